@@ -1,0 +1,229 @@
+"""Who may import whom: the rooms stay apart, so that model, store and judges cannot share a mistake.
+
+| room | may import of ours |
+|---|---|
+| model | nothing, and nothing of others beyond the standard library |
+| impl, reports | nothing |
+| sim | impl.policy |
+| properties | model, impl |
+| properties.decode | nothing |
+| pipeline | properties, sim, model |
+| bench, tornpage | every room |
+
+Each room may import itself, none imports tests. Imports inside functions and under TYPE_CHECKING count, and so do
+`import_module` and `__import__`. Not seen: names put together at run time, which are refused where nothing of ours
+may be imported anyway, and programs in strings.
+"""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+from tornpage import guard
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What the modules below one name may import: themselves, and of ours the modules below `ours`."""
+
+    ours: frozenset[str] = frozenset()
+    standard_library_only: bool = False
+    literal_names_only: bool = False
+
+
+ROOMS = frozenset({"bench", "impl", "model", "pipeline", "properties", "reports", "sim", "tornpage"})
+OURS = ROOMS | {"tests"}
+RULES = {
+    "model": Rule(standard_library_only=True, literal_names_only=True),
+    "impl": Rule(),
+    "sim": Rule(ours=frozenset({"impl.policy"})),
+    "properties": Rule(ours=frozenset({"impl", "model"})),
+    "properties.decode": Rule(literal_names_only=True),
+    "pipeline": Rule(ours=frozenset({"model", "properties", "sim"})),
+    "reports": Rule(),
+    "bench": Rule(ours=ROOMS),
+    "tornpage": Rule(ours=ROOMS),
+}
+UNKNOWN = "?"
+"""Stands for a module whose name is put together at run time."""
+
+
+def violations(path: str, source: str) -> list[str]:
+    """Return one line per forbidden import in `source`, the text of the file `path` (relative to the root)."""
+    parts = PurePosixPath(path).with_suffix("").parts
+    is_package = parts[-1] == "__init__"
+    module = ".".join(parts[:-1] if is_package else parts)
+    owner = max((name for name in RULES if is_below(module, name)), key=len)
+    found = []
+    for line, targets in imports(ast.parse(source, path), package=module if is_package else module.rpartition(".")[0]):
+        forbidden = [target for target in targets if not is_allowed(target, owner)]
+        found += [f"{path}:{line}: {owner} must not import {target}" for target in forbidden]
+    if path == "impl/__init__.py":
+        found += [f"{path}:{line}: must not import anything" for line, _ in imports(ast.parse(source), package="impl")]
+    return found
+
+
+def is_allowed(target: str, owner: str) -> bool:
+    """Return whether a module below `owner` may import `target`."""
+    rule = RULES[owner]
+    root = target.partition(".")[0]
+    if target == UNKNOWN:
+        return not rule.literal_names_only
+    if root in OURS:
+        return any(is_below(target, name) for name in (owner, *rule.ours))
+    return root in sys.stdlib_module_names or not rule.standard_library_only
+
+
+def is_below(module: str, name: str) -> bool:
+    """Return whether `module` is `name` or lies in it."""
+    return module == name or module.startswith(f"{name}.")
+
+
+def imports(tree: ast.Module, package: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield (line, absolute names) per import in `tree`, a module of `package`; relative names are resolved."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield node.lineno, [alias.name for alias in names]
+            case ast.ImportFrom(module=module, names=names, level=level):
+                base = absolute("." * level + (module or ""), package)
+                # `from impl import policy` may load impl.policy; the longest name is the one that is judged
+                yield node.lineno, [f"{base}.{alias.name}".lstrip(".") for alias in names]
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"), args=args
+            ):
+                yield node.lineno, [called(args, node.keywords, package)]
+
+
+def called(args: list[ast.expr], keywords: list[ast.keyword], package: str) -> str:
+    """Return the module that `import_module` or `__import__` loads with these arguments; UNKNOWN if not literal."""
+    named = {keyword.arg: keyword.value for keyword in keywords}
+    name = args[0] if args else named.get("name")
+    anchor = args[1] if len(args) > 1 else named.get("package")
+    match name, anchor:
+        case ast.Constant(value=str(text)), ast.Constant(value=str(base)):
+            return absolute(text, base)
+        case ast.Constant(value=str(text)), _:
+            return absolute(text, package)
+    return UNKNOWN
+
+
+def absolute(name: str, package: str) -> str:
+    """Return `name`, which may be relative, as seen from `package`; one that leaves the room is seen from the root."""
+    stripped = name.lstrip(".")
+    level = len(name) - len(stripped)
+    if not level:
+        return stripped
+    kept = package.split(".")[: max(0, package.count(".") + 2 - level)]
+    return ".".join(filter(None, [*kept, stripped]))
+
+
+FORBIDDEN = [
+    ("model/a.py", "import impl"),
+    ("model/a.py", "import numpy as np"),
+    ("model/a.py", "import os, impl.codec"),
+    ("model/a.py", "from impl import codec"),
+    ("model/a.py", "from impl.codec import *"),
+    ("model/a.py", "def f():\n    import impl.codec"),
+    ("model/a.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from impl.codec import Record"),
+    ("model/a.py", "import importlib\nimportlib.import_module('impl.codec')"),
+    ("model/a.py", "import importlib\nimportlib.import_module(name='impl.codec')"),
+    ("model/a.py", "from importlib import import_module\nimport_module('.codec', 'impl')"),
+    ("model/a.py", "from importlib import import_module\nimport_module('.codec', package='impl')"),
+    ("model/a.py", "from importlib import import_module\nimport_module('im' + 'pl')"),
+    ("model/a.py", "__import__('impl')"),
+    ("model/b/a.py", "from ... import impl"),
+    ("model/__init__.py", "from ..impl import codec"),
+    ("model/a.py", "from tests.conftest import repository"),
+    ("impl/a.py", "from model import commitlog"),
+    ("impl/a.py", "import tornpage"),
+    ("impl/a.py", "from .. import model"),
+    ("impl/__init__.py", "import os"),
+    ("impl/__init__.py", "from impl.store import Store"),
+    ("impl/__init__.py", "def __getattr__(name):\n    import importlib\n    return name"),
+    ("sim/a.py", "import impl"),
+    ("sim/a.py", "from impl import codec"),
+    ("sim/a.py", "from impl import policy, codec"),
+    ("sim/a.py", "import impl.policy_of_another"),
+    ("properties/a.py", "import pipeline.audit"),
+    ("properties/a.py", "from tornpage import guard"),
+    ("properties/decode.py", "from impl import codec"),
+    ("properties/decode.py", "import model"),
+    ("properties/decode.py", "from properties import invariants"),
+    ("properties/decode/walk.py", "from properties.invariants import check"),
+    ("properties/decode/walk.py", "from ..invariants import check"),
+    ("pipeline/a.py", "import impl.codec"),
+    ("reports/a.py", "import model"),
+    ("bench/a.py", "import tests"),
+    ("tornpage/a.py", "from tests import conftest"),
+]
+ALLOWED = [
+    ("model/a.py", "from __future__ import annotations\nimport dataclasses, collections.abc"),
+    ("model/a.py", "from model.values import Record\nfrom . import values\nfrom .values import Record"),
+    ("model/__init__.py", "from .values import Record\nfrom .b.c import d"),
+    ("impl/a.py", "import numpy\nimport impl.codec\nfrom .codec import decode"),
+    ("impl/a.py", "import importlib\nimportlib.import_module(kernel)"),
+    ("impl/__init__.py", '"""The store."""'),
+    ("sim/a.py", "import impl.policy\nfrom impl import policy\nfrom impl.policy import FlushPolicy\nimport simpy"),
+    (
+        "properties/a.py",
+        "import hypothesis\nfrom impl import codec\nfrom model import *\nfrom properties import decode",
+    ),
+    ("properties/decode.py", "import struct\nimport zlib"),
+    ("properties/decode/walk.py", "from properties.decode import fields\nfrom . import fields\nfrom .fields import F"),
+    ("properties/decoders.py", "import impl"),
+    ("pipeline/a.py", "from properties import decode\nimport sim, model\nfrom pyspark.sql import DataFrame"),
+    ("bench/a.py", "import impl, model, properties, tornpage"),
+    ("tornpage/a.py", "import importlib\nimport bench\nimportlib.import_module(name)"),
+]
+
+
+@pytest.mark.parametrize(("path", "source"), FORBIDDEN)
+def test_rules_catch_a_forbidden_import(path: str, source: str) -> None:
+    assert violations(path, source)
+
+
+@pytest.mark.parametrize(("path", "source"), ALLOWED)
+def test_rules_let_an_allowed_import_pass(path: str, source: str) -> None:
+    assert violations(path, source) == []
+
+
+def test_violation_names_the_line_the_room_and_the_module() -> None:
+    source = "import os\nfrom impl import codec\n"
+    assert violations("model/a.py", source) == ["model/a.py:2: model must not import impl.codec"]
+
+
+def test_rooms_keep_the_rules(repository: Path) -> None:
+    files = sorted(path for room in ROOMS for path in (repository / room).rglob("*.py"))
+    assert files
+    found = [
+        violation
+        for path in files
+        for violation in violations(path.relative_to(repository).as_posix(), path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+def test_rooms_on_disk_guard_and_packaging_name_the_same_packages(repository: Path) -> None:
+    with (repository / "pyproject.toml").open("rb") as file:
+        include = tomllib.load(file)["tool"]["setuptools"]["packages"]["find"]["include"]
+    assert sorted(include) == sorted(name for room in guard.PACKAGES for name in (room, f"{room}.*"))
+    packages = {path.parent.name for path in repository.glob("*/__init__.py")} - {"tests"}
+    assert packages == set(guard.PACKAGES)
+    assert packages <= ROOMS
+
+
+def test_decoder_loads_no_test_tool_and_no_other_room() -> None:
+    """Spark workers and auditors import the decoder alone; it must stay light and independent."""
+    program = (
+        "import sys, properties.decode; "
+        "print(sorted({'hypothesis', 'impl', 'model', 'numpy', 'pytest'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
