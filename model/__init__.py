@@ -1,0 +1,1 @@
+"""What a store promises: frozen states and pure functions, standard library only."""

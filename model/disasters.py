@@ -1,0 +1,52 @@
+"""Every log that recovery may present after a disaster (contract 1-3, 6).
+
+Power loss keeps the durable records and any longer prefix of what was appended; process kill keeps everything
+appended. A verb that had not returned may have happened whole or not at all. What recovery presents is durable.
+
+Where the next record goes is part of the answer: a file that was closed with a blank stays closed if the blank
+survived, even when the record behind it did not.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from model.commitlog import CommitLog, Layout
+
+__all__ = ["power_loss", "process_kill", "recovered_from"]
+
+
+def power_loss(before: CommitLog, after: CommitLog, *, layout: Layout) -> Iterator[CommitLog]:
+    """Yield each legal log after a power loss while a verb leads from `before` to `after` (equal when at rest).
+
+    The floor is what was durable before the verb, since its answer was not given; the ceiling is what it appends.
+    """
+    durable = sum(record.end_offset <= before.flushed_offset for record in before.records)
+    yield from _prefixes(after, durable, layout=layout, floor_offset=before.flushed_offset)
+
+
+def process_kill(before: CommitLog, after: CommitLog, *, layout: Layout) -> Iterator[CommitLog]:
+    """Yield each legal log after the process died while a verb leads from `before` to `after`."""
+    yield from _prefixes(after, len(before.records), layout=layout, floor_offset=before.end_offset)
+
+
+def _prefixes(log: CommitLog, least: int, *, layout: Layout, floor_offset: int) -> Iterator[CommitLog]:
+    for count in range(least, len(log.records) + 1):
+        kept = log.records[:count]
+        end_offset = kept[-1].end_offset if kept else 0
+        for end in (end_offset, _next_file(end_offset, layout)):
+            following = log.records[count].offset if count < len(log.records) else log.end_offset
+            if floor_offset <= end <= following:
+                yield recovered_from(log, count, end, layout=layout)
+
+
+def _next_file(offset: int, layout: Layout) -> int:
+    """Return where the file behind the one that holds `offset` begins; a file begins at most at itself."""
+    return -(-offset // layout.file_bytes) * layout.file_bytes
+
+
+def recovered_from(log: CommitLog, count: int, end_offset: int, *, layout: Layout) -> CommitLog:
+    """Return the log of the first `count` records that ends at `end_offset`, all of it durable."""
+    files = -(-end_offset // layout.file_bytes)
+    return replace(
+        log, records=log.records[:count], end_offset=end_offset, flushed_offset=end_offset, files=files, poisoned=False
+    )
