@@ -1,0 +1,92 @@
+"""What the store refuses with an exception: mistakes of the caller and of the environment, never of the data.
+
+    StoreError
+    ├── BadConfig          a setting that cannot work
+    ├── BadDirectory       the store directory cannot be used
+    ├── StoreInUse         another opener holds the lock
+    ├── WrongFileSize      the directory was written with another mapped file size
+    ├── NoSpace            the disk cannot hold one commit log file
+    ├── StoreClosed        a verb after close()
+    └── ForkedStore        a verb in a process that did not open the store
+
+Refused messages are no exceptions: `put` answers them with a status (docs/contract.md, number 8).
+"""
+
+__all__ = [
+    "BadConfig",
+    "BadDirectory",
+    "ForkedStore",
+    "NoSpace",
+    "StoreClosed",
+    "StoreError",
+    "StoreInUse",
+    "WrongFileSize",
+]
+
+
+class StoreError(Exception):
+    """Base class; raised only through its children."""
+
+
+class BadConfig(StoreError):
+    """A setting of the configuration cannot work."""
+
+    def __init__(self, name: str, value: object, remedy: str) -> None:
+        super().__init__(f"configuration {name}={value!r} cannot work: {remedy}")
+        self.name = name
+
+
+class BadDirectory(StoreError):
+    """The store directory cannot be used at all."""
+
+    def __init__(self, path: str, reason: str, remedy: str) -> None:
+        super().__init__(f"store directory {path}: {reason}; {remedy}")
+        self.path = path
+
+
+class StoreInUse(StoreError):
+    """Another opener, ours or RocketMQ's, holds the lock of the store."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"store {path} is in use by another process: close it first (lock file {path}/lock)")
+        self.path = path
+
+
+class WrongFileSize(StoreError):
+    """The commit log files have another size than the configuration says."""
+
+    def __init__(self, path: str, *, found_bytes: int, configured_bytes: int) -> None:
+        super().__init__(
+            f"commit log file {path} has {found_bytes} bytes, mapped_file_size_commit_log is {configured_bytes}: "
+            f"open the store with mapped_file_size_commit_log={found_bytes}"
+        )
+        self.found_bytes = found_bytes
+        self.configured_bytes = configured_bytes
+
+
+class NoSpace(StoreError):
+    """The disk has no room for one commit log file."""
+
+    def __init__(self, path: str, *, needed_bytes: int, free_bytes: int) -> None:
+        super().__init__(
+            f"no space in {path}: one commit log file needs {needed_bytes} bytes, {free_bytes} are free; "
+            "free some space or choose a smaller mapped_file_size_commit_log"
+        )
+        self.needed_bytes = needed_bytes
+        self.free_bytes = free_bytes
+
+
+class StoreClosed(StoreError):
+    """The store was closed before this call."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"store {path} is closed: open it again")
+        self.path = path
+
+
+class ForkedStore(StoreError):
+    """This process did not open the store; a mapping and a lock must not be shared by accident."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"store {path} was opened by another process: open it in this process instead")
+        self.path = path

@@ -1,0 +1,100 @@
+"""The one seam under the store: every touch of a disk goes through `Files`.
+
+`OsFiles` (impl/os_files.py) is the real disk; the crash lab puts a recorder in its place. Both run the same contract
+tests. Paths are absolute texts. Every method may raise OSError as the system call does; a barrier that returns is a
+success. Versions of pages may reach the disk at any moment between two barriers.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+__all__ = ["Clock", "FileStat", "Files", "Mapping", "OpenFile"]
+
+Clock = Callable[[], int]
+"""The wall clock in milliseconds since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileStat:
+    """What a path names, and its size in bytes (0 for a directory)."""
+
+    kind: Literal["file", "directory", "other"]
+    size_bytes: int
+
+
+class OpenFile(Protocol):
+    """An open file; the seam that opened it is the only one who looks inside."""
+
+    @property
+    def path(self) -> str:
+        """The path it was opened under."""
+
+
+class Mapping(Protocol):
+    """A shared mapping of a whole file."""
+
+    @property
+    def view(self) -> memoryview:
+        """The bytes, writable when the file was opened for writing."""
+
+
+class Files(Protocol):
+    """What the store asks of a disk."""
+
+    def create(self, path: str) -> OpenFile:
+        """Create an empty file and open it for writing. Raises FileExistsError when the name is taken."""
+
+    def open(self, path: str, *, writable: bool) -> OpenFile:
+        """Open an existing file."""
+
+    def close(self, file: OpenFile) -> None:
+        """Close it; mappings stay valid. Closing syncs nothing."""
+
+    def allocate(self, file: OpenFile, size_bytes: int) -> None:
+        """Reserve the blocks of [0, size_bytes) and grow the file to that size, filled with zeros."""
+
+    def map(self, file: OpenFile) -> Mapping:
+        """Map the whole file, shared; writable if the file is."""
+
+    def unmap(self, mapping: Mapping) -> None:
+        """Release the mapping. The caller holds no view of it any more."""
+
+    def read(self, file: OpenFile, offset: int, size_bytes: int) -> bytes:
+        """Read up to `size_bytes` at `offset`; shorter at the end of the file."""
+
+    def pwrite(self, file: OpenFile, data: bytes, offset: int) -> None:
+        """Write all of `data` at `offset`, growing the file if need be."""
+
+    def zero(self, file: OpenFile, offset: int, size_bytes: int) -> None:
+        """Overwrite a range inside the file with zeros; its blocks stay reserved."""
+
+    def sync(self, file: OpenFile) -> None:
+        """Make content and size of the file durable (fdatasync)."""
+
+    def sync_directory(self, path: str) -> None:
+        """Make the names in a directory durable."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename a file, replacing the target."""
+
+    def unlink(self, path: str) -> None:
+        """Remove a file's name."""
+
+    def make_directory(self, path: str) -> None:
+        """Create one directory. Raises FileExistsError when the name is taken."""
+
+    def list_directory(self, path: str) -> list[str]:
+        """Return the names in a directory, sorted."""
+
+    def stat(self, path: str) -> FileStat | None:
+        """Return what the path names, or None."""
+
+    def lock(self, file: OpenFile) -> bool:
+        """Try to take the exclusive lock on byte 0; it lives until the file is closed."""
+
+    def free_bytes(self, path: str) -> int:
+        """Return how many bytes can still be allocated on the disk that holds `path`."""
+
+    def mark(self, label: str) -> None:
+        """Say that a record, unit, entry or header was just written; the crash lab takes page versions here."""

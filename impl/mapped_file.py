@@ -1,0 +1,118 @@
+"""One file of the commit log: a mapping, its watermarks, and who still holds it.
+
+Always `flushed_position <= committed_position <= written_position <= size_bytes`; none ever goes down while the file
+is open. Positions are bytes from the start of the file. Bytes beyond `written_position` are zero.
+Source: `MappedFile`, `ReferenceResource`.
+"""
+
+import threading
+
+from impl.codec import encode_blank
+from impl.files import Files, OpenFile
+
+__all__ = ["MappedFile"]
+
+
+class MappedFile:
+    """Owns one mapping. Appends come from one thread at a time (the put lock); reads and flushes from any."""
+
+    def __init__(self, files: Files, file: OpenFile, *, base_offset: int, written_position: int) -> None:
+        self._files = files
+        self._file = file
+        self._mapping = files.map(file)
+        self.view = self._mapping.view
+        self.base_offset = base_offset
+        self.size_bytes = len(self.view)
+        self.written_position = written_position
+        self.flushed_position = 0
+        self.failure: OSError | None = None
+        self._references = 1
+        self._guard = threading.Lock()
+
+    @property
+    def committed_position(self) -> int:
+        """End of what readers may see; without a write buffer everything written is committed."""
+        return self.written_position
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self._file.path
+
+    @property
+    def end_offset(self) -> int:
+        """Physical offset just behind this file."""
+        return self.base_offset + self.size_bytes
+
+    def append(self, record: bytearray) -> None:
+        """Copy a record that fits behind the written position."""
+        start = self.written_position
+        end = start + len(record)
+        self.view[start:end] = record
+        self._files.mark("record")
+        self.written_position = end  # last: whoever reads below it sees whole records only
+
+    def append_blank(self) -> None:
+        """Declare the rest of the file empty; the file is full afterwards."""
+        start = self.written_position
+        blank = encode_blank(self.size_bytes - start)
+        self.view[start : start + len(blank)] = blank
+        self._files.mark("blank")
+        self.written_position = self.size_bytes
+
+    def flush(self) -> None:
+        """Make everything written durable, then move the watermark.
+
+        A failed sync moves nothing and poisons the file: the kernel may have dropped the pages, so a later success
+        would prove nothing (contract 9). Raises the OSError of the sync, then and at every later call.
+        """
+        if self.failure is not None:
+            raise self.failure
+        written = self.written_position  # before the call: later records are not covered by it
+        if written == self.flushed_position:
+            return
+        try:
+            self._files.sync(self._file)
+        except OSError as error:
+            self.failure = error
+            raise
+        self.flushed_position = written
+
+    def recovered(self, *, written_position: int) -> None:
+        """Adopt what recovery found; nothing counts as flushed yet. Called before the first append."""
+        self.written_position = written_position
+        self.flushed_position = 0
+
+    def zero(self, position: int, size_bytes: int) -> None:
+        """Overwrite a range with zeros; durable after the next successful sync."""
+        self._files.zero(self._file, position, size_bytes)
+
+    def sync(self) -> None:
+        """Make the file as it is durable, whatever the watermarks say."""
+        self._files.sync(self._file)
+
+    def hold(self) -> bool:
+        """Take a reference; False once the file is being closed."""
+        with self._guard:
+            if self._references <= 0:
+                return False
+            self._references += 1
+            return True
+
+    def release(self) -> None:
+        """Give a reference back; the last one releases the mapping."""
+        with self._guard:
+            self._references -= 1
+            last = self._references == 0
+        if last:
+            self.view.release()
+            self._files.unmap(self._mapping)
+            self._files.close(self._file)
+
+    def close(self) -> None:
+        """Drop the owner's reference: no new holds; the mapping goes with the last reader."""
+        self.release()
+
+    def check(self) -> None:
+        """Assert the order of the watermarks."""
+        assert 0 <= self.flushed_position <= self.committed_position <= self.written_position <= self.size_bytes

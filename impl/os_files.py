@@ -1,0 +1,152 @@
+"""`Files` on the real disk: descriptors, shared mappings, fdatasync, open-file-description locks."""
+
+import errno
+import fcntl
+import mmap
+import os
+import stat
+import struct
+
+from impl.files import FileStat, Mapping, OpenFile
+
+__all__ = ["OsFiles"]
+
+_WHOLE_FLOCK = "hhqqi4x"
+_ZEROS = bytes(1 << 20)
+
+
+class _OsFile:
+    __slots__ = ("fd", "path", "writable")
+
+    def __init__(self, path: str, fd: int, *, writable: bool) -> None:
+        self.path = path
+        self.fd = fd
+        self.writable = writable
+
+
+class _OsMapping:
+    __slots__ = ("memory", "view")
+
+    def __init__(self, memory: mmap.mmap | None, view: memoryview) -> None:
+        self.memory = memory
+        self.view = view
+
+
+def _os_file(file: OpenFile) -> _OsFile:
+    assert isinstance(file, _OsFile)
+    return file
+
+
+class OsFiles:
+    """The disk of this machine. Every OSError carries the path it was about."""
+
+    def create(self, path: str) -> OpenFile:
+        """Source: open(2) with O_EXCL."""
+        return _OsFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644), writable=True)
+
+    def open(self, path: str, *, writable: bool) -> OpenFile:
+        """Open an existing file."""
+        return _OsFile(path, os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC), writable=writable)
+
+    def close(self, file: OpenFile) -> None:
+        """Close the descriptor; a lock taken through it ends."""
+        os.close(_os_file(file).fd)
+
+    def allocate(self, file: OpenFile, size_bytes: int) -> None:
+        """Reserve blocks before mapping, so that a full disk is an error here and not SIGBUS later."""
+        try:
+            os.posix_fallocate(_os_file(file).fd, 0, size_bytes)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, file.path) from error
+
+    def map(self, file: OpenFile) -> Mapping:
+        """Map the whole file; an empty file has an empty mapping."""
+        os_file = _os_file(file)
+        size_bytes = os.fstat(os_file.fd).st_size
+        if size_bytes == 0:
+            return _OsMapping(None, memoryview(b""))
+        protection = mmap.PROT_READ | (mmap.PROT_WRITE if os_file.writable else 0)
+        memory = mmap.mmap(os_file.fd, size_bytes, flags=mmap.MAP_SHARED, prot=protection)
+        return _OsMapping(memory, memoryview(memory))
+
+    def unmap(self, mapping: Mapping) -> None:
+        """Release view and mapping."""
+        assert isinstance(mapping, _OsMapping)
+        mapping.view.release()
+        if mapping.memory is not None:
+            mapping.memory.close()
+
+    def read(self, file: OpenFile, offset: int, size_bytes: int) -> bytes:
+        """Read through the descriptor; a hole in the disk is an error here, never a fault."""
+        return os.pread(_os_file(file).fd, size_bytes, offset)
+
+    def pwrite(self, file: OpenFile, data: bytes, offset: int) -> None:
+        """Write all of it; a short write goes on until the kernel says why."""
+        rest = memoryview(data)
+        while rest:
+            count = os.pwrite(_os_file(file).fd, rest, offset)
+            if count == 0:
+                raise OSError(errno.EIO, "nothing written", file.path)
+            rest, offset = rest[count:], offset + count
+
+    def zero(self, file: OpenFile, offset: int, size_bytes: int) -> None:
+        """Write zeros, so that the blocks stay allocated."""
+        for start in range(offset, offset + size_bytes, len(_ZEROS)):
+            self.pwrite(file, _ZEROS[: min(len(_ZEROS), offset + size_bytes - start)], start)
+
+    def sync(self, file: OpenFile) -> None:
+        """fdatasync on the descriptor: covers stores through the mapping and releases the interpreter meanwhile."""
+        os.fdatasync(_os_file(file).fd)
+
+    def sync_directory(self, path: str) -> None:
+        """fsync on the directory."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomic replace."""
+        os.replace(source, target)
+
+    def unlink(self, path: str) -> None:
+        """Remove the name."""
+        os.unlink(path)
+
+    def make_directory(self, path: str) -> None:
+        """Create one directory."""
+        os.mkdir(path)
+
+    def list_directory(self, path: str) -> list[str]:
+        """Return the names, sorted."""
+        return sorted(os.listdir(path))
+
+    def stat(self, path: str) -> FileStat | None:
+        """Follow symbolic links, as the store would when it opens the path."""
+        try:
+            found = os.stat(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if stat.S_ISREG(found.st_mode):
+            return FileStat("file", found.st_size)
+        return FileStat("directory" if stat.S_ISDIR(found.st_mode) else "other", 0)
+
+    def lock(self, file: OpenFile) -> bool:
+        """Take an OFD lock on byte 0: it excludes RocketMQ's lock, and a second opener in this process too."""
+        request = struct.pack(_WHOLE_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 1, 0)
+        try:
+            fcntl.fcntl(_os_file(file).fd, fcntl.F_OFD_SETLK, request)
+        except OSError as error:
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                return False
+            raise
+        return True
+
+    def free_bytes(self, path: str) -> int:
+        """Bytes an unprivileged process may still use."""
+        found = os.statvfs(path)
+        return found.f_bavail * found.f_frsize
+
+    def mark(self, label: str) -> None:
+        """Nothing to note on a real disk."""

@@ -1,0 +1,72 @@
+"""One walk over the mapped log: where its valid prefix ends, why, and what the queues have reached."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from impl.codec import MESSAGE_MAGIC, RecordCheck, has_consume_queue, queue_of_record
+from impl.mapped_file import MappedFile
+
+__all__ = ["LogScan", "RecordChecker", "first_nonzero", "islands", "scan_log"]
+
+RecordChecker = Callable[..., RecordCheck]
+"""Called as `check(view, position, limit=, offset=)`; see impl.codec.check_record."""
+
+_CHUNK_BYTES = 1 << 16
+_ZEROS = bytes(_CHUNK_BYTES)
+_MAGIC_BYTES = MESSAGE_MAGIC.to_bytes(4, "big", signed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LogScan:
+    """Where the valid prefix ends: in file `file_index` at physical `end_offset`, because of `reason`.
+
+    `reason` is None when the last file ended with its blank. `queue_offsets` maps (topic bytes, queue id) to the next
+    queue offset.
+    """
+
+    end_offset: int
+    file_index: int
+    reason: str | None
+    queue_offsets: dict[tuple[bytes, int], int]
+
+
+def scan_log(mapped: Sequence[MappedFile], check: RecordChecker) -> LogScan:
+    """Walk records and blanks from the first file on. Cost: every byte up to the end is read once."""
+    queue_offsets: dict[tuple[bytes, int], int] = {}
+    for index, file in enumerate(mapped):
+        view, limit, base, position = file.view, file.size_bytes, file.base_offset, 0
+        while True:
+            size, reason = check(view, position, limit=limit, offset=base + position)
+            if not size:
+                break
+            topic, queue_id, queue_offset, sys_flag = queue_of_record(view, position)
+            if has_consume_queue(sys_flag):
+                queue_offsets[topic, queue_id] = queue_offset + 1
+            position += size
+        if reason is not None:
+            return LogScan(base + position, index, reason, queue_offsets)
+    return LogScan(mapped[-1].end_offset if mapped else 0, len(mapped) - 1, None, queue_offsets)
+
+
+def first_nonzero(view: memoryview, position: int) -> int | None:
+    """Return the position of the first chunk-aligned stretch with a byte other than zero, from `position` on."""
+    for start in range(position, len(view), _CHUNK_BYTES):
+        chunk = bytes(view[start : start + _CHUNK_BYTES])
+        if chunk != _ZEROS[: len(chunk)]:
+            return start + len(chunk) - len(chunk.lstrip(b"\0"))
+    return None
+
+
+def islands(file: MappedFile, position: int, check: RecordChecker) -> Iterator[tuple[int, int]]:
+    """Yield (position, size) of every valid record of the file from `position` on, skipping what is none."""
+    data = bytes(file.view)
+    while True:
+        size, _ = check(file.view, position, limit=file.size_bytes, offset=file.base_offset + position)
+        if size:
+            yield position, size
+            position += size
+            continue
+        found = data.find(_MAGIC_BYTES, position + 5)
+        if found < 0:
+            return
+        position = found - 4
