@@ -1,0 +1,239 @@
+"""Seeded random crash campaigns without Hypothesis: record a history, then crash it at every event.
+
+One seed is one history of a few lives; after each life every event is revisited and crash states are drawn there. A
+state is chosen, composed, recovered by the store's real load path, looked at by every judge, and recovered again. The
+second recovery of a disk that was verified before, byte for byte, is not repeated: it is a function of the disk.
+"""
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Literal
+
+import mmh3
+
+from model.commitlog import CommitLog
+from properties.case import Case, Crash, Damage, Operation, Settings
+from properties.images import compose, facts_of
+from properties.judges import JUDGES, LOG_DIRECTORY, Recovered
+from properties.recorder.dirty import DirtyTracker
+from properties.recorder.disk import DiskState, Image
+from properties.recorder.journal import ProcessKilled
+from properties.sampling import armed_faults, draw, fired_faults
+from properties.trial import Trial, Window
+from properties.verdict import GuaranteeBroken
+from properties.workload import draw_operation, draw_settings
+
+__all__ = ["Failure", "Tally", "explore_seed"]
+
+COUNTED_FILES_MIN = 2
+COUNTED_RECORDS_MIN = 10
+STATES_PER_EVENT = 3
+KILL_SHARE = 0.04
+RECOVERY_CRASH_SHARE = 0.08
+DAMAGES: tuple[Literal["truncate", "flip", "misdirect"], ...] = ("truncate", "flip", "misdirect")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One broken promise and the case that shows it."""
+
+    case: Case
+    broken: GuaranteeBroken
+
+
+@dataclass
+class Tally:
+    """What a campaign did. `states` counts states with 2 files and 10 records at least, `all_states` every one."""
+
+    states: int = 0
+    all_states: int = 0
+    histories: int = 0
+    images: set[bytes] = field(default_factory=set)
+    recovered: set[bytes] = field(default_factory=set)
+    verified: set[bytes] = field(default_factory=set)
+    armed: Counter[str] = field(default_factory=Counter)
+    fired: Counter[str] = field(default_factory=Counter)
+    mattered: Counter[str] = field(default_factory=Counter)
+    judged: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+
+def fingerprint(image: Image) -> bytes:
+    """Return a 128-bit hash of everything a disk holds."""
+    parts = [part for path in sorted(image.files) for part in (path.encode(), b"\0", image.files[path])]
+    return mmh3.hash_bytes(b"".join(parts))
+
+
+def explore_seed(seed: int, base: Settings, *, tracker: DirtyTracker, tally: Tally) -> Iterator[Failure | None]:
+    """Run one history and its crash states; yield None after each state, or the failure that ends the history."""
+    rng = random.Random(f"explore {seed}")
+    history = _History(draw_settings(base, rng), rng, tracker=tracker, tally=tally)
+    tally.histories += 1
+    yield from history.run()
+
+
+class _History:
+    """One seed."""
+
+    def __init__(self, settings: Settings, rng: random.Random, *, tracker: DirtyTracker, tally: Tally) -> None:
+        self._settings = settings
+        self._rng = rng
+        self._tally = tally
+        self._tracker = tracker
+        self._done: list[Operation] = []
+        self._life_start = 0
+
+    def run(self) -> Iterator[Failure | None]:
+        try:
+            self._trial = Trial(self._settings, tracker=self._tracker)
+            for life in range(1 + self._rng.randrange(3)):
+                self._live(40 if life == 0 else 10)
+                yield from self._crash_everywhere()
+                self._carry_out(self._closing_disaster())
+            if self._rng.random() < 0.5 and not self._trial.log.poisoned:
+                yield from self._damage()
+        except GuaranteeBroken as broken:
+            yield Failure(Case(self._settings, tuple(self._done)), broken)
+        except _StateBroken as failed:
+            yield failed.failure
+
+    def _carry_out(self, operation: Operation) -> None:
+        self._done.append(operation)
+        started = perf_counter()
+        self._trial.run(operation)
+        self._tally.seconds["history"] += perf_counter() - started
+
+    def _live(self, operations: int) -> None:
+        self._life_start = len(self._done)
+        for _ in range(operations + self._rng.randrange(operations // 2)):
+            self._carry_out(draw_operation(self._rng, closed=self._trial.closed))
+
+    # ---- crash states --------------------------------------------------------------------------------------------
+
+    def _crash_everywhere(self) -> Iterator[Failure | None]:
+        trial = self._trial
+        state = DiskState(trial.files.base, disk=self._settings.disk)
+        applied = 0
+        for number, window in enumerate(trial.windows):
+            counted = window.after.files >= COUNTED_FILES_MIN and len(window.after.records) >= COUNTED_RECORDS_MIN
+            for event in range(window.first, window.last):
+                position = trial.files.events[event]
+                state.apply_all(trial.files.journal[applied:position])
+                applied = position
+                if counted or self._rng.random() < 0.1:
+                    for _ in range(STATES_PER_EVENT):
+                        yield self._crash(state, number, window, window.last - event, position, counted=counted)
+            if counted:
+                yield self._crash(state, number, window, 0, applied, counted=counted)
+
+    def _crash(
+        self, state: DiskState, number: int, window: Window, back: int, position: int, *, counted: bool
+    ) -> Failure | None:
+        trial, tally = self._trial, self._tally
+        started = perf_counter()
+        kill = self._rng.random() < KILL_SHARE
+        if kill:
+            crash = Crash(kill=True, back=back)
+            files = trial.new_disk(trial.files.base, (*trial.files.journal[:position], ProcessKilled()))
+            armed = fired = {"kill"}
+        else:
+            facts = facts_of(state)
+            crash = Crash(back=back, survived=draw(facts, self._rng))
+            image = compose(state, crash.survived)
+            tally.images.add(fingerprint(image))
+            files = trial.new_disk(image)
+            armed, fired = armed_faults(facts), fired_faults(facts, dict(crash.survived))
+        legal = trial.legal_at(window, at_rest=back == 0, kill=kill)
+        chosen = perf_counter()
+        tally.seconds["choose"] += chosen - started
+        done = self._done[: self._operations_until(number)]
+        try:
+            found = trial.judged(files, legal)
+            self._count(found, armed, fired, ceiling=len(window.after.records), counted=counted)
+            self._again(found)
+            if self._rng.random() < RECOVERY_CRASH_SHARE:
+                answered = window.at(at_rest=back == 0) if kill else found.legal[found.key]
+                self._crash_in_recovery(found, answered, (*done, crash), counted=counted)
+        except GuaranteeBroken as broken:
+            raise _StateBroken(Failure(Case(self._settings, (*done, crash)), broken)) from broken
+        finally:
+            tally.seconds["recover and judge"] += perf_counter() - chosen
+        return None
+
+    def _operations_until(self, window_number: int) -> int:
+        """Window 0 of a life is its open; each later one is that of the operations which make a verb."""
+        verbs = [n for n in range(self._life_start, len(self._done)) if self._done[n].op not in ("get", "fail_sync")]
+        return verbs[window_number - 1] + 1 if window_number else self._life_start
+
+    def _count(self, found: Recovered, armed: set[str], fired: set[str], *, ceiling: int, counted: bool) -> None:
+        tally = self._tally
+        tally.all_states += 1
+        tally.states += counted
+        tally.armed.update(armed)
+        tally.fired.update(fired)
+        if found.key[0] < ceiling or found.store.findings:
+            tally.mattered.update(fired)
+        tally.judged.update(judge.__name__ for judge in JUDGES)
+
+    def _again(self, found: Recovered) -> None:
+        durable = fingerprint(found.durable)
+        logs = {path: content for path, content in found.durable.files.items() if path.startswith(LOG_DIRECTORY)}
+        self._tally.recovered.add(fingerprint(Image(frozenset(), logs)))
+        key = durable + repr(found.key).encode()
+        if key not in self._tally.verified:
+            self._trial.recovers_again(found)
+            self._tally.verified.add(key)
+
+    def _crash_in_recovery(
+        self, first: Recovered, answered: CommitLog, done: tuple[Operation, ...], *, counted: bool
+    ) -> None:
+        """Crash inside the recovery just done (contract 6).
+
+        After a power loss all of the disk is durable and the same log must come back; after a kill the page cache is
+        lost with the power, down to what had been flushed before.
+        """
+        trial, files = self._trial, first.files
+        event = self._rng.randrange(len(files.events))
+        position = files.events[event]
+        state = DiskState(files.base, disk=self._settings.disk)
+        state.apply_all(files.journal[:position])
+        crash = Crash(back=len(files.events) - event, survived=draw(facts_of(state), self._rng))
+        legal = trial.legal_between(answered, first.legal[first.key], kill=False)
+        try:
+            found = trial.judged(trial.new_disk(compose(state, crash.survived)), legal)
+        except GuaranteeBroken as broken:
+            raise _StateBroken(Failure(Case(self._settings, (*done, crash)), broken)) from broken
+        self._count(found, {"crash_in_recovery"}, {"crash_in_recovery"}, ceiling=first.key[0] + 1, counted=counted)
+
+    # ---- ends of a life ------------------------------------------------------------------------------------------
+
+    def _closing_disaster(self) -> Operation:
+        """Draw the disaster that leads to the next life: at rest or inside the last verb."""
+        trial = self._trial
+        window = trial.windows[-1]
+        back = self._rng.randrange(window.last - window.first + 1)
+        position = trial.files.events[window.last - back] if back else len(trial.files.journal)
+        if self._rng.random() < 0.3:
+            return Crash(kill=True, back=back)
+        state = DiskState(trial.files.base, disk=self._settings.disk)
+        state.apply_all(trial.files.journal[:position])
+        return Crash(back=back, survived=draw(facts_of(state), self._rng))
+
+    def _damage(self) -> Iterator[Failure | None]:
+        kind = self._rng.choice(DAMAGES)
+        damage = Damage(kind=kind, record=self._rng.randrange(1 << 10), amount=self._rng.randrange(1 << 20))
+        self._carry_out(damage)
+        for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
+            counter[kind] += 1
+        yield None
+
+
+class _StateBroken(Exception):
+    """Carries a failure out of the innermost state."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure.broken))
+        self.failure = failure

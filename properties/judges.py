@@ -1,0 +1,131 @@
+"""The judges: each looks at one recovered store and knows one numbered promise (docs/contract.md).
+
+Expected bytes come from the ledger, legal logs from the model, stored bytes from the recorded disk; nothing is decoded
+with the store's codec. A judge raises GuaranteeBroken; its name is what activation tables count.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from impl.store import MessageStore
+from model.commitlog import CommitLog
+from properties.images import compose, disk_state
+from properties.ledger import Ledger
+from properties.recorder.disk import Image
+from properties.recorder.recording_files import RecordingFiles
+from properties.verdict import GuaranteeBroken
+
+__all__ = ["JUDGES", "LOG_DIRECTORY", "ROOT", "LegalLogs", "Recovered", "durable_image"]
+
+ROOT = "/store"
+LOG_DIRECTORY = f"{ROOT}/commitlog"
+
+LegalLogs = Mapping[tuple[int, int], CommitLog]
+"""Each legal log by (number of records, end offset)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """One store just after recovery, and what it may look like."""
+
+    store: MessageStore
+    files: RecordingFiles
+    ledger: Ledger
+    legal: LegalLogs
+    durable: Image
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """How many whole records of the ledger the log claims to hold, and where it ends."""
+        end = self.store.max_offset
+        return self.ledger.count_at(end), end
+
+
+def durable_image(files: RecordingFiles) -> Image:
+    """Return what the disk holds for sure: the image in which nothing un-synced survived."""
+    return compose(disk_state(files.base, files.journal, len(files.journal), disk="posix-strict"), {})
+
+
+def opens_for_writing(found: Recovered) -> None:
+    """Contract 7: every state inside the crash model is recovered to a writable store."""
+    if found.store.read_only_reason is not None:
+        raise GuaranteeBroken(7, "the store opens read-only after a crash", "read-write", found.store.read_only_reason)
+
+
+def is_a_prefix(found: Recovered) -> None:
+    """Contract 1: what is kept is, byte for byte, what was appended; files in one row, none missing, none too many."""
+    end = found.store.max_offset
+    file_bytes = found.ledger.file_bytes
+    names = {f"{LOG_DIRECTORY}/{base:020d}": base for base in range(0, end, file_bytes)}
+    present = {path for path in found.files.paths() if path.startswith(f"{LOG_DIRECTORY}/")}
+    if present != set(names):
+        raise GuaranteeBroken(1, "the log has other files than its end says", str(sorted(names)), str(sorted(present)))
+    for path, base in names.items():
+        content, expected = found.files.peek(path, 0, file_bytes + 1), found.ledger.expected(base, end)
+        kept = min(file_bytes, end - base)
+        if content[:kept] != expected[:kept]:
+            at = base + _first_difference(content, expected)
+            raise GuaranteeBroken(1, f"the log differs from what was appended at offset {at}")
+
+
+def covers_the_floor(found: Recovered) -> None:
+    """Contract 2: nothing promised is missing, nothing was invented: the log is one of the model's legal logs."""
+    if found.key not in found.legal:
+        counts = sorted(found.legal)
+        expected = f"{counts[0]} to {counts[-1]} (records, end offset)"
+        raise GuaranteeBroken(2, "the recovered log is none that may survive", expected, str(found.key))
+
+
+def nothing_behind_the_end(found: Recovered) -> None:
+    """Contract 3: every byte behind the end is zero, in the page cache and on the disk, so none can come back."""
+    end = found.store.max_offset
+    file_bytes = found.ledger.file_bytes
+    for path, content in found.durable.files.items():
+        if path.startswith(f"{LOG_DIRECTORY}/"):
+            base = int(path.rpartition("/")[2])
+            for where, stored in (("on disk", content), ("in the page cache", _live(found.files, path, file_bytes))):
+                behind = stored[max(0, end - base) :]
+                if behind.strip(b"\0"):
+                    at = base + len(stored) - len(behind.lstrip(b"\0"))
+                    raise GuaranteeBroken(3, f"a byte cut by recovery is still {where} at offset {at}", "zero")
+
+
+def _live(files: RecordingFiles, path: str, file_bytes: int) -> bytes:
+    return files.peek(path, 0, file_bytes) if path in files.paths() else b""
+
+
+def recovered_is_durable(found: Recovered) -> None:
+    """Contract 6: what recovery presents is on disk, so that the next recovery presents it again."""
+    end = found.store.max_offset
+    for base in range(0, end, found.ledger.file_bytes):
+        stored = found.durable.files.get(f"{LOG_DIRECTORY}/{base:020d}")
+        kept = min(found.ledger.file_bytes, end - base)
+        if stored is None or stored[:kept] != found.ledger.expected(base, end)[:kept]:
+            raise GuaranteeBroken(6, f"recovery presents bytes from offset {base} on that are not durable")
+
+
+def watermarks_in_order(found: Recovered) -> None:
+    """Contract 9: minimum <= flushed <= committed <= written, and recovery leaves nothing unflushed."""
+    store = found.store
+    marks = (store.min_offset, store.flushed_offset, store.committed_offset, store.max_offset)
+    if list(marks) != sorted(marks) or store.flushed_offset != store.max_offset:
+        raise GuaranteeBroken(
+            9, "the watermarks are out of order after recovery", "min <= flushed = written", str(marks)
+        )
+
+
+JUDGES: tuple[Callable[[Recovered], None], ...] = (
+    opens_for_writing,
+    is_a_prefix,
+    covers_the_floor,
+    nothing_behind_the_end,
+    recovered_is_durable,
+    watermarks_in_order,
+)
+"""In the order in which they speak."""
+
+
+def _first_difference(first: bytes, second: bytes) -> int:
+    return next(
+        (n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
+    )

@@ -1,0 +1,79 @@
+"""Bugs in when the store says "it is on disk"."""
+
+from impl.commit_log import CommitLog
+from impl.durable_floor import DurableFloor
+from impl.mapped_file import MappedFile
+from impl.mapped_file_queue import MappedFileQueue
+from impl.message import PutResult
+from impl.store import Components
+
+__all__ = ["BUGS"]
+
+PAGE_BYTES = 4096
+
+
+class _EarlyAcknowledgement(CommitLog):
+    """A synchronous put is answered before its flush."""
+
+    def _answer_after_flush(self, result: PutResult) -> PutResult:
+        return result
+
+
+class _LyingFlush(MappedFile):
+    """The watermark moves, the bytes stay behind."""
+
+    def flush(self) -> None:
+        self.flushed_position = self.written_position
+
+
+class _DroppedFirstPage(MappedFile):
+    """The page in which a flush begins is not part of it, as if the range had been rounded up."""
+
+    def flush(self) -> None:
+        start = self.flushed_position // PAGE_BYTES * PAGE_BYTES
+        end = min(start + PAGE_BYTES, self.size_bytes)
+        page = bytes(self.view[start:end])
+        self.view[self.flushed_position : end] = bytes(end - self.flushed_position)
+        super().flush()
+        self.view[start:end] = page
+
+
+class _SyncErrorIgnored(MappedFile):
+    """A failed sync counts as a flush (hole A1 of 4.9.3)."""
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError:
+            self.failure = None
+            self.flushed_position = self.written_position
+
+
+class _LastFileOnly(MappedFileQueue):
+    """A flush across a roll-over syncs the newest file alone."""
+
+    def flush(self) -> int:
+        if self.mapped:
+            self.mapped[-1].flush()
+            self.flushed_where = self.max_offset
+        return self.flushed_where
+
+
+class _FloorAhead(DurableFloor):
+    """The durable floor claims one page more than was flushed."""
+
+    def raise_to(self, offset: int) -> None:
+        super().raise_to(offset + PAGE_BYTES)
+
+
+BUGS = (
+    ("early-acknowledgement", "a synchronous put is answered before its flush", 2,
+     Components(commit_log=_EarlyAcknowledgement)),
+    ("lying-flush", "a flush moves the watermark without a sync", 2, Components(mapped_file=_LyingFlush)),
+    ("dropped-first-page", "a flush leaves out the page in which it begins", 2,
+     Components(mapped_file=_DroppedFirstPage)),
+    ("sync-error-ignored", "a failed sync counts as a flush", 9, Components(mapped_file=_SyncErrorIgnored)),
+    ("last-file-only", "a flush across a roll-over syncs the newest file alone", 2,
+     Components(mapped_file_queue=_LastFileOnly)),
+    ("floor-ahead", "the durable floor is written ahead of the flush", 7, Components(durable_floor=_FloorAhead)),
+)  # fmt: skip

@@ -1,0 +1,38 @@
+"""Bugs in how a file comes to be."""
+
+from impl.abort_marker import AbortMarker
+from impl.files import OpenFile
+from impl.mapped_file_queue import MappedFileQueue
+from impl.store import Components
+
+__all__ = ["BUGS"]
+
+
+class _SizeNotSynced(MappedFileQueue):
+    """A new file's name is made durable, its size is not."""
+
+    def _make_durable(self, file: OpenFile) -> None:
+        self._files.sync_directory(self.directory)
+
+
+class _DirectoryNotSynced(MappedFileQueue):
+    """A new file's name is left to chance (hole A2 of 4.9.3)."""
+
+    def _make_durable(self, file: OpenFile) -> None:
+        self._files.sync(file)
+
+
+class _MarkerNotSynced(AbortMarker):
+    """The abort marker is created and not made durable (hole H6 of 4.9.3)."""
+
+    def create(self) -> None:
+        if not self.present():
+            self._files.close(self._files.create(self._path))
+
+
+BUGS = (
+    ("size-not-synced", "the size of a new file is not synced", 7, Components(mapped_file_queue=_SizeNotSynced)),
+    ("directory-not-synced", "the directory of a new file is not synced", 2,
+     Components(mapped_file_queue=_DirectoryNotSynced)),
+    ("marker-not-synced", "the abort marker is not made durable", 7, Components(abort_marker=_MarkerNotSynced)),
+)  # fmt: skip
