@@ -212,15 +212,17 @@ def check_record(view: memoryview, position: int, *, limit: int, offset: int) ->
     """Check what stands at `position` of a file: a valid record, a blank, or neither.
 
     A record is valid when position, lengths and body CRC hold, topic and properties are free of NUL, and a trailer,
-    if there is one, matches. `limit` is the end of the readable bytes, `offset` the physical offset of `position`.
+    if there is one, matches. `limit` is the size of a whole file, of which a damaged one may hold less; `offset` is
+    the physical offset of `position`.
     Source: `CommitLog.checkMessageAndReturnSize`, made complete (docs/format.md, "Valid record").
     """
-    if position + BLANK_BYTES > limit:
+    available = len(view)
+    if position + BLANK_BYTES > available:
         return 0, "past_end"
     total, magic = _BLANK.unpack_from(view, position)
     if magic != MESSAGE_MAGIC:
         return (0, None) if magic == BLANK_MAGIC and total == limit - position else (0, "bad_magic")
-    if total < SMALLEST_RECORD_BYTES or position + total + BLANK_BYTES > limit:
+    if total < SMALLEST_RECORD_BYTES or position + total + BLANK_BYTES > limit or position + total > available:
         return 0, "bad_length"
     body_crc, _, _, _, physical_offset, sys_flag = _CHECKED.unpack_from(view, position + 8)
     if physical_offset != offset:
@@ -233,7 +235,9 @@ def check_record(view: memoryview, position: int, *, limit: int, offset: int) ->
     if not start <= topic_at <= end - 3:
         return 0, "bad_length"
     properties_at = topic_at + 3 + view[topic_at]
-    if properties_at > end or (view[properties_at - 2] << 8) + view[properties_at - 1] != end - properties_at:
+    if properties_at > end or end - properties_at > _PROPERTIES_BYTES_MAX:
+        return 0, "bad_length"
+    if (view[properties_at - 2] << 8) + view[properties_at - 1] != end - properties_at:
         return 0, "bad_length"
     if crc32(view[start:topic_at]) & 0x7FFFFFFF != body_crc:
         return 0, "bad_body_crc"

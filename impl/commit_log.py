@@ -119,7 +119,7 @@ class CommitLog:
             return GetResult(GetStatus.OFFSET_FOUND_NULL)
         try:
             position = offset - file.base_offset
-            size, _ = self._check(file.view, position, limit=file.size_bytes, offset=offset)
+            size, _ = self._check(file.view, position, limit=self.log.file_bytes, offset=offset)
             if not size:
                 return GetResult(GetStatus.OFFSET_FOUND_NULL)
             return GetResult(GetStatus.FOUND, codec.decode_record(file.view, position))

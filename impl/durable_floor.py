@@ -63,16 +63,18 @@ class DurableFloor:
         return Floor(offset, file_bytes)
 
     def start(self, offset: int) -> None:
-        """Open the file for writing; a new one is durable, name included, before the first record can be."""
+        """Open the file for writing, durable with its name before the first record of this opening can be.
+
+        One that was there is synced too: an opener before us may have been killed before its sync.
+        """
         directory = self._path.rpartition("/")[0]
         if self._files.stat(self._path) is None:
             self._file = self._files.create(self._path)
-            self._files.pwrite(self._file, _pack(offset, self._file_bytes), 0)
-            self._files.sync(self._file)
-            self._files.sync_directory(directory)
         else:
             self._file = self._files.open(self._path, writable=True)
-            self._files.pwrite(self._file, _pack(offset, self._file_bytes), 0)
+        self._files.pwrite(self._file, _pack(offset, self._file_bytes), 0)
+        self._files.sync(self._file)
+        self._files.sync_directory(directory)
 
     def raise_to(self, offset: int) -> None:
         """Note that the log is durable up to `offset`."""

@@ -58,7 +58,7 @@ class Recovery:
 
     def plan(self, load_findings: tuple[Finding, ...]) -> RecoveryPlan:
         """Scan and decide; changes nothing."""
-        scan = scan_log(self._log.mapped, self._check)
+        scan = scan_log(self._log.mapped, self._check, file_bytes=self._log.file_bytes)
         if any(finding.severity == "damage" for finding in load_findings):
             return RecoveryPlan(scan, dirty_tail=False, findings=load_findings)
         dirty_at = self._dirty_at(scan)
@@ -82,7 +82,7 @@ class Recovery:
         assert not plan.damaged
         scan, mapped = plan.scan, self._log.mapped
         if plan.dirty_tail and self._floor is None:
-            quarantine(self._files, self._root, mapped[scan.file_index :], cut=scan.end_offset, check=self._check)
+            quarantine(self._files, self._root, self._log, cut=scan.end_offset, check=self._check)
         if scan.reason is not None and mapped:
             self._cut(scan)
         floor_offset = 0 if self._floor is None else self._floor.offset
@@ -125,4 +125,8 @@ class Recovery:
 
 def readable_records(log: MappedFileQueue, check: RecordChecker) -> list[int]:
     """Return the physical offsets of all records that verify, damage in between or not."""
-    return [file.base_offset + position for file in log.mapped for position, _ in islands(file, 0, check)]
+    return [
+        file.base_offset + position
+        for file in log.mapped
+        for position, _ in islands(file, 0, check, file_bytes=log.file_bytes)
+    ]

@@ -30,13 +30,13 @@ class LogScan:
     queue_offsets: dict[tuple[bytes, int], int]
 
 
-def scan_log(mapped: Sequence[MappedFile], check: RecordChecker) -> LogScan:
+def scan_log(mapped: Sequence[MappedFile], check: RecordChecker, *, file_bytes: int) -> LogScan:
     """Walk records and blanks from the first file on. Cost: every byte up to the end is read once."""
     queue_offsets: dict[tuple[bytes, int], int] = {}
     for index, file in enumerate(mapped):
-        view, limit, base, position = file.view, file.size_bytes, file.base_offset, 0
+        view, base, position = file.view, file.base_offset, 0
         while True:
-            size, reason = check(view, position, limit=limit, offset=base + position)
+            size, reason = check(view, position, limit=file_bytes, offset=base + position)
             if not size:
                 break
             topic, queue_id, queue_offset, sys_flag = queue_of_record(view, position)
@@ -57,11 +57,11 @@ def first_nonzero(view: memoryview, position: int) -> int | None:
     return None
 
 
-def islands(file: MappedFile, position: int, check: RecordChecker) -> Iterator[tuple[int, int]]:
+def islands(file: MappedFile, position: int, check: RecordChecker, *, file_bytes: int) -> Iterator[tuple[int, int]]:
     """Yield (position, size) of every valid record of the file from `position` on, skipping what is none."""
     data = bytes(file.view)
     while True:
-        size, _ = check(file.view, position, limit=file.size_bytes, offset=file.base_offset + position)
+        size, _ = check(file.view, position, limit=file_bytes, offset=file.base_offset + position)
         if size:
             yield position, size
             position += size

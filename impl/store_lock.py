@@ -4,6 +4,8 @@ RocketMQ 4.9.3 takes it after recovery (hole G7); the byte range is the same, so
 Source: `DefaultMessageStore.start`.
 """
 
+import contextlib
+
 from impl.errors import BadDirectory, StoreInUse
 from impl.files import Files, OpenFile
 
@@ -13,15 +15,22 @@ _CONTENT = b"lock"
 
 
 def make_directories(files: Files, path: str) -> None:
-    """Create a directory and its missing parents, each durable in its parent. Raises BadDirectory."""
+    """Create a directory and its missing parents; its own name is durable afterwards. Raises BadDirectory.
+
+    A directory that is there already is synced into its parent too: an opener before us may have been killed between
+    making and syncing it.
+    """
     stat = files.stat(path)
+    if stat is not None and stat.kind != "directory":
+        raise BadDirectory(path, f"is a {stat.kind}", "name a directory")
+    if path == "/":
+        return
+    parent = path.rpartition("/")[0] or "/"
     if stat is None:
-        parent = path.rpartition("/")[0] or "/"
         make_directories(files, parent)
         files.make_directory(path)
+    with contextlib.suppress(PermissionError):  # a parent that may not be read was not made by us
         files.sync_directory(parent)
-    elif stat.kind != "directory":
-        raise BadDirectory(path, f"is a {stat.kind}", "name a directory")
 
 
 class StoreLock:

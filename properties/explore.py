@@ -21,12 +21,13 @@ from properties.judges import JUDGES, LOG_DIRECTORY, Recovered
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import DiskState, Image
 from properties.recorder.journal import ProcessKilled
+from properties.replay import Failure
 from properties.sampling import armed_faults, draw, fired_faults
 from properties.trial import Trial, Window
 from properties.verdict import GuaranteeBroken
 from properties.workload import draw_operation, draw_settings
 
-__all__ = ["Failure", "Tally", "explore_seed"]
+__all__ = ["Tally", "explore_seed", "fingerprint"]
 
 COUNTED_FILES_MIN = 2
 COUNTED_RECORDS_MIN = 10
@@ -34,14 +35,6 @@ STATES_PER_EVENT = 3
 KILL_SHARE = 0.04
 RECOVERY_CRASH_SHARE = 0.08
 DAMAGES: tuple[Literal["truncate", "flip", "misdirect"], ...] = ("truncate", "flip", "misdirect")
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """One broken promise and the case that shows it."""
-
-    case: Case
-    broken: GuaranteeBroken
 
 
 @dataclass

@@ -18,7 +18,7 @@ from model.message import Message, PutStatus
 from properties.bodies import BORN_TIMESTAMP, message_of
 from properties.case import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put, Settings
 from properties.damage import damaged_image
-from properties.images import compose, disk_state
+from properties.images import Choice, compose, disk_state, facts_of
 from properties.judges import JUDGES, LOG_DIRECTORY, ROOT, LegalLogs, Recovered, durable_image
 from properties.ledger import Ledger
 from properties.planted import components_of
@@ -31,6 +31,9 @@ from properties.verdict import GuaranteeBroken
 __all__ = ["Trial", "Window"]
 
 Result = TypeVar("Result")
+
+_OTHER_FILES_BYTES = 4096 + 512 + 4
+"""Room for checkpoint, floor and lock: less than one more log file of any size that trials use, with what is free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,7 @@ class Trial:
             flush_disk_type=FlushDiskType.SYNC_FLUSH if settings.sync_flush else FlushDiskType.ASYNC_FLUSH,
             record_checksum="record" if settings.trailer else "body",
         )
+        self.performed: list[Operation] = []
         self.now_ms = BORN_TIMESTAMP
         self.log = CommitLog()
         self.ledger = Ledger(file_bytes=settings.file_bytes)
@@ -80,8 +84,7 @@ class Trial:
 
     def new_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> RecordingFiles:
         """Return a disk that holds an image, and the journal of the process killed on it."""
-        checkpoint_bytes = 4096
-        budget = self.settings.files_max * self.settings.file_bytes + checkpoint_bytes
+        budget = self.settings.files_max * self.settings.file_bytes + _OTHER_FILES_BYTES
         return RecordingFiles(base, tracker=self._tracker, journal=journal, budget_bytes=budget)
 
     def open_on(self, files: RecordingFiles) -> MessageStore:
@@ -96,7 +99,13 @@ class Trial:
     # ---- verbs ---------------------------------------------------------------------------------------------------
 
     def run(self, operation: Operation) -> None:
-        """Carry out one operation and compare."""
+        """Carry out one operation and compare.
+
+        `performed` takes it in as it was carried out: a crash with the facts that were open, in numbers they had.
+        """
+        if isinstance(operation, Crash):
+            operation = self._fitted(operation)
+        self.performed.append(operation)
         match operation:
             case Put():
                 self.put(operation)
@@ -114,6 +123,15 @@ class Trial:
                 self.crash(operation)
             case Damage():
                 self.damage(operation)
+        self.disk_holds_the_log()
+
+    def disk_holds_the_log(self) -> None:
+        """After every operation the files are, byte for byte, what was put, and zero behind it (contract 1)."""
+        file_bytes = self.settings.file_bytes
+        for base in range(0, self.log.end_offset, file_bytes):
+            found = self._peek(f"{base:020d}", 0, file_bytes)
+            if found != self.ledger.expected(base, self.log.end_offset):
+                raise GuaranteeBroken(1, f"the log file at {base} holds other bytes than were put")
 
     def _end_verb(self, first: int, after: CommitLog) -> None:
         self.files.mark("returned")
@@ -198,6 +216,17 @@ class Trial:
         self._end_verb(first, after)
         if self.files.leaks():
             raise GuaranteeBroken(11, "a closed store still holds files", "nothing", "; ".join(self.files.leaks()))
+        if not after.poisoned:
+            self._clean_exit_is_durable()
+
+    def _clean_exit_is_durable(self) -> None:
+        """After a clean close all of the log is on disk, and so is the word that the exit was clean (contract 2)."""
+        stored = durable_image(self.files).files
+        for base in range(0, self.log.end_offset, self.settings.file_bytes):
+            if stored.get(f"{LOG_DIRECTORY}/{base:020d}") != self.ledger.expected(base, self.log.end_offset):
+                raise GuaranteeBroken(2, f"a clean exit left the log file at {base} not durable")
+        if f"{ROOT}/abort" in stored:
+            raise GuaranteeBroken(2, "a clean exit left its abort marker on disk")
 
     def open(self) -> None:
         """Open again after a close; all of the log is there, or what a poisoned store had made durable."""
@@ -224,11 +253,27 @@ class Trial:
         disk: Disk = "kill" if survived.kill else self.settings.disk
         return compose(disk_state(self.files.base, self.files.journal, position, disk=disk), survived.survived)
 
-    def crash(self, crash: Crash) -> None:
-        """Lose power or kill the process, recover, judge, and go on with what was recovered."""
+    def _fitted(self, crash: Crash) -> Crash:
+        """Return the crash with `back` inside the last verb and each choice among the alternatives there are."""
         window = self.windows[-1]
         back = min(crash.back, window.last - window.first)
-        position = self.files.events[window.last - back] if back else len(self.files.journal)
+        if crash.kill:
+            return replace(crash, back=back, survived={})
+        state = disk_state(self.files.base, self.files.journal, self._position(back), disk=self.settings.disk)
+        fitted = {
+            fact.name: _among(crash.survived[fact.name], fact.alternatives)
+            for fact in facts_of(state)
+            if crash.survived.get(fact.name, 0)
+        }
+        return replace(crash, back=back, survived=fitted)
+
+    def _position(self, back: int) -> int:
+        return self.files.events[self.windows[-1].last - back] if back else len(self.files.journal)
+
+    def crash(self, crash: Crash) -> None:
+        """Lose power or kill the process, recover, judge, and go on with what was recovered."""
+        window, back = self.windows[-1], crash.back
+        position = self._position(back)
         legal = self.legal_at(window, at_rest=back == 0, kill=crash.kill)
         if crash.kill:
             journal = (*self.files.journal[:position], ProcessKilled())
@@ -313,6 +358,12 @@ class Trial:
         self.files, self.closed, self.windows = self.new_disk(durable_image(self.files)), True, []
         self.store = store
         self._end_verb(0, self.log)
+
+
+def _among(choice: Choice, alternatives: int) -> Choice:
+    if isinstance(choice, int):
+        return min(choice, alternatives - 1)
+    return min(choice[0], alternatives - 1), min(choice[1], alternatives - 1), choice[2]
 
 
 def _observed(verb: str, call: Callable[[], Result]) -> Result:

@@ -1,0 +1,49 @@
+"""The judge's own reader of stores: written from docs/format.md, it shares no code with the store.
+
+Importing it loads the standard library only.
+"""
+
+from __future__ import annotations
+
+from properties.decode.findings import Code, Finding, Severity, Verdict, verdict_of
+from properties.decode.judge import LogJudge
+from properties.decode.record import Bad, Blank, Record, decode_record, message_id, parse_properties
+from properties.decode.store import (
+    Checkpoint,
+    LocatedItem,
+    LogFile,
+    StoreView,
+    iter_items,
+    look,
+    read_checkpoint,
+    read_floor,
+)
+from properties.decode.walk import Item, Unreadable, Zeros, scan, walk
+
+__all__ = [
+    "Bad",
+    "Blank",
+    "Checkpoint",
+    "Code",
+    "Finding",
+    "Item",
+    "LocatedItem",
+    "LogFile",
+    "LogJudge",
+    "Record",
+    "Severity",
+    "StoreView",
+    "Unreadable",
+    "Verdict",
+    "Zeros",
+    "decode_record",
+    "iter_items",
+    "look",
+    "message_id",
+    "parse_properties",
+    "read_checkpoint",
+    "read_floor",
+    "scan",
+    "verdict_of",
+    "walk",
+]

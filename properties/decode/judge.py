@@ -1,0 +1,210 @@
+"""Judge the items of a log: which bad place is damage, which is a tear, which may still be moving.
+
+Rules, first match wins, for a place where no valid record begins although bytes follow:
+
+1. below the durable floor: damage;
+2. live store, or a file that changed while it was read: a note if no valid record follows (the tail is moving); else
+   the place is read again, and it is damage only if it is still bad;
+3. abort marker present (unclean exit): a tear, recovery will cut there;
+4. bytes behind a zero header without any valid record in them: a note (left-overs of an earlier crash);
+5. else: damage.
+
+Source: docs/format.md, section 9.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from properties.decode.files import FileSource
+from properties.decode.findings import Code, Finding, Severity
+from properties.decode.record import Bad, Blank, Reason, Record
+from properties.decode.store import RECORD_BYTES_MAX, LocatedItem, LogFile, StoreView
+from properties.decode.walk import Unreadable, Zeros, walk_source
+
+__all__ = ["FINDINGS_MAX", "LogJudge"]
+
+FINDINGS_MAX = 1000
+"""Bad places that are listed one by one; the rest is counted in CL_MORE_FINDINGS, as severely as the worst of them."""
+
+_END_LOST = "the log ends here, but bytes follow"
+_CUT = "none needed: recovery cuts the log here"
+_REPAIR = "keep a copy; cut the log before it with audit --repair-to, or restore it from a replica"
+_AGAIN = "look again when the store is closed"
+
+
+@dataclass(slots=True)
+class _Break:
+    """A place where the log should go on and does not; `records_before` is the count when it was met."""
+
+    file: str
+    offset: int
+    reason: Reason | None  # None: zeros to the end of a file that is not the last with bytes
+    field: str
+    records_before: int
+
+
+class LogJudge:
+    """Take the items of `iter_items` in order and say at the end what they mean.
+
+    Counts of items are public: `record_count`, `blank_count`, `record_bytes`, `unreadable_bytes`; `end_offset` is the
+    place behind the last valid record or blank (None without any), `prefix_end_offset` where the log from its start
+    ends.
+    """
+
+    def __init__(self, view: StoreView, *, record_bytes_max: int = RECORD_BYTES_MAX) -> None:
+        self._view = view
+        self._record_bytes_max = record_bytes_max
+        self._breaks: list[_Break] = []
+        self._breaks_left_out = 0
+        self._zeros: tuple[str, int] | None = None
+        self._changed = False
+        self._notes: list[Finding] = []
+        self._file_ends = {file.label: file.base_offset + view.file_bytes for file in view.files}
+        self.record_count = 0
+        self.blank_count = 0
+        self.record_bytes = 0
+        self.unreadable_bytes = 0
+        self.end_offset: int | None = None
+        self.prefix_end_offset: int | None = None
+        self.last_store_timestamp: int | None = None
+
+    def see(self, located: LocatedItem) -> None:
+        """Take the next item."""
+        file, item = located.file, located.item
+        if isinstance(item, Zeros):
+            if self._zeros is None:
+                self._zeros = (file, item.offset)
+                self._end_prefix(item.offset)
+            return
+        if self._zeros is not None:  # an earlier file ended in zeros, yet here is something
+            self._break(_Break(*self._zeros, None, "size", self.record_count))
+            self._zeros = None
+        if isinstance(item, Record):
+            self.record_count += 1
+            self.record_bytes += item.size_bytes
+            self.end_offset = item.end_offset
+            self.last_store_timestamp = item.store_timestamp
+        elif isinstance(item, Blank):
+            self._see_blank(file, item)
+        elif isinstance(item, Bad):
+            self._end_prefix(item.offset)
+            self._break(_Break(file, item.offset, item.reason, item.field, self.record_count))
+        else:
+            self.unreadable_bytes += item.size_bytes
+
+    def see_file_end(self, file: LogFile, has_changed: bool, error: OSError | None) -> None:
+        """Take what `iter_items` reports after each file."""
+        self._changed |= has_changed
+        if error is None:
+            return
+        reason = error.strerror or type(error).__name__
+        if isinstance(error, PermissionError):
+            note = Finding("CL_NO_ACCESS", "note", file.label, file.base_offset, reason, "look again with permission")
+        elif isinstance(error, FileNotFoundError):
+            message = "the file vanished while the store was looked at"
+            note = Finding("CL_FILE_GONE", "note", file.label, file.base_offset, message, _AGAIN)
+        else:
+            message = f"the device failed while reading: {reason}"
+            note = Finding("CL_READ_ERROR", "damage", file.label, file.base_offset, message, "restore from a replica")
+        self._notes.append(note)
+
+    def finish(self, *, is_complete: bool = True) -> tuple[Finding, ...]:
+        """Return the findings of the view and of the items, by file and offset.
+
+        `is_complete` says that the items began at the start and were all seen; without it nothing is concluded from
+        where the log ends.
+        """
+        findings = [*self._view.findings, *self._notes]
+        findings += [found for each in self._breaks if (found := self._judge(each)) is not None]
+        if self._breaks_left_out:
+            worst: Severity = "damage" if any(finding.severity == "damage" for finding in findings) else "note"
+            message = f"{self._breaks_left_out} more places without a valid record are not listed"
+            findings.append(Finding("CL_MORE_FINDINGS", worst, "commitlog", None, message, "see the findings listed"))
+        if is_complete:
+            findings += self._judge_end(findings)
+        return tuple(sorted(findings, key=lambda finding: (finding.file, finding.offset or 0, finding.code)))
+
+    @property
+    def _may_move(self) -> bool:
+        return self._view.live or self._changed
+
+    def _see_blank(self, file: str, blank: Blank) -> None:
+        self.blank_count += 1
+        left = self._file_ends[file] - blank.offset
+        self.end_offset = blank.offset + left
+        if blank.size_bytes != left:
+            message = f"the end mark says {blank.size_bytes} bytes, {left} are left in the file"
+            remedy = "none needed: readers do not use this length"
+            self._notes.append(Finding("CL_BLANK_LENGTH", "note", file, blank.offset, message, remedy))
+
+    def _end_prefix(self, offset: int) -> None:
+        if self.prefix_end_offset is None:
+            self.prefix_end_offset = offset
+
+    def _break(self, found: _Break) -> None:
+        if len(self._breaks) < FINDINGS_MAX:
+            self._breaks.append(found)
+        else:
+            self._breaks_left_out += 1
+
+    def _judge(self, place: _Break) -> Finding | None:
+        behind = self.record_count - place.records_before
+        is_gap = place.reason in (None, "zero_header")
+        code: Code = "CL_BYTES_BEYOND_END" if is_gap else "CL_BAD_RECORD"
+        what = _END_LOST if is_gap else f"no valid record: {place.reason} ({place.field})"
+        message = f"{what}; {behind} valid records behind it" if behind else f"{what}; no valid record behind it"
+
+        def finding(severity: Severity, remedy: str) -> Finding:
+            return Finding(code, severity, place.file, place.offset, message, remedy)
+
+        if self._view.floor is not None and place.offset < self._view.floor:
+            return finding("damage", _REPAIR)
+        if self._may_move:
+            if not behind:
+                return Finding("CL_TAIL_MOVING", "note", place.file, place.offset, message, _AGAIN)
+            return finding("damage", _REPAIR) if self._is_still_bad(place) else None
+        if self._view.is_unclean:
+            remedy = f"{_CUT}; copy the {behind} records behind it first if you need them" if behind else _CUT
+            return finding("tear", remedy)
+        if is_gap and not behind:
+            return finding("note", "none needed: the store erases them when it opens")
+        return finding("damage", _REPAIR)
+
+    def _is_still_bad(self, place: _Break) -> bool:
+        """Read a place again that was bad while the store may have been writing there."""
+        file = next(file for file in self._view.files if file.label == place.file)
+        size = self._view.file_bytes
+        try:
+            with FileSource(file.path, size_bytes_max=size) as source:
+                items = walk_source(
+                    source,
+                    base_offset=file.base_offset,
+                    file_bytes=size,
+                    position=place.offset - file.base_offset,
+                    record_bytes_max=self._record_bytes_max,
+                )
+                return isinstance(next(items, None), Bad | Zeros | Unreadable)
+        except OSError:
+            return False
+
+    def _judge_end(self, findings: list[Finding]) -> list[Finding]:
+        """Judge what only the end of the log can show: floor, checkpoint, a tail that moves."""
+        end = self.end_offset or 0
+        found: list[Finding] = []
+        if self._may_move:
+            if not any(finding.code == "CL_TAIL_MOVING" for finding in findings):
+                message = "the store is open or its files changed while they were read; its end may have moved"
+                file = self._view.files[-1].label if self._view.files else "commitlog"
+                found.append(Finding("CL_TAIL_MOVING", "note", file, self.end_offset, message, _AGAIN))
+            return found
+        floor, checkpoint = self._view.floor, self._view.checkpoint
+        if floor is not None and end < floor:
+            message = f"the log ends at {end}, but was flushed up to {floor}"
+            found.append(Finding("CL_ENDS_BELOW_FLOOR", "damage", "commitlog", end, message, _REPAIR))
+        last = self.last_store_timestamp
+        if checkpoint is not None and last is not None and checkpoint.physic_timestamp > last:
+            message = f"the checkpoint's log time {checkpoint.physic_timestamp} is later than the last record's, {last}"
+            remedy = "expected after a cut; else distrust the checkpoint (delete it: the store rebuilds it)"
+            found.append(Finding("CP_AHEAD_OF_LOG", "note", "checkpoint", None, message, remedy))
+        return found

@@ -1,0 +1,311 @@
+"""Look at a store directory without touching it: log files, checkpoint, marker, lock and durable floor.
+
+Guarantees: nothing is created, written, locked or mapped; files are opened read-only and read in pieces of some MiB; a
+missing, foreign, short, empty or damaged file is a finding and not an exception. On a live store, or where a file
+changed while it was read, a bad tail is "moving" and leaves the verdict open.
+
+Usage: `view = look(directory)`, then feed `iter_items(view)` into a `LogJudge(view)`, whose `finish()` gives the
+findings.
+
+Source: docs/format.md, sections 1, 2 and 6 to 8.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from properties.decode.files import PIECE_BYTES, FileSource, is_locked_elsewhere, read_small
+from properties.decode.findings import Code, Finding, Severity
+from properties.decode.record import Bad, Record
+from properties.decode.walk import Item, Unreadable, walk_source
+
+__all__ = [
+    "RECORD_BYTES_MAX",
+    "Checkpoint",
+    "LocatedItem",
+    "LogFile",
+    "StoreView",
+    "iter_items",
+    "look",
+    "read_checkpoint",
+    "read_floor",
+]
+
+RECORD_BYTES_MAX = 64 * 1024 * 1024
+"""Longest record that is loaded; RocketMQ's own default limit (`maxMessageSize`) is 4 MiB."""
+
+_LOG_NAME = re.compile(r"[0-9]{20}")
+_CHECKPOINT = struct.Struct(">qqq")
+_CHECKPOINT_BYTES = 4096
+_FLOOR = struct.Struct(">8sqqI")
+_FLOOR_MAGIC = b"TPFLOOR1"
+_FLOOR_BYTES = 512
+_I64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One commit log file as listed: `base_offset` is what its name says, `size_bytes` what the file system says."""
+
+    name: str
+    path: Path
+    base_offset: int
+    size_bytes: int
+    mtime_ns: int
+
+    @property
+    def label(self) -> str:
+        """Path relative to the store directory."""
+        return f"commitlog/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class LocatedItem:
+    """An item of the log and the file (relative to the store directory) it lies in."""
+
+    file: str
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Store times (ms) up to which log, queues and index were flushed.
+
+    Source: docs/format.md, section 6 (RocketMQ's `StoreCheckpoint`).
+    """
+
+    physic_timestamp: int
+    logics_timestamp: int
+    index_timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoreView:
+    """A store directory as found, before its log is read; `file_bytes` is the size that most log files have."""
+
+    store_dir: Path
+    files: tuple[LogFile, ...]
+    file_bytes: int
+    is_unclean: bool
+    live: bool
+    checkpoint: Checkpoint | None
+    floor: int | None
+    findings: tuple[Finding, ...]
+
+
+def look(store_dir: Path, *, file_bytes: int | None = None) -> StoreView:
+    """List a store directory and read its small files.
+
+    `file_bytes` is the configured size of a log file; without it the commonest size counts (the first file's on a tie).
+    Raises OSError only if `store_dir` or its `commitlog` cannot be listed at all.
+    """
+    findings: list[Finding] = []
+    is_unclean = (store_dir / "abort").exists()
+    live = _is_live(store_dir, findings)
+    files = _list_log(store_dir, findings)
+    size = file_bytes or _usual_size(files)
+    _judge_files(files, size, is_unclean or live, findings)
+    if not files:
+        _judge_missing_log(store_dir, findings)
+    return StoreView(
+        store_dir=store_dir,
+        files=files,
+        file_bytes=size,
+        is_unclean=is_unclean,
+        live=live,
+        checkpoint=read_checkpoint(store_dir, findings),
+        floor=read_floor(store_dir, findings),
+        findings=tuple(findings),
+    )
+
+
+def iter_items(
+    view: StoreView,
+    *,
+    from_offset: int = 0,
+    piece_bytes: int = PIECE_BYTES,
+    record_bytes_max: int = RECORD_BYTES_MAX,
+    on_file: Callable[[LogFile, bool, OSError | None], None] | None = None,
+) -> Iterator[LocatedItem]:
+    """Yield the items of all log files in order; the first one is that which holds `from_offset`.
+
+    After each file `on_file(file, has_changed, error)` is told whether it changed meanwhile and what ended it early.
+    Cost: one pass; a `from_offset` inside a record costs a pass over the part of that file before it.
+    """
+    for file in view.files:
+        file_end = file.base_offset + max(view.file_bytes, file.size_bytes)
+        if file.size_bytes == 0 or file_end <= from_offset:
+            continue
+        has_changed, failure = False, None
+        try:
+            with FileSource(file.path, size_bytes_max=view.file_bytes, piece_bytes=piece_bytes) as source:
+                yield from _iter_file(file, source, view.file_bytes, from_offset, record_bytes_max)
+                has_changed = source.has_changed()
+        except OSError as error:
+            failure = error
+        if on_file is not None:
+            on_file(file, has_changed, failure)
+
+
+def read_checkpoint(store_dir: Path, findings: list[Finding] | None = None) -> Checkpoint | None:
+    """Read the three times of the checkpoint; None, with a finding, if the file is missing or has another size."""
+    found: list[Finding] = [] if findings is None else findings
+    remedy = "none needed: the store rebuilds it, with a longer recovery"
+    try:
+        stored = read_small(store_dir / "checkpoint", _CHECKPOINT_BYTES + 1)
+    except OSError as error:
+        found.append(_no_access("checkpoint", error))
+        return None
+    if stored is None:
+        found.append(Finding("CP_MISSING", "note", "checkpoint", None, "there is no checkpoint file", remedy))
+        return None
+    if len(stored) != _CHECKPOINT_BYTES:
+        size = f"more than {_CHECKPOINT_BYTES}" if len(stored) > _CHECKPOINT_BYTES else str(len(stored))
+        message = f"the checkpoint has {size} bytes instead of {_CHECKPOINT_BYTES}"
+        found.append(Finding("CP_BAD_SIZE", "note", "checkpoint", None, message, remedy))
+        return None
+    checkpoint = Checkpoint(*_CHECKPOINT.unpack_from(stored))
+    if min(checkpoint.physic_timestamp, checkpoint.logics_timestamp, checkpoint.index_timestamp) < 0:
+        found.append(Finding("CP_NEGATIVE_TIME", "note", "checkpoint", None, "a time is negative", remedy))
+    return checkpoint
+
+
+def read_floor(store_dir: Path, findings: list[Finding] | None = None) -> int | None:
+    """Read the durable floor: the physical offset below which everything was flushed; None if there is none.
+
+    A file that is there but wrong in size, magic or checksum gives None and the finding FLOOR_UNREADABLE.
+
+    Source: docs/format.md, section 8.
+    """
+    name = "config/durableFloor"
+    try:
+        stored = read_small(store_dir / name, _FLOOR_BYTES + 1)
+    except OSError as error:
+        if findings is not None:
+            findings.append(_no_access(name, error))
+        return None
+    if stored is None:
+        return None
+    if len(stored) == _FLOOR_BYTES:
+        magic, offset, _, checksum = _FLOOR.unpack_from(stored)
+        if magic == _FLOOR_MAGIC and checksum == zlib.crc32(stored[:24]) and offset >= 0:
+            return int(offset)
+    if findings is not None:
+        message = "size, magic or checksum of the durable floor is wrong; tears and damage cannot be told apart by it"
+        remedy = "none needed: the next flush of the store writes it again"
+        findings.append(Finding("FLOOR_UNREADABLE", "note", name, None, message, remedy))
+    return None
+
+
+def _iter_file(
+    file: LogFile, source: FileSource, file_bytes: int, from_offset: int, record_bytes_max: int
+) -> Iterator[LocatedItem]:
+    def items(position: int) -> Iterator[Item]:
+        return walk_source(
+            source,
+            base_offset=file.base_offset,
+            file_bytes=file_bytes,
+            position=position,
+            record_bytes_max=record_bytes_max,
+        )
+
+    start = max(0, from_offset - file.base_offset)
+    if start and not isinstance(next(items(start), None), Record):
+        start = 0  # perhaps inside an item: find the one that holds the offset
+    held: list[Item] = []
+    for item in items(start):
+        held.append(item)
+        if isinstance(item, Bad):
+            continue  # goes with the Unreadable behind it
+        if not isinstance(item, Record | Unreadable) or item.offset + item.size_bytes > from_offset:
+            for each in held:
+                yield LocatedItem(file.label, each)
+        held.clear()
+
+
+def _list_log(store_dir: Path, findings: list[Finding]) -> tuple[LogFile, ...]:
+    directory = store_dir / "commitlog"
+    if not directory.is_dir():
+        return ()
+    files: list[LogFile] = []
+    for path in sorted(directory.iterdir(), key=lambda path: path.name):
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            findings.append(_no_access(f"commitlog/{path.name}", error))
+            continue
+        is_log = _LOG_NAME.fullmatch(path.name) and stat.S_ISREG(status.st_mode) and int(path.name) <= _I64_MAX
+        if is_log:
+            files.append(LogFile(path.name, path, int(path.name), status.st_size, status.st_mtime_ns))
+        else:
+            message = "not a log file: the name is not an offset of 20 digits, or it is not a regular file"
+            remedy = "move it out of commitlog (RocketMQ 4.9.3 refuses to start with it)"
+            findings.append(Finding("CL_STRAY_FILE", "note", f"commitlog/{path.name}", None, message, remedy))
+    return tuple(files)
+
+
+def _usual_size(files: tuple[LogFile, ...]) -> int:
+    sizes = Counter(file.size_bytes for file in files if file.size_bytes)  # counts equal: the first one seen wins
+    return sizes.most_common(1)[0][0] if sizes else 0
+
+
+def _judge_files(files: tuple[LogFile, ...], size: int, may_be_torn: bool, findings: list[Finding]) -> None:
+    """Judge names and sizes; zero-length files but the newest, short files and gaps are damage."""
+
+    def add(code: Code, severity: Severity, file: LogFile, message: str, remedy: str) -> None:
+        findings.append(Finding(code, severity, file.label, file.base_offset, message, remedy))
+
+    restore = "restore the file from a copy or a replica, or cut the log before it with audit --repair-to"
+    for index, file in enumerate(files):
+        if file.size_bytes == 0:
+            if file is files[-1]:
+                add(
+                    "CL_ZERO_LENGTH",
+                    "tear" if may_be_torn else "note",
+                    file,
+                    "the newest file has no bytes yet",
+                    "the store removes it",
+                )
+            else:
+                add("CL_ZERO_LENGTH", "damage", file, "a file between others has no bytes", restore)
+        elif file.size_bytes < size:
+            add("CL_SHORT_FILE", "damage", file, f"{file.size_bytes} bytes instead of {size}", restore)
+        elif file.size_bytes > size:
+            message = f"{file.size_bytes} bytes, others have {size}"
+            add("CL_MIXED_SIZES", "damage", file, message, "find out which size was configured; restore the others")
+        if index and files[index - 1].base_offset + size != file.base_offset:
+            expected = files[index - 1].base_offset + size
+            add("CL_GAP", "damage", file, f"begins at {file.base_offset}, the one before ends at {expected}", restore)
+        elif size and file.base_offset % size:
+            add("CL_MISALIGNED", "damage", file, f"the name is no multiple of the file size {size}", restore)
+
+
+def _judge_missing_log(store_dir: Path, findings: list[Finding]) -> None:
+    has_queues = any((store_dir / "consumequeue").glob("*/*/*"))
+    message = "there are consume queues but no commit log files" if has_queues else "there are no commit log files"
+    remedy = "if storePathCommitLog points elsewhere, link that directory here as commitlog; else restore the files"
+    findings.append(Finding("CL_MISSING", "damage" if has_queues else "note", "commitlog", None, message, remedy))
+
+
+def _is_live(store_dir: Path, findings: list[Finding]) -> bool:
+    try:
+        return is_locked_elsewhere(store_dir / "lock")
+    except OSError as error:
+        message = f"cannot tell whether a store has the directory open: {error.strerror}"
+        remedy = "look again with permission to read the lock file"
+        findings.append(Finding("LOCK_UNKNOWN", "note", "lock", None, message, remedy))
+        return False
+
+
+def _no_access(name: str, error: OSError) -> Finding:
+    remedy = "look again with permission to read it"
+    return Finding("CL_NO_ACCESS", "note", name, None, f"cannot be read: {error.strerror}", remedy)

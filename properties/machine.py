@@ -1,0 +1,148 @@
+"""The commit log machine: the mapped store and the model answer alike, disasters included (contract 1-3, 6-9).
+
+Rules are what users and disks do; each is an operation of properties/case.py, so that a failing run is a case that
+replays without Hypothesis. What is compared lies in properties/trial.py.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from hypothesis import event, note
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from properties.case import Case, Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put, Settings, describe
+from properties.images import disk_state, facts_of
+from properties.recorder.dirty import DirtyTracker, choose_tracker
+from properties.replay import Failure
+from properties.strategies import choices_of, damages, odd_puts, puts, settings_of_trials
+from properties.trial import Trial
+from properties.verdict import GuaranteeBroken
+
+__all__ = ["CommitLogMachine"]
+
+
+class CommitLogMachine(RuleBasedStateMachine):
+    """One store on one recorded disk beside its model. `bug` plants a bug; `failure` is the last one seen."""
+
+    bug: ClassVar[str] = ""
+    tracker: ClassVar[DirtyTracker] = choose_tracker("auto")
+    failure: ClassVar[Failure | None] = None
+    fired: ClassVar[Counter[str]] = Counter()
+
+    @initialize(settings=settings_of_trials())
+    def open_store(self, settings: Settings) -> None:
+        """Open a store on an empty disk."""
+        self.is_broken = False
+        self.settings = replace(settings, bug=self.bug)
+        try:
+            self.trial = Trial(self.settings, tracker=self.tracker)
+        except GuaranteeBroken as broken:
+            type(self).failure = Failure(Case(self.settings, ()), broken)
+            raise
+
+    def carry_out(self, operation: Operation) -> None:
+        """Run an operation; remember the case when a promise breaks."""
+        note(describe(operation))
+        self.fired[operation.op] += 1
+        try:
+            self.trial.run(operation)
+        except GuaranteeBroken as broken:
+            self.is_broken = True
+            type(self).failure = Failure(Case(self.settings, tuple(self.trial.performed)), broken)
+            raise
+
+    # ---- what users do -------------------------------------------------------------------------------------------
+
+    @rule(put=puts())
+    def put(self, put: Put) -> None:
+        """Put one message."""
+        self.carry_out(put)
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=st.lists(puts(), min_size=2, max_size=8))
+    def put_several(self, several: list[Put]) -> None:
+        """Put a few in a row, so that files fill."""
+        for put in several:
+            self.carry_out(put)
+
+    @rule(put=odd_puts())
+    def put_odd(self, put: Put) -> None:
+        """Put something at a limit; most are refused, and a refusal changes nothing."""
+        before = len(self.trial.log.records)
+        self.carry_out(put)
+        event("odd put", payload="stored" if len(self.trial.log.records) > before else "refused")
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(record=st.integers(0, 40), shift=st.sampled_from((0, 0, 1, -1, 88, 100, 112, 5000)))
+    def get(self, record: int, shift: int) -> None:
+        """Get a message, or what lies beside one."""
+        self.carry_out(Get(record=record, shift=shift))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule()
+    def flush(self) -> None:
+        """Make everything durable."""
+        self.carry_out(Flush())
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule()
+    def close(self) -> None:
+        """Close cleanly."""
+        self.carry_out(Close())
+
+    @precondition(lambda self: self.trial.closed)
+    @rule()
+    def open(self) -> None:
+        """Open again."""
+        self.carry_out(Open())
+
+    # ---- disasters -----------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule()
+    def next_sync_fails(self) -> None:
+        """The disk answers EIO to the next file sync."""
+        self.carry_out(FailSync())
+
+    @rule(data=st.data())
+    def power_fails(self, data: st.DataObject) -> None:
+        """Power loss at rest: any legal set of pages, sizes and names survives."""
+        self._lose_power(data, back=0)
+
+    @rule(data=st.data(), back=st.integers(1, 40))
+    def power_fails_inside_a_verb(self, data: st.DataObject, back: int) -> None:
+        """Power loss inside the last verb, recovery included: before, during and after each flush."""
+        window = self.trial.windows[-1]
+        self._lose_power(data, back=min(back, window.last - window.first))
+
+    def _lose_power(self, data: st.DataObject, *, back: int) -> None:
+        files, window = self.trial.files, self.trial.windows[-1]
+        position = files.events[window.last - back] if back else len(files.journal)
+        state = disk_state(files.base, files.journal, position, disk=self.settings.disk)
+        survived = data.draw(choices_of(facts_of(state)), label="survived")
+        before = len(self.trial.log.records)
+        self.carry_out(Crash(back=back, survived=survived))
+        event("power loss", payload="records lost" if len(self.trial.log.records) < before else "nothing lost")
+
+    @rule(back=st.integers(0, 40))
+    def process_dies(self, back: int) -> None:
+        """SIGKILL: the page cache lives on."""
+        self.carry_out(Crash(kill=True, back=back))
+
+    @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned and self.trial.log.records)
+    @rule(damage=damages())
+    def disk_is_damaged(self, damage: Damage) -> None:
+        """After a clean exit a bit flips, a file loses its tail, or a record lands in another's place."""
+        self.carry_out(damage)
+
+    def teardown(self) -> None:
+        """Close; nothing may leak."""
+        if hasattr(self, "trial") and not self.trial.closed and not self.is_broken:
+            self.carry_out(Close())
+
+
+def planted_machine(bug: str) -> Any:
+    """Return the machine with a planted bug, its counters fresh."""
+    return type("PlantedMachine", (CommitLogMachine,), {"bug": bug, "failure": None, "fired": Counter()})

@@ -1,0 +1,383 @@
+"""The process that will be killed: it opens a real store, carries out a program, and sends itself SIGKILL.
+
+It runs in a forked child and says how far it got in a page it shares with its parent. A verb is published as returned
+after it returned, so the page may lag behind the truth, but it never claims more than was answered.
+
+What it leaves out: a kill inside one system call or one copy of bytes, since the signal is sent between them.
+"""
+
+import gc
+import mmap
+import os
+import signal
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from types import FrameType
+from typing import Any, Literal, NoReturn
+
+from impl.config import MessageStoreConfig
+from impl.files import Files, FileStat, Mapping, OpenFile
+from impl.message import Message as StoreMessage
+from impl.os_files import OsFiles
+from impl.policy import FlushDiskType
+from impl.store import Components, MessageStore
+from model.message import Message
+from properties.bodies import message_of
+from properties.case import Close, Flush, Get, Open, Operation, Put, Settings
+
+__all__ = [
+    "HANG_SECONDS",
+    "OPERATIONS_MAX",
+    "KillMode",
+    "Life",
+    "Progress",
+    "StepCountingFiles",
+    "run_child",
+    "store_config",
+]
+
+KillMode = Literal["step", "bytecode"]
+"""What is counted: calls at the file seam as they begin, or bytecodes inside the store's own modules."""
+
+OPERATIONS_MAX = 128
+HANG_SECONDS = 60
+EXIT_COMPLETED = 0
+EXIT_FAILED = 3
+
+_NUMBER = struct.Struct("=q")
+_BEGUN, _RETURNED, _KILLS = 0, 8, 16
+_ERROR, _ERROR_BYTES = 64, 960
+_ENDS = 1024
+_STEPS = _ENDS + _NUMBER.size * (OPERATIONS_MAX + 1)
+_PAGE_BYTES = _STEPS + _NUMBER.size * (OPERATIONS_MAX + 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What one process does: open the store, carry out the operations, die.
+
+    It dies when the `kill_step`-th step from the begin of verb `kill_verb` on begins. Without a verb (-1) it is a
+    rehearsal: it counts, and lives.
+    """
+
+    directory: str
+    settings: Settings
+    components: Components
+    operations: tuple[Operation, ...]
+    start_ms: int
+    mode: KillMode
+    kill_verb: int = -1
+    kill_step: int = 0
+
+
+class Progress:
+    """The page both processes see. Verb 0 opens the store, verb n is operation n - 1; -1 means none."""
+
+    def __init__(self) -> None:
+        self._page = mmap.mmap(-1, _PAGE_BYTES)
+        self.reset()
+
+    def _get(self, at: int) -> int:
+        (value,) = _NUMBER.unpack_from(self._page, at)
+        return int(value)
+
+    def reset(self) -> None:
+        """Forget the life before; called by the parent."""
+        self._page[:] = bytes(_PAGE_BYTES)
+        _NUMBER.pack_into(self._page, _BEGUN, -1)
+        _NUMBER.pack_into(self._page, _RETURNED, -1)
+
+    @property
+    def begun(self) -> int:
+        """The last verb that was begun."""
+        return self._get(_BEGUN)
+
+    @property
+    def returned(self) -> int:
+        """The last verb that returned."""
+        return self._get(_RETURNED)
+
+    def steps_of(self, verb: int) -> int:
+        """Return how many steps a verb had that a rehearsal carried out, what follows its return included."""
+        begins, ends = (self._get(_STEPS + _NUMBER.size * number) for number in (verb, verb + 1))
+        return ends - begins
+
+    @property
+    def kills(self) -> bool:
+        """Whether the process was about to send itself the signal."""
+        return bool(self._get(_KILLS))
+
+    @property
+    def error(self) -> str:
+        """The exception that ended the process, or nothing."""
+        return bytes(self._page[_ERROR : _ERROR + _ERROR_BYTES]).rstrip(b"\0").decode("utf-8", "replace")
+
+    def end_of(self, verb: int) -> int:
+        """Return the physical offset that a returned verb answered: behind its record or the whole log; -1 if none."""
+        return self._get(_ENDS + _NUMBER.size * verb)
+
+    def begin(self, verb: int, *, steps: int) -> None:
+        """Say that a verb is called next, and how many steps there were so far."""
+        self.count(verb, steps)
+        _NUMBER.pack_into(self._page, _BEGUN, verb)
+
+    def end(self, verb: int, end_offset: int) -> None:
+        """Say that a verb returned, and what it answered."""
+        _NUMBER.pack_into(self._page, _ENDS + _NUMBER.size * verb, end_offset)
+        _NUMBER.pack_into(self._page, _RETURNED, verb)
+
+    def fail(self, error: BaseException) -> None:
+        """Keep the text of an exception."""
+        text = f"{type(error).__name__}: {error}".encode()[:_ERROR_BYTES]
+        self._page[_ERROR : _ERROR + len(text)] = text
+
+    def count(self, verb: int, steps: int) -> None:
+        """Say how many steps there were before a verb began."""
+        _NUMBER.pack_into(self._page, _STEPS + _NUMBER.size * verb, steps)
+
+    def kill(self) -> NoReturn:
+        """Die here."""
+        _NUMBER.pack_into(self._page, _KILLS, 1)
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("a process outlived its SIGKILL")
+
+
+class StepCountingFiles:
+    """Another `Files` with a call in front of each method, the call for `mark` included."""
+
+    def __init__(self, inner: Files, step: Callable[[], None]) -> None:
+        self._inner = inner
+        self._step = step
+
+    def create(self, path: str) -> OpenFile:
+        """Count, then do it."""
+        self._step()
+        return self._inner.create(path)
+
+    def open(self, path: str, *, writable: bool) -> OpenFile:
+        """Count, then do it."""
+        self._step()
+        return self._inner.open(path, writable=writable)
+
+    def close(self, file: OpenFile) -> None:
+        """Count, then do it."""
+        self._step()
+        self._inner.close(file)
+
+    def allocate(self, file: OpenFile, size_bytes: int) -> None:
+        """Count, then do it."""
+        self._step()
+        self._inner.allocate(file, size_bytes)
+
+    def map(self, file: OpenFile) -> Mapping:
+        """Count, then do it."""
+        self._step()
+        return self._inner.map(file)
+
+    def unmap(self, mapping: Mapping) -> None:
+        """Count, then do it."""
+        self._step()
+        self._inner.unmap(mapping)
+
+    def read(self, file: OpenFile, offset: int, size_bytes: int) -> bytes:
+        """Count, then do it."""
+        self._step()
+        return self._inner.read(file, offset, size_bytes)
+
+    def pwrite(self, file: OpenFile, data: bytes, offset: int) -> None:
+        """Count, then do it."""
+        self._step()
+        self._inner.pwrite(file, data, offset)
+
+    def zero(self, file: OpenFile, offset: int, size_bytes: int) -> None:
+        """Count, then do it."""
+        self._step()
+        self._inner.zero(file, offset, size_bytes)
+
+    def sync(self, file: OpenFile) -> None:
+        """Count, then do it."""
+        self._step()
+        self._inner.sync(file)
+
+    def sync_directory(self, path: str) -> None:
+        """Count, then do it."""
+        self._step()
+        self._inner.sync_directory(path)
+
+    def rename(self, source: str, target: str) -> None:
+        """Count, then do it."""
+        self._step()
+        self._inner.rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        """Count, then do it."""
+        self._step()
+        self._inner.unlink(path)
+
+    def make_directory(self, path: str) -> None:
+        """Count, then do it."""
+        self._step()
+        self._inner.make_directory(path)
+
+    def list_directory(self, path: str) -> list[str]:
+        """Count, then do it."""
+        self._step()
+        return self._inner.list_directory(path)
+
+    def stat(self, path: str) -> FileStat | None:
+        """Count, then do it."""
+        self._step()
+        return self._inner.stat(path)
+
+    def lock(self, file: OpenFile) -> bool:
+        """Count, then do it."""
+        self._step()
+        return self._inner.lock(file)
+
+    def free_bytes(self, path: str) -> int:
+        """Count, then do it."""
+        self._step()
+        return self._inner.free_bytes(path)
+
+    def mark(self, label: str) -> None:
+        """Count, then do it."""
+        self._step()
+        self._inner.mark(label)
+
+
+def store_config(settings: Settings) -> MessageStoreConfig:
+    """Return the configuration of the store in a case."""
+    return MessageStoreConfig(
+        mapped_file_size_commit_log=settings.file_bytes,
+        max_message_size=settings.record_bytes_max,
+        flush_disk_type=FlushDiskType.SYNC_FLUSH if settings.sync_flush else FlushDiskType.ASYNC_FLUSH,
+        record_checksum="record" if settings.trailer else "body",
+    )
+
+
+def run_child(life: Life, progress: Progress) -> NoReturn:
+    """Live and die. Called right after fork; never returns, and nothing of the parent's is cleaned up here."""
+    status = EXIT_FAILED
+    try:
+        gc.disable()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(HANG_SECONDS)
+        _Child(life, progress).run()
+        status = EXIT_COMPLETED
+    except BaseException as error:
+        progress.fail(error)
+    finally:
+        sys.settrace(None)
+        os._exit(status)
+
+
+class _Child:
+    """The verbs, each between two marks in the shared page."""
+
+    def __init__(self, life: Life, progress: Progress) -> None:
+        self._life = life
+        self._progress = progress
+        self._config = store_config(life.settings)
+        self._now_ms = life.start_ms
+        self._count = 0
+        self._kill_at = 0
+        self._files: Files = OsFiles()
+        if life.mode == "step":
+            self._files = StepCountingFiles(self._files, self._step)
+
+    def _step(self) -> None:
+        self._count += 1
+        if self._count == self._kill_at:
+            self._progress.kill()
+
+    def run(self) -> None:
+        """Open and carry out everything."""
+        if self._life.mode == "bytecode":
+            _forget_cached_answers()
+        if self._life.kill_verb < 0:
+            self._arm()
+        self._open(0)
+        for verb, operation in enumerate(self._life.operations, 1):
+            self._carry_out(verb, operation)
+        sys.settrace(None)
+        self._progress.count(len(self._life.operations) + 1, self._count)
+
+    def _begin(self, verb: int) -> None:
+        """Publish that a verb begins; in the one to die in, count from here on."""
+        self._progress.begin(verb, steps=self._count)
+        if verb == self._life.kill_verb:
+            self._count, self._kill_at = 0, self._life.kill_step
+            self._arm()
+
+    def _arm(self) -> None:
+        """Trace, where bytecodes are counted; before this no frame of the store is on the stack."""
+        if self._life.mode == "bytecode":
+            sys.settrace(self._enter)
+
+    def _open(self, verb: int) -> None:
+        self._begin(verb)
+        self._store = MessageStore.open(
+            self._life.directory,
+            self._config,
+            files=self._files,
+            clock=lambda: self._now_ms,
+            components=self._life.components,
+        )
+        self._progress.end(verb, self._store.max_offset)
+
+    def _carry_out(self, verb: int, operation: Operation) -> None:
+        end_offset = -1
+        match operation:
+            case Open():
+                self._open(verb)
+                return
+            case Put():
+                message = _for_store(message_of(operation))
+                self._now_ms += operation.advance_ms
+                self._begin(verb)
+                result = self._store.put(message)
+                end_offset = result.offset + result.size_bytes if result.stored else -1
+            case Get():
+                self._begin(verb)
+                self._store.get(operation.record * 97 + operation.shift)
+            case Flush():
+                self._begin(verb)
+                self._store.flush()
+            case Close():
+                self._begin(verb)
+                self._store.close()
+            case _:
+                raise ValueError(f"a life cannot {operation.op}")
+        self._progress.end(verb, end_offset)
+
+    # ---- bytecodes -----------------------------------------------------------------------------------------------
+
+    def _enter(self, frame: FrameType, event: str, _argument: Any) -> Callable[..., Any] | None:
+        """Trace the frames of the store only, bytecode by bytecode."""
+        if not frame.f_globals.get("__name__", "").startswith("impl."):
+            return None
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        return self._bytecode
+
+    def _bytecode(self, _frame: FrameType, event: str, _argument: Any) -> Callable[..., Any]:
+        if event == "opcode":
+            self._step()
+        return self._bytecode
+
+
+def _for_store(message: Message) -> StoreMessage:
+    return StoreMessage(**{field.name: getattr(message, field.name) for field in fields(message)})
+
+
+def _forget_cached_answers() -> None:
+    """Empty the caches of the store's functions: what the parent opened before must not change the count."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("impl."):
+            for value in list(vars(module).values()):
+                clear = getattr(value, "cache_clear", None)
+                if clear is not None:
+                    clear()

@@ -1,0 +1,108 @@
+"""Hypothesis strategies for settings, messages and crashes; everything else is in properties/machine.py."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from hypothesis import strategies as st
+
+from properties.case import Damage, Put, Settings
+from properties.images import Choice, Fact
+
+__all__ = ["choices_of", "damages", "odd_puts", "puts", "settings_of_trials"]
+
+Value = TypeVar("Value")
+
+_PROPERTIES = (
+    "",
+    "TAGS\x01TagA",
+    "KEYS\x01k1 k2\x02TAGS\x01TagA",
+    "WAIT\x01false",
+    "WAIT\x01FALSE\x02KEYS\x01k",
+    "__CRC32#\x010123456789\x02",
+    "KEYS\x01k\x02__CRC32#\x011",
+    "a\x01b\x02",
+    "KEYS\x01\0",
+    "x" * 32_747,
+    "x" * 32_748,
+)
+_SIZES = (40, 900, 0, 300, 1400, 2000, 3000, 812)
+_TOPICS = ("T", "TopicTest", "%RETRY%group", "订单", "t" * 127, "", "a/b", "..", "n\0l", "t" * 128, "订" * 43)
+
+
+def settings_of_trials() -> st.SearchStrategy[Settings]:
+    """Small files so that roll-overs come soon; few files so that the disk gets full."""
+    return st.builds(
+        Settings,
+        file_bytes=st.sampled_from((4096, 16384, 1024)),
+        record_bytes_max=st.sampled_from((1 << 20, 2000)),
+        sync_flush=st.booleans(),
+        trailer=st.sampled_from((True, False)),
+        files_max=st.sampled_from((1000, 4, 2)),
+        disk=st.sampled_from(("posix-strict", "journal")),
+    )
+
+
+def _put(
+    *,
+    topics: Sequence[str],
+    queue_ids: Sequence[int],
+    sizes: Sequence[int],
+    properties: Sequence[str],
+) -> st.SearchStrategy[Put]:
+    return st.builds(
+        Put,
+        topic=_one_of(topics),
+        queue_id=_one_of(queue_ids),
+        body_bytes=_one_of(sizes),
+        fill=st.integers(0, 5),
+        body_kind=st.sampled_from(("random", "record", "zeros")),
+        properties=_one_of(properties),
+        sys_flag=st.sampled_from((0, 0, 0x04, 0x08, 0x0C, 0x30, 0x41)),
+        flag=st.sampled_from((0, 7, -1)),
+        born_v6=st.booleans(),
+        store_v6=st.booleans(),
+        advance_ms=st.sampled_from((1, 0, 1000)),
+    )
+
+
+def _one_of(values: Sequence[Value]) -> st.SearchStrategy[Value]:
+    """Draw one of several values without Hypothesis printing them all, some of which are long."""
+    return st.integers(0, len(values) - 1).map(lambda number: values[number])
+
+
+def puts() -> st.SearchStrategy[Put]:
+    """Messages that a store with room accepts."""
+    return _put(topics=_TOPICS[:5], queue_ids=(0, 1, 2), sizes=_SIZES, properties=_PROPERTIES[:7])
+
+
+def odd_puts() -> st.SearchStrategy[Put]:
+    """Messages at and beyond every limit."""
+    return _put(topics=_TOPICS, queue_ids=(0, -1), sizes=(0, 813, 4000, 16_200, 33_000), properties=_PROPERTIES)
+
+
+def choices_of(facts: Sequence[Fact]) -> st.SearchStrategy[dict[str, Choice]]:
+    """Draw what survives: some facts, or all but a few. The simplest draw is that nothing does."""
+    some = st.fixed_dictionaries({}, optional={fact.name: _choice(fact) for fact in facts})
+    if not facts:
+        return some
+    latest: dict[str, Choice] = {fact.name: fact.alternatives - 1 for fact in facts}
+    lost = st.lists(st.sampled_from(sorted(latest)), min_size=1, max_size=2)
+    return some | lost.map(lambda names: {name: choice for name, choice in latest.items() if name not in names})
+
+
+def _choice(fact: Fact) -> st.SearchStrategy[Choice]:
+    whole: st.SearchStrategy[Choice] = st.integers(1, fact.alternatives - 1)
+    if fact.kind != "page":
+        return whole
+    version = st.integers(0, fact.alternatives - 1)
+    return whole | st.tuples(version, version, st.integers(1, 254))
+
+
+def damages() -> st.SearchStrategy[Damage]:
+    """Damage of any kind at any record."""
+    return st.builds(
+        Damage,
+        kind=st.sampled_from(("flip", "truncate", "misdirect")),
+        record=st.integers(0, 30),
+        amount=st.integers(0, 1 << 17),
+    )
