@@ -60,7 +60,7 @@ def fingerprint(image: Image) -> bytes:
     return mmh3.hash_bytes(b"".join(parts))
 
 
-def explore_seed(seed: int, base: Settings, *, tracker: DirtyTracker, tally: Tally) -> Iterator[Failure | None]:
+def explore_seed(seed: str, base: Settings, *, tracker: DirtyTracker, tally: Tally) -> Iterator[Failure | None]:
     """Run one history and its crash states; yield None after each state, or the failure that ends the history."""
     rng = random.Random(f"explore {seed}")
     history = _History(draw_settings(base, rng), rng, tracker=tracker, tally=tally)

@@ -100,10 +100,9 @@ def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOp
     if state.disk == "kill":
         return list(state.pending)
     if state.disk == "journal":
-        count = choices.get(JOURNAL_FACT, 0)
-        return state.pending[: count if isinstance(count, int) else 0]
+        return state.pending[: _valid(choices.get(JOURNAL_FACT, 0), len(state.pending) + 1)]
     names = describe_operations(state.pending) if state.pending else []
-    return [operation for name, operation in zip(names, state.pending, strict=True) if choices.get(name, 0)]
+    return [operation for name, operation in zip(names, state.pending, strict=True) if _valid(choices.get(name, 0), 2)]
 
 
 def compose(state: DiskState, choices: Choices) -> Image:
@@ -135,9 +134,9 @@ def _content(inode: InodeState, choices: Choices, *, everything: bool) -> bytes:
         return bytes(inode.durable)
     content = bytearray(inode.durable)
     if inode.sizes:
-        choice = choices.get(f"size {inode.name}", 0)
-        if isinstance(choice, int) and 1 <= choice <= len(inode.sizes):
-            size_bytes = inode.sizes[choice - 1]
+        number = _valid(choices.get(f"size {inode.name}", 0), len(inode.sizes) + 1)
+        if number:
+            size_bytes = inode.sizes[number - 1]
             content = content[:size_bytes].ljust(size_bytes, b"\0")
     for number, versions in inode.versions.items():
         choice = choices.get(f"page {inode.name} {number}", 0)
@@ -146,12 +145,17 @@ def _content(inode: InodeState, choices: Choices, *, everything: bool) -> bytes:
     return bytes(content)
 
 
+def _valid(choice: Choice, alternatives: int) -> int:
+    """Return the number of a whole alternative; 0 for what is none."""
+    return choice if isinstance(choice, int) and 0 <= choice < alternatives else 0
+
+
 def _page(durable: bytes, versions: Sequence[bytes], choice: Choice) -> bytes:
-    if isinstance(choice, int):
-        return versions[choice - 1] if choice <= len(versions) else durable
-    first, second, mask = choice
     everyone = [durable, *versions]
-    if first >= len(everyone) or second >= len(everyone):
+    if isinstance(choice, int):
+        return everyone[_valid(choice, len(everyone))]
+    first, second, mask = choice
+    if not (0 <= first < len(everyone) and 0 <= second < len(everyone)):
         return durable
     return mixed(everyone[first], everyone[second], mask)
 

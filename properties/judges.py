@@ -11,7 +11,7 @@ from impl.store import MessageStore
 from model.commitlog import CommitLog
 from properties.images import compose, disk_state
 from properties.ledger import Ledger
-from properties.recorder.disk import Image
+from properties.recorder.disk import Disk, Image
 from properties.recorder.recording_files import RecordingFiles
 from properties.verdict import GuaranteeBroken
 
@@ -41,9 +41,9 @@ class Recovered:
         return self.ledger.count_at(end), end
 
 
-def durable_image(files: RecordingFiles) -> Image:
+def durable_image(files: RecordingFiles, *, disk: Disk) -> Image:
     """Return what the disk holds for sure: the image in which nothing un-synced survived."""
-    return compose(disk_state(files.base, files.journal, len(files.journal), disk="posix-strict"), {})
+    return compose(disk_state(files.base, files.journal, len(files.journal), disk=disk), {})
 
 
 def opens_for_writing(found: Recovered) -> None:

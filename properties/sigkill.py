@@ -12,6 +12,7 @@ What it leaves out: tears inside a page (the kernel keeps every byte stored befo
 
 import os
 import random
+import shutil
 import signal
 import tempfile
 import threading
@@ -40,6 +41,7 @@ LATER_OPERATIONS = 5
 ANOTHER_LIFE_SHARE = 0.15
 LIVES_MAX = 3
 VIOLATIONS_MAX = 10
+WORKPLACES = ("even", "odd")
 
 
 def run_kills(
@@ -162,6 +164,8 @@ class _Runner:
             self._report.interrupted = interrupted.is_set()
             for child in self._children:
                 child.discard()
+            for name in WORKPLACES:
+                shutil.rmtree(f"{self._base}/{name}", ignore_errors=True)
 
     def _finish_started(self) -> None:
         started, self._started = self._started, None
@@ -203,6 +207,7 @@ class _Runner:
             settings=program.settings,
             components=self._components,
             base=self._base,
+            workplace=WORKPLACES[number % 2],
             child=self._children[number % 2],
             report=self._report,
         )

@@ -284,6 +284,7 @@ class _Child:
         self._now_ms = life.start_ms
         self._count = 0
         self._kill_at = 0
+        self._offsets = [0]
         self._files: Files = OsFiles()
         if life.mode == "step":
             self._files = StepCountingFiles(self._files, self._step)
@@ -339,10 +340,13 @@ class _Child:
                 self._now_ms += operation.advance_ms
                 self._begin(verb)
                 result = self._store.put(message)
-                end_offset = result.offset + result.size_bytes if result.stored else -1
+                if result.stored:
+                    end_offset = result.offset + result.size_bytes
+                    self._offsets.append(result.offset)
             case Get():
                 self._begin(verb)
-                self._store.get(operation.record * 97 + operation.shift)
+                base = self._offsets[operation.record % len(self._offsets)]
+                self._store.get(base + operation.shift)
             case Flush():
                 self._begin(verb)
                 self._store.flush()

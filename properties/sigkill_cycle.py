@@ -142,6 +142,7 @@ class Cycle:
         settings: Settings,
         components: Components,
         base: str,
+        workplace: str,
         child: Child,
         report: KillReport,
     ) -> None:
@@ -152,7 +153,7 @@ class Cycle:
         self._components = components
         self._name = f"seed{report.seed}-{report.mode}-" + (f"cycle{number}" if number >= 0 else f"program{program}")
         self._base = base
-        self._directory = f"{base}/{'even' if number % 2 == 0 else 'odd'}"
+        self._directory = f"{base}/{workplace}"
         self._child = child
         self._report = report
         self._life = 0

@@ -96,6 +96,10 @@ class Trial:
         except Exception as error:
             raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error
 
+    def durable(self, files: RecordingFiles) -> Image:
+        """Return what a disk of this trial holds for sure."""
+        return durable_image(files, disk=self.settings.disk)
+
     # ---- verbs ---------------------------------------------------------------------------------------------------
 
     def run(self, operation: Operation) -> None:
@@ -221,7 +225,7 @@ class Trial:
 
     def _clean_exit_is_durable(self) -> None:
         """After a clean close all of the log is on disk, and so is the word that the exit was clean (contract 2)."""
-        stored = durable_image(self.files).files
+        stored = self.durable(self.files).files
         for base in range(0, self.log.end_offset, self.settings.file_bytes):
             if stored.get(f"{LOG_DIRECTORY}/{base:020d}") != self.ledger.expected(base, self.log.end_offset):
                 raise GuaranteeBroken(2, f"a clean exit left the log file at {base} not durable")
@@ -293,7 +297,7 @@ class Trial:
     def judged(self, files: RecordingFiles, legal: LegalLogs) -> Recovered:
         """Open the store on a disk and let every judge look at it."""
         store = self.open_on(files)
-        found = Recovered(store, files, self.ledger, legal, durable_image(files))
+        found = Recovered(store, files, self.ledger, legal, self.durable(files))
         for judge in JUDGES:
             judge(found)
         return found
@@ -332,7 +336,7 @@ class Trial:
         self.close()
         harmed = damaged_image(
             damage,
-            durable_image(self.files),
+            self.durable(self.files),
             self.log,
             file_bytes=self.settings.file_bytes,
             trailer=self.settings.trailer,
@@ -353,9 +357,9 @@ class Trial:
         if served != expected:
             raise GuaranteeBroken(7, "a damaged store serves the wrong records", str(expected), str(served))
         store.close()
-        if durable_image(files).files != {**image.files}:
+        if self.durable(files).files != {**image.files}:
             raise GuaranteeBroken(7, "a damaged store was changed by opening it")
-        self.files, self.closed, self.windows = self.new_disk(durable_image(self.files)), True, []
+        self.files, self.closed, self.windows = self.new_disk(self.durable(self.files)), True, []
         self.store = store
         self._end_verb(0, self.log)
 

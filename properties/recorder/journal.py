@@ -7,6 +7,7 @@ An entry says what happened to the volatile state; what of it survives is decide
 from dataclasses import dataclass
 
 __all__ = [
+    "PAGE_BYTES",
     "DirectoryMade",
     "DirectorySynced",
     "Entry",

@@ -174,8 +174,12 @@ class RecordingFiles:
     def rename(self, source: str, target: str) -> None:
         """Rename within one directory, replacing the target."""
         inode = self._find(source)
+        if target in self._directories:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
         if parent_of(source) != parent_of(target):
             raise OSError(errno.EXDEV, "the recorder renames within one directory", source)
+        if source == target:
+            return
         self._note(FileRenamed(inode.number, source, target))
         replaced = self._inodes.get(target)
         self._inodes[target] = self._inodes.pop(source)
@@ -232,9 +236,9 @@ class RecordingFiles:
         inode = _recorded(file).inode
         if self._allocated_bytes() - inode.allocated_bytes + size_bytes > self._budget_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
-        inode.allocated_bytes = max(inode.allocated_bytes, size_bytes)
         if size_bytes > len(inode.tracked.buffer):
             self._resize(inode, size_bytes)
+        inode.allocated_bytes = max(inode.allocated_bytes, size_bytes)
 
     def map(self, file: OpenFile) -> Mapping:
         """Map the live content."""

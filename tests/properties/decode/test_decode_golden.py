@@ -18,7 +18,7 @@ from properties.decode.record import Bad, Blank, Record, message_id, parse_prope
 from properties.decode.store import LocatedItem, iter_items, look
 from properties.decode.walk import Unreadable, scan
 from tests.properties.decode.handmade import GOLDEN, golden_dirs
-from tornpage.inspect import inspect_store
+from properties.inspection import inspect_store
 
 CASES = {path.name: path for path in golden_dirs()}
 READ_LIKE_JAVA = sorted(name for name in CASES if not name.startswith(("09-", "10-")))

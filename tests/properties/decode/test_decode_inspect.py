@@ -1,4 +1,4 @@
-"""The document that `tornpage.inspect` builds, and its refusals."""
+"""The document that `properties.inspection` builds, and its refusals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.properties.decode.handmade import DATA, blank, properties_of, record
-from tornpage.inspect import InspectError, inspect_store
+from properties.inspection import InspectError, inspect_store
 
 STORE = DATA / "golden" / "03-rollover-blanks-retention" / "store"
 

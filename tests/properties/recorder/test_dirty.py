@@ -17,7 +17,7 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from properties.recorder import dirty
+from properties.recorder import dirty, write_protect
 from properties.recorder.dirty import (
     PAGE_BYTES,
     AutoTracker,
@@ -365,7 +365,7 @@ def test_pages_given_back_to_the_kernel_are_seen(protecting: WriteProtectTracker
 def test_the_kernel_reports_no_more_than_was_written(protecting: WriteProtectTracker) -> None:
     """Otherwise the answers stay right, since they are compared again, but a look at a large file costs too much."""
     watched = protecting.watch(b"a" * PAGE_BYTES + bytes(1 << 20))
-    assert isinstance(watched, dirty._Protected)
+    assert isinstance(watched, write_protect._Protected)
     assert watched._written() == []
     watched.buffer[0] = ord("a")
     watched.buffer[3 * PAGE_BYTES] = 1
@@ -440,7 +440,7 @@ def test_an_unknown_machine_is_a_reason() -> None:
     ],
 )
 def test_a_refusal_is_explained_in_one_sentence(step: Any, code: int, said: str) -> None:
-    reason = dirty._explain(step, OSError(code, os.strerror(code)))
+    reason = write_protect._explain(step, OSError(code, os.strerror(code)))
     assert said in reason
     assert reason.endswith(".")
     assert os.strerror(code) in reason

@@ -1,0 +1,142 @@
+"""A campaign: seeds one after the other, a canary, repeats, and a verdict that says how much it means.
+
+It holds only if a planted bug was caught by the same engine in the same run, every fault class fired, equal seeds gave
+equal results, and the images that were checked are legal (docs/contract.md, "Campaigns").
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import count
+from time import perf_counter
+
+from properties.case import Settings
+from properties.explore import Tally, explore_seed
+from properties.recorder.dirty import DirtyTracker
+from properties.replay import Failure, replay, shrink
+from properties.verdict import HarnessError, Verdict
+
+__all__ = ["CampaignResult", "Progress", "run_campaign"]
+
+Progress = Callable[[int, float], None]
+"""Called with the states counted so far and the seconds spent."""
+
+REPEAT_EVERY = 20
+CANARY_SEEDS_MAX = 20
+_POWER_FAULTS = ("lost_page", "older_version", "torn_page", "lost_size", "lost_name", "crash_in_recovery", "kill")
+_DAMAGES = ("truncate", "flip", "misdirect")
+
+
+@dataclass
+class CampaignResult:
+    """What a campaign found. `silent` names fault classes that never fired; `canary` the planted bug it caught."""
+
+    verdict: Verdict
+    tally: Tally
+    seconds: float
+    failure: Failure | None = None
+    silent: list[str] = field(default_factory=list)
+    canary: str = ""
+    repeated: int = 0
+    interrupted: bool = False
+
+
+def run_campaign(
+    base: Settings,
+    *,
+    seed: int,
+    states: int | None,
+    seconds: float | None,
+    tracker: DirtyTracker,
+    progress: Progress,
+) -> CampaignResult:
+    """Explore until `states` states are counted or `seconds` have passed, whichever is given and comes first.
+
+    A keyboard interrupt ends it with what it has. Raises HarnessError when a run does not repeat or a failure does not
+    replay.
+    """
+    tally = Tally()
+    result = CampaignResult(Verdict.HOLDS, tally, 0.0)
+    try:
+        for number in count():
+            failure = _explore(base, seed, number, tally, result, (states, seconds), tracker, progress)
+            if failure is not None:
+                return _broken(result, failure, tracker)
+            if _is_over(tally, result, states, seconds):
+                break
+            if number % REPEAT_EVERY == 0:
+                _repeat(base, seed, number, tracker)
+                result.repeated += 1
+    except KeyboardInterrupt:
+        result.interrupted = True
+    required = ("kill",) if base.disk == "kill" else _POWER_FAULTS
+    result.silent = [fault for fault in (*required, *_DAMAGES) if not tally.fired[fault]]
+    result.canary = "" if result.interrupted else _canary(base, seed, tracker)
+    if result.silent or not result.canary:
+        result.verdict = Verdict.VACUOUS
+    return result
+
+
+def _history_seed(seed: int, number: int) -> str:
+    return f"{seed}:{number}"
+
+
+def _is_over(tally: Tally, result: CampaignResult, states: int | None, seconds: float | None) -> bool:
+    return (states is not None and tally.states >= states) or (seconds is not None and result.seconds >= seconds)
+
+
+def _explore(
+    base: Settings,
+    seed: int,
+    number: int,
+    tally: Tally,
+    result: CampaignResult,
+    limits: tuple[int | None, float | None],
+    tracker: DirtyTracker,
+    progress: Progress,
+) -> Failure | None:
+    """Run one history; `result.seconds` grows by what it took."""
+    already, started = result.seconds, perf_counter()
+    for failure in explore_seed(_history_seed(seed, number), base, tracker=tracker, tally=tally):
+        result.seconds = already + perf_counter() - started
+        if failure is not None:
+            return failure
+        progress(tally.states, result.seconds)
+        if _is_over(tally, result, *limits):
+            return None
+    result.seconds = already + perf_counter() - started
+    return None
+
+
+def _broken(result: CampaignResult, failure: Failure, tracker: DirtyTracker) -> CampaignResult:
+    again = replay(failure.case, tracker=tracker)
+    if again is None:
+        raise HarnessError(f"a failure does not replay: {failure.broken}; case: {failure.case.token()}")
+    result.verdict = Verdict.BROKEN
+    result.failure = shrink(again, tracker=tracker)
+    return result
+
+
+def _repeat(base: Settings, seed: int, number: int, tracker: DirtyTracker) -> None:
+    """Run one history twice more and compare all it counted (a twentieth of all runs)."""
+    first, second = (_tally_of(base, _history_seed(seed, number), tracker) for _ in range(2))
+    if first != second:
+        raise HarnessError(f"history {_history_seed(seed, number)} gives other results when it is run again")
+
+
+def _tally_of(base: Settings, history_seed: str, tracker: DirtyTracker) -> Tally:
+    tally = Tally()
+    for _ in explore_seed(history_seed, base, tracker=tracker, tally=tally):
+        continue
+    tally.seconds.clear()
+    return tally
+
+
+def _canary(base: Settings, seed: int, tracker: DirtyTracker) -> str:
+    """Return the planted bug that this engine caught, or nothing: then its silence proves nothing."""
+    bug = "no-crc" if base.disk == "kill" else "lying-flush"
+    planted = replace(base, bug=bug)
+    for number in range(CANARY_SEEDS_MAX):
+        found = explore_seed(_history_seed(seed, number), planted, tracker=tracker, tally=Tally())
+        if any(failure is not None for failure in found):
+            return bug
+    return ""

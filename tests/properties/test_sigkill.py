@@ -1,0 +1,258 @@
+"""Real processes killed by SIGKILL: the store loses nothing, and stores that do lose something are caught.
+
+Killing forks, which a process with threads must not do, and the processes of pytest-xdist have some; so each run gets
+a fresh process.
+"""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from multiprocessing.pool import Pool
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from impl.abort_marker import AbortMarker
+from impl.commit_log import CommitLog
+from impl.mapped_file import MappedFile
+from impl.message import Message, PutResult
+from impl.recovery import Recovery, RecoveryPlan
+from impl.store import Components
+from properties.planted import PLANTED
+from properties.sigkill import KILL_SETTINGS, KillMode, KillReport, replay_kill, run_kills
+from properties.verdict import HarnessError, Verdict
+
+Runner = Callable[..., KillReport]
+
+
+# ---- other stores ----------------------------------------------------------------------------------------------------
+
+
+class WriteBuffer(MappedFile):
+    """Records wait in a buffer of the process until a flush, as with a transient store pool."""
+
+    _waiting: tuple[tuple[int, bytes], ...] = ()
+
+    def append(self, record: bytearray) -> None:
+        self._waiting += ((self.written_position, bytes(record)),)
+        self._files.mark("record")
+        self.written_position += len(record)
+
+    def flush(self) -> None:
+        for position, record in self._waiting:
+            self.view[position : position + len(record)] = record
+        self._waiting = ()
+        super().flush()
+
+
+class TornCopy(MappedFile):
+    """A record is copied in two steps, so that a kill can fall between them; correct, as long as recovery is."""
+
+    def append(self, record: bytearray) -> None:
+        half = len(record) // 2
+        self.view[self.written_position : self.written_position + half] = record[:half]
+        self._files.mark("half")
+        super().append(record)
+
+
+class MarkerForgotten(AbortMarker):
+    """There is no abort marker."""
+
+    def create(self) -> None:
+        """Leave it out."""
+
+
+class RaisingPut(CommitLog):
+    """A put raises."""
+
+    def put(self, message: Message) -> PutResult:
+        raise RuntimeError("not today")
+
+
+class DyingPut(CommitLog):
+    """A put ends the process."""
+
+    def put(self, message: Message) -> NoReturn:
+        os.abort()
+
+
+class InterruptedRecovery(Recovery):
+    """Whoever opens the store sends its parent, the process that runs the kills, the signal of Ctrl-C."""
+
+    def carry_out(self, plan: RecoveryPlan) -> None:
+        starter = multiprocessing.parent_process()
+        if starter is not None and os.getppid() != starter.pid:
+            os.kill(os.getppid(), signal.SIGINT)
+        super().carry_out(plan)
+
+
+STORES = {
+    "torn-copy": Components(mapped_file=TornCopy),
+    "torn-copy-not-erased": replace(PLANTED["no-erase-after-cut"].components, mapped_file=TornCopy),
+    "write-buffer": Components(mapped_file=WriteBuffer),
+    "marker-forgotten": Components(abort_marker=MarkerForgotten),
+    "raising-put": Components(commit_log=RaisingPut),
+    "dying-put": Components(commit_log=DyingPut),
+    "interrupted-recovery": Components(recovery=InterruptedRecovery),
+}
+
+
+# ---- running in a fresh process --------------------------------------------------------------------------------------
+
+
+def run_in_this_process(
+    count: int, seed: int, mode: KillMode, directory: str, bug: str, store: str, cycle: int | None
+) -> KillReport:
+    """Run or replay kills; `store` names one of STORES."""
+    settings, components = replace(KILL_SETTINGS, bug=bug), STORES.get(store)
+    if cycle is not None:
+        return replay_kill(seed, cycle, mode=mode, directory=directory, settings=settings, components=components)
+    return run_kills(count, seed=seed, mode=mode, directory=directory, settings=settings, components=components)
+
+
+@pytest.fixture(scope="module")
+def fresh_process() -> Iterator[Pool]:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        yield pool
+
+
+@pytest.fixture
+def run(fresh_process: Pool, tmp_path: Path) -> Runner:
+    """Return what runs kills below `tmp_path`, in a process with one thread."""
+
+    def run_kills_there(
+        count: int,
+        *,
+        seed: int = 1,
+        mode: KillMode = "step",
+        bug: str = "",
+        store: str = "",
+        cycle: int | None = None,
+    ) -> KillReport:
+        arguments = (count, seed, mode, str(tmp_path), bug, store, cycle)
+        return fresh_process.apply(run_in_this_process, arguments)
+
+    return run_kills_there
+
+
+def signature(report: KillReport) -> tuple[object, ...]:
+    """Return everything of a report that the seed decides."""
+    found = [(v.cycle, v.life, v.verb, v.step, v.contract) for v in report.violations]
+    counts = (report.cycles, report.lives, report.killed, report.completed, len(report.outcomes))
+    return (report.points, report.outcomes, report.killed_in, found, *counts)
+
+
+# ---- the store holds -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["step", "bytecode"])
+def test_a_kill_loses_nothing(run: Runner, mode: KillMode, tmp_path: Path) -> None:
+    report = run(60, mode=mode)
+    assert not report.violations
+    assert (report.cycles, report.verdict, report.interrupted) == (60, Verdict.HOLDS, False)
+    assert report.killed + report.completed == report.lives > 60, "some directories have more than one life"
+    assert report.killed >= 60
+    assert len(report.points) > 50
+    assert {"open", "put", "close"} <= set(report.killed_in)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("mode", ["step", "bytecode"])
+def test_a_thousand_kills_lose_nothing(run: Runner, mode: KillMode, tmp_path: Path) -> None:
+    report = run(1_000, seed=2, mode=mode)
+    assert not report.violations
+    assert report.killed >= 1_000
+    assert len(report.points) > 700
+    assert len(report.outcomes) > 300
+    assert {"open", "put", "flush", "close"} <= set(report.killed_in)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_kill_within_a_copy_loses_nothing_either(run: Runner) -> None:
+    report = run(80, store="torn-copy")
+    assert (report.verdict, report.violations) == (Verdict.HOLDS, [])
+
+
+# ---- determinism -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["step", "bytecode"])
+def test_equal_seeds_kill_at_equal_points(run: Runner, mode: KillMode) -> None:
+    first, second = run(30, seed=5, mode=mode), run(30, seed=5, mode=mode)
+    assert signature(first) == signature(second)
+    assert run(30, seed=6, mode=mode).points != first.points
+
+
+def test_one_cycle_can_be_replayed(run: Runner) -> None:
+    report = run(60, seed=3, bug="dropped-first-page")
+    violation = next(violation for violation in report.violations if violation.cycle >= 0)
+    replayed = run(0, seed=3, bug="dropped-first-page", cycle=violation.cycle)
+    assert replayed.cycles == 1
+    assert [replace(v, kept="") for v in replayed.violations] == [replace(violation, kept="")]
+
+
+# ---- broken stores are caught ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bug", "contracts"), [("dropped-first-page", {1, 2}), ("floor-ahead", {7})], ids=["dropped-first-page", "floor"]
+)
+def test_a_planted_bug_is_caught(run: Runner, bug: str, contracts: set[int]) -> None:
+    report = run(80, bug=bug)
+    assert report.verdict is Verdict.BROKEN
+    assert contracts & {violation.contract for violation in report.violations}
+
+
+@pytest.mark.parametrize("mode", ["step", "bytecode"])
+def test_records_kept_in_a_buffer_are_missed(run: Runner, mode: KillMode) -> None:
+    report = run(60, mode=mode, store="write-buffer")
+    assert {violation.contract for violation in report.violations} == {2}
+    assert "may survive a kill" in report.violations[0].sentence
+
+
+@pytest.mark.parametrize(
+    ("store", "contract", "sentence"),
+    [
+        ("marker-forgotten", 7, "the abort marker is wrong"),
+        ("raising-put", 8, "raises RuntimeError: not today"),
+        ("torn-copy-not-erased", 3, "a byte behind the end is not zero"),
+        ("dying-put", 7, "died by SIGABRT"),
+    ],
+)
+def test_a_store_that_breaks_another_promise_is_named(run: Runner, store: str, contract: int, sentence: str) -> None:
+    report = run(60, store=store)
+    assert [v for v in report.violations if v.contract == contract and sentence in v.sentence]
+
+
+def test_a_violation_keeps_what_the_kill_left(run: Runner, tmp_path: Path) -> None:
+    violation = run(60, store="write-buffer").violations[0]
+    kept = Path(violation.kept)
+    assert kept.is_relative_to(tmp_path)
+    for side in ("killed", "store"):
+        assert (kept / side / "commitlog").is_dir()
+    assert (kept / "killed" / "abort").is_file()
+
+
+# ---- the harness -----------------------------------------------------------------------------------------------------
+
+
+def test_an_interrupt_ends_the_run_and_keeps_its_results(run: Runner, tmp_path: Path) -> None:
+    report = run(60, store="interrupted-recovery")
+    assert report.interrupted
+    assert 0 < report.cycles < 60
+    assert not report.violations
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_kills_are_vacuous(run: Runner) -> None:
+    assert run(0).verdict is Verdict.VACUOUS
+
+
+def test_a_process_with_threads_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.listdir", lambda _path: ["1", "2"])
+    with pytest.raises(HarnessError, match="2 threads"):
+        run_kills(1, seed=1, directory=tmp_path)
