@@ -16,6 +16,7 @@ import mmh3
 
 from model.commitlog import CommitLog
 from properties.case import Case, Crash, Damage, Operation, Settings
+from properties.certificate import assert_legal
 from properties.images import compose, facts_of
 from properties.judges import JUDGES, LOG_DIRECTORY, Recovered
 from properties.recorder.dirty import DirtyTracker
@@ -34,6 +35,7 @@ COUNTED_RECORDS_MIN = 10
 STATES_PER_EVENT = 3
 KILL_SHARE = 0.04
 RECOVERY_CRASH_SHARE = 0.08
+LEGALITY_EVERY = 32
 DAMAGES: tuple[Literal["truncate", "flip", "misdirect"], ...] = ("truncate", "flip", "misdirect")
 
 
@@ -44,6 +46,7 @@ class Tally:
     states: int = 0
     all_states: int = 0
     histories: int = 0
+    proven_legal: int = 0
     images: set[bytes] = field(default_factory=set)
     recovered: set[bytes] = field(default_factory=set)
     verified: set[bytes] = field(default_factory=set)
@@ -137,6 +140,16 @@ class _History:
             crash = Crash(back=back, survived=draw(facts, self._rng))
             image = compose(state, crash.survived)
             tally.images.add(fingerprint(image))
+            if tally.all_states % LEGALITY_EVERY == 0:
+                assert_legal(
+                    trial.files.base,
+                    trial.files.journal,
+                    position,
+                    crash.survived,
+                    image,
+                    disk=self._settings.disk,
+                )
+                tally.proven_legal += 1
             files = trial.new_disk(image)
             armed, fired = armed_faults(facts), fired_faults(facts, dict(crash.survived))
         legal = trial.legal_at(window, at_rest=back == 0, kill=kill)

@@ -8,7 +8,8 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from model.commitlog import Record
-from properties.decode.record import Bad, decode_record
+from model.message import stored_properties
+from properties.decode.record import TRAILER_BYTES, Bad, decode_record
 from properties.decode.record import Record as Decoded
 from properties.verdict import GuaranteeBroken
 
@@ -86,7 +87,7 @@ def compare_record(found: bytes, record: Record, *, base: int, file_bytes: int) 
     if not isinstance(item, Decoded):
         reason = item.reason if isinstance(item, Bad) else "a blank"
         raise GuaranteeBroken(1, f"what was put at {record.offset} is no record", "a valid record", str(reason))
-    message = record.message
+    message, trailer = record.message, item.checksum is not None
     pairs = {
         "size": (record.size_bytes, item.size_bytes),
         "topic": (message.topic.encode(), item.topic),
@@ -101,6 +102,10 @@ def compare_record(found: bytes, record: Record, *, base: int, file_bytes: int) 
         "store host": (message.store_host, item.store_host),
         "reconsume times": (message.reconsume_times, item.reconsume_times),
         "prepared offset": (message.prepared_transaction_offset, item.prepared_transaction_offset),
+        "properties": (
+            stored_properties(message, trailer=trailer),
+            item.properties[:-TRAILER_BYTES] if trailer else item.properties,
+        ),
     }
     for name, (expected, stored) in pairs.items():
         if expected != stored:

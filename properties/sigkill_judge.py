@@ -14,10 +14,9 @@ from impl.os_files import OsFiles
 from impl.store import Components, MessageStore
 from model import commitlog, disasters
 from model.commitlog import CommitLog, Layout
-from model.message import stored_properties
 from properties.bodies import message_of
 from properties.case import Close, Flush, Open, Operation, Put, Settings
-from properties.decode.record import BLANK_MAGIC, TRAILER_BYTES, Record, decode_record
+from properties.decode.record import BLANK_MAGIC
 from properties.ledger import compare_record
 from properties.sigkill_child import Progress, store_config
 from properties.verdict import GuaranteeBroken
@@ -251,7 +250,6 @@ def _judge_bytes(found: Snapshot, log: CommitLog, settings: Settings) -> None:
             record = records.pop(0)
             stored = data[position : position + record.size_bytes]
             compare_record(stored, record, base=base, file_bytes=file_bytes)
-            _compare_properties(stored, record, room_bytes=file_bytes - position, trailer=settings.trailer)
             position += record.size_bytes
         if log.end_offset >= base + file_bytes:
             blank = (file_bytes - position).to_bytes(4, "big") + BLANK_MAGIC.to_bytes(4, "big")
@@ -263,15 +261,3 @@ def _judge_bytes(found: Snapshot, log: CommitLog, settings: Settings) -> None:
             raise GuaranteeBroken(3, f"a byte behind the end is not zero at offset {at}", "zero")
     if records:
         raise GuaranteeBroken(1, f"no record at {records[0].offset}: the log has a hole")
-
-
-def _compare_properties(stored: bytes, record: commitlog.Record, *, room_bytes: int, trailer: bool) -> None:
-    """Compare what `compare_record` leaves out; the decoder has checked the trailer's sum."""
-    item = decode_record(stored, offset=record.offset, room_bytes=room_bytes)
-    assert isinstance(item, Record)
-    expected = stored_properties(record.message, trailer=trailer)
-    kept = item.properties[:-TRAILER_BYTES] if trailer else item.properties
-    if kept != expected or (item.checksum is not None) != trailer:
-        raise GuaranteeBroken(
-            1, f"properties of the record at {record.offset} are wrong", repr(expected), repr(item.properties)
-        )

@@ -17,13 +17,14 @@ from model.commitlog import CommitLog, Layout
 from model.message import Message, PutStatus
 from properties.bodies import BORN_TIMESTAMP, message_of
 from properties.case import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put, Settings
+from properties.certificate import assert_legal
 from properties.damage import damaged_image
 from properties.images import Choice, compose, disk_state, facts_of
 from properties.judges import JUDGES, LOG_DIRECTORY, ROOT, LegalLogs, Recovered, durable_image
 from properties.ledger import Ledger
 from properties.planted import components_of
 from properties.recorder.dirty import DirtyTracker
-from properties.recorder.disk import Disk, Image
+from properties.recorder.disk import Image
 from properties.recorder.journal import Entry, ProcessKilled
 from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
 from properties.verdict import GuaranteeBroken
@@ -253,9 +254,11 @@ class Trial:
         return self.legal_between(window.at(at_rest=at_rest), window.after, kill=kill)
 
     def image_at(self, position: int, survived: Crash) -> Image:
-        """Return the image of a crash at a journal position."""
-        disk: Disk = "kill" if survived.kill else self.settings.disk
-        return compose(disk_state(self.files.base, self.files.journal, position, disk=disk), survived.survived)
+        """Return the image of a power loss at a journal position, proven legal. Raises HarnessError if it is not."""
+        base, journal, disk = self.files.base, self.files.journal, self.settings.disk
+        image = compose(disk_state(base, journal, position, disk=disk), survived.survived)
+        assert_legal(base, journal, position, survived.survived, image, disk=disk)
+        return image
 
     def _fitted(self, crash: Crash) -> Crash:
         """Return the crash with `back` inside the last verb and each choice among the alternatives there are."""

@@ -70,6 +70,18 @@ def _recorded(file: OpenFile) -> _RecordedFile:
     return file
 
 
+def _writable(file: OpenFile) -> _RecordedFile:
+    recorded = _recorded(file)
+    if not recorded.writable:
+        raise _refusal(errno.EBADF, file.path)
+    return recorded
+
+
+def _refusal(code: int, path: str) -> OSError:
+    """Return the error a real disk answers with; OSError picks the class that belongs to the number."""
+    return OSError(code, os.strerror(code), path)
+
+
 class RecordingFiles:
     """Start from a durable image, optionally with the journal of a process that was killed on it.
 
@@ -128,16 +140,31 @@ class RecordingFiles:
     # ---- names ---------------------------------------------------------------------------------------------------
 
     def _find(self, path: str) -> _Inode:
+        if path in self._directories:
+            raise _refusal(errno.EISDIR, path)
         inode = self._inodes.get(path)
         if inode is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+            raise self._missing(path)
         return inode
 
+    def _missing(self, path: str) -> OSError:
+        """Return why a path names nothing: a file stands where a directory should, or there is nothing."""
+        above = parent_of(path)
+        while above not in self._directories and above not in self._inodes:
+            above = parent_of(above)
+        return _refusal(errno.ENOTDIR if above in self._inodes else errno.ENOENT, path)
+
+    def _require_directory(self, path: str) -> None:
+        if path in self._inodes:
+            raise _refusal(errno.ENOTDIR, path)
+        if path not in self._directories:
+            raise self._missing(path)
+
     def _require_free_name(self, path: str) -> None:
-        if parent_of(path) not in self._directories:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         if path in self._inodes or path in self._directories:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
+            raise _refusal(errno.EEXIST, path)
+        if parent_of(path) not in self._directories:
+            raise self._missing(path)
 
     def create(self, path: str) -> OpenFile:
         """Create an empty file."""
@@ -151,8 +178,6 @@ class RecordingFiles:
     def open(self, path: str, *, writable: bool) -> OpenFile:
         """Open an existing file."""
         self.mark("open")
-        if path in self._directories:
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         inode = self._find(path)
         inode.opens += 1
         return _RecordedFile(path, inode, writable=writable)
@@ -175,7 +200,7 @@ class RecordingFiles:
         """Rename within one directory, replacing the target."""
         inode = self._find(source)
         if target in self._directories:
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), target)
+            raise _refusal(errno.EISDIR, target)
         if parent_of(source) != parent_of(target):
             raise OSError(errno.EXDEV, "the recorder renames within one directory", source)
         if source == target:
@@ -204,8 +229,7 @@ class RecordingFiles:
     def list_directory(self, path: str) -> list[str]:
         """Return the names in a directory, sorted."""
         self.mark("list")
-        if path not in self._directories:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        self._require_directory(path)
         prefix = path.rstrip("/") + "/"
         below = [name[len(prefix) :] for name in (*self._inodes, *self._directories) if name.startswith(prefix)]
         return sorted(name for name in below if name and "/" not in name)
@@ -233,9 +257,9 @@ class RecordingFiles:
 
     def allocate(self, file: OpenFile, size_bytes: int) -> None:
         """Reserve and grow, or fail as a full disk does."""
-        inode = _recorded(file).inode
+        inode = _writable(file).inode
         if self._allocated_bytes() - inode.allocated_bytes + size_bytes > self._budget_bytes:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+            raise _refusal(errno.ENOSPC, file.path)
         if size_bytes > len(inode.tracked.buffer):
             self._resize(inode, size_bytes)
         inode.allocated_bytes = max(inode.allocated_bytes, size_bytes)
@@ -267,15 +291,12 @@ class RecordingFiles:
 
     def pwrite(self, file: OpenFile, data: bytes, offset: int) -> None:
         """Write into the page cache, growing the file if need be."""
-        recorded = _recorded(file)
-        if not recorded.writable:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF), file.path)
-        inode = recorded.inode
-        end = offset + len(data)
+        inode = _writable(file).inode
+        end = offset + len(data) if data else 0
         if end > len(inode.tracked.buffer):
             self._resize(inode, end)
         self._look()
-        inode.tracked.buffer[offset:end] = data
+        inode.tracked.buffer[offset : offset + len(data)] = data
         self._take_versions(inode)
         self._event()
 
@@ -289,19 +310,18 @@ class RecordingFiles:
         if self.failing_syncs:
             self.failing_syncs -= 1
             self._note(FileSynced(inode.number, succeeded=False))
-            raise OSError(errno.EIO, os.strerror(errno.EIO), file.path)
+            raise _refusal(errno.EIO, file.path)
         self._note(FileSynced(inode.number, succeeded=True))
 
     def sync_directory(self, path: str) -> None:
         """The barrier for names."""
-        if path not in self._directories:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        self._require_directory(path)
         self._note(DirectorySynced(path))
 
     def lock(self, file: OpenFile) -> bool:
         """Take the lock unless another open file holds it."""
         self.mark("lock")
-        recorded = _recorded(file)
+        recorded = _writable(file)
         if recorded.inode.locked and not recorded.holds_lock:
             return False
         recorded.inode.locked = recorded.holds_lock = True
@@ -309,6 +329,8 @@ class RecordingFiles:
 
     def free_bytes(self, path: str) -> int:
         """What the budget still allows."""
+        if path not in self._directories:
+            self._find(path)
         return self._budget_bytes - self._allocated_bytes()
 
     # ---- for the crash lab ---------------------------------------------------------------------------------------

@@ -1,0 +1,220 @@
+"""What the recorded disk does beyond the contract of all disks: budget, failing syncs, versions, events, journal."""
+
+import errno
+import random
+
+import pytest
+
+from impl.config import MessageStoreConfig
+from impl.message import Message, PutStatus
+from impl.policy import FlushDiskType
+from impl.store import MessageStore
+from properties.images import compose, disk_state
+from properties.recorder.dirty import CompareTracker, DirtyTracker, choose_tracker, write_protect_available
+from properties.recorder.disk import Image
+from properties.recorder.journal import Entry, FileSynced, PageWritten, ProcessKilled
+from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
+
+PAGE_BYTES = 4096
+
+
+def recording_files(*, budget_bytes: int = 1 << 40) -> RecordingFiles:
+    """Return an empty recorded disk."""
+    return RecordingFiles(EMPTY_DISK, tracker=CompareTracker(), budget_bytes=budget_bytes)
+
+
+def versions(files: RecordingFiles) -> list[bytes]:
+    """Return the first three bytes of every page version, in order."""
+    return [entry.content[:3] for entry in files.journal if isinstance(entry, PageWritten)]
+
+
+def on_disk_for_sure(files: RecordingFiles) -> Image:
+    """Return what survives when nothing un-synced does."""
+    return compose(disk_state(files.base, files.journal, len(files.journal), disk="posix-strict"), {})
+
+
+# ---- budget and failing syncs ----------------------------------------------------------------------------------------
+
+
+def test_allocate_beyond_the_budget_is_a_full_disk() -> None:
+    files = recording_files(budget_bytes=10_000)
+    first, second = files.create("/a"), files.create("/b")
+    files.allocate(first, 6_000)
+    assert files.free_bytes("/") == 4_000
+    with pytest.raises(OSError, match="/b") as caught:
+        files.allocate(second, 4_001)
+    assert caught.value.errno == errno.ENOSPC
+    assert files.read(second, 0, 1) == b""
+    files.allocate(second, 4_000)
+    assert files.free_bytes("/") == 0
+    files.unlink("/a")
+    files.close(first)
+    assert files.free_bytes("/") == 6_000
+
+
+def test_a_failing_sync_is_an_error_and_no_barrier() -> None:
+    files = recording_files()
+    file = files.create("/a")
+    files.sync_directory("/")
+    files.pwrite(file, b"abc", 0)
+    files.failing_syncs = 1
+    with pytest.raises(OSError, match="/a") as caught:
+        files.sync(file)
+    assert caught.value.errno == errno.EIO
+    assert files.journal[-1] == FileSynced(0, succeeded=False)
+    assert on_disk_for_sure(files).files == {"/a": b""}
+    assert files.failing_syncs == 0
+    files.sync(file)
+    assert on_disk_for_sure(files).files == {"/a": b"abc"}
+
+
+# ---- barriers --------------------------------------------------------------------------------------------------------
+
+
+def test_closing_syncs_nothing() -> None:
+    files = recording_files()
+    file = files.create("/a")
+    files.sync_directory("/")
+    files.allocate(file, PAGE_BYTES)
+    files.sync(file)
+    mapping = files.map(file)
+    mapping.view[:3] = b"abc"
+    files.unmap(mapping)
+    files.close(file)
+    assert on_disk_for_sure(files).files == {"/a": bytes(PAGE_BYTES)}
+    assert files.peek("/a", 0, 3) == b"abc"
+
+
+def test_the_end_of_a_process_syncs_nothing_and_loses_nothing() -> None:
+    files = recording_files()
+    file = files.create("/a")
+    files.pwrite(file, b"abc", 0)
+    after = RecordingFiles(files.base, tracker=CompareTracker(), journal=(*files.journal, ProcessKilled()))
+    assert after.peek("/a", 0, 10) == b"abc"
+    assert after.lock(after.open("/a", writable=True))
+    assert on_disk_for_sure(after).files == {}
+
+
+def test_the_end_of_a_process_gives_up_its_lock() -> None:
+    files = recording_files()
+    file = files.create("/a")
+    assert files.lock(file)
+    after = RecordingFiles(files.base, tracker=CompareTracker(), journal=(*files.journal, ProcessKilled()))
+    assert after.lock(after.open("/a", writable=True))
+
+
+# ---- versions and events ---------------------------------------------------------------------------------------------
+
+
+def test_every_mark_takes_a_version() -> None:
+    files = recording_files()
+    file = files.create("/a")
+    files.allocate(file, PAGE_BYTES)
+    mapping = files.map(file)
+    for text in (b"one", b"two", b"six"):
+        mapping.view[:3] = text
+        files.mark("record")
+    assert versions(files) == [b"one", b"two", b"six"]
+
+
+def test_writes_between_two_calls_are_one_version() -> None:
+    files = recording_files()
+    file = files.create("/a")
+    files.allocate(file, PAGE_BYTES)
+    mapping = files.map(file)
+    for text in (b"one", b"two", b"six"):
+        mapping.view[:3] = text
+    files.mark("record")
+    files.mark("record")
+    assert versions(files) == [b"six"]
+
+
+def test_a_version_is_taken_before_a_barrier() -> None:
+    files = recording_files()
+    file = files.create("/a")
+    files.allocate(file, PAGE_BYTES)
+    mapping = files.map(file)
+    mapping.view[:3] = b"one"
+    files.sync(file)
+    kinds = [type(entry) for entry in files.journal[-2:]]
+    assert kinds == [PageWritten, FileSynced]
+    files.sync_directory("/")
+    assert on_disk_for_sure(files).files["/a"][:3] == b"one"
+
+
+def test_events_fall_at_calls_only() -> None:
+    files = recording_files()
+    file = files.create("/a")
+    files.allocate(file, PAGE_BYTES)
+    mapping = files.map(file)
+    before = list(files.events)
+    mapping.view[:3] = b"one"
+    assert files.events == before
+    files.mark("record")
+    assert files.events == [*before, len(files.journal)]
+    files.mark("record")
+    assert files.events == [*before, len(files.journal)], "nothing happened in between: the same place"
+    files.sync(file)
+    assert files.events[-2:] == [len(files.journal) - 1, len(files.journal)], "before the barrier, and after it"
+
+
+def test_events_are_ascending_places_in_the_journal() -> None:
+    files = recording_files()
+    run_workload(files, seed=1)
+    assert files.events == sorted(set(files.events))
+    assert files.events[-1] <= len(files.journal)
+
+
+# ---- trackers --------------------------------------------------------------------------------------------------------
+
+
+def run_workload(files: RecordingFiles, *, seed: int) -> list[PutStatus]:
+    """Open a store, put, flush, close and open again as the seed says; return the answers to the puts."""
+    rng = random.Random(seed)
+    config = MessageStoreConfig(
+        mapped_file_size_commit_log=16_384,
+        flush_disk_type=rng.choice(list(FlushDiskType)),
+        record_checksum=rng.choice(("record", "body")),
+    )
+    now_ms = 1_700_000_000_000
+
+    def open_store() -> MessageStore:
+        return MessageStore.open("/store", config, files=files, clock=lambda: now_ms)
+
+    store, answers = open_store(), []
+    for _ in range(60):
+        now_ms += 1
+        drawn = rng.random()
+        if drawn < 0.05:
+            store.close()
+            store = open_store()
+        elif drawn < 0.15:
+            store.flush()
+        else:
+            message = Message("TopicA", rng.randbytes(rng.choice((0, 100, 900, 3000))), born_timestamp=now_ms)
+            answers.append(store.put(message).status)
+    store.close()
+    return answers
+
+
+def journal_with(tracker: DirtyTracker, *, seed: int) -> tuple[list[Entry], list[int]]:
+    """Return journal and events of a workload."""
+    files = RecordingFiles(EMPTY_DISK, tracker=tracker)
+    assert set(run_workload(files, seed=seed)) == {PutStatus.PUT_OK}
+    assert not files.leaks()
+    return files.journal, files.events
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_trackers_record_the_same(seed: int) -> None:
+    missing = write_protect_available()
+    if missing is not None:
+        pytest.skip(missing)
+    compared = journal_with(choose_tracker("compare"), seed=seed)
+    protected = journal_with(choose_tracker("write-protect"), seed=seed)
+    assert sum(isinstance(entry, PageWritten) for entry in compared[0]) > 50
+    assert protected == compared
+
+
+def test_equal_seeds_record_the_same() -> None:
+    assert journal_with(CompareTracker(), seed=9) == journal_with(CompareTracker(), seed=9)

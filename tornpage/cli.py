@@ -1,0 +1,59 @@
+"""The command line: each command parses, calls one function, prints, and leaves with the exit code it earned.
+
+Commands are loaded when they are called, so that `--help` and `doctor` stay quick.
+"""
+
+import importlib
+import sys
+
+import click
+
+from tornpage import __version__
+
+__all__ = ["cli", "main"]
+
+_COMMANDS = {
+    "bench": "measure the rooms of this machine",
+    "bugs": "list the planted bugs",
+    "check": "compare store and model with the Hypothesis machine",
+    "doctor": "say what this machine offers",
+    "explore": "crash campaign from recorded histories, or with real processes",
+    "inspect": "look into a store directory, changing nothing",
+    "prove": "the main job: check, explore, canary, real kills, inspect a store of RocketMQ",
+    "replay": "run one failure again",
+}
+
+
+class _LazyGroup(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = importlib.import_module(f"tornpage.commands.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(_COMMANDS.items()))
+
+
+@click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tornpage")
+def cli() -> None:
+    """Prove message stores: a RocketMQ-compatible mmap store, its model, and disasters between them.
+
+    \b
+    Exit codes: 0 holds, 1 a guarantee is broken, 2 misuse, 3 vacuous or unknown, 4 the harness is at fault,
+    130 interrupted (partial results are kept).
+    """
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        cli.main(prog_name="tornpage", standalone_mode=True)
+    except KeyboardInterrupt:
+        sys.exit(130)

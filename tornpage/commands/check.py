@@ -1,0 +1,61 @@
+"""`tornpage check`."""
+
+import click
+
+from tornpage import options
+from tornpage.document import Outcome, emit
+
+__all__ = ["check_outcome", "command"]
+
+
+@click.command("check")
+@click.option(
+    "--examples", type=click.IntRange(min=1), default=None, help="Runs of the machine (default: the profile's)."
+)
+@click.option("--profile", type=click.Choice(["quick", "deep"]), default="quick", show_default=True)
+@options.bug_option
+@options.seed_option
+@options.out_option
+@options.json_option
+def command(examples: int | None, profile: str, bug: str, seed: int, out: str | None, as_json: bool) -> None:
+    """Drive store and model with the Hypothesis machine and compare every answer.
+
+    \b
+    tornpage check --seed 3
+    tornpage check --bug no-erase-after-cut   (must be broken)
+    """
+    outcome, text = check_outcome(examples, profile=profile, bug=bug, seed=seed, out=out)
+    emit(outcome, as_json=as_json, text=text)
+
+
+def check_outcome(examples: int | None, *, profile: str, bug: str, seed: int, out: str | None) -> tuple[Outcome, str]:
+    """Run the machine; return its outcome and its text."""
+    from time import perf_counter
+
+    from properties.check import PROFILES, check
+    from properties.recorder.dirty import choose_tracker
+    from properties.verdict import HarnessError
+    from tornpage.failures import failure_finding, failure_text, save_case
+
+    count, steps = PROFILES[profile]
+    count = examples or count
+    started = perf_counter()
+    try:
+        with choose_tracker("auto") as tracker:
+            result = check(bug=bug, examples=count, steps=steps, start_seed=seed, tracker=tracker)
+    except HarnessError as error:
+        finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
+        return Outcome("check", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
+    figures: dict[str, float | int] = {"examples": count, "seconds": perf_counter() - started}
+    figures |= {f"ran_{name}": number for name, number in result.fired.items()}
+    findings = []
+    lines = [", ".join(f"{number:,} {name}" for name, number in sorted(result.fired.items()))]
+    if result.failure is not None:
+        findings.append(failure_finding(result.failure))
+        lines = [failure_text(result.failure)]
+        if out is not None:
+            findings[-1]["case_file"] = str(save_case(result.failure, out))
+    elif result.verdict.value == "vacuous":
+        findings.append({"code": "never-ran", "severity": "vacuous", "sentence": "an operation never ran"})
+    text = "\n".join([*lines, "", f"verdict: {result.verdict.value}"])
+    return Outcome("check", result.verdict.value, figures, ["seconds"], findings, seed=seed), text

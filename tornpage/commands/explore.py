@@ -1,0 +1,83 @@
+"""`tornpage explore`."""
+
+import click
+
+from tornpage import options
+from tornpage.document import Outcome, emit, refuse
+
+__all__ = ["campaign_outcome", "command"]
+
+
+@click.command("explore")
+@click.option("--states", type=click.IntRange(min=1), default=None, help="Stop after this many counted crash states.")
+@click.option("--seconds", type=click.FloatRange(min=0.1), default=None, help="Stop after this time (default 10).")
+@click.option(
+    "--kills", type=click.IntRange(min=1), default=None, help="Instead: kill this many real writers by SIGKILL."
+)
+@click.option("--directory", type=click.Path(file_okay=False, exists=True), default=None, help="Where --kills works.")
+@click.option(
+    "--file-bytes", type=click.IntRange(1024, 1 << 20), default=None, help="Log file size (16384; 4096 with --kills)."
+)
+@options.disk_option
+@options.bug_option
+@options.seed_option
+@options.out_option
+@options.json_option
+def command(
+    states: int | None,
+    seconds: float | None,
+    kills: int | None,
+    directory: str | None,
+    file_bytes: int | None,
+    disk: str,
+    bug: str,
+    seed: int,
+    out: str | None,
+    as_json: bool,
+) -> None:
+    """Record histories of the store, crash them at every event, recover, and judge.
+
+    \b
+    tornpage explore --seconds 30
+    tornpage explore --states 5000 --seed 7 --json
+    tornpage explore --bug lying-flush        (must be broken)
+    tornpage explore --kills 200              (real processes, SIGKILL at random steps)
+    """
+    if kills is not None:
+        from tornpage.kills import kill_outcome
+
+        outcome, text = kill_outcome(kills, seed=seed, directory=directory, file_bytes=file_bytes or 4096, bug=bug)
+    else:
+        if directory is not None:
+            refuse("--directory goes with --kills: recorded disks are in memory")
+        outcome, text = campaign_outcome(
+            states, seconds, file_bytes=file_bytes or 16384, disk=disk, bug=bug, seed=seed, out=out
+        )
+    emit(outcome, as_json=as_json, text=text)
+
+
+def campaign_outcome(
+    states: int | None, seconds: float | None, *, file_bytes: int, disk: str, bug: str, seed: int, out: str | None
+) -> tuple[Outcome, str]:
+    """Run a campaign; return its outcome and its text."""
+    from properties.campaign import run_campaign
+    from properties.case import Settings
+    from properties.recorder.dirty import choose_tracker
+    from properties.verdict import HarnessError
+
+    if states is None and seconds is None:
+        seconds = 10.0
+    settings = Settings(file_bytes=file_bytes, disk=disk, bug=bug)  # type: ignore[arg-type]
+    unit = "seconds" if states is None else "states"
+    try:
+        with (
+            choose_tracker("auto") as tracker,
+            options.states_progress("exploring", total=states or seconds, unit=unit) as show,
+        ):
+            result = run_campaign(settings, seed=seed, states=states, seconds=seconds, tracker=tracker, progress=show)
+    except HarnessError as error:
+        finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
+        return Outcome("explore", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
+    from tornpage.campaigns import outcome_of, text_of
+
+    return outcome_of(result, seed=seed, out=out), text_of(result)

@@ -1,0 +1,248 @@
+"""Say what this machine offers: one check per thing a part of tornpage may want, with what to do where it is missing.
+
+`examine` never raises and changes nothing on the machine. Each probe is a function of what it looks at, so that tests
+hand in other machines; a probe that fails costs its own line only. States: "ok"; "limited", it works with the
+restriction named in `detail`; "absent", the parts that need it skip or refuse.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+__all__ = [
+    "Check",
+    "check_cores",
+    "check_disk_space",
+    "check_file_system",
+    "check_fork",
+    "check_fuse",
+    "check_java",
+    "check_kernel",
+    "check_memory",
+    "check_memory_lock",
+    "check_python",
+    "check_write_protect",
+    "examine",
+]
+
+GIB = 1 << 30
+KERNEL_MIN = (6, 7)
+PYTHON_MIN = (3, 11)
+JAVA_MIN = 17
+FREE_DISK_BYTES_MIN = 2 * GIB
+"""A store with files of their usual size (1 GiB) preallocates one ahead of the one it writes."""
+FREE_MEMORY_BYTES_MIN = 2 * GIB
+JAVA_TIMEOUT_S = 20.0
+MEMORY_FILE_SYSTEMS = ("ramfs", "tmpfs")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the doctor's table; `remedy` is empty where there is nothing to do."""
+
+    name: str
+    state: Literal["ok", "limited", "absent"]
+    detail: str
+    remedy: str = ""
+
+
+def examine(directory: str) -> list[Check]:
+    """Examine this machine and the file system of `directory` (which need not exist yet), always in the same order."""
+    probes: list[tuple[str, Callable[[], Check]]] = [
+        ("kernel", lambda: check_kernel(os.uname().sysname, os.uname().release)),
+        ("python", lambda: check_python(sys.version_info[:3])),
+        ("write-protect", lambda: check_write_protect(_write_protect_reason)),
+        ("file system", lambda: check_file_system(directory, _read("/proc/self/mountinfo"))),
+        ("disk space", lambda: check_disk_space(directory, shutil.disk_usage(_existing(directory)).free)),
+        ("memory lock", lambda: check_memory_lock(resource.getrlimit(resource.RLIMIT_MEMLOCK)[0])),
+        ("java", lambda: check_java(os.environ, _java_version)),
+        ("fuse", lambda: check_fuse("/dev/fuse")),
+        ("cores", lambda: check_cores(len(os.sched_getaffinity(0)))),
+        ("memory", lambda: check_memory(_read("/proc/meminfo"))),
+        ("fork", lambda: check_fork(hasattr(os, "fork"))),
+    ]
+    return [_isolated(name, probe) for name, probe in probes]
+
+
+def check_kernel(system: str, release: str) -> Check:
+    """Linux 6.7 finds dirty pages by itself; older ones leave it to comparison."""
+    if system != "Linux":
+        return Check("kernel", "absent", f"{system} {release}", "Run on Linux: the store and the crash lab map files.")
+    found = re.match(r"(\d+)\.(\d+)", release)
+    if found is not None and (int(found[1]), int(found[2])) < KERNEL_MIN:
+        detail = f"Linux {release}: changed pages are found by comparing"
+        return Check("kernel", "limited", detail, "Linux 6.7 or newer finds them without comparing.")
+    return Check("kernel", "ok", f"Linux {release}")
+
+
+def check_python(version: Sequence[int]) -> Check:
+    """Python 3.11 is the oldest supported."""
+    text = ".".join(map(str, version))
+    if tuple(version[:2]) < PYTHON_MIN:
+        return Check("python", "absent", f"Python {text} is too old", "Install Python 3.11 or newer.")
+    return Check("python", "ok", f"Python {text}")
+
+
+def check_write_protect(reason_of: Callable[[], str | None]) -> Check:
+    """`reason_of` returns None where the kernel reports written pages to this process, else why not."""
+    reason = reason_of()
+    if reason is None:
+        return Check("write-protect", "ok", "userfaultfd reports written pages")
+    remedy = "Nothing breaks: pages are compared, which is slower for large files. Linux 6.7 and the right to call "
+    return Check(
+        "write-protect", "limited", reason, remedy + "userfaultfd (often filtered in containers) make it fast."
+    )
+
+
+def check_file_system(directory: str, mountinfo: str) -> Check:
+    """Name the file system `directory` is on; on one that lives in memory a sync costs and proves nothing."""
+    mount = _mount_of(os.path.realpath(directory), mountinfo)
+    if mount is None:
+        return Check("file system", "limited", f"no mount found for {directory}")
+    mount_point, kind = mount
+    if kind in MEMORY_FILE_SYSTEMS:
+        detail = f"{kind} at {mount_point}: sync figures are meaningless here"
+        return Check("file system", "limited", detail, "Choose a directory on a disk for anything that measures syncs.")
+    return Check("file system", "ok", f"{kind} at {mount_point}")
+
+
+def check_disk_space(directory: str, free_bytes: int) -> Check:
+    """Two files of usual size fit."""
+    detail = f"{_gib(free_bytes)} free for {directory}"
+    if free_bytes < FREE_DISK_BYTES_MIN:
+        remedy = f"Free {_gib(FREE_DISK_BYTES_MIN)} for stores with files of 1 GiB; small files need less."
+        return Check("disk space", "limited", detail, remedy)
+    return Check("disk space", "ok", detail)
+
+
+def check_memory_lock(limit_bytes: int) -> Check:
+    """Warm-up of a mapped file locks it into memory, up to RLIMIT_MEMLOCK."""
+    if limit_bytes == resource.RLIM_INFINITY:
+        return Check("memory lock", "ok", "RLIMIT_MEMLOCK unlimited")
+    remedy = "`ulimit -l unlimited`, or leave locking of mapped files off (it is off by default)."
+    return Check("memory lock", "limited", f"RLIMIT_MEMLOCK {limit_bytes} bytes", remedy)
+
+
+def check_java(environment: Mapping[str, str], version_of: Callable[[str], str]) -> Check:
+    """Find Java as Spark does, JAVA_HOME before PATH; `version_of` runs a java and returns what it printed."""
+    remedy = "Only the Spark pipeline needs it: install a JRE (Debian: default-jre-headless) or set JAVA_HOME."
+    java = _java_of(environment)
+    if java is None:
+        return Check("java", "absent", "no java on PATH or in JAVA_HOME", remedy)
+    printed = version_of(java).splitlines()
+    line = next((line.strip() for line in printed if "version" in line), None)
+    if line is None:
+        return Check("java", "limited", f"{java} printed no version", remedy)
+    found = re.search(r'"(?:1\.)?(\d+)', line)  # Java 8 calls itself 1.8
+    if found is not None and int(found[1]) < JAVA_MIN:
+        return Check("java", "limited", f"{java}: {line}; Spark 4 wants Java {JAVA_MIN}", remedy)
+    return Check("java", "ok", f"{java}: {line}")
+
+
+def check_fuse(device: str) -> Check:
+    """The recorder for foreign processes has a form that mounts a file system of its own."""
+    if not os.path.exists(device):
+        return Check(
+            "fuse", "absent", f"no {device}", "Optional: load the fuse module, or pass the device into the container."
+        )
+    if not os.access(device, os.R_OK | os.W_OK):
+        return Check(
+            "fuse", "limited", f"{device} is not open to this user", "Optional: run as a user who may open it."
+        )
+    return Check("fuse", "ok", device)
+
+
+def check_cores(count: int) -> Check:
+    """Count the cores this process may run on."""
+    if count < 2:
+        return Check(
+            "cores", "limited", f"{count} core", "Campaigns run one worker per core; published figures used two."
+        )
+    return Check("cores", "ok", f"{count} cores")
+
+
+def check_memory(meminfo: str) -> Check:
+    """Read the memory that programs may still take from the text of /proc/meminfo."""
+    kib = {
+        name: int(value) for name, value in re.findall(r"^(MemTotal|MemAvailable):\s+(\d+) kB$", meminfo, re.MULTILINE)
+    }
+    total_bytes, available_bytes = kib["MemTotal"] << 10, kib["MemAvailable"] << 10
+    detail = f"{_gib(available_bytes)} available of {_gib(total_bytes)}"
+    if available_bytes < FREE_MEMORY_BYTES_MIN:
+        return Check("memory", "limited", detail, "Use smaller files and fewer workers.")
+    return Check("memory", "ok", detail)
+
+
+def check_fork(available: bool) -> Check:
+    """Campaign workers and killed stores are forked."""
+    if available:
+        return Check("fork", "ok", "processes can fork")
+    return Check("fork", "absent", "no fork here", "Run on Linux.")
+
+
+def _isolated(name: str, probe: Callable[[], Check]) -> Check:
+    """Run one probe; whatever goes wrong in it becomes its line of the table."""
+    try:
+        return probe()
+    except Exception as error:  # a doctor who falls ill says so and goes on
+        return Check(name, "limited", f"could not be examined: {type(error).__name__}: {error}")
+
+
+def _write_protect_reason() -> str | None:
+    from properties.recorder.dirty import write_protect_available  # only the doctor's patient pays for the import
+
+    return write_protect_available()
+
+
+def _java_of(environment: Mapping[str, str]) -> str | None:
+    home = environment.get("JAVA_HOME")
+    if home:
+        java = shutil.which("java", path=os.path.join(home, "bin"))
+        if java is not None:
+            return java
+    return shutil.which("java", path=environment.get("PATH", ""))
+
+
+def _java_version(java: str) -> str:
+    run = subprocess.run(
+        [java, "-version"], capture_output=True, text=True, errors="replace", timeout=JAVA_TIMEOUT_S, check=False
+    )
+    return run.stderr + run.stdout  # java says it on standard error
+
+
+def _mount_of(path: str, mountinfo: str) -> tuple[str, str] | None:
+    """Return point and type of the longest mount that holds `path`; of equal ones the last, which covers the others."""
+    best: tuple[str, str] | None = None
+    for line in mountinfo.splitlines():
+        left, separator, right = line.partition(" - ")
+        fields, kind = left.split(" "), right.split(" ")[0]
+        if not separator or len(fields) < 5:
+            continue
+        point = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])
+        holds = path == point or path.startswith(point.rstrip("/") + "/")
+        if holds and (best is None or len(point) >= len(best[0])):
+            best = (point, kind)
+    return best
+
+
+def _existing(directory: str) -> Path:
+    """Return `directory` or its nearest ancestor that exists."""
+    path = Path(os.path.realpath(directory))
+    return next(each for each in (path, *path.parents) if each.is_dir())
+
+
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8", errors="surrogateescape")
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / GIB:.1f} GiB"

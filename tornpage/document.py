@@ -1,0 +1,67 @@
+"""What every command says: one JSON document on standard output, or text for people; progress on standard error.
+
+The document's keys are an interface: schema, command, verdict, figures, timings, findings, seed, version. `timings`
+lists the figures that are measured; without them equal seeds give equal documents.
+"""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from tornpage import __version__
+
+__all__ = ["SCHEMA", "Outcome", "emit", "refuse"]
+
+SCHEMA = 1
+
+
+@dataclass
+class Outcome:
+    """One command's result. `verdict` is None for commands that judge nothing; `extra` joins the document as it is."""
+
+    command: str
+    verdict: str | None
+    figures: Mapping[str, float | int]
+    timings: Sequence[str] = ()
+    findings: Sequence[Mapping[str, Any]] = ()
+    seed: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    interrupted: bool = False
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON document."""
+        return {
+            "schema": SCHEMA,
+            "command": self.command,
+            "verdict": self.verdict,
+            "figures": dict(sorted(self.figures.items())),
+            "timings": sorted(self.timings),
+            "findings": list(self.findings),
+            "seed": self.seed,
+            "version": __version__,
+            **self.extra,
+        }
+
+    @property
+    def exit_code(self) -> int:
+        """0 holds or nothing to judge, 1 broken, 3 vacuous or unknown, 4 harness, 130 interrupted."""
+        if self.interrupted:
+            return 130
+        return {None: 0, "holds": 0, "broken": 1, "vacuous": 3, "unknown": 3, "harness": 4}[self.verdict]
+
+
+def emit(outcome: Outcome, *, as_json: bool, text: str) -> NoReturn:
+    """Print the outcome and leave with its exit code. A closed pipe is no error."""
+    try:
+        print(json.dumps(outcome.document(), indent=2) if as_json else text, flush=True)
+    except BrokenPipeError:
+        sys.stderr.close()
+    sys.exit(outcome.exit_code)
+
+
+def refuse(message: str) -> NoReturn:
+    """Say in one line what cannot be done, and leave with the exit code of misuse."""
+    print(f"tornpage: {message}", file=sys.stderr)
+    sys.exit(2)

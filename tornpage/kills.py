@@ -1,0 +1,51 @@
+"""Real writers killed by SIGKILL, as a document and as text."""
+
+from dataclasses import replace
+
+from tornpage.document import Outcome, refuse
+
+__all__ = ["kill_outcome"]
+
+_TIMINGS = ("seconds", "cycles_per_s")
+
+
+def kill_outcome(kills: int, *, seed: int, directory: str | None, file_bytes: int, bug: str) -> tuple[Outcome, str]:
+    """Kill `kills` writers in a new directory below `directory`; return the outcome and its text."""
+    from properties.sigkill import KILL_SETTINGS, run_kills
+    from properties.verdict import HarnessError
+
+    try:
+        report = run_kills(
+            kills, seed=seed, directory=directory, settings=replace(KILL_SETTINGS, file_bytes=file_bytes, bug=bug)
+        )
+    except HarnessError as error:
+        finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
+        return Outcome("explore", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
+    except OSError as error:
+        refuse(f"cannot work in {error.filename or directory}: {error.strerror}; name another --directory")
+    figures: dict[str, float | int] = {
+        "cycles": report.cycles,
+        "killed": report.killed,
+        "completed": report.completed,
+        "distinct_points": len(report.points),
+        "distinct_outcomes": len(report.outcomes),
+        "violations": len(report.violations),
+        "seconds": report.seconds,
+        "cycles_per_s": report.cycles / max(report.seconds, 1e-9),
+        **{f"killed_in_{verb}": count for verb, count in report.killed_in.items()},
+    }
+    findings = [
+        {"code": f"contract-{v.contract}", "severity": "broken", "sentence": v.sentence, "place": v.kept}
+        for v in report.violations
+    ]
+    verdict = report.verdict.value
+    outcome = Outcome("explore", verdict, figures, _TIMINGS, findings, seed=seed, interrupted=report.interrupted)
+    lines = [
+        f"{report.killed:,} writers killed by SIGKILL in {report.cycles:,} cycles, {report.seconds:.1f} s: "
+        f"{report.cycles / max(report.seconds, 1e-9):,.0f} cycles/s",
+        f"{len(report.points):,} distinct points, {len(report.outcomes):,} distinct outcomes; killed in "
+        + ", ".join(f"{verb} {count:,}" for verb, count in sorted(report.killed_in.items())),
+        *(f"contract {v.contract} is broken: {v.sentence} (kept in {v.kept})" for v in report.violations),
+        f"verdict: {'interrupted' if report.interrupted else verdict}",
+    ]
+    return outcome, "\n".join(lines)
