@@ -143,9 +143,14 @@ class MessageStore:
         return plan
 
     def _prepare(self, found: LogDirectory) -> None:
-        """Make what every writable store has; the abort marker last, before the log is touched."""
+        """Make what every writable store has; the abort marker last, before the log is touched.
+
+        The names in the log directory are synced first: an opener before us may have been killed between removing a
+        file and syncing that, and a file that comes back must not do so behind our own removals.
+        """
         for name in ("config", "commitlog"):
             make_directories(self._files, f"{self.directory}/{name}")
+        self._files.sync_directory(self._log.directory)
         self._checkpoint.load()
         self._checkpoint.start()
         self._abort.create()

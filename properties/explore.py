@@ -18,7 +18,7 @@ from model.commitlog import CommitLog
 from properties.case import Case, Crash, Damage, Operation, Settings
 from properties.certificate import assert_legal
 from properties.images import compose, facts_of
-from properties.judges import JUDGES, LOG_DIRECTORY, Recovered
+from properties.judges import JUDGES, LOG_DIRECTORY, LegalLogs, Recovered
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import DiskState, Image
 from properties.recorder.journal import ProcessKilled
@@ -81,6 +81,7 @@ class _History:
         self._tracker = tracker
         self._done: list[Operation] = []
         self._life_start = 0
+        self._legal: dict[tuple[bool, bool], LegalLogs] = {}
 
     def run(self) -> Iterator[Failure | None]:
         try:
@@ -114,6 +115,7 @@ class _History:
         state = DiskState(trial.files.base, disk=self._settings.disk)
         applied = 0
         for number, window in enumerate(trial.windows):
+            self._legal = {}
             counted = window.after.files >= COUNTED_FILES_MIN and len(window.after.records) >= COUNTED_RECORDS_MIN
             for event in range(window.first, window.last):
                 position = trial.files.events[event]
@@ -152,7 +154,7 @@ class _History:
                 tally.proven_legal += 1
             files = trial.new_disk(image)
             armed, fired = armed_faults(facts), fired_faults(facts, dict(crash.survived))
-        legal = trial.legal_at(window, at_rest=back == 0, kill=kill)
+        legal = self._legal_at(window, at_rest=back == 0, kill=kill)
         chosen = perf_counter()
         tally.seconds["choose"] += chosen - started
         done = self._done[: self._operations_until(number)]
@@ -168,6 +170,13 @@ class _History:
         finally:
             tally.seconds["recover and judge"] += perf_counter() - chosen
         return None
+
+    def _legal_at(self, window: Window, *, at_rest: bool, kill: bool) -> LegalLogs:
+        """Return the legal logs of the window under way; they are the same for all its states."""
+        key = (at_rest, kill)
+        if key not in self._legal:
+            self._legal[key] = self._trial.legal_at(window, at_rest=at_rest, kill=kill)
+        return self._legal[key]
 
     def _operations_until(self, window_number: int) -> int:
         """Window 0 of a life is its open; each later one is that of the operations which make a verb."""
