@@ -85,12 +85,12 @@ def has_consume_queue(sys_flag: int) -> bool:
 
 
 def wait_store_msg_ok(properties: Mapping[str, str] | str) -> bool:
-    """Return the property WAIT: absent means true, anything but "true" in any case is false."""
+    """Return the property WAIT: absent or empty means true, anything but "true" in any case is false."""
     if isinstance(properties, str):
         if "WAIT\x01" not in properties:
             return True
         properties = _parse_properties(properties)
-    return properties.get("WAIT", "true").lower() == "true"
+    return (properties.get("WAIT") or "true").lower() == "true"
 
 
 def _parse_properties(text: str) -> dict[str, str]:

@@ -39,6 +39,7 @@ class CommitLog:
         self._check = check
         self._put_lock = threading.Lock()
         self._queue_offsets = queue_offsets
+        self._stopped = False
         self._last_store_timestamp = 0
         self.flushed_store_timestamp = 0
 
@@ -53,6 +54,8 @@ class CommitLog:
         if len(record) > self._config.max_message_size or needed_bytes > self.log.file_bytes:
             return PutResult(PutStatus.MESSAGE_ILLEGAL)
         with self._put_lock:
+            if self._stopped:
+                return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
             file = self._file_with_room(needed_bytes)
             if file is None:
                 return PutResult(PutStatus.CREATE_MAPEDFILE_FAILED)
@@ -101,6 +104,11 @@ class CommitLog:
             return replace(result, status=PutStatus.FLUSH_DISK_TIMEOUT)
         return result
 
+    def stop(self) -> None:
+        """Refuse puts from here on; one that is under way has been appended when this returns."""
+        with self._put_lock:
+            self._stopped = True
+
     def flush(self) -> None:
         """Make everything put so far durable. Raises the OSError of a failed sync."""
         store_timestamp = self._last_store_timestamp  # before the sync: later records are not covered by it
@@ -120,7 +128,7 @@ class CommitLog:
         try:
             position = offset - file.base_offset
             size, _ = self._check(file.view, position, limit=self.log.file_bytes, offset=offset)
-            if not size:
+            if not size or not file.may_hold_record(position):
                 return GetResult(GetStatus.OFFSET_FOUND_NULL)
             return GetResult(GetStatus.FOUND, codec.decode_record(file.view, position))
         finally:

@@ -1,5 +1,6 @@
 """The configuration of a store: RocketMQ's names in snake case, RocketMQ's units."""
 
+import ipaddress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,5 +36,16 @@ class MessageStoreConfig:
             raise BadConfig("max_message_size", self.max_message_size, "use 1 byte to 2 GiB - 1")
         if self.record_checksum not in ("record", "body"):
             raise BadConfig("record_checksum", self.record_checksum, 'use "record" or "body"')
+        if not _is_host(self.store_host):
+            raise BadConfig("store_host", self.store_host, "use a numeric IPv4 or IPv6 address and a port")
         if not isinstance(self.flush_disk_type, FlushDiskType):
             raise BadConfig("flush_disk_type", self.flush_disk_type, "use FlushDiskType.SYNC_FLUSH or ASYNC_FLUSH")
+
+
+def _is_host(host: tuple[str, int]) -> bool:
+    address, port = host
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return "%" not in address and 0 <= port < 1 << 31

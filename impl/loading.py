@@ -16,6 +16,8 @@ from impl.mapped_file_queue import file_name
 
 __all__ = ["Finding", "LogDirectory", "examine_log_directory"]
 
+_LAST_BASE = 1 << 62
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -40,6 +42,7 @@ class LogDirectory:
 def examine_log_directory(files: Files, directory: str, *, file_bytes: int, floor: Floor | None) -> LogDirectory:
     """Look at the directory without changing it. Raises WrongFileSize when the store was written with another size."""
     found: list[tuple[int, int]] = []
+    misplaced: list[Finding] = []
     findings: list[Finding] = []
     for name in files.list_directory(directory) if files.stat(directory) else []:
         path = f"{directory}/{name}"
@@ -51,10 +54,15 @@ def examine_log_directory(files: Files, directory: str, *, file_bytes: int, floo
         else:
             found.append((int(name), stat.size_bytes))
     _refuse_other_size(directory, found, file_bytes=file_bytes, floor=floor)
+    for base, _ in [entry for entry in found if entry[0] % file_bytes or entry[0] > _LAST_BASE]:
+        path = f"{directory}/{file_name(base)}"
+        message = f"{path} begins where no file of {file_bytes} bytes can begin: not read"
+        misplaced.append(Finding("damage", "misplaced_file", path, base, message))
+    found = [entry for entry in found if entry[0] % file_bytes == 0 and entry[0] <= _LAST_BASE]
     empty_newest = None
     if found and found[-1][1] == 0 and (floor is None or floor.offset <= found[-1][0]):
         empty_newest = f"{directory}/{file_name(found.pop()[0])}"
-    findings += _damages(directory, found, file_bytes=file_bytes, floor=floor)
+    findings += misplaced + _damages(directory, found, file_bytes=file_bytes, floor=floor)
     return LogDirectory(tuple(base for base, size in found if size), empty_newest, tuple(findings))
 
 

@@ -26,7 +26,9 @@ class MappedFile:
         self.written_position = written_position
         self.flushed_position = 0
         self.failure: OSError | None = None
+        self.blank_position: int | None = None
         self._references = 1
+        self._closed = False
         self._guard = threading.Lock()
 
     @property
@@ -44,6 +46,14 @@ class MappedFile:
         """Physical offset just behind this file."""
         return self.base_offset + self.size_bytes
 
+    def holds(self, offset: int) -> bool:
+        """Whether a physical offset lies in this file."""
+        return self.base_offset <= offset < self.end_offset
+
+    def may_hold_record(self, position: int) -> bool:
+        """Whether a record may begin at a position: not in or behind the blank, where old bytes may lie."""
+        return self.blank_position is None or position < self.blank_position
+
     def append(self, record: bytearray) -> None:
         """Copy a record that fits behind the written position."""
         start = self.written_position
@@ -58,6 +68,7 @@ class MappedFile:
         blank = encode_blank(self.size_bytes - start)
         self.view[start : start + len(blank)] = blank
         self._files.mark("blank")
+        self.blank_position = start
         self.written_position = self.size_bytes
 
     def flush(self) -> None:
@@ -94,7 +105,7 @@ class MappedFile:
     def hold(self) -> bool:
         """Take a reference; False once the file is being closed."""
         with self._guard:
-            if self._references <= 0:
+            if self._closed:
                 return False
             self._references += 1
             return True
@@ -110,8 +121,11 @@ class MappedFile:
             self._files.close(self._file)
 
     def close(self) -> None:
-        """Drop the owner's reference: no new holds; the mapping goes with the last reader."""
-        self.release()
+        """Drop the owner's reference, once: no new holds; the mapping goes with the last reader."""
+        with self._guard:
+            closed, self._closed = self._closed, True
+        if not closed:
+            self.release()
 
     def check(self) -> None:
         """Assert the order of the watermarks."""

@@ -91,9 +91,10 @@ class MappedFileQueue:
 
     def find(self, offset: int) -> MappedFile | None:
         """Return the file that holds a physical offset."""
-        if not self.mapped or not self.min_offset <= offset < self.mapped[-1].end_offset:
-            return None
-        return self.mapped[(offset - self.min_offset) // self.file_bytes]
+        number = (offset - self.min_offset) // self.file_bytes
+        if 0 <= number < len(self.mapped) and self.mapped[number].holds(offset):
+            return self.mapped[number]
+        return next((mapped for mapped in self.mapped if mapped.holds(offset)), None)  # a damaged log has gaps
 
     def flush(self) -> int:
         """Make everything written so far durable, oldest file first; return the flushed offset.
@@ -108,10 +109,11 @@ class MappedFileQueue:
             return self.flushed_where
 
     def close(self) -> None:
-        """Give up all mappings; nothing is synced here."""
-        for mapped in self.mapped:
-            mapped.close()
-        self.mapped.clear()
+        """Give up all mappings; nothing is synced here. A flush under way ends first."""
+        with self._flush_lock:
+            for mapped in self.mapped:
+                mapped.close()
+            self.mapped.clear()
 
     def check(self) -> None:
         """Assert what the class promises."""

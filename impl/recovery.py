@@ -57,8 +57,10 @@ class Recovery:
         self._check = check
 
     def plan(self, load_findings: tuple[Finding, ...]) -> RecoveryPlan:
-        """Scan and decide; changes nothing."""
+        """Scan and decide; changes nothing on the disk."""
         scan = scan_log(self._log.mapped, self._check, file_bytes=self._log.file_bytes)
+        for file, position in zip(self._log.mapped, scan.blank_positions, strict=False):
+            file.blank_position = position
         if any(finding.severity == "damage" for finding in load_findings):
             return RecoveryPlan(scan, dirty_tail=False, findings=load_findings)
         dirty_at = self._dirty_at(scan)

@@ -20,7 +20,8 @@ _MAGIC_BYTES = MESSAGE_MAGIC.to_bytes(4, "big", signed=True)
 class LogScan:
     """Where the valid prefix ends: in file `file_index` at physical `end_offset`, because of `reason`.
 
-    `reason` is None when the last file ended with its blank. `queue_offsets` maps (topic bytes, queue id) to the next
+    `reason` is None when the last file ended with its blank. `blank_positions` says where in each file before the end
+    its blank lies. `queue_offsets` maps (topic bytes, queue id) to the next
     queue offset.
     """
 
@@ -28,11 +29,13 @@ class LogScan:
     file_index: int
     reason: str | None
     queue_offsets: dict[tuple[bytes, int], int]
+    blank_positions: tuple[int, ...]
 
 
 def scan_log(mapped: Sequence[MappedFile], check: RecordChecker, *, file_bytes: int) -> LogScan:
     """Walk records and blanks from the first file on. Cost: every byte up to the end is read once."""
     queue_offsets: dict[tuple[bytes, int], int] = {}
+    blanks: list[int] = []
     for index, file in enumerate(mapped):
         view, base, position = file.view, file.base_offset, 0
         while True:
@@ -44,8 +47,9 @@ def scan_log(mapped: Sequence[MappedFile], check: RecordChecker, *, file_bytes: 
                 queue_offsets[topic, queue_id] = queue_offset + 1
             position += size
         if reason is not None:
-            return LogScan(base + position, index, reason, queue_offsets)
-    return LogScan(mapped[-1].end_offset if mapped else 0, len(mapped) - 1, None, queue_offsets)
+            return LogScan(base + position, index, reason, queue_offsets, tuple(blanks))
+        blanks.append(position)
+    return LogScan(mapped[-1].end_offset if mapped else 0, len(mapped) - 1, None, queue_offsets, tuple(blanks))
 
 
 def first_nonzero(view: memoryview, position: int) -> int | None:
@@ -61,11 +65,13 @@ def islands(file: MappedFile, position: int, check: RecordChecker, *, file_bytes
     """Yield (position, size) of every valid record of the file from `position` on, skipping what is none."""
     data = bytes(file.view)
     while True:
-        size, _ = check(file.view, position, limit=file_bytes, offset=file.base_offset + position)
+        size, reason = check(file.view, position, limit=file_bytes, offset=file.base_offset + position)
         if size:
             yield position, size
             position += size
             continue
+        if reason is None:
+            return  # a blank: whatever lies behind it was cut long ago
         found = data.find(_MAGIC_BYTES, position + 5)
         if found < 0:
             return

@@ -14,7 +14,7 @@ from impl.abort_marker import AbortMarker
 from impl.checkpoint import Checkpoint
 from impl.commit_log import CommitLog
 from impl.config import MessageStoreConfig
-from impl.durable_floor import DurableFloor
+from impl.durable_floor import DurableFloor, Floor
 from impl.errors import BadDirectory, ForkedStore, NoSpace, StoreClosed
 from impl.files import Clock, Files
 from impl.loading import Finding, LogDirectory, examine_log_directory
@@ -63,9 +63,6 @@ class MessageStore:
         self._closed = False
         self.read_only_reason: str | None = None
         self.findings: tuple[Finding, ...] = ()
-        make_directories(files, directory)
-        self._lock = StoreLock(files, directory)
-        self._lock.acquire()
         self._floor = components.durable_floor(
             files, f"{directory}/config/durableFloor", file_bytes=config.mapped_file_size_commit_log
         )
@@ -77,6 +74,10 @@ class MessageStore:
             file_bytes=config.mapped_file_size_commit_log,
             mapped_file=components.mapped_file,
         )
+        self._lock = StoreLock(files, directory)
+        self._look_first()
+        make_directories(files, directory)
+        self._lock.acquire()
         try:
             plan = self._recover(components)
         except BaseException:
@@ -114,13 +115,25 @@ class MessageStore:
             reason = f"{error.strerror or error} ({error.filename or root})"
             raise BadDirectory(root, reason, "mend the disk or name another directory") from error
 
+    def _look_first(self) -> None:
+        """Refuse what can be refused before a directory without a lock file gets anything from us."""
+        if self._files.stat(f"{self.directory}/lock") is None:
+            self._examine(self._floor.load())
+
+    def _examine(self, floor: Floor | None) -> LogDirectory:
+        needed = self._config.mapped_file_size_commit_log
+        found = examine_log_directory(self._files, self._log.directory, file_bytes=needed, floor=floor)
+        existing = self.directory
+        while self._files.stat(existing) is None:
+            existing = existing.rpartition("/")[0] or "/"
+        if not found.base_offsets and self._files.free_bytes(existing) < needed:
+            raise NoSpace(self.directory, needed_bytes=needed, free_bytes=self._files.free_bytes(existing))
+        return found
+
     def _recover(self, components: Components) -> RecoveryPlan:
         floor = self._floor.load()
         clean_exit = not self._abort.present()
-        found = examine_log_directory(
-            self._files, self._log.directory, file_bytes=self._config.mapped_file_size_commit_log, floor=floor
-        )
-        self._refuse_full_disk(found)
+        found = self._examine(floor)
         for base_offset in found.base_offsets:
             self._log.adopt(base_offset, writable=True)
         recovery = components.recovery(
@@ -136,6 +149,7 @@ class MessageStore:
         if plan.damaged:
             damage = next(finding for finding in plan.findings if finding.severity == "damage")
             self.read_only_reason = damage.message
+            self._log.flushed_where = max(self._log.min_offset, plan.scan.end_offset)  # it was read from the disk
             return plan
         self._prepare(found)
         recovery.carry_out(plan)
@@ -157,11 +171,6 @@ class MessageStore:
         if found.empty_newest is not None:
             self._files.unlink(found.empty_newest)
             self._files.sync_directory(self._log.directory)
-
-    def _refuse_full_disk(self, found: LogDirectory) -> None:
-        needed = self._config.mapped_file_size_commit_log
-        if not found.base_offsets and self._files.free_bytes(self.directory) < needed:
-            raise NoSpace(self.directory, needed_bytes=needed, free_bytes=self._files.free_bytes(self.directory))
 
     @property
     def min_offset(self) -> int:
@@ -229,6 +238,7 @@ class MessageStore:
         if self._closed:
             return
         self._require_opener()
+        self._commit_log.stop()
         if self.read_only_reason is None and self.flush().durable:
             try:
                 self._checkpoint.flush()

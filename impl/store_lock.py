@@ -51,12 +51,15 @@ class StoreLock:
                 file = self._files.open(path, writable=True)
         else:
             file = self._files.open(path, writable=True)
-        if not self._files.lock(file):
+        try:
+            if not self._files.lock(file):
+                raise StoreInUse(self._root)
+            if self._files.read(file, 0, len(_CONTENT)) != _CONTENT:
+                self._files.pwrite(file, _CONTENT, 0)
+        except BaseException:
             self._files.close(file)
-            raise StoreInUse(self._root)
+            raise
         self._file = file
-        if self._files.read(file, 0, len(_CONTENT)) != _CONTENT:
-            self._files.pwrite(file, _CONTENT, 0)
 
     def release(self) -> None:
         """Let the next opener in; the file stays."""

@@ -33,7 +33,7 @@ def _prefixes(log: CommitLog, least: int, *, layout: Layout, floor_offset: int) 
     for count in range(least, len(log.records) + 1):
         kept = log.records[:count]
         end_offset = kept[-1].end_offset if kept else 0
-        for end in (end_offset, _next_file(end_offset, layout)):
+        for end in sorted({end_offset, _next_file(end_offset, layout)}):
             following = log.records[count].offset if count < len(log.records) else log.end_offset
             if floor_offset <= end <= following:
                 yield recovered_from(log, count, end, layout=layout)

@@ -1,0 +1,127 @@
+"""Every log that may come back after a disaster: exactly the durable prefix up to all, and where it goes on."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from model.commitlog import CommitLog, append, flush
+from model.disasters import power_loss, process_kill, recovered_from
+from model.message import PutStatus
+from tests.model.support import layout_of, message_of, put_all
+
+LAYOUT = layout_of()
+"""Two records of 92 bytes to a file of 256: records at 0, 92, 256, 348, 512."""
+
+SYNC = layout_of(sync_flush=True)
+
+
+def log_of(puts: int, *, flushed: int = 0) -> CommitLog:
+    """Return a log of `puts` records with the first `flushed` durable."""
+    log, _ = put_all(*[message_of()] * flushed, layout=LAYOUT)
+    log, _ = flush(log)
+    log, _ = put_all(*[message_of()] * (puts - flushed), layout=LAYOUT, log=log)
+    return log
+
+
+def shapes(logs: Sequence[CommitLog]) -> list[tuple[int, int]]:
+    """Return (records, end offset) of each log, checking what all of them share."""
+    for log in logs:
+        assert log.flushed_offset == log.end_offset, "what recovery presents is durable"
+        assert not log.poisoned
+        assert log.files == -(-log.end_offset // 256)
+        assert log.records == log_of(5).records[: len(log.records)]
+    return sorted({(len(log.records), log.end_offset) for log in logs})
+
+
+@pytest.mark.parametrize(
+    ("puts", "flushed", "expected"),
+    [
+        (0, 0, [(0, 0)]),
+        (1, 0, [(0, 0), (1, 92)]),
+        (1, 1, [(1, 92)]),
+        (2, 0, [(0, 0), (1, 92), (2, 184)]),
+        (2, 1, [(1, 92), (2, 184)]),
+        (3, 0, [(0, 0), (1, 92), (2, 184), (2, 256), (3, 348)]),
+        (3, 2, [(2, 184), (2, 256), (3, 348)]),
+        (3, 3, [(3, 348)]),
+        (5, 0, [(0, 0), (1, 92), (2, 184), (2, 256), (3, 348), (4, 440), (4, 512), (5, 604)]),
+        (5, 3, [(3, 348), (4, 440), (4, 512), (5, 604)]),
+        (5, 5, [(5, 604)]),
+    ],
+)
+def test_power_loss_keeps_the_durable_prefix_or_more(puts: int, flushed: int, expected: list[tuple[int, int]]) -> None:
+    log = log_of(puts, flushed=flushed)
+    assert shapes(list(power_loss(log, log, layout=LAYOUT))) == expected
+
+
+@pytest.mark.parametrize("puts", range(6))
+@pytest.mark.parametrize("flushed", range(6))
+def test_process_kill_keeps_everything(puts: int, flushed: int) -> None:
+    log = log_of(puts, flushed=min(puts, flushed))
+    assert shapes(list(process_kill(log, log, layout=LAYOUT))) == [(puts, log.end_offset)]
+
+
+def test_put_that_has_not_returned_may_survive_whole_or_not_at_all() -> None:
+    before = log_of(2, flushed=2)
+    after = log_of(3, flushed=2)
+    closed = (2, 256)  # the first file was closed for the record that is lost
+    assert shapes(list(process_kill(before, after, layout=LAYOUT))) == [(2, 184), closed, (3, 348)]
+    assert shapes(list(power_loss(before, after, layout=LAYOUT))) == [(2, 184), closed, (3, 348)]
+
+
+def test_sync_put_that_has_not_returned_promises_nothing_yet() -> None:
+    before = log_of(1, flushed=1)
+    after, outcome = append(before, message_of(), layout=SYNC, store_timestamp=1)
+    assert outcome.status is PutStatus.PUT_OK
+    assert after.flushed_offset == 184
+    assert {len(log.records) for log in power_loss(before, after, layout=SYNC)} == {1, 2}
+    assert {len(log.records) for log in power_loss(after, after, layout=SYNC)} == {2}
+
+
+def test_flush_that_has_not_returned_promises_nothing_yet() -> None:
+    before = log_of(2)
+    after, _ = flush(before)
+    assert shapes(list(power_loss(before, after, layout=LAYOUT))) == [(0, 0), (1, 92), (2, 184)]
+    assert shapes(list(power_loss(after, after, layout=LAYOUT))) == [(2, 184)]
+
+
+def test_put_without_wait_is_not_durable() -> None:
+    log, outcome = append(log_of(1, flushed=1), message_of(properties="WAIT\x01false"), layout=SYNC, store_timestamp=1)
+    assert outcome.status is PutStatus.PUT_OK
+    assert sorted(len(found.records) for found in power_loss(log, log, layout=SYNC)) == [1, 2]
+
+
+def test_put_that_timed_out_is_not_durable() -> None:
+    log, outcome = append(log_of(1, flushed=1), message_of(), layout=SYNC, store_timestamp=2, sync_fails=True)
+    assert outcome.status is PutStatus.FLUSH_DISK_TIMEOUT
+    assert shapes(list(power_loss(log, log, layout=SYNC))) == [(1, 92), (2, 184)]
+
+
+def test_a_durable_closing_stays() -> None:
+    """Once recovery has found the file closed, a later power loss does not open it again."""
+    log = recovered_from(log_of(3), 2, 256, layout=LAYOUT)
+    assert shapes(list(power_loss(log, log, layout=LAYOUT))) == [(2, 256)]
+    after, _ = append(log, message_of(), layout=LAYOUT, store_timestamp=3)
+    assert [record.offset for record in after.records] == [0, 92, 256]
+    assert shapes(list(power_loss(after, after, layout=LAYOUT))) == [(2, 256), (3, 348)]
+
+
+def test_recovered_log_goes_on_where_it_ends() -> None:
+    cut = recovered_from(log_of(5), 3, 348, layout=LAYOUT)
+    after, outcome = append(cut, message_of(), layout=LAYOUT, store_timestamp=9)
+    assert outcome.record is not None
+    assert (outcome.record.offset, outcome.record.queue_offset) == (348, 3)
+    assert after.files == 2
+
+
+def test_disasters_repeat_without_bringing_anything_back() -> None:
+    """Power fails again and again: each legal log is a prefix of one that was legal before."""
+    log = log_of(5)
+    for survivor in power_loss(log, log, layout=LAYOUT):
+        assert all(again == survivor for again in power_loss(survivor, survivor, layout=LAYOUT))
+
+
+def test_empty_new_file_is_no_part_of_the_answer() -> None:
+    log = replace(log_of(2, flushed=2), files=2)
+    assert shapes(list(power_loss(log, log, layout=LAYOUT))) == [(2, 184)]
