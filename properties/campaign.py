@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 from time import perf_counter
+from typing import get_args
 
-from properties.case import Settings
+from properties.case import DamageKind, Settings
 from properties.explore import Tally, explore_seed
 from properties.recorder.dirty import DirtyTracker
 from properties.replay import Failure, replay, shrink
@@ -23,7 +24,7 @@ Progress = Callable[[int, float], None]
 REPEAT_EVERY = 20
 CANARY_SEEDS_MAX = 20
 _POWER_FAULTS = ("lost_page", "older_version", "torn_page", "lost_size", "lost_name", "crash_in_recovery", "kill")
-_DAMAGES = ("truncate", "flip", "misdirect")
+_DAMAGES = get_args(DamageKind)
 
 
 @dataclass

@@ -21,6 +21,7 @@ __all__ = [
     "Close",
     "Crash",
     "Damage",
+    "DamageKind",
     "FailSync",
     "Flush",
     "Get",
@@ -33,6 +34,8 @@ __all__ = [
 
 FORMAT = 1
 TOKEN_PREFIX = "tp1-"
+
+DamageKind = Literal["truncate", "flip", "misdirect"]
 
 
 class BadToken(ValueError):
@@ -128,7 +131,7 @@ class Damage:
     `misdirect` writes another record of equal size over record `record`.
     """
 
-    kind: Literal["truncate", "flip", "misdirect"] = "flip"
+    kind: DamageKind = "flip"
     record: int = 0
     amount: int = 0
     op: Literal["damage"] = "damage"

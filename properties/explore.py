@@ -10,12 +10,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Literal
+from typing import get_args
 
 import mmh3
 
 from model.commitlog import CommitLog
-from properties.case import Case, Crash, Damage, Operation, Settings
+from properties.case import Case, Crash, Damage, DamageKind, Operation, Settings
 from properties.certificate import assert_legal
 from properties.images import compose, facts_of
 from properties.judges import JUDGES, LOG_DIRECTORY, LegalLogs, Recovered
@@ -36,7 +36,7 @@ STATES_PER_EVENT = 3
 KILL_SHARE = 0.04
 RECOVERY_CRASH_SHARE = 0.08
 LEGALITY_EVERY = 32
-DAMAGES: tuple[Literal["truncate", "flip", "misdirect"], ...] = ("truncate", "flip", "misdirect")
+DAMAGES: tuple[DamageKind, ...] = get_args(DamageKind)
 
 
 @dataclass
@@ -90,8 +90,9 @@ class _History:
                 self._live(40 if life == 0 else 10)
                 yield from self._crash_everywhere()
                 self._carry_out(self._closing_disaster())
-            if self._rng.random() < 0.5 and not self._trial.log.poisoned:
-                yield from self._damage()
+            for kind in DAMAGES if not self._trial.log.poisoned else ():
+                self._damage(kind)
+                yield None
         except GuaranteeBroken as broken:
             yield Failure(Case(self._settings, tuple(self._done)), broken)
         except _StateBroken as failed:
@@ -237,13 +238,11 @@ class _History:
         state.apply_all(trial.files.journal[:position])
         return Crash(back=back, survived=draw(facts_of(state), self._rng))
 
-    def _damage(self) -> Iterator[Failure | None]:
-        kind = self._rng.choice(DAMAGES)
+    def _damage(self, kind: DamageKind) -> None:
         damage = Damage(kind=kind, record=self._rng.randrange(1 << 10), amount=self._rng.randrange(1 << 20))
         self._carry_out(damage)
         for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
             counter[kind] += 1
-        yield None
 
 
 class _StateBroken(Exception):

@@ -11,7 +11,7 @@ from typing import TypeVar
 from impl.config import MessageStoreConfig
 from impl.message import Message as StoreMessage
 from impl.policy import FlushDiskType
-from impl.store import MessageStore
+from impl.store import Components, MessageStore
 from model import commitlog, disasters
 from model.commitlog import CommitLog, Layout
 from model.message import Message, PutStatus
@@ -52,9 +52,12 @@ class Window:
 
 
 class Trial:
-    """Carries out operations one by one. Raises GuaranteeBroken where a promise does not hold."""
+    """Carries out operations one by one. Raises GuaranteeBroken where a promise does not hold.
 
-    def __init__(self, settings: Settings, *, tracker: DirtyTracker) -> None:
+    `components` are the parts of the store, in place of those that `settings.bug` stands for.
+    """
+
+    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Components | None = None) -> None:
         self.settings = settings
         self.layout = Layout(
             file_bytes=settings.file_bytes,
@@ -64,7 +67,7 @@ class Trial:
             files_max=settings.files_max,
         )
         self._tracker = tracker
-        self._components = components_of(settings.bug)
+        self._components = components or components_of(settings.bug)
         self._config = MessageStoreConfig(
             mapped_file_size_commit_log=settings.file_bytes,
             max_message_size=settings.record_bytes_max,

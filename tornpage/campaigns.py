@@ -62,5 +62,6 @@ def text_of(result: CampaignResult) -> str:
     lines.append("")
     if result.silent:
         lines.append(f"vacuous: {', '.join(result.silent)} never fired; explore longer")
-    lines.append(f"canary: {result.canary} caught" if result.canary else "canary: no planted bug was caught")
+    not_caught = "canary: not tried" if result.interrupted else "canary: no planted bug was caught"
+    lines.append(f"canary: {result.canary} caught" if result.canary else not_caught)
     return "\n".join([*lines, f"verdict: {'interrupted' if result.interrupted else result.verdict.value}"])

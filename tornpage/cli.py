@@ -52,8 +52,12 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; an interrupt that no command handled ends with 130, misuse with click's 2."""
     try:
-        cli.main(prog_name="tornpage", standalone_mode=True)
-    except KeyboardInterrupt:
+        sys.exit(cli.main(prog_name="tornpage", standalone_mode=False))
+    except (click.Abort, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
         sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)

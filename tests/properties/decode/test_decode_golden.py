@@ -17,8 +17,8 @@ import pytest
 from properties.decode.record import Bad, Blank, Record, message_id, parse_properties
 from properties.decode.store import LocatedItem, iter_items, look
 from properties.decode.walk import Unreadable, scan
-from tests.properties.decode.handmade import GOLDEN, golden_dirs
 from properties.inspection import inspect_store
+from tests.properties.decode.handmade import GOLDEN, golden_dirs
 
 CASES = {path.name: path for path in golden_dirs()}
 READ_LIKE_JAVA = sorted(name for name in CASES if not name.startswith(("09-", "10-")))

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.properties.decode.handmade import DATA, blank, properties_of, record
 from properties.inspection import InspectError, inspect_store
+from tests.properties.decode.handmade import DATA, blank, properties_of, record
 
 STORE = DATA / "golden" / "03-rollover-blanks-retention" / "store"
 

@@ -1,0 +1,119 @@
+"""What a measurement is made of: rounds, a median, a place to work in, and the machine it is true for.
+
+A round sets up, times one stretch of work, checks its result and cleans up; only the stretch counts. The first round
+warms up and is dropped. The figure is the median of the others, which are kept beside it.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from tornpage.doctor import MEMORY_FILE_SYSTEMS, check_file_system
+
+__all__ = ["Figure", "Machine", "Skipped", "describe_machine", "figure", "file_system_of", "scratch"]
+
+ROUNDS_MIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One measured number. `rounds` are the values it is the median of; `file_system` is that of the directory."""
+
+    name: str
+    value: float
+    unit: str
+    rounds: tuple[float, ...]
+    file_system: str
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What the figures belong to; `commit` is empty where the sources are no checkout."""
+
+    processor: str
+    cores: int
+    kernel: str
+    python: str
+    file_system: str
+    commit: str
+
+    @property
+    def is_memory_disk(self) -> bool:
+        """Whether the directory lives in memory, where a sync costs and proves nothing."""
+        return self.file_system in MEMORY_FILE_SYSTEMS
+
+
+class Skipped(Exception):
+    """A figure that this machine cannot give; the text says why, in one sentence."""
+
+
+def figure(
+    name: str,
+    unit: str,
+    one_round: Callable[[], float],
+    *,
+    directory: str,
+    seconds: float,
+    rounds_min: int = ROUNDS_MIN,
+) -> Figure:
+    """Repeat `one_round`, which returns a value, for about `seconds`, and at least `rounds_min` times after warm-up."""
+    one_round()
+    values: list[float] = []
+    started = perf_counter()
+    while len(values) < rounds_min or perf_counter() - started < seconds:
+        values.append(one_round())
+    return Figure(name, median(values), unit, tuple(values), file_system_of(directory))
+
+
+@contextmanager
+def scratch(directory: str) -> Iterator[str]:
+    """Yield a new directory below `directory`; it is gone afterwards, whatever happened in between."""
+    path = tempfile.mkdtemp(prefix="tornpage-bench-", dir=directory)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def file_system_of(directory: str) -> str:
+    """Return the type of the file system that holds `directory`, e.g. "ext4"; "unknown" when no mount tells."""
+    check = check_file_system(directory, Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+    kind, found, _ = check.detail.partition(" at ")
+    return kind if found else "unknown"
+
+
+def describe_machine(directory: str) -> Machine:
+    """Say which machine, and which disk, figures taken now are true for."""
+    system = os.uname()
+    return Machine(
+        processor=_processor() or system.machine,
+        cores=len(os.sched_getaffinity(0)),
+        kernel=f"{system.sysname} {system.release}",
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+        file_system=file_system_of(directory),
+        commit=_commit(),
+    )
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+
+
+def _commit() -> str:
+    home = Path(__file__).resolve().parent.parent
+    try:
+        run = subprocess.run(
+            ["git", "-C", str(home), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
+    return run.stdout.strip() if run.returncode == 0 else ""

@@ -1,0 +1,180 @@
+"""The crash lab: crash states, bare steps without a crash, real kills, and one look for changed pages.
+
+Steps are the standard workload of campaigns (properties/workload.py) without closing, reopening and failing syncs.
+"""
+
+import random
+from functools import reduce
+from time import perf_counter
+
+from bench.figures import Figure, Skipped, figure, file_system_of, scratch
+from bench.sizes import FULL, Sizes
+from model import commitlog
+from model.commitlog import CommitLog, Layout
+from properties.bodies import BORN_TIMESTAMP, message_of
+from properties.campaign import run_campaign
+from properties.case import Flush, Get, Operation, Put, Settings
+from properties.recorder.dirty import PAGE_BYTES, CompareTracker, DirtyTracker, WriteProtectTracker, choose_tracker
+from properties.recorder.dirty import write_protect_available as why_not_write_protect
+from properties.sigkill import run_kills
+from properties.trial import Trial
+from properties.verdict import HarnessError, Verdict
+from properties.workload import draw_operation
+
+__all__ = [
+    "compare_look_us_16k",
+    "kill_cycles_per_s",
+    "model_steps_per_s",
+    "states_per_s",
+    "trial_steps_per_s",
+    "write_protect_look_us_1m",
+]
+
+_WITHOUT_A_CRASH = (Put, Get, Flush)
+
+
+def states_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Counted crash states/s of a campaign: chosen, composed, recovered by the store, judged by all judges.
+
+    One worker, files of 16 KiB, seed 0; the disk is in memory, so the directory does not matter. One round.
+    May raise Skipped.
+    """
+    states = sizes.campaign_states
+    limit = seconds if states is None else None
+    with choose_tracker("auto") as tracker:
+        result = run_campaign(
+            Settings(), seed=0, states=states, seconds=limit, tracker=tracker, progress=lambda states, spent: None
+        )
+    if result.interrupted:
+        raise KeyboardInterrupt
+    if result.verdict is Verdict.BROKEN:
+        raise HarnessError(f"the campaign that was timed found a broken promise: {result.failure}")
+    if not result.tally.states:
+        raise Skipped(f"no crash state was counted in {seconds} s: give it more")
+    rate = result.tally.states / result.seconds
+    return Figure("states_per_s", rate, "states/s", (rate,), file_system_of(directory))
+
+
+def model_steps_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Steps/s of the model alone: what the comparison costs before a store is involved."""
+    histories = _histories(sizes)
+    settings = Settings()
+    layout = Layout(
+        file_bytes=settings.file_bytes,
+        record_bytes_max=settings.record_bytes_max,
+        trailer=settings.trailer,
+        sync_flush=settings.sync_flush,
+        files_max=settings.files_max,
+    )
+
+    def one_round() -> float:
+        started = perf_counter()
+        logs = [reduce(lambda log, step: _step(log, step, layout), steps, CommitLog()) for steps in histories]
+        elapsed = perf_counter() - started
+        if not all(log.records for log in logs):
+            raise HarnessError("a history of the model holds no record")
+        return _count(histories) / elapsed
+
+    return figure("model_steps_per_s", "steps/s", one_round, directory=directory, seconds=seconds)
+
+
+def trial_steps_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Steps/s of store and model side by side, every answer and every byte compared, no crash."""
+    histories = _histories(sizes)
+    with choose_tracker("auto") as tracker:
+
+        def one_round() -> float:
+            trials = [Trial(Settings(), tracker=tracker) for _ in histories]
+            started = perf_counter()
+            for trial, steps in zip(trials, histories, strict=True):
+                for step in steps:
+                    trial.run(step)
+            elapsed = perf_counter() - started
+            for trial in trials:
+                trial.close()
+            return _count(histories) / elapsed
+
+        return figure("trial_steps_per_s", "steps/s", one_round, directory=directory, seconds=seconds)
+
+
+def kill_cycles_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Cycles/s of fork, program, SIGKILL, recovery and judgement on the real disk. Raises Skipped with threads."""
+
+    def one_round() -> float:
+        with scratch(directory) as path:
+            report = run_kills(sizes.kills, seed=0, directory=path)
+        if report.interrupted:
+            raise KeyboardInterrupt
+        if report.violations:
+            raise HarnessError(f"the kills that were timed found a broken promise: {report.violations[0]}")
+        return report.cycles / report.seconds
+
+    try:
+        return figure("kill_cycles_per_s", "cycles/s", one_round, directory=directory, seconds=seconds)
+    except HarnessError as error:
+        if "thread" in str(error):
+            raise Skipped(str(error)) from error
+        raise
+
+
+def compare_look_us_16k(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Microseconds per look at 16 KiB by comparison, one page written since the look before."""
+    with CompareTracker() as tracker:
+        return _looks("compare_look_us_16k", tracker, 16 << 10, directory, seconds, sizes)
+
+
+def write_protect_look_us_1m(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Microseconds per look at 1 MiB by write-protection, one page written, its fault included. May raise Skipped."""
+    reason = why_not_write_protect()
+    if reason is not None:
+        raise Skipped(reason)
+    with WriteProtectTracker() as tracker:
+        return _looks("write_protect_look_us_1m", tracker, 1 << 20, directory, seconds, sizes)
+
+
+def _looks(name: str, tracker: DirtyTracker, size_bytes: int, directory: str, seconds: float, sizes: Sizes) -> Figure:
+    tracked = tracker.watch(bytes(size_bytes))
+    pages = size_bytes // PAGE_BYTES
+
+    def one_round() -> float:
+        seen = 0
+        started = perf_counter()
+        for number in range(sizes.looks):
+            position = number * 7 % pages * PAGE_BYTES
+            tracked.buffer[position] = (tracked.buffer[position] + 1) % 256
+            seen += len(tracked.changed())
+        elapsed = perf_counter() - started
+        if seen != sizes.looks:
+            raise HarnessError(f"{sizes.looks} pages were written and {seen} seen")
+        return elapsed / sizes.looks * 1e6
+
+    try:
+        return figure(name, "us", one_round, directory=directory, seconds=seconds)
+    finally:
+        tracked.close()
+
+
+def _histories(sizes: Sizes) -> list[list[Operation]]:
+    histories: list[list[Operation]] = []
+    for number in range(sizes.histories):
+        rng = random.Random(f"bench {number}")
+        drawn = (draw_operation(rng, closed=False) for _ in range(10 * sizes.history_steps))
+        steps: list[Operation] = [step for step in drawn if isinstance(step, _WITHOUT_A_CRASH)]
+        histories.append(steps[: sizes.history_steps])
+    return histories
+
+
+def _count(histories: list[list[Operation]]) -> int:
+    return sum(map(len, histories))
+
+
+def _step(log: CommitLog, step: Operation, layout: Layout) -> CommitLog:
+    match step:
+        case Put():
+            return commitlog.append(log, message_of(step), layout=layout, store_timestamp=BORN_TIMESTAMP)[0]
+        case Flush():
+            return commitlog.flush(log)[0]
+        case Get(record, shift):
+            base = log.records[record % len(log.records)].offset if log.records else 0
+            commitlog.get(log, base + shift)
+    return log

@@ -1,0 +1,99 @@
+"""What opening a store after an unclean exit costs, beside the checksum alone and the judges' own scan.
+
+All three walk the same kind of bytes: records of 1,024 random body bytes with the checksum trailer, in the page cache.
+"""
+
+import os
+import random
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+
+from isal.isal_zlib import crc32
+
+from bench.figures import Figure, figure, scratch
+from bench.put import message_of
+from bench.sizes import FULL, Sizes
+from impl.config import MessageStoreConfig
+from properties.decode import scan
+from properties.verdict import HarnessError
+from tornpage.front import MessageStore
+
+__all__ = ["crc_gb_per_s_1024", "judge_scan_gb_per_s_1024", "recover_gb_per_s_1024"]
+
+
+def recover_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """GB (10^9 bytes) of log per second of `open`, from the lock to a store that accepts puts."""
+    config = MessageStoreConfig(mapped_file_size_commit_log=sizes.recover_file_bytes)
+    with _log(directory, sizes) as (path, end_offset, _):
+
+        def one_round() -> float:
+            os.close(os.open(f"{path}/abort", os.O_CREAT | os.O_WRONLY, 0o644))  # the last exit was unclean
+            started = perf_counter()
+            store = MessageStore.open(path, config)
+            elapsed = perf_counter() - started
+            recovered, reason = store.max_offset, store.read_only_reason
+            store.close()
+            if recovered != end_offset or reason is not None:
+                raise HarnessError(f"recovery ended at {recovered} instead of {end_offset} ({reason or 'read-write'})")
+            return end_offset / elapsed / 1e9
+
+        return figure("recover_gb_per_s_1024", "GB/s", one_round, directory=directory, seconds=seconds)
+
+
+def judge_scan_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """GB (10^9 bytes) of log per second through the judges' scan, which shares no code and no checksum library."""
+    with _log(directory, sizes) as (path, end_offset, records):
+        files = sorted(Path(f"{path}/commitlog").iterdir())
+        contents = [(int(file.name), file.read_bytes()) for file in files]
+
+        def one_round() -> float:
+            started = perf_counter()
+            offsets = [scan(content, base_offset=base)[0] for base, content in contents]
+            elapsed = perf_counter() - started
+            found = sum(map(len, offsets))
+            if found != records:
+                raise HarnessError(f"the judges' scan found {found} of {records} records")
+            return end_offset / elapsed / 1e9
+
+        return figure("judge_scan_gb_per_s_1024", "GB/s", one_round, directory=directory, seconds=seconds)
+
+
+def crc_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """GB (10^9 bytes) of bodies per second through the store's checksum library, 1,024 bytes a call."""
+    rng = random.Random(2)
+    bodies = [rng.randbytes(1024) for _ in range(sizes.bodies)]
+    expected = 0
+    for body in bodies:
+        expected ^= zlib.crc32(body)
+
+    def one_round() -> float:
+        found = 0
+        started = perf_counter()
+        for body in bodies:
+            found ^= crc32(body)
+        elapsed = perf_counter() - started
+        if found != expected:
+            raise HarnessError("the checksum library does not agree with zlib")
+        return len(bodies) * 1024 / elapsed / 1e9
+
+    return figure("crc_gb_per_s_1024", "GB/s", one_round, directory=directory, seconds=seconds)
+
+
+@contextmanager
+def _log(directory: str, sizes: Sizes) -> Iterator[tuple[str, int, int]]:
+    """Yield a closed store of several files: its path, its end offset, and how many records it holds."""
+    message = message_of(1024)
+    config = MessageStoreConfig(mapped_file_size_commit_log=sizes.recover_file_bytes)
+    with scratch(directory) as base:
+        path = f"{base}/store"
+        records = 0
+        with MessageStore.open(path, config) as store:
+            while store.max_offset < sizes.recover_bytes:
+                if not store.put(message).stored:
+                    raise HarnessError("a put was refused while a log was made")
+                records += 1
+            end_offset = store.max_offset
+        yield path, end_offset, records

@@ -1,0 +1,48 @@
+"""How much work one round of a measurement is. Tests use small numbers, published figures the defaults."""
+
+from dataclasses import dataclass
+
+__all__ = ["FULL", "TINY", "Sizes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Work per round; `_bytes` are bytes, everything else counts.
+
+    `log_file_bytes` holds all puts of a round, so that no round pays for a second file. `recover_file_bytes` is
+    smaller, so that an open maps several files. `campaign_states` ends a
+    campaign after so many states instead of after its time.
+    """
+
+    log_file_bytes: int = 256 << 20
+    puts: int = 50_000
+    gets: int = 20_000
+    syncs: int = 200
+    recover_bytes: int = 64 << 20
+    recover_file_bytes: int = 16 << 20
+    bodies: int = 16_384
+    copy_bytes: int = 64 << 20
+    looks: int = 500
+    campaign_states: int | None = None
+    histories: int = 4
+    history_steps: int = 60
+    kills: int = 50
+
+
+FULL = Sizes()
+TINY = Sizes(
+    log_file_bytes=256 << 10,
+    puts=100,
+    gets=50,
+    syncs=2,
+    recover_bytes=64 << 10,
+    recover_file_bytes=32 << 10,
+    bodies=16,
+    copy_bytes=64 << 10,
+    looks=5,
+    campaign_states=20,
+    histories=1,
+    history_steps=10,
+    kills=2,
+)
+"""For tests: every code path in milliseconds, no number worth quoting."""

@@ -1,0 +1,59 @@
+"""`tornpage bench`: its document, its table, its refusals."""
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from bench.sizes import TINY
+from bench.suite import SUITE
+from tornpage.cli import cli
+from tornpage.commands.bench import ROOMS, bench_outcome
+
+
+def test_rooms_are_those_of_the_suite() -> None:
+    assert tuple(SUITE) == ROOMS
+
+
+def test_the_document_has_every_figure_of_a_room_as_a_timing(tmp_path: Path) -> None:
+    outcome, text = bench_outcome(["recover"], directory=str(tmp_path), seconds=0.01, sizes=TINY)
+    document = json.loads(json.dumps(outcome.document()))
+    names = ["crc_gb_per_s_1024", "judge_scan_gb_per_s_1024", "recover_gb_per_s_1024"]
+    assert sorted(document["figures"]) == names
+    assert document["timings"] == names
+    assert document["verdict"] is None
+    assert outcome.exit_code == 0
+    assert document["machine"]["file_system"]
+    assert {result["file_system"] for result in document["results"]} == {document["machine"]["file_system"]}
+    assert all(name in text for name in names)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["bench", "--directory", "/nonexistent/place"],
+        ["bench", "put", "--directory", "/etc/passwd"],
+        ["bench", "put", "--directory", "/proc"],
+    ],
+    ids=["missing", "file", "not writable"],
+)
+def test_a_wrong_directory_is_one_line_and_exit_code_2(arguments: list[str]) -> None:
+    run = CliRunner().invoke(cli, arguments)
+    assert run.exit_code == 2
+    assert run.output.count("\n") == 1
+    assert run.output.startswith("tornpage: ")
+    assert arguments[-1] in run.output
+
+
+@pytest.mark.parametrize("arguments", [["bench", "nothing"], ["bench", "--seconds", "0"]])
+def test_misuse_is_exit_code_2(arguments: list[str]) -> None:
+    assert CliRunner().invoke(cli, arguments).exit_code == 2
+
+
+def test_help_names_the_rooms() -> None:
+    run = CliRunner().invoke(cli, ["bench", "--help"])
+    assert run.exit_code == 0
+    assert "[put|recover|lab]" in click.unstyle(run.output)

@@ -1,0 +1,96 @@
+"""Every measurement runs, in tiny sizes: the right name, positive rounds, and nothing left behind."""
+
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from bench.figures import Figure, Skipped, describe_machine, figure, file_system_of, scratch
+from bench.sizes import TINY, Sizes
+from bench.suite import SUITE, Measurement, measure
+
+ALL = [measurement for room in SUITE.values() for measurement in room]
+OF_THE_MACHINE = {"kill_cycles_per_s", "write_protect_look_us_1m"}
+"""Figures that a machine, or a process with threads, may be unable to give."""
+
+
+def test_the_suite_names_each_figure_once() -> None:
+    names = [measurement.__name__ for measurement in ALL]
+    assert len(names) == len(set(names))
+    assert list(SUITE) == ["put", "recover", "lab"]
+
+
+@pytest.mark.parametrize("measurement", ALL, ids=lambda measurement: measurement.__name__)
+def test_a_measurement_is_positive_and_cleans_up(measurement: Measurement, tmp_path: Path) -> None:
+    result = measure_one(measurement, tmp_path)
+    if result is not None:
+        assert result.name == measurement.__name__
+        assert result.unit
+        assert all(value > 0 for value in result.rounds)
+        assert result.value == median(result.rounds)
+        assert result.file_system == file_system_of(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def measure_one(measurement: Measurement, directory: Path) -> Figure | None:
+    try:
+        return measurement(str(directory), seconds=0.01, sizes=TINY)
+    except Skipped as reason:
+        if measurement.__name__ not in OF_THE_MACHINE:
+            raise AssertionError(f"{measurement.__name__} was skipped: {reason}") from reason
+    return None
+
+
+def test_a_figure_drops_the_warm_up_and_is_the_median_of_the_other_rounds(tmp_path: Path) -> None:
+    values = iter((1000.0, 3.0, 1.0, 2.0))
+    taken = figure("f", "x/s", lambda: next(values), directory=str(tmp_path), seconds=0.0, rounds_min=3)
+    assert taken.rounds == (3.0, 1.0, 2.0)
+    assert taken.value == 2.0
+
+
+def test_scratch_is_gone_after_an_error(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), scratch(str(tmp_path)) as path:  # noqa: PT012
+        Path(path, "file").touch()
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_scratch_directories_never_meet(tmp_path: Path) -> None:
+    with scratch(str(tmp_path)) as first, scratch(str(tmp_path)) as second:
+        assert first != second
+
+
+def test_the_machine_is_named(tmp_path: Path) -> None:
+    machine = describe_machine(str(tmp_path))
+    assert machine.processor
+    assert machine.cores >= 1
+    assert machine.python.startswith("CPython 3.")
+    assert machine.file_system == file_system_of(str(tmp_path))
+
+
+def test_a_disk_in_memory_is_a_finding() -> None:
+    if file_system_of("/dev/shm") != "tmpfs":
+        pytest.skip("/dev/shm is no tmpfs here")
+    result = measure([], "/dev/shm", seconds=0.01)
+    assert [finding["sentence"] for finding in result.findings] == ["tmpfs: sync figures are meaningless"]
+
+
+def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
+    result = measure(["put"], str(tmp_path), seconds=0.01, sizes=TINY, progress=interrupting_at("put_100"))
+    assert result.interrupted
+    assert [taken.name for taken in result.figures] == ["put_only_1024"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def interrupting_at(name: str) -> Callable[[str], None]:
+    def progress(current: str) -> None:
+        if current == name:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_sizes_of_a_round_fit_one_log_file() -> None:
+    for sizes in (Sizes(), TINY):
+        assert 1200 * (sizes.puts + 50) < sizes.log_file_bytes

@@ -1,0 +1,13 @@
+"""A tracker for every test of the crash lab."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from properties.recorder.dirty import DirtyTracker, choose_tracker
+
+
+@pytest.fixture
+def tracker() -> Iterator[DirtyTracker]:
+    with choose_tracker("auto") as made:
+        yield made

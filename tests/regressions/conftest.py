@@ -1,0 +1,38 @@
+"""A regression is a case that holds on the store as it is and breaks one with the mistake put back."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import pytest
+
+from impl.store import Components
+from properties.case import Operation, Settings
+from properties.recorder.dirty import choose_tracker
+from properties.trial import Trial
+from properties.verdict import GuaranteeBroken
+
+
+class Attempt(Protocol):
+    """Carry operations out; return the promise that broke, or None."""
+
+    def __call__(
+        self, operations: Sequence[Operation], settings: Settings, components: Components | None = None, /
+    ) -> GuaranteeBroken | None: ...
+
+
+@pytest.fixture
+def attempt() -> Iterator[Attempt]:
+    with choose_tracker("auto") as tracker:
+
+        def run(
+            operations: Sequence[Operation], settings: Settings, components: Components | None = None, /
+        ) -> GuaranteeBroken | None:
+            try:
+                trial = Trial(settings, tracker=tracker, components=components)
+                for operation in operations:
+                    trial.run(operation)
+            except GuaranteeBroken as broken:
+                return broken
+            return None
+
+        yield run

@@ -1,0 +1,42 @@
+"""Symptom: a log file that recovery had removed was still on disk, and could come back (contract 3, hole H8).
+
+Cause: recovery was killed between removing the file and syncing its directory; the next recovery saw nothing to remove
+and synced nothing.
+Fix: every writable open syncs the log directory before it removes anything (impl/store.py, _prepare).
+Found by: the crash campaign; this is its shrunk case.
+"""
+
+from impl.mapped_file_queue import MappedFileQueue
+from impl.store import Components
+from properties.case import Crash, Operation, Put, Settings
+from tests.regressions.conftest import Attempt
+
+SETTINGS = Settings()
+FIRST, SECOND = (f"/store/commitlog/{base:020d}" for base in (0, 16384))
+TORN = Crash(survived={f"page {FIRST} 0": 1, f"page {FIRST} 1": 1, f"page {FIRST} 2": 2, f"page {SECOND} 1": 1})
+
+
+def kills_in_recovery() -> list[tuple[Operation, ...]]:
+    puts = (Put(body_bytes=8236), Put(body_bytes=4432), Put(body_bytes=4087))
+    return [(*puts, TORN, Crash(kill=True, back=back)) for back in range(1, 30)]
+
+
+class RemovalIsNotSynced(MappedFileQueue):
+    """The mistake at its root: whoever removes a file leaves the name to chance."""
+
+    def drop_behind(self, index: int) -> None:
+        while len(self.mapped) > index + 1:
+            mapped = self.mapped.pop()
+            mapped.close()
+            self._files.unlink(mapped.path)
+
+
+def test_a_killed_removal_is_made_durable_by_the_next_open(attempt: Attempt) -> None:
+    for operations in kills_in_recovery():
+        assert attempt(operations, SETTINGS) is None
+
+
+def test_a_removal_left_to_chance_can_come_back(attempt: Attempt) -> None:
+    mistake = Components(mapped_file_queue=RemovalIsNotSynced)
+    broken = [attempt(operations, SETTINGS, mistake) for operations in kills_in_recovery()]
+    assert {error.contract for error in broken if error is not None} == {3}
