@@ -1,0 +1,238 @@
+"""The command line as a user meets it: documents, exit codes, one line for each mistake, nothing written by looking."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tornpage import FlushDiskType, Message, MessageStore, MessageStoreConfig
+
+GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "01-plain-ascii"
+COMMAND = [sys.executable, "-P", "-m", "tornpage"]
+SMALL = MessageStoreConfig(mapped_file_size_commit_log=4096)
+
+
+def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, check=False, env={**os.environ, **(env or {})}
+    )
+
+
+def document(*arguments: str, env: dict[str, str] | None = None) -> tuple[dict[str, Any], int]:
+    done = run(*arguments, "--json", env=env)
+    assert "Traceback" not in done.stderr, done.stderr
+    return json.loads(done.stdout), done.returncode
+
+
+def without_timings(said: dict[str, Any]) -> dict[str, Any]:
+    figures = {name: figure for name, figure in said["figures"].items() if name not in said["timings"]}
+    return {**said, "figures": figures}
+
+
+def tree(directory: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(path.relative_to(directory)): (path.read_bytes() if path.is_file() else b"", path.stat().st_mtime_ns)
+        for path in sorted(directory.rglob("*"))
+    }
+
+
+def refused(*arguments: str) -> str:
+    """Return the line a mistake is answered with: one line, exit code 2, nothing on standard output."""
+    done = run(*arguments)
+    assert done.returncode == 2, (done.returncode, done.stderr)
+    assert not done.stdout
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert lines[0].startswith("tornpage: ")
+    return lines[0]
+
+
+# ---- documents ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "verdict"),
+    [
+        (("explore", "--states", "2500"), 0, "holds"),
+        (("explore", "--states", "3"), 3, "vacuous"),
+        (("explore", "--bug", "lying-flush"), 1, "broken"),
+        (("explore", "--disk", "journal", "--states", "2500"), 0, "holds"),
+        (("check", "--examples", "60"), 0, "holds"),
+        (("check", "--bug", "position-not-checked"), 1, "broken"),
+        (("bugs", "list"), 0, None),
+        (("doctor",), 0, None),
+        (("inspect", str(GOLDEN / "store")), 0, "holds"),
+    ],
+)
+def test_every_command_says_one_document_and_leaves_with_its_code(
+    arguments: tuple[str, ...], code: int, verdict: str | None
+) -> None:
+    said, returned = document(*arguments)
+    assert (said["verdict"], returned) == (verdict, code)
+    assert said["schema"] == 1
+    assert set(said) >= {"command", "figures", "timings", "findings", "seed", "version"}
+    assert set(said["timings"]) <= set(said["figures"])
+    assert all(isinstance(figure, (int, float)) for figure in said["figures"].values())
+
+
+@pytest.mark.parametrize("arguments", [("explore", "--states", "1500"), ("check", "--examples", "40")])
+def test_equal_seeds_give_equal_documents_whatever_the_hash_seed(arguments: tuple[str, ...]) -> None:
+    first, second = (document(*arguments, "--seed", "5", env={"PYTHONHASHSEED": value})[0] for value in ("1", "77"))
+    assert without_timings(first) == without_timings(second)
+    assert without_timings(document(*arguments, "--seed", "6")[0]) != without_timings(first)
+
+
+def test_a_failure_is_a_token_and_a_file_and_both_replay_in_another_process(tmp_path: Path) -> None:
+    said, _ = document("explore", "--bug", "no-erase-after-cut", "--out", str(tmp_path / "out"))
+    failure = said["findings"][-1]
+    for case in (failure["token"], failure["case_file"]):
+        again, code = document("replay", case)
+        assert (again["verdict"], code) == ("broken", 1)
+        assert again["findings"][0]["sentence"] == failure["sentence"]
+    text = run("replay", failure["token"]).stdout
+    assert "contract 3 is broken" in text
+    assert "tornpage replay tp1-" in text
+
+
+def test_a_case_that_no_longer_fails_holds(tmp_path: Path) -> None:
+    said, _ = document("explore", "--bug", "lying-flush", "--out", str(tmp_path))
+    case = Path(said["findings"][-1]["case_file"])
+    mended = json.loads(case.read_text())
+    mended["settings"].pop("bug")
+    case.write_text(json.dumps(mended))
+    assert document("replay", str(case))[1] == 0
+
+
+def test_real_writers_are_killed(tmp_path: Path) -> None:
+    said, code = document("explore", "--kills", "30", "--directory", str(tmp_path))
+    assert (said["verdict"], code) == ("holds", 0)
+    assert said["figures"]["killed"] >= 30
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_keeps_partial_results_and_leaves_with_130() -> None:
+    running = subprocess.Popen(
+        [*COMMAND, "explore", "--seconds", "60", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        running.wait(timeout=4)
+    running.send_signal(signal.SIGINT)
+    stdout, stderr = running.communicate(timeout=30)
+    assert running.returncode == 130, stderr
+    assert json.loads(stdout)["figures"]["states"] > 0
+    assert "Traceback" not in stderr
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    line = " ".join([*COMMAND, "inspect", str(GOLDEN / "store"), "--all"])
+    done = subprocess.run(["bash", "-c", f"{line} | head -1"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+    assert "Broken" not in done.stderr
+
+
+# ---- inspect -----------------------------------------------------------------------------------------------------
+
+
+def test_inspect_reads_a_store_of_rocketmq_as_rocketmq_answered() -> None:
+    said, _ = document("inspect", str(GOLDEN / "store"), "--all")
+    answers = json.loads((GOLDEN / "expected.json").read_text())["steps"][1]["state"]["log"]
+    assert [{name: row[name] for name in answer} for row, answer in zip(said["rows"], answers, strict=True)] == answers
+
+
+def test_inspect_changes_nothing_while_a_writer_is_running(tmp_path: Path) -> None:
+    config = MessageStoreConfig(mapped_file_size_commit_log=65536, flush_disk_type=FlushDiskType.SYNC_FLUSH)
+    with MessageStore.open(tmp_path / "store", config) as store:
+        for number in range(20):
+            store.put(Message("T", b"x" * 500, properties={"KEYS": f"k{number}"}))
+        before = tree(tmp_path / "store")
+        said, code = document("inspect", str(tmp_path / "store"), "--all")
+        assert tree(tmp_path / "store") == before
+        assert store.put(Message("T", b"after")).stored
+    assert code in (0, 3)
+    assert said["verdict"] in ("holds", "unknown")
+    assert len(said["rows"]) == 20
+
+
+def test_inspect_of_a_damaged_store_is_broken_and_names_the_place(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "store", tmp_path / "store")
+    log = tmp_path / "store" / "commitlog" / "00000000000000000000"
+    data = bytearray(log.read_bytes())
+    data[4096:8192] = bytes(4096)
+    log.write_bytes(data)
+    before = tree(tmp_path)
+    said, code = document("inspect", str(tmp_path / "store"))
+    assert (said["verdict"], code) == ("broken", 1)
+    assert tree(tmp_path) == before
+    finding = next(finding for finding in said["findings"] if finding["severity"] == "damage")
+    assert finding["file"].endswith("00000000000000000000")
+    assert 3900 < finding["offset"] <= 4096
+
+
+# ---- mistakes ----------------------------------------------------------------------------------------------------
+
+
+def test_mistakes_are_answered_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("text")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\0")
+    assert "/no/such/store" in refused("inspect", "/no/such/store")
+    assert "file" in refused("inspect", str(tmp_path / "file"))
+    assert "empty" in refused("inspect", str(tmp_path / "empty"))
+    assert "token" in refused("replay", "tp1-00000000-garbage")
+    assert "case file" in refused("replay", str(tmp_path / "nothing"))
+    assert "no text" in refused("replay", str(tmp_path / "binary"))
+    assert "JSON" in refused("replay", str(tmp_path / "file"))
+    assert "--kills" in refused("explore", "--directory", str(tmp_path))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["binary", "empty", "file"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("explore", "--states", "0"),
+        ("explore", "--disk", "tape"),
+        ("explore", "--bug", "x"),
+        ("dance",),
+        ("check", "-q"),
+    ],
+)
+def test_wrong_options_are_usage_errors(arguments: tuple[str, ...]) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "Error" in done.stderr
+
+
+@pytest.mark.parametrize("harm", ["cut", "zero length", "foreign file", "directory"])
+def test_whatever_lies_in_the_log_directory_inspect_says_so_without_a_traceback(tmp_path: Path, harm: str) -> None:
+    shutil.copytree(GOLDEN / "store", tmp_path / "store")
+    log = tmp_path / "store" / "commitlog"
+    changes: dict[str, Callable[[], object]] = {
+        "cut": lambda: os.truncate(log / f"{0:020d}", 5000),
+        "zero length": lambda: (log / f"{65536:020d}").write_bytes(b""),
+        "foreign file": lambda: (log / "notes.txt").write_text("mine"),
+        "directory": lambda: (log / "sub").mkdir(),
+    }
+    changes[harm]()
+    said, code = document("inspect", str(tmp_path / "store"), "--file-bytes", "65536")
+    assert said["findings"]
+    assert code in (0, 1)
+
+
+# ---- prove -------------------------------------------------------------------------------------------------------
+
+
+def test_prove_runs_every_step_and_holds() -> None:
+    done = run("prove")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for step in ("kills", "check", "explore", "canary", "write and read", "inspect"):
+        assert any(line.startswith(step) and "holds" in line for line in done.stdout.splitlines()), (step, done.stdout)
+    assert "replayed by token in another process" in done.stdout
