@@ -36,12 +36,16 @@ STATES_PER_EVENT = 3
 KILL_SHARE = 0.04
 RECOVERY_CRASH_SHARE = 0.08
 LEGALITY_EVERY = 32
+DISCOVERY_EVERY = 256
 DAMAGES: tuple[DamageKind, ...] = get_args(DamageKind)
 
 
 @dataclass
 class Tally:
-    """What a campaign did. `states` counts states with 2 files and 10 records at least, `all_states` every one."""
+    """What a campaign did. `states` counts states with 2 files and 10 records at least, `all_states` every one.
+
+    `discovery` holds (all states, distinct images, distinct recovered logs) every 256 states.
+    """
 
     states: int = 0
     all_states: int = 0
@@ -53,6 +57,7 @@ class Tally:
     armed: Counter[str] = field(default_factory=Counter)
     fired: Counter[str] = field(default_factory=Counter)
     mattered: Counter[str] = field(default_factory=Counter)
+    discovery: list[tuple[int, int, int]] = field(default_factory=list)
     judged: Counter[str] = field(default_factory=Counter)
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
@@ -188,6 +193,8 @@ class _History:
         tally = self._tally
         tally.all_states += 1
         tally.states += counted
+        if tally.all_states % DISCOVERY_EVERY == 0:
+            tally.discovery.append((tally.all_states, len(tally.images), len(tally.recovered)))
         tally.armed.update(armed)
         tally.fired.update(fired)
         if found.key[0] < ceiling or found.store.findings:

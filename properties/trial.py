@@ -269,7 +269,7 @@ class Trial:
         back = min(crash.back, window.last - window.first)
         if crash.kill:
             return replace(crash, back=back, survived={})
-        state = disk_state(self.files.base, self.files.journal, self._position(back), disk=self.settings.disk)
+        state = disk_state(self.files.base, self.files.journal, self.position(back), disk=self.settings.disk)
         fitted = {
             fact.name: _among(crash.survived[fact.name], fact.alternatives)
             for fact in facts_of(state)
@@ -277,13 +277,14 @@ class Trial:
         }
         return replace(crash, back=back, survived=fitted)
 
-    def _position(self, back: int) -> int:
+    def position(self, back: int) -> int:
+        """Return the journal position `back` events before the answer of the last verb; 0 is at rest."""
         return self.files.events[self.windows[-1].last - back] if back else len(self.files.journal)
 
     def crash(self, crash: Crash) -> None:
         """Lose power or kill the process, recover, judge, and go on with what was recovered."""
         window, back = self.windows[-1], crash.back
-        position = self._position(back)
+        position = self.position(back)
         legal = self.legal_at(window, at_rest=back == 0, kill=crash.kill)
         if crash.kill:
             journal = (*self.files.journal[:position], ProcessKilled())

@@ -27,7 +27,7 @@ def test_the_campaign_catches_it_and_its_token_replays(bug: str, tracker: DirtyT
 
 @pytest.mark.parametrize("bug", PLANTED)
 def test_the_machine_catches_it(bug: str, tracker: DirtyTracker) -> None:
-    result = check(bug=bug, examples=4_000, steps=25, start_seed=2, tracker=tracker)
+    result = check(bug=bug, examples=10_000, steps=25, start_seed=2, tracker=tracker)
     assert result.verdict is Verdict.BROKEN
     assert result.failure is not None
     assert len(result.failure.case.operations) <= 8

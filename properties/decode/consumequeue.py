@@ -1,0 +1,216 @@
+"""Read consume queue files: units of 20 bytes, and the extension units that some of them point to.
+
+    0                  8          12                 20
+    | commit log offset | size     | tags code         |        one unit, big-endian and signed
+
+Unit number n of a queue, over all its files, is the message with queue offset n. The third field is the tags code of
+the message, its due time in the queues of delayed messages, or the address of an extension unit:
+
+    0      2            10           18       20
+    | size | tags code   | store time | length | filter bits |
+
+Guarantees: every unit of a file belongs to exactly one item that is yielded, runs of empty units in one piece; no bytes
+make a walk raise; memory stays bounded, holes are hopped over.
+
+Source: RocketMQ's `ConsumeQueue` and `ConsumeQueueExt`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from properties.decode.files import PIECE_BYTES, FileSource
+
+__all__ = [
+    "EXT_ADDRESS_MAX",
+    "PREFILL_BYTES",
+    "UNIT_BYTES",
+    "EmptyUnits",
+    "ExtReader",
+    "ExtUnit",
+    "QueueFile",
+    "QueueItem",
+    "QueueUnit",
+    "java_hash",
+    "list_queues",
+    "walk_units",
+]
+
+UNIT_BYTES: Final = 20
+PREFILL_BYTES: Final = 0x7FFFFFFF
+"""The size that a unit states when it only fills up a file before the queue's first real unit (offset and code 0)."""
+
+EXT_ADDRESS_MAX: Final = -(2**31) - 1
+"""A third field of this value or less is an address: the position in the extension, minus 2**63."""
+
+_UNIT = struct.Struct(">qiq")
+_EXT = struct.Struct(">hqqh")
+_EMPTY = bytes(UNIT_BYTES)
+_NAME = re.compile(r"[0-9]{20}")
+_QUEUE_ID = re.compile(r"[0-9]{1,10}")
+
+assert _UNIT.size == UNIT_BYTES
+assert _EXT.size == 20
+
+
+@dataclass(frozen=True, slots=True)
+class QueueUnit:
+    """A unit with content, as stored. `physical_offset` and `size_bytes` are those of the record it points to."""
+
+    queue_offset: int
+    physical_offset: int
+    size_bytes: int
+    tags_code: int
+
+    @property
+    def is_prefill(self) -> bool:
+        """Whether this unit only stands for queue offsets that were never written."""
+        return (self.physical_offset, self.size_bytes, self.tags_code) == (0, PREFILL_BYTES, 0)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether it can point to a record at all (the only test that RocketMQ itself makes)."""
+        return self.physical_offset >= 0 and self.size_bytes > 0
+
+    @property
+    def has_address(self) -> bool:
+        """Whether the tags code lies in the extension."""
+        return self.tags_code <= EXT_ADDRESS_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyUnits:
+    """A run of `count` units of zeros that begins at `queue_offset`."""
+
+    queue_offset: int
+    count: int
+
+
+QueueItem: TypeAlias = QueueUnit | EmptyUnits
+
+
+@dataclass(frozen=True, slots=True)
+class ExtUnit:
+    """What the extension keeps for one unit: its tags code and the store time (ms) of its message."""
+
+    tags_code: int
+    store_timestamp: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFile:
+    """One file below `consumequeue`: `base` is the byte position in the queue that its name says."""
+
+    topic: str
+    queue_id: int
+    path: Path
+    label: str
+    base: int
+    size_bytes: int
+
+
+def list_queues(store_dir: Path) -> tuple[list[QueueFile], list[str], list[tuple[str, OSError]]]:
+    """Return the queue files in order, the labels of what does not belong there, and what could not be listed.
+
+    Labels are paths relative to `store_dir`; a topic whose bytes are not UTF-8 is shown with U+FFFD.
+    """
+    files: list[QueueFile] = []
+    strays: list[str] = []
+    closed: list[tuple[str, OSError]] = []
+    root = store_dir / "consumequeue"
+    for topic_dir in _sorted_entries(root, store_dir, closed):
+        if not topic_dir.is_dir():
+            strays.append(_label(topic_dir, store_dir))
+            continue
+        topic = os.fsencode(topic_dir.name).decode("utf-8", "replace")
+        for queue_dir in _sorted_entries(topic_dir, store_dir, closed):
+            if not queue_dir.is_dir() or not _QUEUE_ID.fullmatch(queue_dir.name):
+                strays.append(_label(queue_dir, store_dir))
+                continue
+            for path in _sorted_entries(queue_dir, store_dir, closed):
+                label = _label(path, store_dir)
+                try:
+                    status = path.stat()
+                except OSError as error:
+                    closed.append((label, error))
+                    continue
+                if _NAME.fullmatch(path.name) and stat.S_ISREG(status.st_mode):
+                    files.append(QueueFile(topic, int(queue_dir.name), path, label, int(path.name), status.st_size))
+                else:
+                    strays.append(label)
+    return files, strays, closed
+
+
+def walk_units(source: FileSource, *, base: int) -> Iterator[QueueItem]:
+    """Yield the items of one queue file whose first byte is at `base` in its queue; a cut last unit is left out."""
+    end = source.end - source.end % UNIT_BYTES
+    position = 0
+    while position < end:
+        if source.read(position, UNIT_BYTES) == _EMPTY:
+            behind = min(source.next_nonzero(position), end)
+            behind -= behind % UNIT_BYTES
+            if behind <= position:  # the file shrank meanwhile
+                return
+            yield EmptyUnits((base + position) // UNIT_BYTES, (behind - position) // UNIT_BYTES)
+            position = behind
+            continue
+        piece = source.read(position, min(end - position, PIECE_BYTES - PIECE_BYTES % UNIT_BYTES))
+        piece = piece[: len(piece) - len(piece) % UNIT_BYTES]
+        if not piece:
+            return
+        for offset, size, code in _UNIT.iter_unpack(piece):
+            if not (offset or size or code):
+                break
+            yield QueueUnit((base + position) // UNIT_BYTES, offset, size, code)
+            position += UNIT_BYTES
+
+
+class ExtReader:
+    """Looks extension units of one queue up by address. A missing or damaged one is None; nothing raises."""
+
+    def __init__(self, store_dir: Path, topic_dir: str, queue_id: str) -> None:
+        directory = store_dir / "consumequeue_ext" / topic_dir / queue_id
+        try:
+            names = sorted(entry.name for entry in directory.iterdir() if _NAME.fullmatch(entry.name))
+            self._files = [(int(name), (directory / name).read_bytes()) for name in names]
+        except OSError:
+            self._files = []
+
+    def look_up(self, address: int) -> ExtUnit | None:
+        """Return the unit at `address`."""
+        place = address + 2**63
+        for base, content in reversed(self._files):
+            if base <= place <= base + len(content) - _EXT.size:
+                size, tags_code, store_timestamp, bits_bytes = _EXT.unpack_from(content, place - base)
+                if size == _EXT.size + bits_bytes and bits_bytes >= 0 and place - base + size <= len(content):
+                    return ExtUnit(tags_code, store_timestamp)
+                return None
+        return None
+
+
+def java_hash(text: str) -> int:
+    """Return Java's hash of a string: 31 * h + unit over its UTF-16 units, as a signed 32-bit number."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
+    return value - (1 << 32) if value >> 31 else value
+
+
+def _sorted_entries(directory: Path, store_dir: Path, closed: list[tuple[str, OSError]]) -> list[Path]:
+    try:
+        return sorted(directory.iterdir(), key=lambda path: path.name)
+    except OSError as error:
+        closed.append((_label(directory, store_dir), error))
+        return []
+
+
+def _label(path: Path, store_dir: Path) -> str:
+    return os.fsencode(path.relative_to(store_dir).as_posix()).decode("utf-8", "replace")
