@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 from properties.case import Case, Crash, describe
 from properties.certificate import certify
-from properties.images import disk_state, facts_of
+from properties.images import compose, disk_state, facts_of
 from properties.recorder.dirty import DirtyTracker
-from properties.recorder.disk import DiskState
-from properties.recorder.journal import PAGE_BYTES
+from properties.recorder.disk import DiskState, Image
+from properties.recorder.journal import PAGE_BYTES, Entry
 from properties.trial import Trial
 
-__all__ = ["FactFate", "PageFate", "PageMap", "page_map"]
+__all__ = ["FactFate", "PageFate", "PageMap", "crash_image", "page_map"]
 
 Fate = Literal["durable", "kept", "lost", "older", "torn"]
 
@@ -56,26 +56,45 @@ class PageMap:
 
 def page_map(case: Case, *, tracker: DirtyTracker) -> PageMap | None:
     """Return the map of the last power loss of a case, or None when it has none."""
-    numbers = [n for n, o in enumerate(case.operations) if isinstance(o, Crash) and not o.kill]
-    if not numbers:
+    last = _last_power_loss(case)
+    if last is None:
         return None
-    crash = case.operations[numbers[-1]]
-    assert isinstance(crash, Crash)
-    trial = Trial(case.settings, tracker=tracker)
-    for operation in case.operations[: numbers[-1]]:
-        trial.run(operation)
-    position = trial.position(crash.back)
-    base, journal, disk = trial.files.base, trial.files.journal, case.settings.disk
+    number, crash = last
+    base, journal, position = _before(case, number, crash, tracker)
+    disk = case.settings.disk
     state = disk_state(base, journal, position, disk=disk)
     certificate = certify(base, journal, position, crash.survived, disk=disk)
     return PageMap(
         tuple(describe(operation) for operation in case.operations),
-        numbers[-1],
+        number,
         disk,
         tuple(_pages(state, crash)),
         tuple(_facts(state, crash)),
         tuple(certificate.sentences()),
     )
+
+
+def crash_image(case: Case, *, tracker: DirtyTracker) -> Image | None:
+    """Return the disk as the last power loss of a case left it, before recovery; None when it has none."""
+    last = _last_power_loss(case)
+    if last is None:
+        return None
+    number, crash = last
+    base, journal, position = _before(case, number, crash, tracker)
+    return compose(disk_state(base, journal, position, disk=case.settings.disk), crash.survived)
+
+
+def _last_power_loss(case: Case) -> tuple[int, Crash] | None:
+    found = [(n, o) for n, o in enumerate(case.operations) if isinstance(o, Crash) and not o.kill]
+    return found[-1] if found else None
+
+
+def _before(case: Case, number: int, crash: Crash, tracker: DirtyTracker) -> tuple[Image, list[Entry], int]:
+    """Carry out what comes before a crash; return the recorded disk and the position at which the power goes."""
+    trial = Trial(case.settings, tracker=tracker)
+    for operation in case.operations[:number]:
+        trial.run(operation)
+    return trial.files.base, trial.files.journal, trial.position(crash.back)
 
 
 def _pages(state: DiskState, crash: Crash) -> list[PageFate]:

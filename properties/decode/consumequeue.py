@@ -24,7 +24,8 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from types import TracebackType
+from typing import Final, Self, TypeAlias
 
 from properties.decode.files import PIECE_BYTES, FileSource
 
@@ -173,26 +174,59 @@ def walk_units(source: FileSource, *, base: int) -> Iterator[QueueItem]:
 
 
 class ExtReader:
-    """Looks extension units of one queue up by address. A missing or damaged one is None; nothing raises."""
+    """Looks extension units of one queue up by address. A missing or damaged one is None; nothing raises.
 
-    def __init__(self, store_dir: Path, topic_dir: str, queue_id: str) -> None:
-        directory = store_dir / "consumequeue_ext" / topic_dir / queue_id
-        try:
-            names = sorted(entry.name for entry in directory.iterdir() if _NAME.fullmatch(entry.name))
-            self._files = [(int(name), (directory / name).read_bytes()) for name in names]
-        except OSError:
-            self._files = []
+    Keeps one file open; use as a context manager.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._bases: list[int] | None = None
+        self._source: FileSource | None = None
+        self._base = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
 
     def look_up(self, address: int) -> ExtUnit | None:
-        """Return the unit at `address`."""
+        """Return the unit at `address` (see `EXT_ADDRESS_MAX`)."""
         place = address + 2**63
-        for base, content in reversed(self._files):
-            if base <= place <= base + len(content) - _EXT.size:
-                size, tags_code, store_timestamp, bits_bytes = _EXT.unpack_from(content, place - base)
-                if size == _EXT.size + bits_bytes and bits_bytes >= 0 and place - base + size <= len(content):
-                    return ExtUnit(tags_code, store_timestamp)
+        try:
+            source = self._source_of(place)
+            if source is None:
                 return None
-        return None
+            head = source.read(place - self._base, _EXT.size)
+        except OSError:
+            return None
+        if len(head) < _EXT.size:
+            return None
+        size, tags_code, store_timestamp, bits_bytes = _EXT.unpack(head)
+        if bits_bytes < 0 or size != _EXT.size + bits_bytes or place - self._base + size > source.end:
+            return None
+        return ExtUnit(tags_code, store_timestamp)
+
+    def _source_of(self, place: int) -> FileSource | None:
+        if self._bases is None:
+            self._bases = sorted(int(entry.name) for entry in self._directory.iterdir() if _NAME.fullmatch(entry.name))
+        base = max((base for base in self._bases if base <= place), default=None)
+        if base is None:
+            return None
+        if self._source is None or base != self._base:
+            self._close()
+            self._source = FileSource(self._directory / f"{base:020}", size_bytes_max=2**63 - 1)
+            self._source.__enter__()
+            self._base = base
+        return self._source
+
+    def _close(self) -> None:
+        if self._source is not None:
+            self._source.__exit__(None, None, None)
+            self._source = None
 
 
 def java_hash(text: str) -> int:

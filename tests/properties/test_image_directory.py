@@ -1,0 +1,78 @@
+"""Images as directories: recovery on a real disk presents what recovery in memory presents."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from impl.config import MessageStoreConfig
+from impl.os_files import OsFiles
+from impl.store import MessageStore
+from properties.case import Case, Crash, Flush, Operation, Put, Settings
+from properties.image_directory import write_image
+from properties.images import Choice, compose, disk_state, facts_of
+from properties.pagemap import crash_image, page_map
+from properties.recorder.dirty import DirtyTracker
+from properties.recorder.disk import Image
+from properties.sampling import draw
+from properties.trial import Trial
+
+SETTINGS = Settings(file_bytes=16384)
+OPERATIONS: tuple[Operation, ...] = (
+    *[Put(body_bytes=1900, fill=n) for n in range(6)], Flush(), *[Put(body_bytes=1400, fill=n) for n in range(9)],
+)  # fmt: skip
+
+
+def recovered(files: object, root: str) -> tuple[int, str | None, list[tuple[int, bytes]]]:
+    config = MessageStoreConfig(mapped_file_size_commit_log=SETTINGS.file_bytes)
+    store = MessageStore.open(root, config, files=files, clock=lambda: 0)  # type: ignore[arg-type]
+    seen = store.max_offset, store.read_only_reason, [(message.offset, message.body) for message in store.messages()]
+    store.close()
+    return seen
+
+
+def test_a_real_disk_and_the_recorded_one_recover_alike(tracker: DirtyTracker, tmp_path: Path) -> None:
+    trial = Trial(SETTINGS, tracker=tracker)
+    for operation in OPERATIONS:
+        trial.run(operation)
+    rng = random.Random(4)
+    ends = set()
+    for number in range(40):
+        position = rng.choice(trial.files.events)
+        state = disk_state(trial.files.base, trial.files.journal, position, disk="posix-strict")
+        image = compose(state, draw(facts_of(state), rng))
+        directory = tmp_path / str(number)
+        write_image(image, directory)
+        on_disk = recovered(OsFiles(), str(directory))
+        assert on_disk == recovered(trial.new_disk(image), "/store")
+        ends.add(on_disk[0])
+    assert len(ends) > 5
+
+
+def test_an_image_is_not_written_over_something(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(FileExistsError):
+        write_image(Image(frozenset({"/", "/store"}), {"/store/abort": b""}), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_page_map_tells_every_page_of_the_image(tracker: DirtyTracker) -> None:
+    log = "/store/commitlog/00000000000000000000"
+    survived: dict[str, Choice] = {f"page {log} 0": 1, f"page {log} 1": (0, 1, 1)}
+    case = Case(SETTINGS, (Put(body_bytes=1900), Put(body_bytes=9000), Crash(survived=survived)))
+    shown = page_map(case, tracker=tracker)
+    image = crash_image(case, tracker=tracker)
+    assert shown is not None
+    assert image is not None
+    assert shown.crash == 2
+    fates = {page.number: page.fate for page in shown.pages if page.file == log}
+    assert fates == {0: "older", 1: "torn", 2: "lost", 3: "durable"}
+    assert image.files[log][8192:] == bytes(8192)
+    assert image.files[log][:4096].strip(b"\0")
+    assert any(log in sentence for sentence in shown.sentences)
+
+
+def test_a_case_without_a_power_loss_has_neither(tracker: DirtyTracker) -> None:
+    case = Case(SETTINGS, (Put(), Crash(kill=True)))
+    assert page_map(case, tracker=tracker) is None
+    assert crash_image(case, tracker=tracker) is None
