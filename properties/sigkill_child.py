@@ -13,19 +13,16 @@ import signal
 import struct
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Literal, NoReturn
 
-from impl.config import MessageStoreConfig
 from impl.files import Files, FileStat, Mapping, OpenFile
-from impl.message import Message as StoreMessage
 from impl.os_files import OsFiles
-from impl.policy import FlushDiskType
 from impl.store import Components, MessageStore
-from model.message import Message
 from properties.bodies import message_of
 from properties.case import Close, Flush, Get, Open, Operation, Put, Settings
+from properties.translation import store_config, store_message
 
 __all__ = [
     "HANG_SECONDS",
@@ -35,7 +32,6 @@ __all__ = [
     "Progress",
     "StepCountingFiles",
     "run_child",
-    "store_config",
 ]
 
 KillMode = Literal["step", "bytecode"]
@@ -247,16 +243,6 @@ class StepCountingFiles:
         self._inner.mark(label)
 
 
-def store_config(settings: Settings) -> MessageStoreConfig:
-    """Return the configuration of the store in a case."""
-    return MessageStoreConfig(
-        mapped_file_size_commit_log=settings.file_bytes,
-        max_message_size=settings.record_bytes_max,
-        flush_disk_type=FlushDiskType.SYNC_FLUSH if settings.sync_flush else FlushDiskType.ASYNC_FLUSH,
-        record_checksum="record" if settings.trailer else "body",
-    )
-
-
 def run_child(life: Life, progress: Progress) -> NoReturn:
     """Live and die. Called right after fork; never returns, and nothing of the parent's is cleaned up here."""
     status = EXIT_FAILED
@@ -336,7 +322,7 @@ class _Child:
                 self._open(verb)
                 return
             case Put():
-                message = _for_store(message_of(operation))
+                message = store_message(message_of(operation))
                 self._now_ms += operation.advance_ms
                 self._begin(verb)
                 result = self._store.put(message)
@@ -371,10 +357,6 @@ class _Child:
         if event == "opcode":
             self._step()
         return self._bytecode
-
-
-def _for_store(message: Message) -> StoreMessage:
-    return StoreMessage(**{field.name: getattr(message, field.name) for field in fields(message)})
 
 
 def _forget_cached_answers() -> None:

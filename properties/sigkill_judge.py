@@ -13,12 +13,13 @@ from impl.files import OpenFile
 from impl.os_files import OsFiles
 from impl.store import Components, MessageStore
 from model import commitlog, disasters
-from model.commitlog import CommitLog, Layout
+from model.commitlog import CommitLog
 from properties.bodies import message_of
 from properties.case import Close, Flush, Open, Operation, Put, Settings
 from properties.decode.record import BLANK_MAGIC
 from properties.ledger import compare_record
-from properties.sigkill_child import Progress, store_config
+from properties.sigkill_child import Progress
+from properties.translation import layout_of, store_config
 from properties.verdict import GuaranteeBroken
 
 __all__ = ["LegalLogs", "Snapshot", "judge_directory", "legal_after", "marker_is_right", "model_path", "snapshot_of"]
@@ -55,17 +56,6 @@ def _read_whole(path: str) -> bytes:
 
 
 # ---- the model -------------------------------------------------------------------------------------------------------
-
-
-def layout_of(settings: Settings) -> Layout:
-    """Return the model's layout of a case."""
-    return Layout(
-        file_bytes=settings.file_bytes,
-        record_bytes_max=settings.record_bytes_max,
-        trailer=settings.trailer,
-        sync_flush=settings.sync_flush,
-        files_max=settings.files_max,
-    )
 
 
 @lru_cache(maxsize=4)

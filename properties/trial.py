@@ -8,13 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from impl.config import MessageStoreConfig
-from impl.message import Message as StoreMessage
-from impl.policy import FlushDiskType
 from impl.store import Components, MessageStore
 from model import commitlog, disasters
-from model.commitlog import CommitLog, Layout
-from model.message import Message, PutStatus
+from model.commitlog import CommitLog
+from model.message import PutStatus
 from properties.bodies import BORN_TIMESTAMP, message_of
 from properties.case import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put, Settings
 from properties.certificate import assert_legal
@@ -27,6 +24,7 @@ from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Image
 from properties.recorder.journal import Entry, ProcessKilled
 from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
+from properties.translation import layout_of, store_config, store_message
 from properties.verdict import GuaranteeBroken
 
 __all__ = ["Trial", "Window"]
@@ -59,21 +57,10 @@ class Trial:
 
     def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Components | None = None) -> None:
         self.settings = settings
-        self.layout = Layout(
-            file_bytes=settings.file_bytes,
-            record_bytes_max=settings.record_bytes_max,
-            trailer=settings.trailer,
-            sync_flush=settings.sync_flush,
-            files_max=settings.files_max,
-        )
+        self.layout = layout_of(settings)
         self._tracker = tracker
         self._components = components or components_of(settings.bug)
-        self._config = MessageStoreConfig(
-            mapped_file_size_commit_log=settings.file_bytes,
-            max_message_size=settings.record_bytes_max,
-            flush_disk_type=FlushDiskType.SYNC_FLUSH if settings.sync_flush else FlushDiskType.ASYNC_FLUSH,
-            record_checksum="record" if settings.trailer else "body",
-        )
+        self._config = store_config(settings)
         self.performed: list[Operation] = []
         self.now_ms = BORN_TIMESTAMP
         self.log = CommitLog()
@@ -157,7 +144,7 @@ class Trial:
             after, outcome = commitlog.append(
                 self.log, message, layout=self.layout, store_timestamp=self.now_ms, sync_fails=fails
             )
-        result = _observed("put", lambda: self.store.put(_for_store(message)))
+        result = _observed("put", lambda: self.store.put(store_message(message)))
         found = (result.status.value, result.offset, result.size_bytes, result.queue_offset, result.store_timestamp)
         record = outcome.record
         expected = (outcome.status.value, *((-1,) * 4)) if record is None else (
@@ -385,19 +372,3 @@ def _observed(verb: str, call: Callable[[], Result]) -> Result:
         raise
     except Exception as error:
         raise GuaranteeBroken(8, f"{verb} raises {type(error).__name__}: {error}") from error
-
-
-def _for_store(message: Message) -> StoreMessage:
-    return StoreMessage(
-        topic=message.topic,
-        body=message.body,
-        queue_id=message.queue_id,
-        properties=message.properties,
-        flag=message.flag,
-        sys_flag=message.sys_flag,
-        born_timestamp=message.born_timestamp,
-        born_host=message.born_host,
-        store_host=message.store_host,
-        reconsume_times=message.reconsume_times,
-        prepared_transaction_offset=message.prepared_transaction_offset,
-    )
