@@ -1,6 +1,12 @@
 """A campaign's result as a document and as text."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from properties.campaign import CampaignResult
+from properties.pagemap import page_map
+from properties.recorder.dirty import choose_tracker
+from properties.replay import Failure
 from tornpage.document import Outcome, refuse
 from tornpage.failures import failure_finding, failure_text, save_case
 
@@ -9,8 +15,12 @@ __all__ = ["outcome_of", "text_of"]
 _TIMINGS = ("seconds", "states_per_s", "history_s", "choose_s", "recover_and_judge_s")
 
 
-def outcome_of(result: CampaignResult, *, seed: int, out: str | None) -> Outcome:
-    """Return the outcome of a campaign, writing the case file if there is a place for it."""
+def outcome_of(result: CampaignResult, *, seed: int, out: str | None, command: str) -> Outcome:
+    """Return the outcome of a campaign, writing the case file if there is a place for it.
+
+    `command` is what a caption names to run it again.
+    """
+    caption = {"source": "crash campaign", "seed": seed, "command": command}
     tally = result.tally
     figures: dict[str, float | int] = {
         "states": tally.states,
@@ -40,8 +50,46 @@ def outcome_of(result: CampaignResult, *, seed: int, out: str | None) -> Outcome
                 refuse(f"cannot write {error.filename or out}: {error.strerror}; name another --out directory")
     timings = [name for name in _TIMINGS if name in figures]
     return Outcome(
-        "explore", result.verdict.value, figures, timings, findings, seed=seed, interrupted=result.interrupted
+        "explore",
+        result.verdict.value,
+        figures,
+        timings,
+        findings,
+        seed=seed,
+        interrupted=result.interrupted,
+        tables=_tables(result, caption),
     )
+
+
+def _tables(result: CampaignResult, caption: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return discovery and activation, and the page map of a failure."""
+    tally = result.tally
+    discovery = [
+        {"states": states, "distinct_images": images, "distinct_recovered": recovered}
+        for states, images, recovered in tally.discovery
+    ]
+    activation = [
+        {"fault": f, "armed": tally.armed[f], "fired": tally.fired[f], "mattered": tally.mattered[f]}
+        for f in sorted(tally.armed)
+    ]
+    tables: dict[str, Mapping[str, Any]] = {
+        "discovery": {"rows": discovery, "caption": caption},
+        "activation": {"rows": activation, "caption": caption},
+    }
+    if result.failure is not None:
+        tables["page_map"] = {"rows": _page_map(result.failure), "caption": caption}
+    return tables
+
+
+def _page_map(failure: Failure) -> list[dict[str, Any]]:
+    with choose_tracker("auto") as tracker:
+        shown = page_map(failure.case, tracker=tracker)
+    if shown is None:
+        return []
+    told = failure_finding(failure)
+    bug = failure.case.settings.bug
+    names = ("sentence", "expected", "found", "token", "settings")
+    return [{**shown.document(), **{name: told[name] for name in names}, "bug": bug}]
 
 
 def text_of(result: CampaignResult) -> str:

@@ -19,7 +19,10 @@ SCHEMA = 1
 
 @dataclass
 class Outcome:
-    """One command's result. `verdict` is None for commands that judge nothing; `extra` joins the document as it is."""
+    """One command's result. `verdict` is None for commands that judge nothing.
+
+    `extra` joins the document as it is; `tables` go to the run directory instead, by name.
+    """
 
     command: str
     verdict: str | None
@@ -29,6 +32,7 @@ class Outcome:
     seed: int | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     interrupted: bool = False
+    tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """Return the JSON document."""

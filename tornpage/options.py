@@ -23,7 +23,7 @@ disk_option = click.option(
     help="What a directory keeps without a barrier: any subset, a prefix, or (process kill) all.",
 )
 out_option = click.option(
-    "--out", type=click.Path(file_okay=False), default=None, help="Directory for case files of failures."
+    "--out", type=click.Path(file_okay=False), default=None, help="Directory for results and case files of failures."
 )
 
 

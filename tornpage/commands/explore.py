@@ -1,9 +1,12 @@
 """`tornpage explore`."""
 
+from pathlib import Path
+
 import click
 
 from tornpage import options
 from tornpage.document import Outcome, emit, refuse
+from tornpage.run_directory import prepare, write_run
 
 __all__ = ["campaign_outcome", "command"]
 
@@ -50,9 +53,13 @@ def command(
     else:
         if directory is not None:
             refuse("--directory goes with --kills: recorded disks are in memory")
+        if out is not None:
+            prepare(out)
         outcome, text = campaign_outcome(
             states, seconds, file_bytes=file_bytes or 16384, disk=disk, bug=bug, seed=seed, out=out
         )
+    if out is not None:
+        write_run(Path(out), outcome)
     emit(outcome, as_json=as_json, text=text)
 
 
@@ -80,4 +87,7 @@ def campaign_outcome(
         return Outcome("explore", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
     from tornpage.campaigns import outcome_of, text_of
 
-    return outcome_of(result, seed=seed, out=out), text_of(result)
+    until = f"--states {states}" if states is not None else f"--seconds {seconds:g}"
+    planted = f" --bug {bug}" if bug else ""
+    again = f"tornpage explore {until} --seed {seed} --disk {disk}{planted}"
+    return outcome_of(result, seed=seed, out=out, command=again), text_of(result)

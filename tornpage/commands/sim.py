@@ -1,0 +1,430 @@
+"""`tornpage sim`."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tornpage import options
+from tornpage.document import Outcome, emit, refuse
+
+if TYPE_CHECKING:
+    from sim.sweep import Point, PointTables
+
+__all__ = ["command", "sim_run_outcome", "sim_sweep_outcome"]
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+TABLES = ("put_cdf", "at_risk", "rolls", "flushes")
+"""Long tables of a point; each is a file beside `points.jsonl`."""
+DEFAULT_RATE = 10_000.0
+DEFAULT_RATES = (1_000.0, 5_000.0, 20_000.0)
+
+
+@click.group("sim")
+def command() -> None:
+    """Simulate what flush and preallocation policies cost producers, and what a power loss would take."""
+
+
+def _load_options(decorated: Decorated) -> Decorated:
+    """Add the options that `run` and `sweep` share."""
+    shared = [
+        click.option("--messages", type=click.IntRange(min=1), default=None, help="End of the load (default 100000)."),
+        click.option(
+            "--seconds", type=click.FloatRange(min=0, min_open=True), default=None, help="Or: simulated time of it."
+        ),
+        click.option(
+            "--size", type=click.IntRange(min=1), default=1024, show_default=True, help="Bytes of a record, smallest."
+        ),
+        click.option("--size-max", type=click.IntRange(min=1), default=None, help="Largest (default: all the same)."),
+        click.option(
+            "--file-size", type=click.IntRange(min=4096), default=16 << 20, show_default=True, help="Bytes of a file."
+        ),
+        click.option("--warm/--no-warm", default=False, help="warmMapedFileEnable: touch new files before use."),
+        click.option("--think-us", type=click.FloatRange(min=0), default=None, help="Mean think time of --producers."),
+        options.seed_option,
+        options.json_option,
+    ]
+    for option in reversed(shared):
+        decorated = option(decorated)
+    return decorated
+
+
+@command.command("run")
+@click.option(
+    "--flush", type=click.Choice(["sync", "async"]), default="async", show_default=True, help="flushDiskType."
+)
+@click.option("--interval-ms", type=int, default=None, help="flushIntervalCommitLog of an async flush (500).")
+@click.option("--least-pages", type=int, default=None, help="flushCommitLogLeastPages (4).")
+@click.option("--thorough-ms", type=int, default=None, help="flushCommitLogThoroughInterval (10000).")
+@click.option(
+    "--allocation",
+    type=click.Choice(["one-ahead", "on-demand"]),
+    default="one-ahead",
+    show_default=True,
+    help="When the next file is made.",
+)
+@click.option("--device", default="vm-ext4", show_default=True, metavar="PRESET", help="Which device (DEVICES).")
+@click.option("--rate", type=float, default=None, help=f"Open load, messages/s ({DEFAULT_RATE:g}).")
+@click.option("--producers", type=click.IntRange(1, 10_000), default=None, help="Instead: so many that wait in turn.")
+@_load_options
+def run_command(
+    flush: str,
+    interval_ms: int | None,
+    least_pages: int | None,
+    thorough_ms: int | None,
+    allocation: str,
+    device: str,
+    rate: float | None,
+    producers: int | None,
+    as_json: bool,
+    **load: Any,
+) -> None:
+    """Simulate one policy under one load.
+
+    \b
+    tornpage sim run --flush sync --rate 20000
+    tornpage sim run --flush async --interval-ms 100 --device ebs-gp3 --seconds 60
+    tornpage sim run --flush sync --device exponential-1ms --rate 1000     (a formula knows the answer)
+    """
+    if rate is not None and producers is not None:
+        refuse("--rate is for producers that do not wait, --producers for such that do; choose one")
+    outcome, text = sim_run_outcome(
+        flush=flush,
+        interval_ms=interval_ms,
+        least_pages=least_pages,
+        thorough_ms=thorough_ms,
+        allocation=allocation,
+        device=device,
+        rate=DEFAULT_RATE if rate is None and producers is None else rate,
+        producers=producers,
+        **load,
+    )
+    emit(outcome, as_json=as_json, text=text)
+
+
+@command.command("sweep")
+@click.option("--flush", "flushes", type=click.Choice(["sync", "async"]), multiple=True, help="Again for more (both).")
+@click.option("--interval-ms", "intervals_ms", type=int, multiple=True, help="flushIntervalCommitLog; again for more.")
+@click.option("--least-pages", "least_pages", type=int, multiple=True, help="flushCommitLogLeastPages; again for more.")
+@click.option("--thorough-ms", type=int, default=None, help="flushCommitLogThoroughInterval (10000).")
+@click.option(
+    "--allocation",
+    "allocations",
+    type=click.Choice(["one-ahead", "on-demand"]),
+    multiple=True,
+    help="Again for more (both).",
+)
+@click.option("--device", "devices", multiple=True, metavar="PRESET", help="Again for more (vm-ext4).")
+@click.option("--rate", "rates", type=float, multiple=True, help="Messages/s; again for more (1000, 5000, 20000).")
+@click.option("--producers", type=click.IntRange(1, 10_000), multiple=True, help="Also: closed loops of so many.")
+@click.option("--out", type=click.Path(file_okay=False), default=None, help="Directory for the rows (JSON lines).")
+@_load_options
+def sweep_command(as_json: bool, **asked: Any) -> None:
+    """Simulate every combination of the policies and loads named.
+
+    \b
+    tornpage sim sweep --out build/sweep
+    tornpage sim sweep --flush async --interval-ms 10 --interval-ms 100 --interval-ms 500 --rate 20000
+    """
+    outcome, text = sim_sweep_outcome(**asked)
+    emit(outcome, as_json=as_json, text=text)
+
+
+def sim_run_outcome(
+    *,
+    flush: str,
+    interval_ms: int | None,
+    least_pages: int | None,
+    thorough_ms: int | None,
+    allocation: str,
+    rate: float | None,
+    producers: int | None,
+    device: str,
+    **load: Any,
+) -> tuple[Outcome, str]:
+    """Simulate one point; return its outcome and its table."""
+    from sim.sweep import run_tables
+
+    if flush == "sync" and (interval_ms, least_pages, thorough_ms) != (None, None, None):
+        refuse("--interval-ms, --least-pages and --thorough-ms go with --flush async: group commit has no timer")
+    [point] = _points(
+        flushes=[flush],
+        intervals_ms=[] if interval_ms is None else [interval_ms],
+        least_pages=[] if least_pages is None else [least_pages],
+        thorough_ms=thorough_ms,
+        allocations=[allocation],
+        devices=[device],
+        rates=[] if rate is None else [rate],
+        producers=[] if producers is None else [producers],
+        **load,
+    )
+    begin = perf_counter()
+    tables = run_tables(point)
+    seconds = perf_counter() - begin
+    numbers = _figures(tables)
+    numbers["simulated_messages_per_s"] = numbers["messages"] / seconds
+    words = {name: value for name, value in tables.row.items() if isinstance(value, str)}
+    asked = {name: tables.row[name] for name in tables.row if name in _ASKED}
+    extra = {"scenario": asked, "tables": {name: getattr(tables, name) for name in TABLES}, "law": words["law"]}
+    timings = ["simulated_messages_per_s"]
+    return Outcome("sim run", None, numbers, timings, seed=point.seed, extra=extra), _run_text(tables, numbers)
+
+
+def sim_sweep_outcome(
+    *,
+    flushes: Sequence[str] = (),
+    intervals_ms: Sequence[int] = (),
+    least_pages: Sequence[int] = (),
+    thorough_ms: int | None = None,
+    allocations: Sequence[str] = (),
+    devices: Sequence[str] = (),
+    rates: Sequence[float] = (),
+    producers: Sequence[int] = (),
+    out: str | None = None,
+    **load: Any,
+) -> tuple[Outcome, str]:
+    """Simulate a grid; return its outcome and its table. An interrupt keeps the points that are done."""
+    from sim.sweep import run_tables
+
+    if list(flushes) == ["sync"] and (intervals_ms or least_pages or thorough_ms is not None):
+        refuse("--interval-ms, --least-pages and --thorough-ms go with --flush async: group commit has no timer")
+    points = _points(
+        flushes=flushes or ["sync", "async"],
+        intervals_ms=intervals_ms,
+        least_pages=least_pages,
+        thorough_ms=thorough_ms,
+        allocations=allocations or ["one-ahead", "on-demand"],
+        devices=devices or ["vm-ext4"],
+        rates=rates or ([] if producers else DEFAULT_RATES),
+        producers=producers,
+        **load,
+    )
+    rows, interrupted, begin = [], False, perf_counter()
+    try:
+        with _writer(out) as write, _progress(len(points)) as show:
+            for point in points:
+                show(f"point {point.index + 1}")
+                tables = run_tables(point)
+                write(tables)
+                rows.append(tables.row)
+    except KeyboardInterrupt:
+        interrupted = True
+    messages = sum(int(row["messages"]) for row in rows)
+    figures: dict[str, float | int] = {
+        "points": len(points),
+        "points_done": len(rows),
+        "messages": messages,
+        "simulated_messages_per_s": messages / (perf_counter() - begin),
+    }
+    outcome = Outcome(
+        "sim sweep",
+        None,
+        figures,
+        ["simulated_messages_per_s"],
+        seed=points[0].seed,
+        extra={"rows": rows},
+        interrupted=interrupted,
+    )
+    return outcome, _sweep_text(rows, figures, out)
+
+
+_ASKED = (
+    "flush flush_disk_type flush_interval_ms flush_least_pages flush_thorough_ms allocation files_ahead warm device load "
+    "rate_per_s producers think_mean_us size_bytes_min size_bytes_max file_bytes"
+).split()
+
+
+def _points(
+    *,
+    flushes: Sequence[str],
+    intervals_ms: Sequence[int],
+    least_pages: Sequence[int],
+    thorough_ms: int | None,
+    allocations: Sequence[str],
+    devices: Sequence[str],
+    rates: Sequence[float],
+    producers: Sequence[int],
+    messages: int | None,
+    seconds: float | None,
+    size: int,
+    size_max: int | None,
+    file_size: int,
+    warm: bool,
+    think_us: float | None,
+    seed: int,
+) -> "list[Point]":
+    """Return the grid that was asked for; refuse what is impossible."""
+    from impl.policy import AllocationPolicy
+    from sim.device import PRESETS
+    from sim.distributions import Constant, Exponential
+    from sim.sweep import grid
+    from sim.workload import ClosedLoop, OpenPoisson, Sizes, Workload
+
+    if think_us is not None and not producers:
+        refuse("--think-us goes with --producers: an open load does not wait for answers")
+    for name in devices:
+        if name not in PRESETS:
+            refuse(f"no device {name!r}; there are {', '.join(PRESETS)}")
+    try:
+        sizes = Sizes(size, size if size_max is None else size_max)
+        think = Exponential(think_us * 1000) if think_us else Constant(0)
+        workloads: list[Workload] = [OpenPoisson(rate, sizes) for rate in rates]
+        workloads += [ClosedLoop(count, sizes, think) for count in producers]
+        return grid(
+            flushes=[
+                policy for flush in flushes for policy in _flush_policies(flush, intervals_ms, least_pages, thorough_ms)
+            ],
+            allocations=[AllocationPolicy({"on-demand": 0, "one-ahead": 1}[name], warm) for name in allocations],
+            devices=[PRESETS[name] for name in devices],
+            workloads=workloads,
+            file_bytes=[file_size],
+            messages=100_000 if messages is None and seconds is None else messages,
+            duration_ns=None if seconds is None else max(round(min(seconds, 1e9) * 1e9), 1),
+            seeds=[seed],
+        )
+    except ValueError as error:
+        refuse(str(error))
+
+
+def _flush_policies(
+    flush: str, intervals_ms: Sequence[int], least_pages: Sequence[int], thorough_ms: int | None
+) -> list[Any]:
+    from impl.policy import FlushDiskType, FlushPolicy
+
+    if flush == "sync":
+        return [FlushPolicy(FlushDiskType.SYNC_FLUSH)]
+    default = FlushPolicy(FlushDiskType.ASYNC_FLUSH)
+    thorough = default.flush_commit_log_thorough_interval if thorough_ms is None else thorough_ms
+    return [
+        FlushPolicy(FlushDiskType.ASYNC_FLUSH, interval, pages, thorough)
+        for interval in intervals_ms or [default.flush_interval_commit_log]
+        for pages in least_pages or [default.flush_commit_log_least_pages]
+    ]
+
+
+def _figures(tables: "PointTables") -> dict[str, float | int]:
+    """Return the numbers of a point's row that were computed, not asked for."""
+    skipped = {*_ASKED, "point", "seed"}
+    if not tables.row["law"]:
+        skipped |= {"law_mean_us", "law_errors"}
+    return {name: value for name, value in tables.row.items() if name not in skipped and not isinstance(value, str)}
+
+
+def _run_text(tables: "PointTables", numbers: dict[str, float | int]) -> str:
+    row = tables.row
+    lines = [
+        f"flush {row['flush']}; allocation {row['allocation']}; device {row['device']}; load {row['load']}",
+        f"{numbers['messages']:,} messages in {numbers['load_us'] / 1e6:,.3f} simulated s, "
+        f"{numbers['simulated_messages_per_s']:,.0f} messages/s simulated",
+        "",
+        f"{'':<22}{'mean':>14}{'p50':>14}{'p90':>14}{'p99':>14}{'max':>14}",
+        _line("put, us", [numbers.get(f"put_{part}_us") for part in ("mean", "p50", "p90", "p99", "max")]),
+        _line("exposed, us", [None, *(numbers.get(f"exposed_{part}_us") for part in ("p50", "p90", "p99", "max"))]),
+        *(
+            _line(
+                f"at risk, {what}",
+                [numbers.get(f"at_risk_{what}_{part}") for part in ("mean", "p50", "p90", "p99", "max")],
+            )
+            for what in ("messages", "bytes")
+        ),
+        _line("flush, us", [numbers["flush_mean_us"], None, None, None, numbers["flush_max_us"]]),
+        _line(
+            "stall at a roll, us",
+            [numbers["stall_mean_us"], None, None, numbers["stall_p99_us"], numbers["stall_max_us"]],
+        ),
+        "",
+        f"{numbers['flushes']:,} flushes, {numbers['flush_batch_mean']:,.2f} messages a round, "
+        f"busy {numbers['flush_busy_share']:.1%}; {numbers['write_amplification']:.2f} bytes written per byte",
+        f"{numbers['rolls']:,} file rolls, {numbers['stalls']:,} of them stalled",
+    ]
+    if row["law"]:
+        lines.append(
+            f"{row['law']} formula: mean {_number(numbers['law_mean_us'])} us; this run is "
+            f"{numbers['law_errors']:+.1f} standard errors ({_number(numbers['put_mean_error_us'])} us) from it"
+        )
+    return "\n".join(lines)
+
+
+def _sweep_text(rows: Sequence[dict[str, Any]], figures: dict[str, float | int], out: str | None) -> str:
+    head = (
+        "put_p50_us",
+        "put_p99_us",
+        "at_risk_messages_mean",
+        "at_risk_messages_p99",
+        "flushes",
+        "stalls",
+        "stall_max_us",
+    )
+    titles = ("put p50", "put p99", "at risk", "at risk p99", "flushes", "stalls", "stall max")
+    names = [(str(row["flush"]), str(row["allocation"]), f"{row['device']}, {row['load']}") for row in rows]
+    widths = [max([len(name[column]) for name in names], default=0) + 2 for column in range(3)]
+    lines = ["".join(f"{'':<{width}}" for width in widths) + "".join(f"{title:>13}" for title in titles)]
+    for name, row in zip(names, rows, strict=True):
+        left = "".join(f"{part:<{width}}" for part, width in zip(name, widths, strict=True))
+        lines.append(left + "".join(f"{_number(row[column]):>13}" for column in head))
+    lines += ["", "put and stalls in us; at risk: messages a power loss would take, mean and 99th percentile over time"]
+    if figures["points_done"] < figures["points"]:
+        lines.append(f"interrupted: {figures['points_done']} of {figures['points']} points were run")
+    if out is not None:
+        lines.append(f"rows in {out}")
+    return "\n".join(lines)
+
+
+def _line(title: str, values: Sequence[float | int | None]) -> str:
+    return f"{title:<22}" + "".join(f"{'' if value is None else _number(value):>14}" for value in values)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.3g}"
+
+
+@contextmanager
+def _writer(out: str | None) -> "Iterator[Callable[[PointTables], None]]":
+    """Yield a function that appends a point's rows to the files of `out`, which are begun anew."""
+    if out is None:
+        yield lambda tables: None
+        return
+    try:
+        os.makedirs(out, exist_ok=True)
+        files = {name: open(os.path.join(out, f"{name}.jsonl"), "w", encoding="utf-8") for name in ("points", *TABLES)}  # noqa: SIM115
+    except OSError as error:
+        refuse(f"cannot write to {out}: {error.strerror or error}")
+
+    def write(tables: "PointTables") -> None:
+        files["points"].write(json.dumps(tables.row) + "\n")
+        for name in TABLES:
+            files[name].writelines(json.dumps(row) + "\n" for row in getattr(tables, name))
+
+    try:
+        yield write
+    finally:
+        for file in files.values():
+            file.close()
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Callable[[str], None]]:
+    """Yield a function to call with the name of the next point; it draws a bar on a terminal, without a thread."""
+    if not sys.stderr.isatty():
+        yield lambda name: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
+        task = bar.add_task("simulating", total=total)
+        done = 0
+
+        def show(name: str) -> None:
+            nonlocal done
+            bar.update(task, description=name, completed=done)
+            bar.refresh()
+            done += 1
+
+        yield show

@@ -1,0 +1,71 @@
+"""A run directory: `run.json` and the result tables of one command, everything a report is made from.
+
+Tables are JSON: `{"rows": […], "caption": {"source", "seed", "command"}}`. A directory that holds something else is
+never written into.
+"""
+
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tornpage.document import Outcome, refuse
+
+__all__ = ["machine", "prepare", "write_run"]
+
+RUN_FILE = "run.json"
+TABLES = "tables"
+_OURS = {RUN_FILE, TABLES, "index.html"}
+
+
+def machine(directory: Path) -> dict[str, Any]:
+    """Return what a figure depends on: processors, kernel, Python, file system."""
+    from tornpage.doctor import check_file_system
+
+    mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
+    return {
+        "cpus": len(os.sched_getaffinity(0)),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "file_system": check_file_system(str(directory.absolute()), mounts).detail,
+    }
+
+
+def prepare(out: str) -> Path:
+    """Return the directory for a run, made if need be and emptied of an earlier run; refuses one that holds more."""
+    directory = Path(out)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        foreign = sorted(
+            path.name for path in directory.iterdir() if path.name not in _OURS and not path.name.startswith("case-")
+        )
+        if foreign:
+            refuse(f"{directory} holds {foreign[0]}, which is no part of a run; name a new --out directory")
+        shutil.rmtree(directory / TABLES, ignore_errors=True)
+        (directory / TABLES).mkdir()
+    except OSError as error:
+        refuse(f"cannot write to {error.filename or out}: {error.strerror}; name another --out directory")
+    return directory
+
+
+def write_run(directory: Path, outcome: Outcome) -> None:
+    """Write `run.json` and the tables of an outcome into a prepared directory. Raises OSError."""
+    arguments = " ".join(sys.argv[1:])
+    run = {
+        **outcome.document(),
+        "arguments": arguments,
+        "machine": machine(directory),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    _write(directory / RUN_FILE, run)
+    for name, table in outcome.tables.items():
+        _write(directory / TABLES / f"{name}.json", table)
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n")
