@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import isfinite
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +22,7 @@ __all__ = ["command", "sim_run_outcome", "sim_sweep_outcome"]
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 TABLES = ("put_cdf", "at_risk", "rolls", "flushes")
-"""Long tables of a point; each is a file beside `points.jsonl`."""
+"""Long tables of a point; each is a file beside `points.jsonl`. A document holds all but the last, one row per sync."""
 DEFAULT_RATE = 10_000.0
 DEFAULT_RATES = (1_000.0, 5_000.0, 20_000.0)
 
@@ -47,6 +48,7 @@ def _load_options(decorated: Decorated) -> Decorated:
         ),
         click.option("--warm/--no-warm", default=False, help="warmMapedFileEnable: touch new files before use."),
         click.option("--think-us", type=click.FloatRange(min=0), default=None, help="Mean think time of --producers."),
+        click.option("--out", type=click.Path(), default=None, help="Directory for the rows, as JSON lines."),
         options.seed_option,
         options.json_option,
     ]
@@ -69,7 +71,9 @@ def _load_options(decorated: Decorated) -> Decorated:
     show_default=True,
     help="When the next file is made.",
 )
-@click.option("--device", default="vm-ext4", show_default=True, metavar="PRESET", help="Which device (DEVICES).")
+@click.option(
+    "--device", default="vm-ext4", show_default=True, metavar="PRESET", help="Which device; a wrong name lists them."
+)
 @click.option("--rate", type=float, default=None, help=f"Open load, messages/s ({DEFAULT_RATE:g}).")
 @click.option("--producers", type=click.IntRange(1, 10_000), default=None, help="Instead: so many that wait in turn.")
 @_load_options
@@ -123,7 +127,6 @@ def run_command(
 @click.option("--device", "devices", multiple=True, metavar="PRESET", help="Again for more (vm-ext4).")
 @click.option("--rate", "rates", type=float, multiple=True, help="Messages/s; again for more (1000, 5000, 20000).")
 @click.option("--producers", type=click.IntRange(1, 10_000), multiple=True, help="Also: closed loops of so many.")
-@click.option("--out", type=click.Path(file_okay=False), default=None, help="Directory for the rows (JSON lines).")
 @_load_options
 def sweep_command(as_json: bool, **asked: Any) -> None:
     """Simulate every combination of the policies and loads named.
@@ -146,6 +149,7 @@ def sim_run_outcome(
     rate: float | None,
     producers: int | None,
     device: str,
+    out: str | None = None,
     **load: Any,
 ) -> tuple[Outcome, str]:
     """Simulate one point; return its outcome and its table."""
@@ -164,14 +168,16 @@ def sim_run_outcome(
         producers=[] if producers is None else [producers],
         **load,
     )
-    begin = perf_counter()
-    tables = run_tables(point)
-    seconds = perf_counter() - begin
+    with _writer(out) as write:
+        begin = perf_counter()
+        tables = run_tables(point)
+        seconds = perf_counter() - begin
+        write(tables)
     numbers = _figures(tables)
     numbers["simulated_messages_per_s"] = numbers["messages"] / seconds
     words = {name: value for name, value in tables.row.items() if isinstance(value, str)}
     asked = {name: tables.row[name] for name in tables.row if name in _ASKED}
-    extra = {"scenario": asked, "tables": {name: getattr(tables, name) for name in TABLES}, "law": words["law"]}
+    extra = {"scenario": asked, "tables": {name: getattr(tables, name) for name in TABLES[:3]}, "law": words["law"]}
     timings = ["simulated_messages_per_s"]
     return Outcome("sim run", None, numbers, timings, seed=point.seed, extra=extra), _run_text(tables, numbers)
 
@@ -215,6 +221,8 @@ def sim_sweep_outcome(
                 rows.append(tables.row)
     except KeyboardInterrupt:
         interrupted = True
+    except OSError as error:
+        refuse(f"cannot write to {out}: {error.strerror or error}")
     messages = sum(int(row["messages"]) for row in rows)
     figures: dict[str, float | int] = {
         "points": len(points),
@@ -235,9 +243,24 @@ def sim_sweep_outcome(
 
 
 _ASKED = (
-    "flush flush_disk_type flush_interval_ms flush_least_pages flush_thorough_ms allocation files_ahead warm device load "
-    "rate_per_s producers think_mean_us size_bytes_min size_bytes_max file_bytes"
-).split()
+    "flush",
+    "flush_disk_type",
+    "flush_interval_ms",
+    "flush_least_pages",
+    "flush_thorough_ms",
+    "allocation",
+    "files_ahead",
+    "warm",
+    "device",
+    "load",
+    "rate_per_s",
+    "producers",
+    "think_mean_us",
+    "size_bytes_min",
+    "size_bytes_max",
+    "file_bytes",
+)
+"""Columns of a point's row that say what was asked; the others are what came of it."""
 
 
 def _points(
@@ -266,6 +289,8 @@ def _points(
     from sim.sweep import grid
     from sim.workload import ClosedLoop, OpenPoisson, Sizes, Workload
 
+    if seconds is not None and not isfinite(seconds):
+        refuse(f"--seconds {seconds} has no end")
     if think_us is not None and not producers:
         refuse("--think-us goes with --producers: an open load does not wait for answers")
     for name in devices:
@@ -285,7 +310,7 @@ def _points(
             workloads=workloads,
             file_bytes=[file_size],
             messages=100_000 if messages is None and seconds is None else messages,
-            duration_ns=None if seconds is None else max(round(min(seconds, 1e9) * 1e9), 1),
+            duration_ns=None if seconds is None else max(round(seconds * 1e9), 1),
             seeds=[seed],
         )
     except ValueError as error:
