@@ -81,6 +81,6 @@ $(STAMP): pyproject.toml constraints.txt
 	echo "installing into $(VENV)" >&2
 	touch $(UNFINISHED)
 	$(BIN)/python -m pip install --quiet -c constraints.txt setuptools
-	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[dev]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[dev,spark]'
 	pwd > $(STAMP)
 	rm $(UNFINISHED)

@@ -13,14 +13,18 @@ from tornpage import __version__
 __all__ = ["cli", "main"]
 
 _COMMANDS = {
+    "audit": "check that log and consume queues of stores agree, on Spark",
     "bench": "measure the rooms of this machine",
     "bugs": "list the planted bugs",
+    "campaign": "explore over seed ranges in Spark tasks, results as Parquet",
     "check": "compare store and model with the Hypothesis machine",
     "doctor": "say what this machine offers",
     "explore": "crash campaign from recorded histories, or with real processes",
     "inspect": "look into a store directory, changing nothing",
-    "prove": "the main job: check, explore, canary, real kills, inspect a store of RocketMQ",
+    "prove": "the main job: everything once, thin but real, with a report",
     "replay": "run one failure again",
+    "report": "build the page of a run directory",
+    "sim": "simulate what flush and preallocation policies cost and risk",
 }
 
 

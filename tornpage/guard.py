@@ -20,7 +20,7 @@ __all__ = ["HOME", "PACKAGES", "Shadow", "describe", "main", "python_command", "
 HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 """Directory that holds the tornpage package, and has to hold the others."""
 
-PACKAGES = ("bench", "impl", "model", "properties", "tornpage")
+PACKAGES = ("bench", "impl", "model", "pipeline", "properties", "reports", "sim", "tornpage")
 """Our import packages. pyproject.toml names the same ones."""
 
 

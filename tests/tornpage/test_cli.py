@@ -230,9 +230,26 @@ def test_whatever_lies_in_the_log_directory_inspect_says_so_without_a_traceback(
 # ---- prove -------------------------------------------------------------------------------------------------------
 
 
-def test_prove_runs_every_step_and_holds() -> None:
-    done = run("prove")
+@pytest.mark.xdist_group("spark")
+def test_prove_runs_every_step_and_ends_with_a_report_of_that_run(tmp_path: Path) -> None:
+    done = run("prove", "--seed", "2", "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stdout + done.stderr
-    for step in ("kills", "check", "explore", "canary", "write and read", "inspect"):
-        assert any(line.startswith(step) and "holds" in line for line in done.stdout.splitlines()), (step, done.stdout)
+    lines = done.stdout.splitlines()
+    for step in ("kills", "check", "explore", "canary", "write and read", "inspect", "simulate"):
+        assert any(line.startswith(step) and " holds " in line for line in lines), (step, done.stdout)
+    for step in ("audit", "campaign"):
+        assert any(line.startswith(step) and (" holds " in line or " skipped " in line) for line in lines), step
     assert "replayed by token in another process" in done.stdout
+    page = Path(lines[-1])
+    assert page == tmp_path / "run" / "index.html"
+    said = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert (said["command"], said["seed"], said["verdict"]) == ("prove", 2, "holds")
+    html = page.read_text()
+    assert html.count("<svg") >= 5
+    assert f"{said['figures']['explore_states']:,}" in html
+
+
+def test_prove_writes_into_no_directory_that_holds_something_else(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    assert "mine" in refused("prove", "--out", str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]

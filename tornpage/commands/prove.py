@@ -1,34 +1,41 @@
 """`tornpage prove`."""
 
 import sys
+from pathlib import Path
 from time import perf_counter
 
 import click
 
 from tornpage import options
-from tornpage.document import emit
+from tornpage.document import Outcome, emit
+from tornpage.run_directory import prepare, write_run
+from tornpage.steps.step import Step
 
 __all__ = ["command"]
 
 
 @click.command("prove")
+@click.option(
+    "--out", type=click.Path(file_okay=False), default="out/prove", show_default=True, help="The run directory."
+)
 @options.seed_option
 @options.json_option
-def command(seed: int, as_json: bool) -> None:
-    """The main job: real kills, model check, crash exploration, canary, written and foreign logs read back.
+def command(seed: int, out: str, as_json: bool) -> None:
+    """The main job: everything once, thin but real, and a report of only that.
 
-    Ends with a summary table and one verdict.
+    Real kills, model check, crash campaign, canary, our log and RocketMQ's read back, simulation, audit and campaign on
+    Spark. Ends with a summary table, the verdict, and the path of the page alone on a line.
     """
-    from tornpage.proving import STEPS, Step, combined
+    from tornpage.proving import STEPS, combined
 
+    directory = prepare(out)
     started = perf_counter()
     steps: list[Step] = []
     interrupted = False
     try:
         for run in STEPS:
-            name = run.__name__.replace("_", " ")
             if sys.stderr.isatty():
-                print(f"{name} …", file=sys.stderr, flush=True)
+                print(f"{run.__name__.replace('_', ' ')} …", file=sys.stderr, flush=True)
             steps.append(run(seed))
             interrupted = steps[-1].outcome.interrupted
             if interrupted:
@@ -36,11 +43,23 @@ def command(seed: int, as_json: bool) -> None:
     except KeyboardInterrupt:
         interrupted = True
     outcome = combined(steps, seed=seed, seconds=perf_counter() - started, interrupted=interrupted)
-    lines = [f"{step.name:<16}{step.outcome.verdict or '-':<10}{step.sentence}" for step in steps]
+    page = _report(directory, outcome)
+    outcome.extra = {"page": str(page)}
+    emit(outcome, as_json=as_json, text=f"{_text(steps, outcome)}\n\n{page}")
+
+
+def _report(directory: Path, outcome: Outcome) -> Path:
+    from reports.pages import build_report
+
+    write_run(directory, outcome)
+    return build_report(directory)
+
+
+def _text(steps: list[Step], outcome: Outcome) -> str:
+    lines = [f"{step.name:<16}{step.outcome.verdict or 'skipped':<10}{step.sentence}" for step in steps]
     for finding in outcome.findings:
         lines.append(f"  {finding['step']}: {finding.get('sentence') or finding.get('message', '')}")
         if "token" in finding:
             lines.append(f"  tornpage replay {finding['token']}")
-    verdict = "interrupted" if interrupted else outcome.verdict
-    text = "\n".join([*lines, "", f"verdict: {verdict} ({outcome.figures['seconds']:.0f} s, seed {seed})"])
-    emit(outcome, as_json=as_json, text=text)
+    verdict = "interrupted" if outcome.interrupted else outcome.verdict
+    return "\n".join([*lines, "", f"verdict: {verdict} ({outcome.figures['seconds']:.0f} s, seed {outcome.seed})"])

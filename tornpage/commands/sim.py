@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from math import isfinite
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -221,8 +221,6 @@ def sim_sweep_outcome(
                 rows.append(tables.row)
     except KeyboardInterrupt:
         interrupted = True
-    except OSError as error:
-        refuse(f"cannot write to {out}: {error.strerror or error}")
     messages = sum(int(row["messages"]) for row in rows)
     figures: dict[str, float | int] = {
         "points": len(points),
@@ -417,20 +415,20 @@ def _writer(out: str | None) -> "Iterator[Callable[[PointTables], None]]":
         return
     try:
         os.makedirs(out, exist_ok=True)
-        files = {name: open(os.path.join(out, f"{name}.jsonl"), "w", encoding="utf-8") for name in ("points", *TABLES)}  # noqa: SIM115
+        with ExitStack() as stack:
+            files = {
+                name: stack.enter_context(open(os.path.join(out, f"{name}.jsonl"), "w", encoding="utf-8"))
+                for name in ("points", *TABLES)
+            }
+
+            def write(tables: "PointTables") -> None:
+                files["points"].write(json.dumps(tables.row) + "\n")
+                for name in TABLES:
+                    files[name].writelines(json.dumps(row) + "\n" for row in getattr(tables, name))
+
+            yield write
     except OSError as error:
         refuse(f"cannot write to {out}: {error.strerror or error}")
-
-    def write(tables: "PointTables") -> None:
-        files["points"].write(json.dumps(tables.row) + "\n")
-        for name in TABLES:
-            files[name].writelines(json.dumps(row) + "\n" for row in getattr(tables, name))
-
-    try:
-        yield write
-    finally:
-        for file in files.values():
-            file.close()
 
 
 @contextmanager

@@ -1,0 +1,50 @@
+"""Scenarios for tests: small ones that are complete, and devices with nothing but the one cost in question."""
+
+from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from sim.device import PRESETS, DeviceTimes
+from sim.distributions import Distribution
+from sim.run import Scenario
+from sim.workload import OpenPoisson, Sizes, Workload
+
+__all__ = ["ASYNC", "MS", "NO_ROLL", "ONE_AHEAD", "ON_DEMAND", "SYNC", "US", "open_load", "scenario", "sync_only"]
+
+US = 1_000
+MS = 1_000_000
+NO_ROLL = 1 << 40
+"""A file size that no test fills."""
+SYNC = FlushPolicy(FlushDiskType.SYNC_FLUSH)
+ASYNC = FlushPolicy(FlushDiskType.ASYNC_FLUSH)
+ON_DEMAND = AllocationPolicy(files_ahead=0)
+ONE_AHEAD = AllocationPolicy(files_ahead=1)
+
+
+def open_load(rate_per_s: float, size_bytes: int = 1024) -> OpenPoisson:
+    """Return a Poisson load of records of one size."""
+    return OpenPoisson(rate_per_s, Sizes.of(size_bytes))
+
+
+def sync_only(sync: Distribution) -> DeviceTimes:
+    """Return a device on which everything but a sync takes no time."""
+    return DeviceTimes(name="sync only", sync=sync)
+
+
+def scenario(
+    *,
+    flush: FlushPolicy = SYNC,
+    allocation: AllocationPolicy = ONE_AHEAD,
+    device: DeviceTimes | Distribution = PRESETS["vm-ext4"],
+    workload: Workload | float = 5_000.0,
+    file_bytes: int = NO_ROLL,
+    messages: int | None = 1_000,
+    duration_ns: int | None = None,
+) -> Scenario:
+    """Return a scenario; a distribution stands for a device of syncs only, a number for the rate of an open load."""
+    return Scenario(
+        flush=flush,
+        allocation=allocation,
+        device=device if isinstance(device, DeviceTimes) else sync_only(device),
+        workload=open_load(workload) if isinstance(workload, int | float) else workload,
+        file_bytes=file_bytes,
+        messages=messages,
+        duration_ns=duration_ns,
+    )

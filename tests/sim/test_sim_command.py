@@ -1,0 +1,178 @@
+"""`tornpage sim`: documents, tables, files, refusals."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sim import sweep
+from tornpage.commands.sim import command
+
+FIGURES = {
+    "messages",
+    "put_mean_us",
+    "put_p50_us",
+    "put_p90_us",
+    "put_p99_us",
+    "put_max_us",
+    "at_risk_messages_mean",
+    "at_risk_messages_p99",
+    "at_risk_bytes_mean",
+    "exposed_p99_us",
+    "flushes",
+    "flush_batch_mean",
+    "rolls",
+    "stalls",
+    "stall_max_us",
+    "simulated_messages_per_s",
+}
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(command, list(arguments))
+
+
+def document(*arguments: str) -> dict[str, Any]:
+    result = call(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    loaded = json.loads(result.stdout, parse_constant=pytest.fail)
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def test_run_gives_a_document_with_figures_and_tables() -> None:
+    found = document("run", "--flush", "sync", "--messages", "3000", "--file-size", "500000", "--seed", "7")
+    assert (found["command"], found["verdict"], found["seed"]) == ("sim run", None, 7)
+    assert set(found["figures"]) >= FIGURES
+    assert "law_mean_us" not in found["figures"]
+    assert found["timings"] == ["simulated_messages_per_s"]
+    assert found["scenario"]["flush"] == "sync"
+    assert found["scenario"]["file_bytes"] == 500_000
+    assert set(found["tables"]) == {"put_cdf", "at_risk", "rolls"}
+    assert len(found["tables"]["rolls"]) == found["figures"]["rolls"] > 0
+
+
+def test_equal_seeds_give_equal_documents_without_timings() -> None:
+    documents = [document("run", "--messages", "2000", "--seed", seed) for seed in ("5", "5", "6")]
+    for found in documents:
+        for name in found["timings"]:
+            del found["figures"][name]
+    assert documents[0] == documents[1] != documents[2]
+
+
+def test_run_speaks_for_people_and_names_the_law_it_meets() -> None:
+    result = call("run", "--flush", "sync", "--device", "exponential-1ms", "--rate", "1000", "--messages", "10000")
+    assert result.exit_code == 0
+    for word in (
+        "put, us",
+        "at risk, messages",
+        "exposed, us",
+        "stall at a roll",
+        "group commit formula: mean 1,667 us",
+    ):
+        assert word in result.output
+    found = document("run", "--device", "put-100us", "--rate", "5000", "--messages", "10000", "--file-size", "99999999")
+    assert found["law"] == "M/D/1"
+    assert found["figures"]["law_mean_us"] == pytest.approx(150)
+    assert abs(found["figures"]["law_errors"]) < 4
+
+
+def test_async_answers_sooner_and_risks_more() -> None:
+    sync, timed = (document("run", "--flush", flush, "--messages", "30000") for flush in ("sync", "async"))
+    assert sync["figures"]["put_p50_us"] > 50 * timed["figures"]["put_p50_us"]
+    assert timed["figures"]["at_risk_messages_mean"] > 50 * sync["figures"]["at_risk_messages_mean"]
+
+
+def test_one_ahead_has_no_stalls_where_on_demand_has() -> None:
+    ahead, demand = (
+        document("run", "--allocation", kind, "--messages", "20000", "--file-size", "1048576")
+        for kind in ("one-ahead", "on-demand")
+    )
+    assert ahead["figures"]["rolls"] == demand["figures"]["rolls"] == demand["figures"]["stalls"] > 0
+    assert ahead["figures"]["stalls"] == 0
+    assert demand["figures"]["stall_max_us"] > 100
+
+
+def test_sweep_writes_rows_and_tables(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "sweep"
+    found = document("sweep", "--messages", "500", "--rate", "1000", "--rate", "9000", "--out", str(out))
+    assert found["figures"]["points"] == found["figures"]["points_done"] == len(found["rows"]) == 2 * 2 * 2
+    rows = {path.stem: [json.loads(line) for line in path.read_text().splitlines()] for path in out.iterdir()}
+    assert set(rows) == {"points", "put_cdf", "at_risk", "rolls", "flushes"}
+    assert rows["points"] == found["rows"]
+    assert {row["point"] for row in rows["put_cdf"]} == set(range(8))
+    text = call("sweep", "--messages", "500", "--flush", "async", "--interval-ms", "10", "--interval-ms", "90").output
+    assert "async 10 ms, 4 pages, 10000 ms" in text
+    assert "async 90 ms, 4 pages, 10000 ms" in text
+    assert text.count("open 1000/s") == 4
+
+
+def test_an_interrupted_sweep_keeps_the_points_that_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = sweep.run_tables, 0
+
+    def interrupted(point: sweep.Point) -> sweep.PointTables:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+        return real(point)
+
+    monkeypatch.setattr(sweep, "run_tables", interrupted)
+    result = call("sweep", "--messages", "300", "--out", str(tmp_path), "--json")
+    assert result.exit_code == 130
+    found = json.loads(result.stdout)
+    assert (found["figures"]["points"], found["figures"]["points_done"], len(found["rows"])) == (12, 2, 2)
+    assert len((tmp_path / "points.jsonl").read_text().splitlines()) == 2
+
+
+def test_run_writes_the_same_tables_as_a_sweep_of_one_point(tmp_path: Path) -> None:
+    asked = ["--messages", "700", "--rate", "3000", "--flush", "sync", "--allocation", "on-demand"]
+    call("run", *asked, "--out", str(tmp_path / "run"))
+    call("sweep", *asked, "--out", str(tmp_path / "sweep"))
+    for path in (tmp_path / "sweep").iterdir():
+        assert (tmp_path / "run" / path.name).read_text() == path.read_text()
+
+
+def test_closed_loops_and_durations_are_taken() -> None:
+    found = document("run", "--flush", "sync", "--producers", "4", "--think-us", "500", "--seconds", "0.2")
+    assert 100 < found["figures"]["messages"] < 4 * 0.2 / 0.0005
+    assert found["scenario"]["producers"] == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["run", "--rate", "nan"], "a rate of nan messages/s is impossible"),
+        (["run", "--rate", "0"], "a rate of 0.0 messages/s is impossible"),
+        (["run", "--rate", "inf"], "a rate of inf messages/s is impossible"),
+        (["run", "--rate", "5", "--producers", "5"], "choose one"),
+        (["run", "--think-us", "5"], "--think-us goes with --producers"),
+        (["run", "--device", "floppy"], "no device 'floppy'; there are vm-ext4"),
+        (["run", "--interval-ms", "0"], "flush_interval_commit_log is 0"),
+        (["run", "--least-pages", "-1"], "flush_commit_log_least_pages is -1"),
+        (["run", "--flush", "sync", "--least-pages", "1"], "group commit has no timer"),
+        (["sweep", "--flush", "sync", "--thorough-ms", "1"], "group commit has no timer"),
+        (["run", "--size", "20000000"], "does not fit a log file"),
+        (["run", "--size", "100", "--size-max", "50"], "record sizes from 100 to 50 bytes are impossible"),
+        (["run", "--messages", "90000000"], "too many for one run"),
+        (["run", "--seconds", "nan"], "has no end"),
+        (["run", "--seconds", "inf"], "has no end"),
+        (["run", "--seconds", "1e8"], "too many for one run"),
+        (["sweep", "--out", "/dev/null/x"], "cannot write to /dev/null/x"),
+    ],
+)
+def test_what_is_impossible_is_refused_in_one_line(arguments: list[str], sentence: str) -> None:
+    result = call(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("tornpage: ")
+    assert result.stderr.count("\n") == 1
+    assert sentence in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run", "--flush", "never"], ["run", "--messages", "0"], ["run", "--seed", "-1"]]
+)
+def test_misuse_is_clicks(arguments: list[str]) -> None:
+    assert call(*arguments).exit_code == 2

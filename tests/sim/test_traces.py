@@ -1,0 +1,167 @@
+"""What every trace has to satisfy, whatever the policies: over drawn scenarios, small files and odd sizes included."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from impl.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, FlushPolicy
+from sim.device import DeviceTimes
+from sim.distributions import Constant, Distribution, Exponential, LogNormal
+from sim.log import BLANK_BYTES
+from sim.run import Scenario, Trace, run
+from sim.workload import ClosedLoop, OpenPoisson, Sizes
+
+MS = 1_000_000
+
+
+def durations() -> st.SearchStrategy[Distribution]:
+    return st.one_of(
+        st.integers(0, 3 * MS).map(Constant),
+        st.floats(1e3, 3e6).map(Exponential),
+        st.tuples(st.floats(1e3, 1e6), st.floats(0.1, 1.5)).map(lambda pair: LogNormal(*pair)),
+    )
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Scenario:
+    costs = st.integers(0, 200_000)
+    device = DeviceTimes(
+        name="drawn",
+        sync=draw(durations()),
+        sync_ns_per_kib=draw(st.integers(0, 2_000)),
+        convert_ns=draw(costs),
+        put_ns=draw(costs),
+        copy_ns_per_kib=draw(st.integers(0, 2_000)),
+        touch_page_ns=draw(st.integers(0, 5_000)),
+        read_ahead_bytes=draw(st.sampled_from([0, 5_000, 1 << 15])),
+        read_ahead_stall=draw(durations()),
+        create_ns=draw(st.integers(0, 20 * MS)),
+        wake_ns=draw(st.integers(0, 50_000)),
+    )
+    smallest = draw(st.integers(1, 3000))
+    sizes = Sizes(smallest, draw(st.integers(smallest, 4000)))
+    return Scenario(
+        flush=FlushPolicy(
+            draw(st.sampled_from(FlushDiskType)),
+            draw(st.integers(1, 100)),
+            draw(st.integers(0, 6)),
+            draw(st.integers(0, 500)),
+        ),
+        allocation=AllocationPolicy(draw(st.integers(0, 3)), draw(st.booleans()), draw(st.integers(1, 4))),
+        device=device,
+        workload=draw(
+            st.one_of(
+                st.floats(50.0, 50_000.0).map(lambda rate: OpenPoisson(rate, sizes)),
+                st.tuples(st.integers(1, 20), durations()).map(lambda pair: ClosedLoop(pair[0], sizes, pair[1])),
+            )
+        ),
+        file_bytes=draw(st.integers(4008, 60_000)),
+        messages=draw(st.integers(1, 300)),
+    )
+
+
+@settings(max_examples=120, deadline=None)
+@given(scenarios(), st.integers(0, 1 << 40))
+def test_every_trace_keeps_the_rules(scenario: Scenario, seed: int) -> None:
+    trace = run(scenario, seed)
+    assert trace.messages == scenario.messages
+    check_puts(trace)
+    check_places(trace)
+    check_flushes(trace)
+    check_rolls(trace)
+    if isinstance(scenario.workload, ClosedLoop):
+        check_producers_wait(trace)
+
+
+def check_puts(trace: Trace) -> None:
+    """Arrival, lock, write and answer follow each other; the lock serves one after another; sync waits for the disk."""
+    sync = trace.scenario.flush.flush_disk_type is FlushDiskType.SYNC_FLUSH
+    assert (np.diff(trace.arrival_ns) >= 0).all()
+    assert (trace.arrival_ns <= trace.start_ns).all()
+    assert (trace.start_ns <= trace.written_ns).all()
+    assert (trace.written_ns[:-1] <= trace.start_ns[1:]).all()
+    assert (trace.start_ns[1:] == np.maximum(trace.arrival_ns[1:], trace.written_ns[:-1])).all()
+    assert (trace.written_ns <= trace.durable_ns).all()
+    assert (trace.put_ns == (trace.durable_ns if sync else trace.written_ns)).all()
+    assert (np.diff(trace.durable_ns) >= 0).all()
+
+
+def check_places(trace: Trace) -> None:
+    """Records follow each other without a gap, except where the next one would not leave room for a blank."""
+    file_bytes = trace.scenario.file_bytes
+    ends = trace.offset + trace.size
+    assert trace.offset[0] == 0
+    files, positions = trace.offset // file_bytes, trace.offset % file_bytes
+    assert (positions + trace.size + BLANK_BYTES <= file_bytes).all()
+    follows = trace.offset[1:] == ends[:-1]
+    rolls = (positions[1:] == 0) & (files[1:] == files[:-1] + 1)
+    assert (follows ^ rolls).all()
+    did_not_fit = ends[:-1] % file_bytes + trace.size[1:] + BLANK_BYTES > file_bytes
+    assert (did_not_fit == rolls).all()
+    assert (np.flatnonzero(rolls) + 1).tolist() == trace.rolls["row"].tolist()
+
+
+def check_flushes(trace: Trace) -> None:
+    """Syncs follow each other, cover the log without a gap, take all that was written, and cost what they wrote."""
+    flushes, file_bytes = trace.flushes, trace.scenario.file_bytes
+    assert flushes["from_offset"][0] == 0
+    assert (flushes["from_offset"][1:] == flushes["to_offset"][:-1]).all()
+    assert (flushes["from_offset"] < flushes["to_offset"]).all()
+    assert (flushes["end_ns"][:-1] <= flushes["start_ns"][1:]).all()
+    assert flushes["messages"].sum() == trace.messages
+    assert (flushes["from_offset"] // file_bytes == flushes["file_index"]).all()
+    assert ((flushes["to_offset"] - 1) // file_bytes == flushes["file_index"]).all()
+    blanks = flushes["to_offset"][-1] - trace.size.sum()
+    waste = file_bytes - (trace.offset + trace.size)[trace.rolls["row"] - 1] % file_bytes
+    assert blanks == waste.sum(), "bytes are records and the blanks at the ends of files, nothing else"
+    first = np.concatenate(([0], np.cumsum(flushes["messages"])[:-1]))
+    for row, begin in zip(flushes, first, strict=True):
+        covered = slice(begin, begin + row["messages"])
+        assert (trace.durable_ns[covered] == row["end_ns"]).all()
+        assert (trace.written_ns[covered] <= row["start_ns"]).all(), "durable before it was written"
+        left = slice(begin + row["messages"], None)
+        in_file = trace.offset[left] // file_bytes == row["file_index"]
+        assert (trace.written_ns[left][in_file] > row["start_ns"]).all(), "written, and left out"
+        touched = row["to_offset"] - 1 - row["from_offset"]
+        assert row["device_bytes"] % PAGE_BYTES == 0 or row["device_bytes"] == file_bytes
+        assert row["device_bytes"] <= max(touched + 2 * PAGE_BYTES, file_bytes)
+
+
+def check_rolls(trace: Trace) -> None:
+    """A roll waits for its file and for nothing else; files are made in order, each asked for as the policy says."""
+    rolls, made = trace.rolls, trace.allocations
+    assert (rolls["file_index"] == np.arange(1, len(rolls) + 1)).all()
+    assert (rolls["asked_ns"] == trace.start_ns[rolls["row"]]).all()
+    ready = dict(zip(made["file_index"].tolist(), made["ready_ns"].tolist(), strict=True))
+    requested = dict(zip(made["file_index"].tolist(), made["requested_ns"].tolist(), strict=True))
+    turned = [0, *rolls["ready_ns"].tolist()]
+    asked = [0, *rolls["asked_ns"].tolist()]
+    ahead = trace.scenario.allocation.files_ahead
+    for file_index, asked_ns, ready_ns in rolls[["file_index", "asked_ns", "ready_ns"]].tolist():
+        assert ready_ns == max(asked_ns, ready[file_index])
+        assert requested[file_index] == asked[max(file_index - ahead, 0)]
+        assert turned[file_index] == ready_ns
+    assert (made["start_ns"][1:] >= made["ready_ns"][:-1]).all()
+    assert (made["file_index"] == np.arange(1, len(made) + 1)).all()
+
+
+def check_producers_wait(trace: Trace) -> None:
+    for number in np.unique(trace.producer):
+        own = trace.producer == number
+        assert (trace.arrival_ns[own][1:] >= trace.put_ns[own][:-1]).all()
+
+
+@settings(max_examples=60, deadline=None)
+@given(scenarios(), st.integers(0, 1 << 40))
+def test_nobody_waits_for_a_flush_without_need(scenario: Scenario, seed: int) -> None:
+    """Group commit is never idle while someone waits, longer than it takes to wake it."""
+    if scenario.flush.flush_disk_type is FlushDiskType.ASYNC_FLUSH:
+        return
+    trace = run(scenario, seed)
+    starts, ends = trace.flushes["start_ns"], trace.flushes["end_ns"]
+    first = np.concatenate(([0], np.cumsum(trace.flushes["messages"])[:-1]))
+    for number in range(len(starts)):
+        waited_for = trace.written_ns[first[number]]
+        free = 0 if number == 0 else ends[number - 1]
+        if trace.flushes["messages"][number]:
+            assert starts[number] <= max(free, waited_for + scenario.device.wake_ns)

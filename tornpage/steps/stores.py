@@ -1,0 +1,53 @@
+"""Steps that read logs back: one of ours, and one that RocketMQ wrote."""
+
+import json
+import tempfile
+from pathlib import Path
+
+from tornpage.document import Outcome
+from tornpage.guard import HOME
+from tornpage.steps.step import Step
+
+__all__ = ["GOLDEN", "inspect", "write_and_read"]
+
+WRITTEN = 200
+GOLDEN = Path(HOME) / "tests" / "data" / "golden" / "01-plain-ascii"
+"""A store written by RocketMQ 4.9.3, in a checkout of the project."""
+
+
+def write_and_read(seed: int) -> Step:
+    """Write a log through the public store and read it back with the judges' decoder."""
+    from properties.decode.record import Record
+    from properties.decode.store import iter_items, look
+    from tornpage import Message, MessageStore, MessageStoreConfig
+
+    with tempfile.TemporaryDirectory(prefix="tornpage-") as directory:
+        config = MessageStoreConfig(mapped_file_size_commit_log=16384)
+        bodies = [f"message {seed + number} ".encode() * (1 + number % 40) for number in range(WRITTEN)]
+        with MessageStore.open(directory, config) as store:
+            results = [store.put(Message("Proof", body, properties={"KEYS": f"k{n}"})) for n, body in enumerate(bodies)]
+        items = [located.item for located in iter_items(look(Path(directory)))]
+    records = [item for item in items if isinstance(item, Record)]
+    equal = [(record.offset, record.body) for record in records] == [
+        (result.offset, body) for result, body in zip(results, bodies, strict=True)
+    ]
+    verdict = "holds" if equal else "broken"
+    sentence = f"{len(records)} records written by the store, read back by a decoder that shares no code with it"
+    return Step("write and read", Outcome("write", verdict, {"records": len(records)}), sentence)
+
+
+def inspect(seed: int) -> Step:
+    """Read a store of RocketMQ 4.9.3, record for record as it said itself."""
+    from tornpage.commands.inspect import inspect_outcome
+
+    if not GOLDEN.exists():
+        return Step(
+            "inspect", Outcome("inspect", None, {}), "skipped: the store of RocketMQ comes with a checkout only"
+        )
+    outcome, _ = inspect_outcome(str(GOLDEN / "store"), limit=None, offset=0, file_bytes=None)
+    said = json.loads((GOLDEN / "expected.json").read_text())["steps"][1]["state"]["log"]
+    rows = outcome.extra["rows"]
+    equal = [{name: row[name] for name in answer} for row, answer in zip(rows, said, strict=False)] == said
+    verdict = outcome.verdict if equal and len(rows) == len(said) else "broken"
+    sentence = f"{len(rows)} records of RocketMQ 4.9.3 read, each as RocketMQ answered"
+    return Step("inspect", Outcome("inspect", verdict, outcome.figures, findings=outcome.findings), sentence)
