@@ -13,10 +13,11 @@ from typing import get_args
 from properties.case import DamageKind, Settings
 from properties.explore import Tally, explore_seed
 from properties.recorder.dirty import DirtyTracker
+from properties.recorder.disk import Disk
 from properties.replay import Failure, replay, shrink
 from properties.verdict import HarnessError, Verdict
 
-__all__ = ["CampaignResult", "Progress", "run_campaign"]
+__all__ = ["CampaignResult", "Progress", "canary_bug", "required_faults", "run_campaign"]
 
 Progress = Callable[[int, float], None]
 """Called with the states counted so far and the seconds spent."""
@@ -24,7 +25,16 @@ Progress = Callable[[int, float], None]
 REPEAT_EVERY = 20
 CANARY_SEEDS_MAX = 20
 _POWER_FAULTS = ("lost_page", "older_version", "torn_page", "lost_size", "lost_name", "crash_in_recovery", "kill")
-_DAMAGES = get_args(DamageKind)
+
+
+def required_faults(disk: Disk) -> tuple[str, ...]:
+    """Return the fault classes that must fire in a campaign on a disk, or its silence proves nothing."""
+    return (*(("kill",) if disk == "kill" else _POWER_FAULTS), *get_args(DamageKind))
+
+
+def canary_bug(disk: Disk) -> str:
+    """Return the planted bug that a campaign on a disk has to catch."""
+    return "no-crc" if disk == "kill" else "lying-flush"
 
 
 @dataclass
@@ -69,8 +79,7 @@ def run_campaign(
                 result.repeated += 1
     except KeyboardInterrupt:
         result.interrupted = True
-    required = ("kill",) if base.disk == "kill" else _POWER_FAULTS
-    result.silent = [fault for fault in (*required, *_DAMAGES) if not tally.fired[fault]]
+    result.silent = [fault for fault in required_faults(base.disk) if not tally.fired[fault]]
     result.canary = "" if result.interrupted else _canary(base, seed, tracker)
     if result.silent or not result.canary:
         result.verdict = Verdict.VACUOUS
@@ -134,7 +143,7 @@ def _tally_of(base: Settings, history_seed: str, tracker: DirtyTracker) -> Tally
 
 def _canary(base: Settings, seed: int, tracker: DirtyTracker) -> str:
     """Return the planted bug that this engine caught, or nothing: then its silence proves nothing."""
-    bug = "no-crc" if base.disk == "kill" else "lying-flush"
+    bug = canary_bug(base.disk)
     planted = replace(base, bug=bug)
     for number in range(CANARY_SEEDS_MAX):
         found = explore_seed(_history_seed(seed, number), planted, tracker=tracker, tally=Tally())

@@ -29,7 +29,7 @@ FINDINGS_MAX = 1000
 
 _END_LOST = "the log ends here, but bytes follow"
 _CUT = "none needed: recovery cuts the log here"
-_REPAIR = "keep a copy; cut the log before it with audit --repair-to, or restore it from a replica"
+_REPAIR = "keep a copy; restore the file from a replica, or cut a copy of the log before it"
 _AGAIN = "look again when the store is closed"
 
 

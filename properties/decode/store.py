@@ -29,6 +29,7 @@ from properties.decode.walk import Item, Unreadable, walk_source
 __all__ = [
     "RECORD_BYTES_MAX",
     "Checkpoint",
+    "Floor",
     "LocatedItem",
     "LogFile",
     "StoreView",
@@ -87,6 +88,14 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Floor:
+    """The durable floor: below physical offset `offset` everything was flushed; files were `file_bytes` long."""
+
+    offset: int
+    file_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class StoreView:
     """A store directory as found, before its log is read; `file_bytes` is the size that most log files have."""
 
@@ -103,14 +112,16 @@ class StoreView:
 def look(store_dir: Path, *, file_bytes: int | None = None) -> StoreView:
     """List a store directory and read its small files.
 
-    `file_bytes` is the configured size of a log file; without it the commonest size counts (the first file's on a tie).
+    `file_bytes` is the configured size of a log file; without it that of the durable floor counts, else the commonest
+    size (the first file's on a tie).
     Raises OSError only if `store_dir` or its `commitlog` cannot be listed at all.
     """
     findings: list[Finding] = []
     is_unclean = (store_dir / "abort").exists()
     live = _is_live(store_dir, findings)
     files = _list_log(store_dir, findings)
-    size = file_bytes or _usual_size(files)
+    floor = read_floor(store_dir, findings)
+    size = file_bytes or (floor.file_bytes if floor is not None and floor.file_bytes > 0 else _usual_size(files))
     _judge_files(files, size, is_unclean or live, findings)
     if not files:
         _judge_missing_log(store_dir, findings)
@@ -121,7 +132,7 @@ def look(store_dir: Path, *, file_bytes: int | None = None) -> StoreView:
         is_unclean=is_unclean,
         live=live,
         checkpoint=read_checkpoint(store_dir, findings),
-        floor=read_floor(store_dir, findings),
+        floor=None if floor is None else floor.offset,
         findings=tuple(findings),
     )
 
@@ -177,8 +188,8 @@ def read_checkpoint(store_dir: Path, findings: list[Finding] | None = None) -> C
     return checkpoint
 
 
-def read_floor(store_dir: Path, findings: list[Finding] | None = None) -> int | None:
-    """Read the durable floor: the physical offset below which everything was flushed; None if there is none.
+def read_floor(store_dir: Path, findings: list[Finding] | None = None) -> Floor | None:
+    """Read the durable floor; None if there is none.
 
     A file that is there but wrong in size, magic or checksum gives None and the finding FLOOR_UNREADABLE.
 
@@ -194,9 +205,9 @@ def read_floor(store_dir: Path, findings: list[Finding] | None = None) -> int | 
     if stored is None:
         return None
     if len(stored) == _FLOOR_BYTES:
-        magic, offset, _, checksum = _FLOOR.unpack_from(stored)
+        magic, offset, file_bytes, checksum = _FLOOR.unpack_from(stored)
         if magic == _FLOOR_MAGIC and checksum == zlib.crc32(stored[:24]) and offset >= 0:
-            return int(offset)
+            return Floor(int(offset), int(file_bytes))
     if findings is not None:
         message = "size, magic or checksum of the durable floor is wrong; tears and damage cannot be told apart by it"
         remedy = "none needed: the next flush of the store writes it again"
@@ -264,7 +275,7 @@ def _judge_files(files: tuple[LogFile, ...], size: int, may_be_torn: bool, findi
     def add(code: Code, severity: Severity, file: LogFile, message: str, remedy: str) -> None:
         findings.append(Finding(code, severity, file.label, file.base_offset, message, remedy))
 
-    restore = "restore the file from a copy or a replica, or cut the log before it with audit --repair-to"
+    restore = "restore the file from a copy or a replica, or cut a copy of the log before it"
     for index, file in enumerate(files):
         if file.size_bytes == 0:
             if file is files[-1]:

@@ -124,7 +124,9 @@ def test_the_judge_reads_the_floor_that_the_store_writes(tmp_path: Path) -> None
     with open_store(tmp_path) as store:
         store.put(MESSAGE)
         store.flush()
-        assert read_floor(tmp_path) == store.flushed_offset
+        floor = read_floor(tmp_path)
+        assert floor is not None
+        assert floor.offset == store.flushed_offset
 
 
 def test_a_floor_of_another_version_is_not_trusted(tmp_path: Path) -> None:

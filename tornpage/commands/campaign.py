@@ -98,7 +98,7 @@ def campaign_outcome(
         try:
             prepare_output(directory, planned, resume=resume)
             skipped = len(complete_shards(directory))
-            rows, start_s, stopped = _run(planned, directory, engine, master)
+            rows, start_s, stopped = _run(planned, directory, engine, master, kept=out is not None)
             rows = read_rows(directory, planned) if stopped else rows
         except (OutputTaken, SparkUnavailable) as error:
             refuse(str(error))
@@ -109,15 +109,17 @@ def campaign_outcome(
     return outcome, _text(outcome, stopped)
 
 
-def _run(shards: list["Shard"], out: Path, engine: str, master: str) -> tuple[list["Row"], float, str]:
+def _run(shards: list["Shard"], out: Path, engine: str, master: str, *, kept: bool) -> tuple[list["Row"], float, str]:
     """Return the rows, the seconds that Spark took to start, and why it stopped early (empty: it did not)."""
     from pipeline.campaign import campaign, run_serial
-    from pipeline.session import spark_session
+    from pipeline.session import require_packages, spark_session
 
     start_s = 0.0
     try:
         if engine == "serial":
-            return run_serial(shards, out), start_s, ""
+            if kept:
+                require_packages("pyarrow")
+            return run_serial(shards, out if kept else None), start_s, ""
         started = perf_counter()
         with spark_session("tornpage campaign", master=master, short=True) as spark:
             start_s = perf_counter() - started

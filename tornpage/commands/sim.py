@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from math import isfinite
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -127,6 +128,7 @@ def run_command(
 @click.option("--device", "devices", multiple=True, metavar="PRESET", help="Again for more (vm-ext4).")
 @click.option("--rate", "rates", type=float, multiple=True, help="Messages/s; again for more (1000, 5000, 20000).")
 @click.option("--producers", type=click.IntRange(1, 10_000), multiple=True, help="Also: closed loops of so many.")
+@click.option("--master", default=None, help="Run the points in tasks of this Spark master; --out gets Parquet.")
 @_load_options
 def sweep_command(as_json: bool, **asked: Any) -> None:
     """Simulate every combination of the policies and loads named.
@@ -134,6 +136,7 @@ def sweep_command(as_json: bool, **asked: Any) -> None:
     \b
     tornpage sim sweep --out build/sweep
     tornpage sim sweep --flush async --interval-ms 10 --interval-ms 100 --interval-ms 500 --rate 20000
+    tornpage sim sweep --master 'local[2]' --out build/sweep
     """
     outcome, text = sim_sweep_outcome(**asked)
     emit(outcome, as_json=as_json, text=text)
@@ -193,11 +196,10 @@ def sim_sweep_outcome(
     rates: Sequence[float] = (),
     producers: Sequence[int] = (),
     out: str | None = None,
+    master: str | None = None,
     **load: Any,
 ) -> tuple[Outcome, str]:
     """Simulate a grid; return its outcome and its table. An interrupt keeps the points that are done."""
-    from sim.sweep import run_tables
-
     if list(flushes) == ["sync"] and (intervals_ms or least_pages or thorough_ms is not None):
         refuse("--interval-ms, --least-pages and --thorough-ms go with --flush async: group commit has no timer")
     points = _points(
@@ -211,14 +213,13 @@ def sim_sweep_outcome(
         producers=producers,
         **load,
     )
-    rows, interrupted, begin = [], False, perf_counter()
+    rows: list[dict[str, Any]] = []
+    interrupted, begin = False, perf_counter()
     try:
-        with _writer(out) as write, _progress(len(points)) as show:
-            for point in points:
-                show(f"point {point.index + 1}")
-                tables = run_tables(point)
-                write(tables)
-                rows.append(tables.row)
+        if master is None:
+            _run_here(points, out, rows)
+        else:
+            rows += _run_on_spark(points, out, master)
     except KeyboardInterrupt:
         interrupted = True
     messages = sum(int(row["messages"]) for row in rows)
@@ -238,6 +239,38 @@ def sim_sweep_outcome(
         interrupted=interrupted,
     )
     return outcome, _sweep_text(rows, figures, out)
+
+
+def _run_here(points: Sequence["Point"], out: str | None, rows: list[dict[str, Any]]) -> None:
+    """Run the points one after another; `rows` grows with each, so that an interrupt keeps what is done."""
+    from sim.sweep import run_tables
+
+    with _writer(out) as write, _progress(len(points)) as show:
+        for point in points:
+            show(f"point {point.index + 1}")
+            tables = run_tables(point)
+            write(tables)
+            rows.append(dict(tables.row))
+
+
+def _run_on_spark(points: Sequence["Point"], out: str | None, master: str) -> list[dict[str, Any]]:
+    """Run the points in Spark tasks; the rows are those of a serial run."""
+    from pipeline.session import SparkUnavailable, require_java, require_packages, spark_session
+    from pipeline.sweep import sweep
+
+    try:
+        require_java()
+        require_packages("pyspark", "pyarrow", "pandas")
+        with spark_session("tornpage sim sweep", master=master, short=True) as spark:
+            rows = sweep(spark, points, None if out is None else Path(out))
+    except SparkUnavailable as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(f"cannot write {error.filename or out}: {error.strerror}; name another --out directory")
+    failed = next((row for row in rows if "error" in row), None)
+    if failed is not None:
+        refuse(f"point {failed['point']} of the sweep failed: {failed['error']}")
+    return rows
 
 
 _ASKED = (

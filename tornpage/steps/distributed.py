@@ -19,10 +19,11 @@ PAGE_BYTES = 4096
 
 def _why_not() -> str:
     """Return why Spark cannot run here, or nothing."""
-    from pipeline.session import SparkUnavailable, require_java
+    from pipeline.session import SparkUnavailable, require_java, require_packages
 
     try:
         require_java()
+        require_packages("pyspark", "pyarrow", "pandas")
     except SparkUnavailable as error:
         return str(error)
     return ""

@@ -20,7 +20,7 @@ from properties.decode.files import is_locked_elsewhere
 from properties.decode.findings import Finding, verdict_of
 from properties.decode.judge import LogJudge
 from properties.decode.record import Record
-from properties.decode.store import Checkpoint, LogFile, iter_items, look, read_checkpoint, read_floor
+from properties.decode.store import Checkpoint, Floor, LogFile, iter_items, look, read_checkpoint, read_floor
 from properties.decode.walk import Zeros
 from tests.properties.decode.handmade import DATA, blank, golden_dirs, record, vectors
 
@@ -332,7 +332,7 @@ def test_log_that_ends_below_the_floor_is_damage(tmp_path: Path) -> None:
 
 def test_floor_is_read(tmp_path: Path) -> None:
     store = make_store(tmp_path / "store", floor=0x0102030405060708)
-    assert read_floor(store) == 0x0102030405060708
+    assert read_floor(store) == Floor(0x0102030405060708, FILE_BYTES)
     stored = floor_bytes(7)
     head = "5450464c4f4f52310000000000000007" + f"{FILE_BYTES:016x}"
     assert stored[:28].hex() == head + f"{zlib.crc32(stored[:24]):08x}"

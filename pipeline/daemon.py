@@ -1,0 +1,36 @@
+"""The process that Spark's workers are forked from: it imports once what tasks need.
+
+Spark starts it as a module (`spark.python.daemon.module`). After `gc.freeze` the full collection that a worker makes
+after each task has nothing to walk, which is most of what a small task costs.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import sys
+
+__all__ = ["warm"]
+
+_TASK_MODULES = ("numpy", "pandas", "pyarrow", "pyspark.worker", "pipeline.campaign", "pipeline.sources", "sim.sweep")
+
+
+def warm() -> None:
+    """Import what tasks need; what is missing will be missed by the task that needs it."""
+    for name in _TASK_MODULES:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            continue
+    gc.collect()
+    gc.freeze()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if sys.argv[1:2] == ["pyspark.worker"]:  # others only plan, and start lean
+        warm()
+    from pyspark.daemon import manager
+
+    manager()

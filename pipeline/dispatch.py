@@ -1,0 +1,76 @@
+"""Which consume queue units a record of the log must have, by the dispatch rules of RocketMQ 4.9.3.
+
+1. Ordinary and committed messages have a unit in their own queue at the queue offset they state; prepared and rolled
+   back ones have none.
+2. A record that names further queues (multi dispatch) and states as many offsets has one more unit in each of them. A
+   light queue (`%LMQ%…`) is queue 0 of its name where light queues were on, else it has the record's queue id.
+3. The unit's code is the Java hash of the tag, 0 without one. A delayed message in the schedule topic has its due time
+   instead: store time plus the delay of its level, which is a setting of the broker and not in the store.
+
+Source: RocketMQ's `ConsumeQueue.putMessagePositionInfoWrapper` and `CommitLog.checkMessageAndReturnSize`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from properties.decode.consumequeue import java_hash
+from properties.decode.record import Record, parse_properties
+
+__all__ = ["LIGHT_PREFIX", "SCHEDULE_TOPIC", "Dispatch", "Place", "dispatch_of"]
+
+LIGHT_PREFIX = "%LMQ%"
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+
+_TRANSACTION_BITS = 0x0C
+_DISPATCHED = (0x00, 0x08)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One unit that must be there. `is_light` marks queues whose offsets 4.9.3 forgets at a restart."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    is_light: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """The units of one record. With `is_delayed` the code is a due time and `tags_code` only the tag's hash."""
+
+    places: tuple[Place, ...]
+    tags_code: int
+    is_delayed: bool
+
+
+def dispatch_of(record: Record, *, light_queues: bool) -> Dispatch:
+    """Return the units that `record` must have; of two in the same queue the first one counts."""
+    properties = parse_properties(record.properties) if record.properties else {}
+    tags_code = java_hash(properties.get("TAGS", ""))
+    topic = record.topic_text
+    is_delayed = topic == SCHEDULE_TOPIC and _level(properties.get("DELAY", "0")) > 0
+    if record.sys_flag & _TRANSACTION_BITS not in _DISPATCHED:
+        return Dispatch((), tags_code, is_delayed)
+    places = {(topic, record.queue_id): Place(topic, record.queue_id, record.queue_offset, False)}
+    names = properties.get("INNER_MULTI_DISPATCH", "")
+    offsets = properties.get("INNER_MULTI_QUEUE_OFFSET", "")
+    if names and offsets:
+        for place in _side_places(names.split(","), offsets.split(","), record.queue_id, light_queues):
+            places.setdefault((place.topic, place.queue_id), place)
+    return Dispatch(tuple(places.values()), tags_code, is_delayed)
+
+
+def _side_places(names: list[str], offsets: list[str], queue_id: int, light_queues: bool) -> list[Place]:
+    if len(names) != len(offsets) or not all(offset.isascii() and offset.isdigit() for offset in offsets):
+        return []  # RocketMQ logs an error and dispatches to none of them
+    places = []
+    for name, offset in zip(names, offsets, strict=True):
+        is_light = light_queues and name.startswith(LIGHT_PREFIX)
+        places.append(Place(name, 0 if is_light else queue_id, int(offset), is_light))
+    return places
+
+
+def _level(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0

@@ -1,0 +1,95 @@
+"""What an audit finds: rows with a stable code, and what the codes of consume queues mean.
+
+Codes that begin with CL, CP, FLOOR and LOCK are those of `properties.decode.findings`; the table of all codes with
+remedies is docs/findings.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from properties.decode.findings import Severity, Verdict
+
+__all__ = ["FINDINGS_MAX", "QUEUE_CODES", "AuditFinding", "verdict_of"]
+
+FINDINGS_MAX = 1000
+"""Findings of one code and store that are listed; that there are more is a finding of its own."""
+
+_REBUILD = (
+    "close the store cleanly and move the whole consumequeue directory away: all queues are built again from the log "
+    "(RocketMQ 4.9.3 never builds a single one)"
+)
+_FROM_LOG = "the log lost what the queue knew: restore the log from a replica, or rebuild the queues from what is left"
+_AGAIN = "look again when the store is closed"
+
+QUEUE_CODES: dict[str, tuple[str, str]] = {
+    "CQ_DUPLICATE": ("a second unit for a record that has one already", _REBUILD),
+    "CQ_EXT_UNREADABLE": ("the unit points to an extension unit that is missing or damaged", _REBUILD),
+    "CQ_FILE_GONE": ("the file vanished while the store was looked at", _AGAIN),
+    "CQ_GAP": ("a file of the queue is missing before this one", _REBUILD),
+    "CQ_LIGHT_RESTARTED": (
+        "the log counts this light queue from 0 again (RocketMQ 4.9.3 forgets its offsets at a restart)",
+        "none needed for the log; messages dropped from the queue can be read from it by offset",
+    ),
+    "CQ_MISSING": ("a record of the log has no unit in its queue", _REBUILD),
+    "CQ_MIXED_SIZES": ("the file is larger than the other queue files", "find out which size was configured"),
+    "CQ_MORE_FINDINGS": ("more findings of a code than are listed", "see the findings listed"),
+    "CQ_NOT_CONTIGUOUS": ("empty or pre-fill units between units in use", _REBUILD),
+    "CQ_NO_ACCESS": ("the file or directory cannot be read", "look again with permission to read it"),
+    "CQ_NO_QUEUES": (
+        "there is no consumequeue directory: only the log was audited",
+        "none needed for a store that keeps no queues; else rebuild them by opening the store",
+    ),
+    "CQ_POINTS_NOWHERE": ("no valid record begins where the unit points to", _FROM_LOG),
+    "CQ_READ_ERROR": ("the device failed while reading", _REBUILD),
+    "CQ_SHORT_FILE": ("the file is shorter than the other queue files", _REBUILD),
+    "CQ_STRAY_FILE": ("a file or directory that is no part of a queue", "move it out of consumequeue"),
+    "CQ_TAIL_MOVING": ("the store is at work, and log and queues were read at different moments", _AGAIN),
+    "CQ_WRONG_OFFSET": ("the unit stands at another queue offset than its record says", _REBUILD),
+    "CQ_WRONG_QUEUE": ("the unit points to a record of another queue", _REBUILD),
+    "CQ_WRONG_SIZE": ("the unit states another size than its record has", _REBUILD),
+    "CQ_WRONG_TAGS_CODE": ("the unit's tags code or due time is not that of its record", _REBUILD),
+}
+"""Per code: what it says, and the remedy."""
+
+_LEAVES_OPEN = frozenset(
+    {"CL_TAIL_MOVING", "CL_NO_ACCESS", "CL_FILE_GONE", "CQ_TAIL_MOVING", "CQ_NO_ACCESS", "CQ_FILE_GONE"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFinding:
+    """One thing found in a store.
+
+    `file` is relative to the store directory; `offset` is physical (bytes from the start of the log): the place in the
+    log, or the record that the queue unit is about; `position` counts bytes from the start of `file`. None: not about
+    one place. `items` counts the records or units in a row that it is about; place and numbers are those of the first.
+    """
+
+    store: str
+    code: str
+    severity: Severity
+    file: str
+    offset: int | None
+    position: int | None
+    topic: str | None
+    queue_id: int | None
+    queue_offset: int | None
+    items: int
+    message: str
+    remedy: str
+
+    @property
+    def order(self) -> tuple[str, str, int, int, str]:
+        """Sort key: by store, file and place."""
+        at = self.position if self.position is not None else -1
+        return (self.store, self.file, at, self.offset if self.offset is not None else -1, self.code)
+
+
+def verdict_of(findings: Iterable[AuditFinding]) -> Verdict:
+    """Return "broken" if anything is damaged, else "unknown" if something could not be judged, else "holds"."""
+    seen = tuple(findings)
+    if any(finding.severity == "damage" for finding in seen):
+        return "broken"
+    return "unknown" if any(finding.code in _LEAVES_OPEN for finding in seen) else "holds"

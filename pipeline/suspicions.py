@@ -1,0 +1,168 @@
+"""From what does not fit between log and queues to findings: is it damage, a tear, or a store at work?
+
+Rules for a suspicion, first match wins:
+
+1. A light queue whose offsets began anew after a restart: a note.
+2. The store is at work: what lies at the moving ends of log or queue is left open in one note; the rest is looked at
+   again and is damage only if it is still there.
+3. Unclean exit, and the record lies where recovery dispatches again: a tear.
+4. Else: damage.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pipeline.findings import FINDINGS_MAX, AuditFinding
+from pipeline.sources import QueueRow
+from pipeline.stores import NEVER, StoreFacts, StorePlan, queue_finding
+from properties.decode.consumequeue import UNIT_BYTES
+from properties.decode.findings import Severity
+
+__all__ = ["Suspicion", "holes", "judged"]
+
+_UNIT = struct.Struct(">qiq")
+_TEAR_REMEDY = "none needed: recovery dispatches these records again when the store opens"
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """A run of units or records in a queue that do not fit; numbers are those of the first.
+
+    `offset` is physical; `found` and `expected` are the two sides of what differs; `other` names the queue of the
+    record pointed to. `late`: recovery would dispatch it again. `beyond`: at the end of log or queue as they were read.
+    `excused`: the light queue had begun anew.
+    """
+
+    store: int
+    code: str
+    topic: str
+    queue_id: int
+    queue_offset: int
+    items: int
+    offset: int | None
+    late: bool
+    beyond: bool
+    excused: bool
+    found: int | None = None
+    expected: int | None = None
+    other: str | None = None
+
+
+def holes(plan: StorePlan, facts: StoreFacts, queues: Iterable[QueueRow]) -> list[Suspicion]:
+    """Return the empty and pre-fill runs between units in use."""
+    found = []
+    for row in queues:
+        if row.kind not in ("empty", "prefill") or row.queue_offset is None:
+            continue
+        key = (row.topic, row.queue_id)
+        is_between = row.queue_offset < facts.next_offset.get(key, 0) and row.queue_offset >= (
+            facts.first_current.get(key, NEVER) if row.kind == "prefill" else 0
+        )
+        if is_between:
+            late = facts.settled_end != NEVER and (row.offset is None or row.offset >= facts.settled_end)
+            found.append(
+                Suspicion(
+                    plan.number,
+                    "CQ_NOT_CONTIGUOUS",
+                    row.topic,
+                    row.queue_id,
+                    row.queue_offset,
+                    row.items or 1,
+                    None,
+                    late,
+                    False,
+                    False,
+                )
+            )
+    return found
+
+
+def judged(plan: StorePlan, facts: StoreFacts, suspicions: Iterable[Suspicion]) -> list[AuditFinding]:
+    """Return the findings of a store's queues."""
+    ordered = sorted(suspicions, key=lambda each: (each.topic, each.queue_id, each.queue_offset, each.code, each.late))
+    findings: list[AuditFinding] = []
+    listed: Counter[str] = Counter()
+    moving = 0
+    for suspicion in ordered:
+        if suspicion.excused:
+            severity: Severity = "note"
+        elif facts.may_move:
+            if suspicion.beyond or not _is_still_there(plan, suspicion):
+                moving += suspicion.items
+                continue
+            severity = "damage"
+        else:
+            severity = "tear" if suspicion.late else "damage"
+        finding = _finding(plan, suspicion, severity)
+        listed[finding.code] += 1
+        if listed[finding.code] <= FINDINGS_MAX:
+            findings.append(finding)
+    for code in sorted(code for code, count in listed.items() if count > FINDINGS_MAX):
+        worst: Severity = "damage" if any(f.code == code and f.severity == "damage" for f in findings) else "note"
+        detail = f"{code}, more than {FINDINGS_MAX}"
+        findings.append(queue_finding(plan.name, "CQ_MORE_FINDINGS", worst, "consumequeue", detail=detail))
+    if moving:
+        detail = f"{moving} units or records do not fit yet"
+        findings.append(queue_finding(plan.name, "CQ_TAIL_MOVING", "note", "consumequeue", detail=detail))
+    return findings
+
+
+def _finding(plan: StorePlan, suspicion: Suspicion, severity: Severity) -> AuditFinding:
+    key = (suspicion.topic, suspicion.queue_id)
+    file, position = plan.place_of(key, suspicion.queue_offset)
+    return queue_finding(
+        plan.name,
+        "CQ_LIGHT_RESTARTED" if suspicion.excused else suspicion.code,
+        severity,
+        file,
+        offset=suspicion.offset,
+        position=position,
+        key=key,
+        queue_offset=suspicion.queue_offset,
+        items=suspicion.items,
+        detail=_detail(suspicion),
+        remedy=_TEAR_REMEDY if severity == "tear" else "",
+    )
+
+
+def _detail(suspicion: Suspicion) -> str:
+    first = suspicion.queue_offset
+    last = first + suspicion.items - 1
+    which = f"queue offset {first}" if suspicion.items == 1 else f"queue offsets {first} to {last}"
+    parts = [which]
+    if suspicion.offset is not None:
+        parts.append(f"physical offset {suspicion.offset}")
+    if suspicion.expected is not None or suspicion.found is not None:
+        parts.append(f"found {suspicion.found}, expected {suspicion.expected}")
+    if suspicion.other is not None:
+        parts.append(f"the record belongs to {suspicion.other}")
+    if suspicion.items > 1:
+        parts[1:] = [f"the first: {', '.join(parts[1:])}"] if parts[1:] else []
+    return ", ".join(parts)
+
+
+def _is_still_there(plan: StorePlan, suspicion: Suspicion) -> bool:
+    """Look again at a unit of a store at work; False if it is another one by now."""
+    key = (suspicion.topic, suspicion.queue_id)
+    label, position = plan.place_of(key, suspicion.queue_offset)
+    unit = b""
+    for file in plan.queue_files:
+        if file.label == label:
+            try:
+                with file.path.open("rb") as opened:
+                    opened.seek(position)
+                    unit = opened.read(UNIT_BYTES)
+            except OSError:
+                return False
+    if len(unit) < UNIT_BYTES:
+        return suspicion.code == "CQ_MISSING"
+    offset, _, _ = _UNIT.unpack(unit)
+    if suspicion.code == "CQ_MISSING":
+        return bool(offset != suspicion.offset)
+    if suspicion.code == "CQ_NOT_CONTIGUOUS":
+        return not unit.strip(b"\0")
+    return bool(offset == suspicion.offset)

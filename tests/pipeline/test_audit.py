@@ -1,0 +1,308 @@
+"""The audit without Spark: silent on sound stores, right file and place on damaged ones, nothing changed."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from pipeline.audit import StoreAudit, audit_store
+from pipeline.dispatch import SCHEDULE_TOPIC
+from pipeline.findings import QUEUE_CODES
+from properties.inspection import InspectError
+from tests.pipeline.handmade import DUE_MS, STORED_MS, HandmadeStore, copied, overwrite, undamaged
+from tests.properties.decode.handmade import golden_dirs, properties_of
+
+QUEUE_FILE = "consumequeue/TopicTest/0/00000000000000000000"
+LOG_FILE = "commitlog/00000000000000000000"
+TAG = properties_of(("TAGS", "TagA"))
+
+
+def damages(audited: StoreAudit) -> list[tuple[str, str, int | None, int | None]]:
+    return [(f.code, f.file, f.position, f.offset) for f in audited.findings if f.severity == "damage"]
+
+
+def tree(directory: Path) -> dict[str, tuple[bytes, int]]:
+    return {
+        str(path.relative_to(directory)): (path.read_bytes() if path.is_file() else b"", path.stat().st_mtime_ns)
+        for path in sorted(directory.rglob("*"))
+    }
+
+
+# ---- sound stores ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", undamaged(), ids=lambda path: path.name)
+def test_undamaged_store_of_java_has_no_findings(case: Path) -> None:
+    before = tree(case / "store")
+    audited = audit_store(case / "store")
+    assert audited.findings == ()
+    assert audited.verdict == "holds"
+    assert audited.figures["records"] > 0
+    assert audited.figures["units"] > 0
+    assert tree(case / "store") == before
+
+
+@pytest.mark.parametrize("case", [path for path in golden_dirs() if path.name >= "09"], ids=lambda path: path.name)
+def test_store_of_java_after_a_crash_has_tears_only(case: Path) -> None:
+    findings = audit_store(case / "store").findings
+    assert findings
+    assert {finding.severity for finding in findings} <= {"tear", "note"}
+
+
+def test_store_without_queues_is_audited_for_the_log_alone(tmp_path: Path) -> None:
+    store = HandmadeStore(tmp_path)
+    store.put(dispatched=False)
+    audited = audit_store(store.write())
+    assert [finding.code for finding in audited.findings] == ["CP_MISSING", "CQ_NO_QUEUES"]
+    assert audited.verdict == "holds"
+
+
+def test_lost_queues_of_a_store_that_flushed_some_are_damage(tmp_path: Path) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    for path in sorted((store / "consumequeue").rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    (store / "consumequeue").rmdir()
+    assert damages(audit_store(store)) == [("CQ_NO_QUEUES", "consumequeue", None, None)]
+
+
+def test_queue_may_begin_with_prefill_units(tmp_path: Path) -> None:
+    store = HandmadeStore(tmp_path)
+    store.put(queue_offset=23)
+    for number in range(20, 23):
+        store.unit("T", 0, number, 0, 0x7FFFFFFF)
+    assert damages(audit_store(store.write())) == []
+
+
+def test_units_of_deleted_log_files_are_fine_and_only_at_the_head(tmp_path: Path) -> None:
+    store = HandmadeStore(tmp_path, base=8192)
+    store.unit("T", 0, 0, 100, 150)
+    store.put(queue_offset=1)
+    assert damages(audit_store(store.write())) == []
+    overwrite(tmp_path / "consumequeue/T/0" / ("0" * 20), 40, struct.pack(">qiq", 300, 150, 0))
+    assert [found[0] for found in damages(audit_store(tmp_path))] == ["CQ_POINTS_NOWHERE"]
+
+
+def test_light_queue_that_begins_anew_is_a_note(tmp_path: Path) -> None:
+    store = HandmadeStore(tmp_path)
+    kept = [(0, 0), (1, 1), (0, 2), (1, None)]  # offset as stored, unit number; dropped as a repeat after the restart
+    for number, (stored, unit) in enumerate(kept):
+        names = properties_of(("INNER_MULTI_DISPATCH", "%LMQ%a"), ("INNER_MULTI_QUEUE_OFFSET", str(stored)))
+        offset, size = store.put(queue_offset=number, properties=names)
+        if unit is not None:
+            store.unit("%LMQ%a", 0, unit, offset, size)
+    audited = audit_store(store.write())
+    assert damages(audited) == []
+    assert [f.code for f in audited.findings if f.topic == "%LMQ%a"] == ["CQ_LIGHT_RESTARTED", "CQ_LIGHT_RESTARTED"]
+
+
+# ---- damage ------------------------------------------------------------------------------------------------------
+
+
+def test_changed_tags_code_is_found_in_its_place(tmp_path: Path) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    overwrite(store / QUEUE_FILE, 7 * 20 + 19, b"\x00")
+    audited = audit_store(store)
+    [finding] = [finding for finding in audited.findings if finding.severity == "damage"]
+    assert (finding.code, finding.file, finding.position, finding.queue_offset) == (
+        "CQ_WRONG_TAGS_CODE",
+        QUEUE_FILE,
+        140,
+        7,
+    )
+    assert audited.verdict == "broken"
+
+
+@pytest.mark.parametrize(
+    ("unit", "codes"),
+    [
+        (struct.pack(">qiq", 1 << 40, 100, 0), ["CQ_MISSING", "CQ_POINTS_NOWHERE"]),
+        (struct.pack(">qiq", -1, 100, 0), ["CQ_MISSING", "CQ_POINTS_NOWHERE"]),
+        (bytes(20), ["CQ_MISSING", "CQ_NOT_CONTIGUOUS"]),
+    ],
+)
+def test_changed_unit_is_found_in_its_place(tmp_path: Path, unit: bytes, codes: list[str]) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    overwrite(store / QUEUE_FILE, 140, unit)
+    found = damages(audit_store(store))
+    assert [code for code, *_ in found] == codes or [code for code, *_ in reversed(found)] == codes
+    assert {(file, position) for _, file, position, _ in found} == {(QUEUE_FILE, 140)}
+
+
+def test_wrong_size_wrong_queue_duplicate_and_wrong_offset_are_told_apart(tmp_path: Path) -> None:
+    store = HandmadeStore(tmp_path)
+    own = [store.put(queue_offset=number) for number in range(6)]
+    other = store.put("U", 1, 0)
+    store.unit("T", 0, 1, own[1][0], own[1][1] + 1)
+    store.unit("T", 0, 2, *other)
+    store.unit("T", 0, 3, *own[0])
+    store.unit("T", 0, 4, *own[5])
+    store.unit("T", 0, 5, *own[4])
+    found = {(code, position) for code, _, position, _ in damages(audit_store(store.write()))}
+    assert found == {
+        ("CQ_WRONG_SIZE", 20),
+        ("CQ_WRONG_QUEUE", 40),
+        ("CQ_MISSING", 40),  # the records of units 2 and 3, which are one finding
+        ("CQ_DUPLICATE", 60),
+        ("CQ_WRONG_OFFSET", 80),
+    }
+
+
+def test_due_time_of_a_delayed_message_is_judged_by_the_others_of_its_level(tmp_path: Path) -> None:
+    store = HandmadeStore(tmp_path)
+    for number in range(4):
+        due = STORED_MS + DUE_MS + (1 if number == 2 else 0)
+        store.put(SCHEDULE_TOPIC, 2, number, properties=properties_of(("DELAY", "3")), tags_code=due)
+    assert [found[0:3:2] for found in damages(audit_store(store.write()))] == [("CQ_WRONG_TAGS_CODE", 40)]
+
+
+def test_address_without_extension_unit_is_damage(tmp_path: Path) -> None:
+    store = HandmadeStore(tmp_path)
+    store.put(properties=TAG, tags_code=-(2**63) + 28)
+    assert [found[0] for found in damages(audit_store(store.write()))] == ["CQ_EXT_UNREADABLE"]
+    extension = tmp_path / "consumequeue_ext/T/0"
+    extension.mkdir(parents=True)
+    (extension / ("0" * 20)).write_bytes(
+        (bytes(28) + struct.pack(">hqqh", 20, 2598919, STORED_MS, 0)).ljust(128, b"\0")
+    )
+    assert damages(audit_store(tmp_path)) == []
+
+
+def test_zeroed_page_of_the_log_is_found_in_its_place(tmp_path: Path) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    overwrite(store / LOG_FILE, 4096, bytes(4096))
+    found = damages(audit_store(store))
+    assert {(code, file) for code, file, *_ in found} == {
+        ("CL_BAD_RECORD", LOG_FILE),
+        ("CQ_POINTS_NOWHERE", QUEUE_FILE),
+    }
+    at = next(position for code, _, position, _ in found if code == "CL_BAD_RECORD")
+    assert at is not None
+    assert 4096 - 200 < at <= 4096
+
+
+def test_cut_log_file_is_found_in_its_place(tmp_path: Path) -> None:
+    store = copied("03-rollover-blanks-retention", tmp_path / "store")
+    cut = store / "commitlog/00000000000000098304"
+    with cut.open("r+b") as file:
+        file.truncate(5000)
+    found = damages(audit_store(store))
+    assert ("CL_SHORT_FILE", "commitlog/00000000000000098304", 0, 98304) in found
+
+
+def test_cut_and_missing_queue_files_are_found(tmp_path: Path) -> None:
+    store = copied("03-rollover-blanks-retention", tmp_path / "store")
+    queue = store / "consumequeue/RollTopic/1"
+    with (queue / "00000000000000000400").open("r+b") as file:
+        file.truncate(201)
+    (queue / "00000000000000000800").unlink()
+    found = damages(audit_store(store))
+    codes = {(code, file.removeprefix("consumequeue/RollTopic/1/")) for code, file, *_ in found}
+    assert codes == {
+        ("CQ_SHORT_FILE", "00000000000000000400"),
+        ("CQ_GAP", "00000000000000001200"),
+        ("CQ_MISSING", "00000000000000000400"),
+    }
+
+
+def test_findings_of_a_code_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.suspicions.FINDINGS_MAX", 3)
+    store = HandmadeStore(tmp_path)
+    for number in range(10):
+        store.put(queue_offset=number, tags_code=number % 2)
+    codes = [code for code, *_ in damages(audit_store(store.write()))]
+    assert sorted(codes) == ["CQ_MORE_FINDINGS", *["CQ_WRONG_TAGS_CODE"] * 3]
+
+
+# ---- stores at work, and none at all -----------------------------------------------------------------------------
+
+WRITER = """
+import sys, time
+from tornpage import Message, MessageStore, MessageStoreConfig
+config = MessageStoreConfig(mapped_file_size_commit_log=16384)
+with MessageStore.open(sys.argv[1], config) as store:
+    for number in range(200):
+        store.put(Message("T", b"x" * 100))
+    print("ready", flush=True)
+    if sys.argv[2] == "busy":
+        while True:
+            store.put(Message("T", b"x" * 100))
+            time.sleep(0.0005)
+    time.sleep(600)
+"""
+
+HOLDER = """
+import fcntl, sys, time
+file = open(sys.argv[1], "r+b")
+fcntl.lockf(file, fcntl.LOCK_EX, 1)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.fixture
+def writer(tmp_path: Path, request: pytest.FixtureRequest) -> object:
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", textwrap.dedent(WRITER), str(tmp_path / "live"), request.param],
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+@pytest.mark.parametrize("writer", ["idle"], indirect=True)
+def test_live_store_is_left_as_it_is_and_unknown(tmp_path: Path, writer: object) -> None:
+    before = tree(tmp_path / "live")
+    audited = audit_store(tmp_path / "live")
+    assert tree(tmp_path / "live") == before
+    assert audited.verdict == "unknown"
+    assert "CL_TAIL_MOVING" in {finding.code for finding in audited.findings}
+
+
+@pytest.mark.parametrize("writer", ["busy"], indirect=True)
+def test_store_at_work_is_never_called_broken(tmp_path: Path, writer: object) -> None:
+    assert {audit_store(tmp_path / "live").verdict for _ in range(10)} == {"unknown"}
+
+
+def test_units_beyond_the_ends_of_a_live_store_are_left_open(tmp_path: Path) -> None:
+    store = HandmadeStore(tmp_path / "store")
+    own = [store.put(queue_offset=number) for number in range(3)]
+    del store.queues["T", 0][2]  # not dispatched yet
+    store.unit("U", 0, 0, own[2][0] + own[2][1], 150)  # appended after the log was read
+    root = store.write()
+    (root / "lock").write_bytes(b"lock")
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(root / "lock")], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        audited = audit_store(root)
+        holder.kill()
+    assert audited.verdict == "unknown"
+    assert "CQ_TAIL_MOVING" in {finding.code for finding in audited.findings}
+    assert {code for code, *_ in damages(audit_store(root))} == {"CQ_MISSING", "CQ_POINTS_NOWHERE"}
+
+
+def test_what_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "absent", tmp_path / "file", tmp_path / "empty"):
+        with pytest.raises(InspectError) as caught:
+            audit_store(path)
+        assert "\n" not in str(caught.value)
+
+
+def test_every_code_is_documented(repository: Path) -> None:
+    from typing import get_args
+
+    from properties.decode.findings import Code
+
+    documented = (repository / "docs" / "findings.md").read_text(encoding="utf-8")
+    missing = [code for code in (*get_args(Code), *QUEUE_CODES) if f"| `{code}` |" not in documented]
+    assert missing == []

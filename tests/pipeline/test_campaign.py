@@ -1,0 +1,112 @@
+"""Campaigns: the same rows whoever runs them, failures as rows, and shards that are not run twice."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pipeline.campaign import (
+    OutputTaken,
+    Shard,
+    campaign,
+    complete_shards,
+    plan_shards,
+    prepare_output,
+    read_rows,
+    result_hash,
+    run_serial,
+    run_shard,
+    silent_faults,
+)
+from properties.case import Case, Settings
+from properties.recorder.dirty import choose_tracker
+from properties.replay import replay
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SHARDS = plan_shards(2, states=300, seed=5, settings=Settings())
+
+
+def test_shard_ends_with_its_own_row_and_a_canary() -> None:
+    *histories, last = run_shard(SHARDS[0])
+    assert {row["kind"] for row in histories} == {"history"}
+    assert {row["verdict"] for row in histories} == {"holds"}
+    assert sum(row["states"] for row in histories) >= 300
+    assert (last["kind"], last["verdict"], last["canary"]) == ("shard", "holds", "lying-flush")
+    assert [row["seed"] for row in histories] == [f"5:{number}" for number in range(len(histories))]
+
+
+def test_result_hash_is_free_of_order_and_time_and_of_nothing_else() -> None:
+    rows = run_shard(SHARDS[1])
+    shuffled = [{**row, "seconds": 0.0} for row in rows]
+    random.Random(1).shuffle(shuffled)
+    assert result_hash(shuffled) == result_hash(rows)
+    shuffled[0]["all_states"] += 1
+    assert result_hash(shuffled) != result_hash(rows)
+
+
+def test_failing_history_is_a_row_with_a_token_that_replays() -> None:
+    [shard] = plan_shards(1, states=300, seed=5, settings=Settings(bug="lying-flush"))
+    broken = [row for row in run_shard(shard) if row["verdict"] == "broken"]
+    assert broken
+    with choose_tracker("auto") as tracker:
+        failure = replay(Case.from_token(broken[0]["token"]), tracker=tracker)
+    assert failure is not None
+    assert (failure.broken.contract, failure.broken.sentence) == (broken[0]["contract"], broken[0]["sentence"])
+
+
+def test_fault_of_the_harness_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("tooling")
+
+    monkeypatch.setattr("pipeline.campaign.explore_seed", fails)
+    monkeypatch.setattr("pipeline.campaign._canary", lambda *_: "")
+    rows = run_shard(SHARDS[0])
+    assert {row["verdict"] for row in rows} == {"harness", "vacuous"}
+    assert rows[0]["sentence"] == "RuntimeError: tooling"
+    assert "torn_page" in silent_faults(rows, Settings())
+
+
+def test_complete_shards_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyarrow")
+    run: list[int] = []
+
+    def counted(shard: Shard) -> list[dict[str, object]]:
+        run.append(shard.number)
+        return run_shard(shard)
+
+    monkeypatch.setattr("pipeline.campaign.run_shard", counted)
+    prepare_output(tmp_path, SHARDS, resume=False)
+    run_serial(SHARDS[:1], tmp_path)
+    rows = run_serial(SHARDS, tmp_path)
+    assert run == [0, 1]
+    assert result_hash(rows) == result_hash([row for shard in SHARDS for row in run_shard(shard)])
+
+
+def test_output_of_another_campaign_is_refused(tmp_path: Path) -> None:
+    prepare_output(tmp_path / "run", SHARDS, resume=False)
+    with pytest.raises(OutputTaken, match="--resume"):
+        prepare_output(tmp_path / "run", SHARDS, resume=False)
+    prepare_output(tmp_path / "run", SHARDS, resume=True)
+    with pytest.raises(OutputTaken, match="other seed"):
+        prepare_output(tmp_path / "run", plan_shards(2, states=300, seed=6, settings=Settings()), resume=True)
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else" / "file").touch()
+    with pytest.raises(OutputTaken, match="holds no campaign"):
+        prepare_output(tmp_path / "else", SHARDS, resume=True)
+
+
+@pytest.mark.xdist_group("spark")
+def test_spark_gives_the_rows_of_the_serial_run(spark: SparkSession, tmp_path: Path) -> None:
+    rows = campaign(spark, SHARDS[:1], tmp_path)
+    assert complete_shards(tmp_path) == {0}
+    rows = campaign(spark, SHARDS, tmp_path)
+    files = sorted((tmp_path / "histories").glob("*.parquet"))
+    assert len(files) == 2
+    assert result_hash(rows) == result_hash(run_serial(SHARDS))
+    assert campaign(spark, SHARDS, tmp_path) == read_rows(tmp_path, SHARDS) == rows
+    assert sorted((tmp_path / "histories").glob("*.parquet")) == files

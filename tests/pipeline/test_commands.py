@@ -1,0 +1,123 @@
+"""`audit` and `campaign` as a user meets them: verdicts, exit codes, documents, one line for a mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from pipeline.session import SparkUnavailable, require_java
+from tests.pipeline.handmade import copied, overwrite
+from tornpage.commands import audit, campaign
+
+QUEUE_FILE = "consumequeue/TopicTest/0/00000000000000000000"
+
+
+def run(command: Any, *arguments: str, env: dict[str, str] | None = None) -> tuple[int, str, str]:
+    """Return exit code, standard output and standard error."""
+    done = CliRunner().invoke(command, arguments, env=env)
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    return done.exit_code, done.stdout, done.stderr
+
+
+def test_sound_store_holds(tmp_path: Path) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    code, said, _ = run(audit.command, str(store), "--engine", "plain", "--json")
+    document = json.loads(said)
+    assert (code, document["verdict"], document["findings"]) == (0, "holds", [])
+    assert document["figures"]["records"] == document["figures"]["units"] == 60
+    assert set(document["timings"]) <= set(document["figures"])
+
+
+def test_changed_entry_is_broken_in_text_and_document(tmp_path: Path) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    overwrite(store / QUEUE_FILE, 12, b"\x01")
+    code, said, _ = run(audit.command, str(store), "--engine", "plain")
+    assert code == 1
+    assert f"damage: CQ_WRONG_TAGS_CODE {QUEUE_FILE} position 0" in said
+    assert said.endswith("verdict: broken\n")
+
+
+@pytest.mark.parametrize("what", ["absent", "file", "empty"])
+@pytest.mark.parametrize("engine", ["plain", "spark"])
+def test_what_is_no_store_is_one_line(tmp_path: Path, what: str, engine: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    code, said, complaint = run(audit.command, str(tmp_path / what), "--engine", engine)
+    assert (code, said) == (2, "")
+    assert complaint.startswith("tornpage: ")
+    assert complaint.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["audit", "campaign"])
+def test_missing_java_is_one_line_and_the_plain_engine_goes_on(tmp_path: Path, command: str) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    no_java = {"PATH": str(tmp_path), "JAVA_HOME": ""}
+    asked = (audit.command, str(store)) if command == "audit" else (campaign.command, "--shards", "1")
+    code, said, complaint = run(*asked, env=no_java)
+    assert (code, said) == (2, "")
+    assert "Java" in complaint
+    assert complaint.count("\n") == 1
+    assert run(audit.command, str(store), "--engine", "plain", env=no_java)[0] == 0
+
+
+def test_serial_campaign_gives_a_document(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    asked = ("--shards", "2", "--states-per-shard", "600", "--engine", "serial", "--json")
+    code, said, _ = run(campaign.command, *asked, "--out", str(tmp_path / "run"))
+    document = json.loads(said)
+    figures = document["figures"]
+    assert (code, document["verdict"], figures["canaries"]) == (0, "holds", 2)
+    assert figures["states"] >= 1200
+    code, said, _ = run(campaign.command, *asked, "--out", str(tmp_path / "run"), "--resume")
+    again = json.loads(said)
+    assert again["result_hash"] == document["result_hash"]
+    assert (figures["shards_skipped"], again["figures"]["shards_skipped"]) == (0, 2)
+
+
+def test_planted_bug_breaks_a_campaign_with_tokens() -> None:
+    asked = ("--shards", "1", "--states-per-shard", "50", "--engine", "serial", "--bug", "lying-flush", "--json")
+    code, said, _ = run(campaign.command, *asked)
+    findings = json.loads(said)["findings"]
+    assert code == 1
+    assert findings[0]["token"].startswith("tp1-")
+
+
+def test_resume_needs_a_directory_of_the_same_campaign(tmp_path: Path) -> None:
+    assert run(campaign.command, "--resume")[0] == 2
+    (tmp_path / "file").touch()
+    code, _, complaint = run(campaign.command, "--out", str(tmp_path), "--resume")
+    assert code == 2
+    assert "holds no campaign" in complaint
+
+
+@pytest.mark.xdist_group("spark")
+def test_audit_on_spark_is_quiet_and_finds_the_damage(tmp_path: Path) -> None:
+    """In a process of its own, in an empty directory: a session of its own, nothing left behind, nothing else said."""
+    try:
+        require_java()
+    except SparkUnavailable as error:
+        pytest.skip(str(error))
+    store = copied("01-plain-ascii", tmp_path / "store")
+    overwrite(store / QUEUE_FILE, 140, (1 << 40).to_bytes(8, "big"))
+    (tmp_path / "here").mkdir()
+    program = "from tornpage.commands.audit import command; command.main(prog_name='tornpage audit')"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program, str(store), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path / "here",
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    found = [(finding["code"], finding["file"], finding["position"]) for finding in json.loads(done.stdout)["findings"]]
+    assert found == [("CQ_MISSING", QUEUE_FILE, 140), ("CQ_POINTS_NOWHERE", QUEUE_FILE, 140)] or found == [
+        ("CQ_POINTS_NOWHERE", QUEUE_FILE, 140),
+        ("CQ_MISSING", QUEUE_FILE, 140),
+    ]
+    assert list((tmp_path / "here").iterdir()) == []

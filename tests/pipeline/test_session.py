@@ -1,0 +1,55 @@
+"""What a session says when there can be none; importing the room needs neither Java nor Spark."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.session import JavaMissing, require_java
+
+
+def fake_java(directory: Path, version: str) -> Path:
+    (directory / "bin").mkdir()
+    java = directory / "bin" / "java"
+    java.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    java.chmod(0o755)
+    return directory
+
+
+def test_missing_java_is_one_sentence_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(JavaMissing, match="default-jre-headless") as caught:
+        require_java()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("version", ["11.0.2", "1.8.0_292"])
+def test_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, version: str) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, version)))
+    with pytest.raises(JavaMissing, match=r"needs Java 17, and .* is Java (11|8); install"):
+        require_java()
+
+
+def test_wrong_java_home_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(JavaMissing, match="JAVA_HOME is"):
+        require_java()
+
+
+def test_new_java_is_welcome(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, "21.0.1")))
+    assert require_java() == 21
+
+
+def test_importing_the_room_loads_neither_spark_nor_arrow() -> None:
+    program = (
+        "import sys, pipeline, pipeline.audit, pipeline.campaign, pipeline.session, pipeline.sweep; "
+        "import tornpage.commands.audit, tornpage.commands.campaign; "
+        "print(sorted({'pyspark', 'py4j', 'pyarrow', 'pandas', 'sim'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
