@@ -86,8 +86,11 @@ def nothing_behind_the_end(found: Recovered) -> None:
             for where, stored in (("on disk", content), ("in the page cache", _live(found.files, path, file_bytes))):
                 behind = stored[max(0, end - base) :]
                 if behind != bytes(len(behind)):
-                    at = base + len(stored) - len(behind.lstrip(b"\0"))
-                    raise GuaranteeBroken(3, f"a byte cut by recovery is still {where} at offset {at}", "zero")
+                    left = behind.lstrip(b"\0")
+                    at = base + len(stored) - len(left)
+                    raise GuaranteeBroken(
+                        3, f"a byte cut by recovery is still {where} at offset {at}", "0x00", f"0x{left[0]:02x}"
+                    )
 
 
 def _live(files: RecordingFiles, path: str, file_bytes: int) -> bytes:

@@ -17,7 +17,7 @@ LAW_ERRORS_MAX = 4.0
 """Standard errors by which a simulated mean may miss its law; by chance once in some 16,000 runs."""
 RATES = (1_000.0, 5_000.0, 20_000.0)
 SHOWN_RATE = 5_000.0
-FILE_BYTES = 4 << 20
+FILE_BYTES = 1 << 20
 DEVICE = "vm-ext4"
 
 
@@ -99,7 +99,9 @@ def _sweep(seed: int) -> list["PointTables"]:
 def _tables(swept: list["PointTables"], seed: int) -> dict[str, dict[str, Any]]:
     """Return the tables of the report: latency, messages at risk, stalls at file rolls."""
     rates = " ".join(f"--rate {rate:g}" for rate in RATES)
-    again = f"tornpage sim sweep {rates} --messages {MESSAGES} --file-size {FILE_BYTES} --device {DEVICE} --seed {seed}"
+    policies = "--flush sync --flush async --interval-ms 50 --interval-ms 500"
+    load = f"{rates} --messages {MESSAGES} --file-size {FILE_BYTES} --device {DEVICE}"
+    again = f"tornpage sim sweep {policies} {load} --seed {seed}"
     caption = {"source": f"simulation, device {DEVICE}", "seed": seed, "command": again}
     ahead = [point for point in swept if point.row["allocation"] == "one-ahead"]
     latency = [
