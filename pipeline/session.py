@@ -108,8 +108,9 @@ def spark_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # else each refused query dumps a page of JSON
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger", "py4j"):
+        # Else each refused query dumps a page of JSON, and each interrupt the traceback of a socket.
+        logging.getLogger(name).setLevel(logging.CRITICAL)
 
     from pyspark.sql import SparkSession
 

@@ -1,13 +1,14 @@
 """Run the Hypothesis machine as a command does: seeded, silent, and with the failure as a case."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.reporting import with_reporter
 from hypothesis.stateful import run_state_machine_as_test
 
-from properties.machine import planted_machine
+from properties.machine import Progress, planted_machine
 from properties.recorder.dirty import DirtyTracker
 from properties.replay import Failure, replay, shrink
 from properties.verdict import HarnessError, Verdict
@@ -29,13 +30,23 @@ class CheckResult:
     failure: Failure | None
 
 
-def check(*, bug: str, examples: int, steps: int, start_seed: int, tracker: DirtyTracker) -> CheckResult:
+def check(
+    *,
+    bug: str,
+    examples: int,
+    steps: int,
+    start_seed: int,
+    tracker: DirtyTracker,
+    progress: Callable[[int], None] = lambda operations: None,
+) -> CheckResult:
     """Compare store and model over `examples` runs of up to `steps` rules each.
 
+    `progress` is called with the number of operations carried out so far.
     Raises HarnessError when a failure does not replay from its own case.
     """
     machine = seed(start_seed)(planted_machine(bug))
     machine.tracker = tracker
+    machine.progress = Progress(progress)
     profile = settings(
         max_examples=examples,
         stateful_step_count=steps,

@@ -5,7 +5,8 @@ replays without Hypothesis. What is compared lies in properties/trial.py.
 """
 
 from collections import Counter
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from hypothesis import event, note
@@ -20,7 +21,14 @@ from properties.strategies import choices_of, damages, odd_puts, puts, settings_
 from properties.trial import Trial
 from properties.verdict import GuaranteeBroken
 
-__all__ = ["CommitLogMachine"]
+__all__ = ["CommitLogMachine", "Progress", "planted_machine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Whom to tell how many operations were carried out; a value, since a bare function would become a method."""
+
+    show: Callable[[int], None]
 
 
 class CommitLogMachine(RuleBasedStateMachine):
@@ -30,6 +38,7 @@ class CommitLogMachine(RuleBasedStateMachine):
     tracker: ClassVar[DirtyTracker] = choose_tracker("auto")
     failure: ClassVar[Failure | None] = None
     fired: ClassVar[Counter[str]] = Counter()
+    progress: ClassVar[Progress] = Progress(lambda operations: None)
 
     @initialize(settings=settings_of_trials())
     def open_store(self, settings: Settings) -> None:
@@ -46,6 +55,7 @@ class CommitLogMachine(RuleBasedStateMachine):
         """Run an operation; remember the case when a promise breaks."""
         note(describe(operation))
         self.fired[operation.op] += 1
+        self.progress.show(self.fired.total())
         try:
             self.trial.run(operation)
         except GuaranteeBroken as broken:

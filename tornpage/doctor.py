@@ -7,6 +7,7 @@ restriction named in `detail`; "absent", the parts that need it skip or refuse.
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import re
 import resource
@@ -30,6 +31,7 @@ __all__ = [
     "check_memory",
     "check_memory_lock",
     "check_python",
+    "check_spark",
     "check_write_protect",
     "examine",
 ]
@@ -65,6 +67,7 @@ def examine(directory: str) -> list[Check]:
         ("disk space", lambda: check_disk_space(directory, shutil.disk_usage(_existing(directory)).free)),
         ("memory lock", lambda: check_memory_lock(resource.getrlimit(resource.RLIMIT_MEMLOCK)[0])),
         ("java", lambda: check_java(os.environ, _java_version)),
+        ("spark", lambda: check_spark(_installed_version)),
         ("fuse", lambda: check_fuse("/dev/fuse")),
         ("cores", lambda: check_cores(len(os.sched_getaffinity(0)))),
         ("memory", lambda: check_memory(_read("/proc/meminfo"))),
@@ -187,6 +190,23 @@ def check_fork(available: bool) -> Check:
     if available:
         return Check("fork", "ok", "processes can fork")
     return Check("fork", "absent", "no fork here", "Run on Linux.")
+
+
+def check_spark(version_of: Callable[[str], str | None]) -> Check:
+    """pyspark, pyarrow and pandas carry `audit` and `campaign`; `version_of` returns None for what is missing."""
+    found = {name: version_of(name) for name in ("pyspark", "pyarrow", "pandas")}
+    missing = [name for name, version in found.items() if version is None]
+    if missing:
+        remedy = "Only audit and campaign on Spark need them: install the extra, 'tornpage[spark]'."
+        return Check("spark", "absent", f"{', '.join(missing)} not installed", remedy)
+    return Check("spark", "ok", ", ".join(f"{name} {version}" for name, version in found.items()))
+
+
+def _installed_version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _isolated(name: str, probe: Callable[[], Check]) -> Check:

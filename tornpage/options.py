@@ -7,7 +7,15 @@ from typing import Any, TypeVar
 
 import click
 
-__all__ = ["bug_option", "disk_option", "json_option", "out_option", "seed_option", "states_progress"]
+__all__ = [
+    "bug_option",
+    "disk_option",
+    "json_option",
+    "operations_progress",
+    "out_option",
+    "seed_option",
+    "states_progress",
+]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -41,6 +49,23 @@ def bug_option(command: Command) -> Command:
         return value
 
     return click.option("--bug", default="", callback=known, help="Plant a bug (`tornpage bugs list`).")(command)
+
+
+@contextmanager
+def operations_progress(what: str) -> Iterator[Callable[[int], None]]:
+    """Yield a function to call with the number of operations; it shows them on a terminal and nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda operations: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{what} …") as status:
+
+        def show(operations: int) -> None:
+            if operations % 256 == 0:
+                status.update(f"{what}: {operations:,} operations")
+
+        yield show
 
 
 @contextmanager

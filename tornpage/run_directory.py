@@ -59,6 +59,7 @@ def write_run(directory: Path, outcome: Outcome) -> None:
     run = {
         **outcome.document(),
         "arguments": arguments,
+        "interrupted": outcome.interrupted,
         "machine": machine(directory),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -18,6 +18,7 @@ NAMES = [
     "disk space",
     "memory lock",
     "java",
+    "spark",
     "fuse",
     "cores",
     "memory",
@@ -147,6 +148,14 @@ def make_java(folder: Path) -> str:
     java.write_text("#!/bin/sh\necho 'openjdk version \"21.0.2\" 2024-01-16' >&2\n")
     java.chmod(0o755)
     return str(java)
+
+
+def test_spark_names_what_is_missing_and_the_extra() -> None:
+    whole = doctor.check_spark(lambda name: "1.0")
+    assert (whole.state, whole.detail) == ("ok", "pyspark 1.0, pyarrow 1.0, pandas 1.0")
+    lacking = doctor.check_spark(lambda name: None if name == "pyarrow" else "1.0")
+    assert (lacking.state, lacking.detail) == ("absent", "pyarrow not installed")
+    assert "tornpage[spark]" in lacking.remedy
 
 
 def test_java_is_absent_and_the_remedy_names_a_package(tmp_path: Path) -> None:

@@ -41,8 +41,8 @@ def check_outcome(examples: int | None, *, profile: str, bug: str, seed: int, ou
     count = examples or count
     started = perf_counter()
     try:
-        with choose_tracker("auto") as tracker:
-            result = check(bug=bug, examples=count, steps=steps, start_seed=seed, tracker=tracker)
+        with choose_tracker("auto") as tracker, options.operations_progress("checking") as show:
+            result = check(bug=bug, examples=count, steps=steps, start_seed=seed, tracker=tracker, progress=show)
     except HarnessError as error:
         finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
         return Outcome("check", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
