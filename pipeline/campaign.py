@@ -17,13 +17,13 @@ import hashlib
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from pipeline.schemas import HISTORY_COLUMNS, arrow_schema, batch, ddl
-from properties.campaign import canary_bug, required_faults
+from properties.campaign import caught_canary, required_faults
 from properties.case import Settings
 from properties.explore import Tally, explore_seed
 from properties.recorder.dirty import DirtyTracker, choose_tracker
@@ -56,7 +56,6 @@ FAILURES_MAX = 3
 
 _SEEDS_PER_SHARD = 1_000_000
 _REPEATED_SHARE = 20
-_CANARY_HISTORIES_MAX = 20
 _MEASURED = ("seconds",)
 _MAPS = tuple(name for name, kind in HISTORY_COLUMNS.items() if kind.startswith("map"))
 
@@ -97,7 +96,7 @@ def run_shard(shard: Shard) -> list[Row]:
                 break
             if sum(row["verdict"] != "holds" for row in rows) >= FAILURES_MAX:
                 break
-        canary = _canary(shard, tracker)
+        canary = caught_canary(shard.settings, shard.history_seeds(), tracker)
     totals = {name: sum(row[name] for row in rows) for name in ("states", "all_states")}
     verdict = "holds" if canary else "vacuous"
     last = _row(shard, "shard", "", verdict, canary=canary, seconds=perf_counter() - started, **totals)
@@ -239,17 +238,6 @@ def _explored(shard: Shard, history_seed: str, tracker: DirtyTracker) -> Row:
         seconds=perf_counter() - started,
         **told,
     )
-
-
-def _canary(shard: Shard, tracker: DirtyTracker) -> str:
-    """Return the planted bug that this engine caught within the shard's seeds, or nothing."""
-    bug = canary_bug(shard.settings.disk)
-    planted = replace(shard.settings, bug=bug)
-    for _, history_seed in zip(range(_CANARY_HISTORIES_MAX), shard.history_seeds(), strict=False):
-        found = explore_seed(history_seed, planted, tracker=tracker, tally=Tally())
-        if any(failure is not None for failure in found):
-            return bug
-    return ""
 
 
 def _row(shard: Shard, kind: str, history_seed: str, verdict: str, **told: Any) -> Row:

@@ -4,9 +4,9 @@ It holds only if a planted bug was caught by the same engine in the same run, ev
 equal results, and the images that were checked are legal (docs/contract.md, "Campaigns").
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, islice
 from time import perf_counter
 from typing import get_args
 
@@ -17,7 +17,7 @@ from properties.recorder.disk import Disk
 from properties.replay import Failure, replay, shrink
 from properties.verdict import HarnessError, Verdict
 
-__all__ = ["CampaignResult", "Progress", "canary_bug", "required_faults", "run_campaign"]
+__all__ = ["CampaignResult", "Progress", "canary_bug", "caught_canary", "required_faults", "run_campaign"]
 
 Progress = Callable[[int, float], None]
 """Called with the states counted so far and the seconds spent."""
@@ -80,7 +80,8 @@ def run_campaign(
     except KeyboardInterrupt:
         result.interrupted = True
     result.silent = [fault for fault in required_faults(base.disk) if not tally.fired[fault]]
-    result.canary = "" if result.interrupted else _canary(base, seed, tracker)
+    seeds = (_history_seed(seed, number) for number in count())
+    result.canary = "" if result.interrupted else caught_canary(base, seeds, tracker)
     if result.silent or not result.canary:
         result.verdict = Verdict.VACUOUS
     return result
@@ -141,12 +142,15 @@ def _tally_of(base: Settings, history_seed: str, tracker: DirtyTracker) -> Tally
     return tally
 
 
-def _canary(base: Settings, seed: int, tracker: DirtyTracker) -> str:
-    """Return the planted bug that this engine caught, or nothing: then its silence proves nothing."""
+def caught_canary(base: Settings, history_seeds: Iterable[str], tracker: DirtyTracker) -> str:
+    """Return the planted bug that this engine caught in the first of these histories, or nothing.
+
+    Then its silence about the store proves nothing.
+    """
     bug = canary_bug(base.disk)
     planted = replace(base, bug=bug)
-    for number in range(CANARY_SEEDS_MAX):
-        found = explore_seed(_history_seed(seed, number), planted, tracker=tracker, tally=Tally())
+    for history_seed in islice(history_seeds, CANARY_SEEDS_MAX):
+        found = explore_seed(history_seed, planted, tracker=tracker, tally=Tally())
         if any(failure is not None for failure in found):
             return bug
     return ""

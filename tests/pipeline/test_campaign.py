@@ -64,7 +64,7 @@ def test_fault_of_the_harness_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
         raise RuntimeError("tooling")
 
     monkeypatch.setattr("pipeline.campaign.explore_seed", fails)
-    monkeypatch.setattr("pipeline.campaign._canary", lambda *_: "")
+    monkeypatch.setattr("pipeline.campaign.caught_canary", lambda *_: "")
     rows = run_shard(SHARDS[0])
     assert {row["verdict"] for row in rows} == {"harness", "vacuous"}
     assert rows[0]["sentence"] == "RuntimeError: tooling"

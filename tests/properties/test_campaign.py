@@ -66,7 +66,7 @@ def test_too_few_states_are_vacuous(tracker: DirtyTracker) -> None:
 
 
 def test_a_campaign_that_misses_its_canary_is_vacuous(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign, "_canary", lambda base, seed, tracker: "")
+    monkeypatch.setattr(campaign, "caught_canary", lambda base, seeds, tracker: "")
     assert run(tracker, Settings(), states=2_500).verdict is Verdict.VACUOUS
 
 
