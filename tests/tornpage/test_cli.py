@@ -121,8 +121,10 @@ def test_an_interrupt_keeps_partial_results_and_leaves_with_130() -> None:
     running = subprocess.Popen(
         [*COMMAND, "explore", "--seconds", "60", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+    assert running.stderr is not None
+    assert running.stderr.readline().startswith("tornpage explore --seconds 60 --seed 0")
     with pytest.raises(subprocess.TimeoutExpired):
-        running.wait(timeout=4)
+        running.wait(timeout=3)
     running.send_signal(signal.SIGINT)
     stdout, stderr = running.communicate(timeout=30)
     assert running.returncode == 130, stderr

@@ -76,6 +76,10 @@ def campaign_outcome(
         seconds = 10.0
     settings = Settings(file_bytes=file_bytes, disk=disk, bug=bug)  # type: ignore[arg-type]
     unit = "seconds" if states is None else "states"
+    until = f"--states {states}" if states is not None else f"--seconds {seconds:g}"
+    planted = f" --bug {bug}" if bug else ""
+    again = f"tornpage explore {until} --seed {seed} --disk {disk} --file-bytes {file_bytes}{planted}"
+    click.echo(again, err=True)  # what runs now, defaults spelled out, before it can fail
     try:
         with (
             choose_tracker("auto") as tracker,
@@ -87,7 +91,4 @@ def campaign_outcome(
         return Outcome("explore", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
     from tornpage.campaigns import outcome_of, text_of
 
-    until = f"--states {states}" if states is not None else f"--seconds {seconds:g}"
-    planted = f" --bug {bug}" if bug else ""
-    again = f"tornpage explore {until} --seed {seed} --disk {disk}{planted}"
     return outcome_of(result, seed=seed, out=out, command=again), text_of(result)
