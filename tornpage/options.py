@@ -15,6 +15,7 @@ __all__ = [
     "out_option",
     "seed_option",
     "states_progress",
+    "steps_progress",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -64,6 +65,28 @@ def operations_progress(what: str) -> Iterator[Callable[[int], None]]:
         def show(operations: int) -> None:
             if operations % 256 == 0:
                 status.update(f"{what}: {operations:,} operations")
+
+        yield show
+
+
+@contextmanager
+def steps_progress(what: str, *, total: int) -> Iterator[Callable[[str], None]]:
+    """Yield a function to call with the name of the next of `total` steps; a bar on a terminal, without a thread."""
+    if not sys.stderr.isatty():
+        yield lambda name: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
+        task = bar.add_task(what, total=total)
+        done = 0
+
+        def show(name: str) -> None:
+            nonlocal done
+            bar.update(task, description=name, completed=done)
+            bar.refresh()
+            done += 1
 
         yield show
 

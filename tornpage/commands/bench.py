@@ -1,10 +1,8 @@
 """`tornpage bench`."""
 
 import os
-import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -54,7 +52,7 @@ def bench_outcome(
     if not os.path.isdir(place):
         refuse(f"{place} is no directory; name one that exists, on the disk to be measured")
     try:
-        with _progress(sum(len(SUITE[room]) for room in chosen)) as show:
+        with options.steps_progress("measuring", total=sum(len(SUITE[room]) for room in chosen)) as show:
             result = measure(chosen, place, seconds=seconds, sizes=sizes or FULL, progress=show)
     except StoreError as error:
         refuse(str(error))
@@ -95,25 +93,3 @@ def _text(result: "SuiteResult", place: str) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[str], None]]:
-    """Yield a function to call with the name of the next figure; it draws a bar on a terminal, without a thread."""
-    if not sys.stderr.isatty():
-        yield lambda name: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
-        task = bar.add_task("measuring", total=total)
-        done = 0
-
-        def show(name: str) -> None:
-            nonlocal done
-            bar.update(task, description=name, completed=done)
-            bar.refresh()
-            done += 1
-
-        yield show
