@@ -7,7 +7,7 @@ from properties.campaign import CampaignResult
 from properties.pagemap import page_map
 from properties.recorder.dirty import choose_tracker
 from properties.replay import Failure
-from tornpage.document import Outcome, refuse
+from tornpage.document import Outcome
 from tornpage.failures import failure_finding, failure_text, save_case
 
 __all__ = ["outcome_of", "text_of"]
@@ -43,11 +43,9 @@ def outcome_of(result: CampaignResult, *, seed: int, out: str | None, command: s
         findings.append({"code": "no-canary", "severity": "vacuous", "sentence": sentence})
     if result.failure is not None:
         findings.append(failure_finding(result.failure))
-        if out is not None:
-            try:
-                findings[-1]["case_file"] = str(save_case(result.failure, out))
-            except OSError as error:
-                refuse(f"cannot write {error.filename or out}: {error.strerror}; name another --out directory")
+        case_file = None if out is None else save_case(result.failure, out)
+        if case_file is not None:
+            findings[-1]["case_file"] = str(case_file)
     timings = [name for name in _TIMINGS if name in figures]
     return Outcome(
         "explore",

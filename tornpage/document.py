@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from tornpage import __version__
 
-__all__ = ["SCHEMA", "Outcome", "emit", "refuse"]
+__all__ = ["SCHEMA", "Outcome", "emit", "refuse", "warn"]
 
 SCHEMA = 1
 
@@ -21,7 +21,8 @@ SCHEMA = 1
 class Outcome:
     """One command's result. `verdict` is None for commands that judge nothing.
 
-    `extra` joins the document as it is; `tables` go to the run directory instead, by name.
+    `extra` joins the document as it is; `tables` go to the run directory instead, by name. `unwritten` says that a
+    file that was asked for could not be written; the results are on standard output all the same.
     """
 
     command: str
@@ -33,6 +34,7 @@ class Outcome:
     extra: Mapping[str, Any] = field(default_factory=dict)
     interrupted: bool = False
     tables: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    unwritten: bool = False
 
     def document(self) -> dict[str, Any]:
         """Return the JSON document."""
@@ -53,7 +55,8 @@ class Outcome:
         """0 holds or nothing to judge, 1 broken, 3 vacuous or unknown, 4 harness, 130 interrupted."""
         if self.interrupted:
             return 130
-        return {None: 0, "holds": 0, "broken": 1, "vacuous": 3, "unknown": 3, "harness": 4}[self.verdict]
+        earned = {None: 0, "holds": 0, "broken": 1, "vacuous": 3, "unknown": 3, "harness": 4}[self.verdict]
+        return earned or (2 if self.unwritten else 0)
 
 
 def emit(outcome: Outcome, *, as_json: bool, text: str) -> NoReturn:
@@ -65,7 +68,12 @@ def emit(outcome: Outcome, *, as_json: bool, text: str) -> NoReturn:
     sys.exit(outcome.exit_code)
 
 
+def warn(message: str) -> None:
+    """Say in one line on standard error what went wrong on the way; the command goes on."""
+    print(f"tornpage: {message}", file=sys.stderr)
+
+
 def refuse(message: str) -> NoReturn:
     """Say in one line what cannot be done, and leave with the exit code of misuse."""
-    print(f"tornpage: {message}", file=sys.stderr)
+    warn(message)
     sys.exit(2)

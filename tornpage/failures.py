@@ -6,6 +6,7 @@ from typing import Any
 
 from properties.case import Crash, describe
 from properties.replay import Failure
+from tornpage.document import warn
 
 __all__ = ["failure_finding", "failure_text", "save_case"]
 
@@ -41,10 +42,17 @@ def failure_text(failure: Failure) -> str:
     return "\n".join([*lines, "", "  run it again:", f"    tornpage replay {case.token()}"])
 
 
-def save_case(failure: Failure, out: str) -> Path:
-    """Write the case file and return its path. Raises OSError."""
+def save_case(failure: Failure, out: str) -> Path | None:
+    """Write the case file and return its path; None, and a line that says why, when the disk refuses.
+
+    The token is printed in any case, so nothing is lost.
+    """
     directory = Path(out)
-    directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"case-{failure.case.token()[4:12]}.json"
-    path.write_text(json.dumps(failure.case.document(), indent=2) + "\n")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(failure.case.document(), indent=2) + "\n")
+    except OSError as error:
+        warn(f"case file not written to {directory}: {error.strerror}; the token says the same")
+        return None
     return path

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tornpage.document import Outcome, refuse
+from tornpage.document import Outcome, refuse, warn
 
 __all__ = ["machine", "prepare", "write_run"]
 
@@ -54,7 +54,10 @@ def prepare(out: str) -> Path:
 
 
 def write_run(directory: Path, outcome: Outcome) -> None:
-    """Write `run.json` and the tables of an outcome into a prepared directory. Raises OSError."""
+    """Write `run.json` and the tables of an outcome into a prepared directory.
+
+    A disk that refuses is said in one line and noted in the outcome: its results are printed, not lost.
+    """
     arguments = " ".join(sys.argv[1:])
     run = {
         **outcome.document(),
@@ -63,9 +66,13 @@ def write_run(directory: Path, outcome: Outcome) -> None:
         "machine": machine(directory),
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    _write(directory / RUN_FILE, run)
-    for name, table in outcome.tables.items():
-        _write(directory / TABLES / f"{name}.json", table)
+    try:
+        _write(directory / RUN_FILE, run)
+        for name, table in outcome.tables.items():
+            _write(directory / TABLES / f"{name}.json", table)
+    except OSError as error:
+        outcome.unwritten = True
+        warn(f"results not written to {directory}: {error.strerror}; name another --out directory")
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tornpage import FlushDiskType, Message, MessageStore, MessageStoreConfig
+from tornpage import FlushDiskType, Message, MessageStore, MessageStoreConfig, run_directory
+from tornpage.document import Outcome
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "01-plain-ascii"
 COMMAND = [sys.executable, "-P", "-m", "tornpage"]
@@ -255,3 +256,19 @@ def test_prove_writes_into_no_directory_that_holds_something_else(tmp_path: Path
     (tmp_path / "mine").write_text("mine")
     assert "mine" in refused("prove", "--out", str(tmp_path))
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_results_that_cannot_be_written_are_said_in_a_line_and_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = Outcome("explore", "holds", {"states": 1})
+
+    def full(path: Path, content: object) -> None:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(run_directory, "_write", full)
+    run_directory.write_run(run_directory.prepare(str(tmp_path / "run")), outcome)
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1
+    assert "No space left" in said[0]
+    assert outcome.exit_code == 2

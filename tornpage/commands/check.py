@@ -53,8 +53,9 @@ def check_outcome(examples: int | None, *, profile: str, bug: str, seed: int, ou
     if result.failure is not None:
         findings.append(failure_finding(result.failure))
         lines = [failure_text(result.failure)]
-        if out is not None:
-            findings[-1]["case_file"] = str(save_case(result.failure, out))
+        case_file = None if out is None else save_case(result.failure, out)
+        if case_file is not None:
+            findings[-1]["case_file"] = str(case_file)
     elif result.verdict.value == "vacuous":
         findings.append({"code": "never-ran", "severity": "vacuous", "sentence": "an operation never ran"})
     text = "\n".join([*lines, "", f"verdict: {result.verdict.value}"])

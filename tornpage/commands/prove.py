@@ -7,7 +7,7 @@ from time import perf_counter
 import click
 
 from tornpage import options
-from tornpage.document import Outcome, emit
+from tornpage.document import Outcome, emit, warn
 from tornpage.run_directory import prepare, write_run
 from tornpage.steps.step import Step
 
@@ -44,15 +44,24 @@ def command(seed: int, out: str, as_json: bool) -> None:
         interrupted = True
     outcome = combined(steps, seed=seed, seconds=perf_counter() - started, interrupted=interrupted)
     page = _report(directory, outcome)
-    outcome.extra = {"page": str(page)}
-    emit(outcome, as_json=as_json, text=f"{_text(steps, outcome)}\n\n{page}")
+    outcome.extra = {"page": page}
+    emit(outcome, as_json=as_json, text=f"{_text(steps, outcome)}\n\n{page}".rstrip())
 
 
-def _report(directory: Path, outcome: Outcome) -> Path:
+def _report(directory: Path, outcome: Outcome) -> str:
+    """Write the run and its page; return the page's path, or nothing when the disk refuses."""
+    from reports.errors import ReportError
     from reports.pages import build_report
 
     write_run(directory, outcome)
-    return build_report(directory)
+    if outcome.unwritten:
+        return ""
+    try:
+        return str(build_report(directory))
+    except (OSError, ReportError) as error:
+        outcome.unwritten = True
+        warn(f"page not written: {error}")
+        return ""
 
 
 def _text(steps: list[Step], outcome: Outcome) -> str:
