@@ -1,75 +1,70 @@
 """The commit log as a value: what was appended, what is durable, and every answer the log alone decides.
 
 1. Records stand one behind the other in files of one size; none spans two files, and at least 8 bytes stay free
-   behind each. When a record does not fit, the rest of the file is blank and the record begins the next file.
+   behind each. When a record does not fit, the rest of the file is blank and the record begins the next file. The
+   records of a batch are placed like one record.
 2. `0 <= flushed_offset <= end_offset`; neither goes down, except through a crash (model/disasters.py).
-3. A refused put changes nothing.
-4. Records of one queue are numbered from 0 without a gap; prepared and rolled-back transactions carry 0 and do not
-   count.
+3. A refused put changes nothing. Bytes that the mapped file refuses leave at most a new file and the closed one before.
+4. Records of one queue are numbered from 0 without a gap, as long as nothing names the queue besides
+   (model/dispatch.py); prepared and rolled-back transactions carry 0 and do not count.
 5. After a failed sync nothing more is accepted, and reads stop at what was flushed.
+6. A put is an append, which answers for gates, refusals, place and numbers, and a settling, which answers for disk and
+   replica. The answer of the replica hides that of the disk.
 
 Nothing here opens, times or draws anything; cost is no concern.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from model.message import Message, PutStatus, record_bytes, refusal, waits_for_disk
+from model import batch, delay, dispatch, entry, refusal
+from model.message import Batch, Message, PutStatus, record_bytes, waits_for_disk
+from model.state import BLANK_BYTES, CommitLog, Conditions, Layout, Record
 
-__all__ = ["CommitLog", "GetStatus", "Layout", "PutOutcome", "Record", "append", "flush", "get", "reopen"]
+__all__ = [
+    "NO_TROUBLE",
+    "Appended",
+    "CommitLog",
+    "Conditions",
+    "GetStatus",
+    "Layout",
+    "PutOutcome",
+    "Record",
+    "append",
+    "flush",
+    "get",
+    "put",
+    "reopen",
+    "settle",
+]
 
-BLANK_BYTES = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The sizes and promises a store was opened with. `files_max` is how many files the disk has room for."""
-
-    file_bytes: int
-    record_bytes_max: int
-    trailer: bool
-    sync_flush: bool
-    files_max: int
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One appended message at its physical offset, `size_bytes` long."""
-
-    offset: int
-    size_bytes: int
-    queue_offset: int
-    store_timestamp: int
-    message: Message
-
-    @property
-    def end_offset(self) -> int:
-        """Physical offset just behind the record."""
-        return self.offset + self.size_bytes
+NO_TROUBLE = Conditions()
 
 
 @dataclass(frozen=True, slots=True)
-class CommitLog:
-    """`end_offset` is where the next record goes unless it needs a new file; `poisoned` says a sync has failed."""
+class Appended:
+    """What became of a put before disk and replica are asked; without records the answer is final.
 
+    `waits` says whether the producer wants to wait for them.
+    """
+
+    status: PutStatus
     records: tuple[Record, ...] = ()
-    end_offset: int = 0
-    flushed_offset: int = 0
-    files: int = 0
-    poisoned: bool = False
-
-    @property
-    def readable_end(self) -> int:
-        """Physical offset up to which readers see records."""
-        return self.flushed_offset if self.poisoned else self.end_offset
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class PutOutcome:
-    """The answer to a put; `record` is None when nothing was written."""
+    """The answer to a put; `records` is empty when nothing was written."""
 
     status: PutStatus
-    record: Record | None = None
+    records: tuple[Record, ...] = ()
+
+    @property
+    def record(self) -> Record | None:
+        """The first record, None when nothing was written."""
+        return self.records[0] if self.records else None
 
 
 class GetStatus(Enum):
@@ -82,41 +77,94 @@ class GetStatus(Enum):
     OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
 
 
-def append(
-    log: CommitLog, message: Message, *, layout: Layout, store_timestamp: int, sync_fails: bool = False
+def put(
+    log: CommitLog,
+    given: Message | Batch,
+    *,
+    layout: Layout,
+    store_timestamp: int,
+    conditions: Conditions = NO_TROUBLE,
 ) -> tuple[CommitLog, PutOutcome]:
-    """Put one message. `sync_fails` says that the next file sync of the disk, if this put needs one, will fail:
-    that of a new file (which is then refused) or that of a flush.
+    """Put one message or one batch."""
+    log, appended = append(log, given, layout=layout, store_timestamp=store_timestamp, conditions=conditions)
+    return settle(log, appended, layout=layout, conditions=conditions)
 
-    Source: docs/statuses.md.
+
+def append(
+    log: CommitLog,
+    given: Message | Batch,
+    *,
+    layout: Layout,
+    store_timestamp: int,
+    conditions: Conditions = NO_TROUBLE,
+) -> tuple[CommitLog, Appended]:
+    """Place and number the record of a message, or all records of a batch, or refuse them.
+
+    Source: docs/statuses.md, its parts on puts in their order.
     """
-    if log.poisoned:
-        return log, PutOutcome(PutStatus.SERVICE_NOT_AVAILABLE)
-    refused = refusal(message, trailer=layout.trailer)
+    closed = entry.refusal(log, layout=layout, lock_held_ms=conditions.lock_held_ms)
+    if closed is not None:
+        return log, Appended(closed)
+    messages = _messages(log, given, layout)
+    if isinstance(messages, PutStatus):
+        return log, Appended(messages)
+    sizes_bytes = [record_bytes(message, trailer=layout.trailer) for message in messages]
+    if log.end_offset + sum(sizes_bytes) + BLANK_BYTES > log.files * layout.file_bytes:
+        if log.files == layout.files_max or conditions.sync_fails:
+            return log, Appended(PutStatus.CREATE_MAPEDFILE_FAILED)
+        log = replace(log, end_offset=log.files * layout.file_bytes, files=log.files + 1)
+    if conditions.append_fails:
+        return log, Appended(PutStatus.UNKNOWN_ERROR)
+    records = _records(log, messages, sizes_bytes, layout, store_timestamp)
+    appended = replace(log, records=(*log.records, *records), end_offset=records[-1].end_offset)
+    return appended, Appended(PutStatus.PUT_OK, records, waits_for_disk(given))
+
+
+def _messages(log: CommitLog, given: Message | Batch, layout: Layout) -> tuple[Message, ...] | PutStatus:
+    """Return what is stored of a message or a batch, or why it is refused."""
+    if isinstance(given, Batch):
+        return batch.messages_of(given, layout=layout)
+    refused = refusal.as_given(given) or delay.refusal(given)
     if refused is not None:
-        return log, PutOutcome(refused)
-    size_bytes = record_bytes(message, trailer=layout.trailer)
-    if size_bytes > layout.record_bytes_max or size_bytes + BLANK_BYTES > layout.file_bytes:
-        return log, PutOutcome(PutStatus.MESSAGE_ILLEGAL)
-    offset, files = log.end_offset, log.files
-    if offset + size_bytes + BLANK_BYTES > files * layout.file_bytes:
-        if files == layout.files_max or sync_fails:
-            return log, PutOutcome(PutStatus.CREATE_MAPEDFILE_FAILED)
-        offset, files = files * layout.file_bytes, files + 1
-    record = Record(offset, size_bytes, _next_queue_offset(log, message), store_timestamp, message)
-    appended = replace(log, records=(*log.records, record), end_offset=record.end_offset, files=files)
-    if not (layout.sync_flush and waits_for_disk(message)):
-        return appended, PutOutcome(PutStatus.PUT_OK, record)
-    flushed, durable = flush(appended, sync_fails=sync_fails)
-    return flushed, PutOutcome(PutStatus.PUT_OK if durable else PutStatus.FLUSH_DISK_TIMEOUT, record)
+        return refused
+    placed = delay.rewritten(given, layout=layout)
+    stored = dispatch.rewritten(log, placed, layout=layout)
+    refused = refusal.as_stored(given, stored, layout=layout) or dispatch.refusal(log, placed, layout=layout)
+    return (replace(stored, body=stored.body or b""),) if refused is None else refused
 
 
-def _next_queue_offset(log: CommitLog, message: Message) -> int:
-    if not message.counts_in_its_queue:
-        return 0
-    queue = (message.topic, message.queue_id)
-    counted = [r for r in log.records if r.message.counts_in_its_queue]
-    return sum((r.message.topic, r.message.queue_id) == queue for r in counted)
+def _records(
+    log: CommitLog, messages: Sequence[Message], sizes_bytes: Sequence[int], layout: Layout, store_timestamp: int
+) -> tuple[Record, ...]:
+    """Return the records of messages for one queue, the first one at the end of the log."""
+    first = messages[0]
+    number = dispatch.next_queue_offset(log, (first.topic, first.queue_id), layout=layout)
+    records = []
+    offset = log.end_offset
+    for index, (message, size_bytes) in enumerate(zip(messages, sizes_bytes, strict=True)):
+        queue_offset = number + index if message.counts_in_its_queue else 0
+        records.append(Record(offset, size_bytes, queue_offset, store_timestamp, message))
+        offset += size_bytes
+    return tuple(records)
+
+
+def settle(
+    log: CommitLog, appended: Appended, *, layout: Layout, conditions: Conditions = NO_TROUBLE
+) -> tuple[CommitLog, PutOutcome]:
+    """Answer an append, once disk and replica have done for it what was promised.
+
+    Others may have appended and flushed meanwhile: what is durable already needs no sync.
+    """
+    if not appended.records or not appended.waits:
+        return log, PutOutcome(appended.status, appended.records)
+    status = appended.status
+    if layout.sync_flush and appended.records[-1].end_offset > log.flushed_offset:
+        log, durable = flush(log, sync_fails=conditions.sync_fails)
+        status = status if durable else PutStatus.FLUSH_DISK_TIMEOUT
+    if layout.role == "SYNC_MASTER" and conditions.replica != "confirms":
+        is_silent = conditions.replica == "silent"
+        status = PutStatus.FLUSH_SLAVE_TIMEOUT if is_silent else PutStatus.SLAVE_NOT_AVAILABLE
+    return log, PutOutcome(status, appended.records)
 
 
 def flush(log: CommitLog, *, sync_fails: bool = False) -> tuple[CommitLog, bool]:
@@ -141,6 +189,6 @@ def get(log: CommitLog, offset: int) -> tuple[GetStatus, Record | None]:
 
 
 def reopen(log: CommitLog) -> CommitLog:
-    """Close cleanly and open again: everything appended is durable, an empty newest file stays."""
+    """Close cleanly and open again: everything appended is durable, an empty newest file stays, no flag is set."""
     assert not log.poisoned
-    return replace(log, flushed_offset=log.end_offset)
+    return replace(log, flushed_offset=log.end_offset, flags=0)

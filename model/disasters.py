@@ -1,14 +1,20 @@
 """Every log that recovery may present after a disaster (contract 1-3, 6).
 
 Power loss keeps the durable records and any longer prefix of what was appended; process kill keeps everything
-appended. A verb that had not returned may have happened whole or not at all. What recovery presents is durable.
+appended. A verb that had not returned may have happened whole or not at all, a batch in part besides. What recovery
+presents is durable.
 
 Where the next record goes is part of the answer: a file that was closed with a blank stays closed if the blank
 survived, even when the record behind it did not.
+
+The records of a batch are appended as one but torn apart by a disaster: each is valid by itself, and recovery keeps
+valid records up to the first that is not. So any prefix of a batch may survive as long as nobody was promised more,
+and a batch that was not answered may be found whole, in part or not at all. What follows from the records follows the
+survivors: the queues go on behind the last of them, light queues are known that they name. Running flags are those of
+a fresh process.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from model.commitlog import CommitLog, Layout
 
@@ -45,8 +51,6 @@ def _next_file(offset: int, layout: Layout) -> int:
 
 
 def recovered_from(log: CommitLog, count: int, end_offset: int, *, layout: Layout) -> CommitLog:
-    """Return the log of the first `count` records that ends at `end_offset`, all of it durable."""
+    """Return the log of the first `count` records that ends at `end_offset`, all of it durable, in a fresh process."""
     files = -(-end_offset // layout.file_bytes)
-    return replace(
-        log, records=log.records[:count], end_offset=end_offset, flushed_offset=end_offset, files=files, poisoned=False
-    )
+    return CommitLog(records=log.records[:count], end_offset=end_offset, flushed_offset=end_offset, files=files)

@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
-from model.commitlog import CommitLog, GetStatus, PutOutcome, append, flush, get, reopen
+from model.commitlog import CommitLog, Conditions, GetStatus, PutOutcome, flush, get, put, reopen
 from model.message import PutStatus
-from tests.model.support import layout_of, message_of, put_all
+from tests.model.support import batch_of, layout_of, message_of, put_all
+
+SYNC_FAILS = Conditions(sync_fails=True)
+APPEND_FAILS = Conditions(append_fails=True)
 
 
 def test_records_stand_one_behind_the_other() -> None:
@@ -62,7 +65,7 @@ def test_transactions_take_no_queue_offset() -> None:
 )
 def test_refused_put_changes_nothing(fields: dict[str, Any], layout_fields: dict[str, Any], status: PutStatus) -> None:
     log, _ = put_all(message_of(), message_of(), layout=layout_of())
-    assert append(log, message_of(**fields), layout=layout_of(**layout_fields), store_timestamp=9) == (
+    assert put(log, message_of(**fields), layout=layout_of(**layout_fields), store_timestamp=9) == (
         log,
         PutOutcome(status),
     )
@@ -74,16 +77,16 @@ def test_refused_put_changes_nothing(fields: dict[str, Any], layout_fields: dict
 )
 def test_put_at_the_limit_is_taken(fields: dict[str, Any], layout_fields: dict[str, Any]) -> None:
     log, _ = put_all(message_of(), message_of(), layout=layout_of())
-    _, outcome = append(log, message_of(**fields), layout=layout_of(**layout_fields), store_timestamp=9)
+    _, outcome = put(log, message_of(**fields), layout=layout_of(**layout_fields), store_timestamp=9)
     assert outcome.status is PutStatus.PUT_OK
 
 
 def test_no_room_for_a_file_leaves_the_rest_of_the_last_one() -> None:
     layout = layout_of(files_max=1)
     log, _ = put_all(message_of(), layout=layout)
-    log, refused = append(log, message_of(body=b"x" * 100), layout=layout, store_timestamp=2)
+    log, refused = put(log, message_of(body=b"x" * 100), layout=layout, store_timestamp=2)
     assert refused.status is PutStatus.CREATE_MAPEDFILE_FAILED
-    log, taken = append(log, message_of(), layout=layout, store_timestamp=3)
+    log, taken = put(log, message_of(), layout=layout, store_timestamp=3)
     assert taken.record is not None
     assert taken.record.offset == 92
 
@@ -101,11 +104,11 @@ def test_how_far_a_put_promises_the_disk(sync_flush: bool, properties: str, flus
 def test_failed_sync_is_a_time_out_then_no_service() -> None:
     layout = layout_of(sync_flush=True)
     log, _ = put_all(message_of(), layout=layout)
-    log, outcome = append(log, message_of(), layout=layout, store_timestamp=2, sync_fails=True)
+    log, outcome = put(log, message_of(), layout=layout, store_timestamp=2, conditions=SYNC_FAILS)
     assert outcome.status is PutStatus.FLUSH_DISK_TIMEOUT
     assert outcome.record is not None
     assert (log.poisoned, log.flushed_offset, log.end_offset, log.readable_end) == (True, 92, 184, 92)
-    assert append(log, message_of(), layout=layout, store_timestamp=3) == (
+    assert put(log, message_of(), layout=layout, store_timestamp=3) == (
         log,
         PutOutcome(PutStatus.SERVICE_NOT_AVAILABLE),
     )
@@ -117,7 +120,7 @@ def test_failed_sync_is_a_time_out_then_no_service() -> None:
 
 def test_refusal_comes_after_no_service() -> None:
     log = CommitLog(poisoned=True)
-    assert append(log, message_of(""), layout=layout_of(), store_timestamp=1)[1].status is (
+    assert put(log, message_of(""), layout=layout_of(), store_timestamp=1)[1].status is (
         PutStatus.SERVICE_NOT_AVAILABLE
     )
 
@@ -126,7 +129,7 @@ def test_refusal_comes_after_no_service() -> None:
 def test_failed_sync_of_a_new_file_refuses_the_put_and_poisons_nothing(puts: int) -> None:
     layout = layout_of(sync_flush=True)
     log, _ = put_all(*[message_of()] * puts, layout=layout)
-    assert append(log, message_of(), layout=layout, store_timestamp=9, sync_fails=True) == (
+    assert put(log, message_of(), layout=layout, store_timestamp=9, conditions=SYNC_FAILS) == (
         log,
         PutOutcome(PutStatus.CREATE_MAPEDFILE_FAILED),
     )
@@ -135,7 +138,7 @@ def test_failed_sync_of_a_new_file_refuses_the_put_and_poisons_nothing(puts: int
 def test_a_sync_that_would_fail_is_not_met_by_an_async_put() -> None:
     layout = layout_of()
     log, _ = put_all(message_of(), layout=layout)
-    log, outcome = append(log, message_of(), layout=layout, store_timestamp=2, sync_fails=True)
+    log, outcome = put(log, message_of(), layout=layout, store_timestamp=2, conditions=SYNC_FAILS)
     assert outcome.status is PutStatus.PUT_OK
     assert not log.poisoned
 
@@ -184,20 +187,78 @@ def test_reopen_makes_everything_durable_and_keeps_it() -> None:
 def test_a_step_never_changes_its_input() -> None:
     log, _ = put_all(*[message_of()] * 3, layout=layout_of())
     before = (log.records, log.end_offset, log.flushed_offset, log.files, log.poisoned)
-    append(log, message_of(), layout=layout_of(sync_flush=True), store_timestamp=9)
+    put(log, message_of(), layout=layout_of(sync_flush=True), store_timestamp=9)
     flush(log)
     get(log, 0)
     reopen(log)
     assert before == (log.records, log.end_offset, log.flushed_offset, log.files, log.poisoned)
 
 
-def test_every_status_of_the_model_is_met_here() -> None:
-    """The tables above name each status; a new one needs a row."""
+def test_body_none_is_stored_empty() -> None:
+    log, _ = put_all(message_of(body=None), layout=layout_of())
+    assert [(record.message.body, record.size_bytes) for record in log.records] == [(b"", 92)]
+
+
+def test_bytes_refused_by_the_file_in_use_change_nothing() -> None:
+    layout = layout_of(sync_flush=True)
+    log, _ = put_all(message_of(), layout=layout)
+    assert put(log, message_of(), layout=layout, store_timestamp=2, conditions=APPEND_FAILS) == (
+        log,
+        PutOutcome(PutStatus.UNKNOWN_ERROR),
+    )
+
+
+@pytest.mark.parametrize(("puts", "end_offset", "files"), [(0, 0, 1), (2, 256, 2), (4, 512, 3)])
+@pytest.mark.parametrize("given", [message_of(), batch_of(b"", b"")], ids=["message", "batch"])
+def test_bytes_refused_by_a_new_file_leave_the_file(puts: int, end_offset: int, files: int, given: Any) -> None:
+    layout = layout_of()
+    log, _ = put_all(*[message_of()] * puts, layout=layout)
+    after, outcome = put(log, given, layout=layout, store_timestamp=9, conditions=APPEND_FAILS)
+    assert outcome == PutOutcome(PutStatus.UNKNOWN_ERROR)
+    assert (after.records, after.end_offset, after.files) == (log.records, end_offset, files)
+    again, outcome = put(after, given, layout=layout, store_timestamp=9)
+    assert outcome.status is PutStatus.PUT_OK
+    assert outcome.record is not None
+    assert (outcome.record.offset, outcome.record.queue_offset, again.files) == (end_offset, puts, files)
+
+
+def test_a_file_that_cannot_be_made_refuses_no_bytes() -> None:
+    """Without the file there is nothing that could refuse them."""
+    log, _ = put_all(message_of(), message_of(), layout=layout_of())
+    for layout, sync_fails in ((layout_of(files_max=1), False), (layout_of(), True)):
+        conditions = Conditions(sync_fails=sync_fails, append_fails=True)
+        assert put(log, message_of(), layout=layout, store_timestamp=9, conditions=conditions) == (
+            log,
+            PutOutcome(PutStatus.CREATE_MAPEDFILE_FAILED),
+        )
+
+
+def test_refused_bytes_are_no_failed_sync() -> None:
+    layout = layout_of(sync_flush=True)
+    log, _ = put_all(message_of(), layout=layout)
+    conditions = Conditions(sync_fails=True, append_fails=True)
+    assert put(log, message_of(), layout=layout, store_timestamp=2, conditions=conditions) == (
+        log,
+        PutOutcome(PutStatus.UNKNOWN_ERROR),
+    )
+
+
+def test_flags_end_with_the_process() -> None:
+    assert reopen(CommitLog(flags=16)) == CommitLog()
+
+
+def test_every_status_of_the_model_is_known_here() -> None:
+    """The tables of these tests name each status; a new one needs a row."""
     assert {status.name for status in PutStatus} == {
         "PUT_OK",
         "FLUSH_DISK_TIMEOUT",
+        "FLUSH_SLAVE_TIMEOUT",
+        "SLAVE_NOT_AVAILABLE",
         "SERVICE_NOT_AVAILABLE",
         "CREATE_MAPEDFILE_FAILED",
         "MESSAGE_ILLEGAL",
         "PROPERTIES_SIZE_EXCEEDED",
+        "OS_PAGECACHE_BUSY",
+        "UNKNOWN_ERROR",
+        "LMQ_CONSUME_QUEUE_NUM_EXCEEDED",
     }

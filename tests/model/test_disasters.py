@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from model.commitlog import CommitLog, append, flush
+from model.commitlog import CommitLog, Conditions, flush, put
 from model.disasters import power_loss, process_kill, recovered_from
 from model.message import PutStatus
-from tests.model.support import layout_of, message_of, put_all
+from tests.model.support import batch_of, layout_of, message_of, put_all
 
+SYNC_FAILS = Conditions(sync_fails=True)
 LAYOUT = layout_of()
 """Two records of 92 bytes to a file of 256: records at 0, 92, 256, 348, 512."""
 
@@ -72,7 +73,7 @@ def test_put_that_has_not_returned_may_survive_whole_or_not_at_all() -> None:
 
 def test_sync_put_that_has_not_returned_promises_nothing_yet() -> None:
     before = log_of(1, flushed=1)
-    after, outcome = append(before, message_of(), layout=SYNC, store_timestamp=1)
+    after, outcome = put(before, message_of(), layout=SYNC, store_timestamp=1)
     assert outcome.status is PutStatus.PUT_OK
     assert after.flushed_offset == 184
     assert {len(log.records) for log in power_loss(before, after, layout=SYNC)} == {1, 2}
@@ -87,13 +88,13 @@ def test_flush_that_has_not_returned_promises_nothing_yet() -> None:
 
 
 def test_put_without_wait_is_not_durable() -> None:
-    log, outcome = append(log_of(1, flushed=1), message_of(properties="WAIT\x01false"), layout=SYNC, store_timestamp=1)
+    log, outcome = put(log_of(1, flushed=1), message_of(properties="WAIT\x01false"), layout=SYNC, store_timestamp=1)
     assert outcome.status is PutStatus.PUT_OK
     assert sorted(len(found.records) for found in power_loss(log, log, layout=SYNC)) == [1, 2]
 
 
 def test_put_that_timed_out_is_not_durable() -> None:
-    log, outcome = append(log_of(1, flushed=1), message_of(), layout=SYNC, store_timestamp=2, sync_fails=True)
+    log, outcome = put(log_of(1, flushed=1), message_of(), layout=SYNC, store_timestamp=2, conditions=SYNC_FAILS)
     assert outcome.status is PutStatus.FLUSH_DISK_TIMEOUT
     assert shapes(list(power_loss(log, log, layout=SYNC))) == [(1, 92), (2, 184)]
 
@@ -102,14 +103,14 @@ def test_a_durable_closing_stays() -> None:
     """Once recovery has found the file closed, a later power loss does not open it again."""
     log = recovered_from(log_of(3), 2, 256, layout=LAYOUT)
     assert shapes(list(power_loss(log, log, layout=LAYOUT))) == [(2, 256)]
-    after, _ = append(log, message_of(), layout=LAYOUT, store_timestamp=3)
+    after, _ = put(log, message_of(), layout=LAYOUT, store_timestamp=3)
     assert [record.offset for record in after.records] == [0, 92, 256]
     assert shapes(list(power_loss(after, after, layout=LAYOUT))) == [(2, 256), (3, 348)]
 
 
 def test_recovered_log_goes_on_where_it_ends() -> None:
     cut = recovered_from(log_of(5), 3, 348, layout=LAYOUT)
-    after, outcome = append(cut, message_of(), layout=LAYOUT, store_timestamp=9)
+    after, outcome = put(cut, message_of(), layout=LAYOUT, store_timestamp=9)
     assert outcome.record is not None
     assert (outcome.record.offset, outcome.record.queue_offset) == (348, 3)
     assert after.files == 2
@@ -125,3 +126,73 @@ def test_disasters_repeat_without_bringing_anything_back() -> None:
 def test_empty_new_file_is_no_part_of_the_answer() -> None:
     log = replace(log_of(2, flushed=2), files=2)
     assert shapes(list(power_loss(log, log, layout=LAYOUT))) == [(2, 184)]
+
+
+def test_any_prefix_of_a_batch_may_survive() -> None:
+    before = log_of(1, flushed=1)
+    layout = layout_of(file_bytes=1024)
+    after, outcome = put(before, batch_of(b"", b"", b""), layout=layout, store_timestamp=2)
+    assert len(outcome.records) == 3
+    for logs in (power_loss(before, after, layout=layout), process_kill(before, after, layout=layout)):
+        found = list(logs)
+        assert [len(log.records) for log in found] == [1, 2, 3, 4]
+        assert all(log.records == after.records[: len(log.records)] for log in found)
+    assert [len(log.records) for log in power_loss(after, after, layout=layout)] == [1, 2, 3, 4]
+    assert [len(log.records) for log in process_kill(after, after, layout=layout)] == [4]
+
+
+def test_a_synced_batch_is_whole() -> None:
+    after, outcome = put(log_of(1), batch_of(b"", b""), layout=SYNC, store_timestamp=2)
+    assert outcome.status is PutStatus.PUT_OK
+    assert [len(log.records) for log in power_loss(after, after, layout=SYNC)] == [3]
+
+
+def test_a_batch_that_rolled_over_leaves_the_file_before_it_closed_or_open() -> None:
+    before = log_of(1, flushed=1)
+    after, _ = put(before, batch_of(b"", b""), layout=LAYOUT, store_timestamp=2)
+    assert [record.offset for record in after.records] == [0, 256, 348]
+    ends = [(len(log.records), log.end_offset) for log in process_kill(before, after, layout=LAYOUT)]
+    assert ends == [(1, 92), (1, 256), (2, 348), (3, 440)]
+
+
+def test_queue_goes_on_behind_the_part_of_a_batch_that_survived() -> None:
+    layout = layout_of(file_bytes=1024)
+    log, _ = put_all(batch_of(b"", b"", b""), layout=layout)
+    for survivor in power_loss(log, log, layout=layout):
+        _, outcome = put(survivor, message_of(), layout=layout, store_timestamp=9)
+        assert outcome.record is not None
+        assert outcome.record.queue_offset == len(survivor.records)
+
+
+def test_refused_bytes_close_the_file_or_not() -> None:
+    before = log_of(2, flushed=2)
+    after, _ = put(before, message_of(), layout=LAYOUT, store_timestamp=3, conditions=Conditions(append_fails=True))
+    assert shapes(list(process_kill(before, after, layout=LAYOUT))) == [(2, 184), (2, 256)]
+    assert shapes(list(process_kill(after, after, layout=LAYOUT))) == [(2, 256)]
+    assert shapes(list(power_loss(after, after, layout=LAYOUT))) == [(2, 184), (2, 256)]
+
+
+def test_named_queues_go_on_behind_the_survivors() -> None:
+    """Restarts and crashes give no offset of a named queue twice, and forget light queues that are gone."""
+    layout = layout_of(file_bytes=4096, multi_dispatch=True, light_queues=True, light_queues_max=2)
+    names = ["%LMQ%a", "%LMQ%b", "%LMQ%a"]
+    log, _ = put_all(*[message_of(properties={"INNER_MULTI_DISPATCH": name}) for name in names], layout=layout)
+    expected = {0: ("0", True), 1: ("1", True), 2: ("1", False), 3: ("2", False)}
+    found = {}
+    for survivor in power_loss(log, log, layout=layout):
+        _, outcome = put(
+            survivor, message_of(properties={"INNER_MULTI_DISPATCH": "%LMQ%a"}), layout=layout, store_timestamp=9
+        )
+        _, third = put(
+            survivor, message_of(properties={"INNER_MULTI_DISPATCH": "%LMQ%c"}), layout=layout, store_timestamp=9
+        )
+        assert outcome.record is not None
+        offset = str(outcome.record.message.properties).rpartition("\x01")[2]
+        found[len(survivor.records)] = (offset, third.status is PutStatus.PUT_OK)
+    assert found == expected
+
+
+def test_flags_end_with_the_process() -> None:
+    log = replace(log_of(1, flushed=1), flags=16)
+    assert [found.flags for found in power_loss(log, log, layout=LAYOUT)] == [0]
+    assert [found.flags for found in process_kill(log, log, layout=LAYOUT)] == [0]

@@ -1,4 +1,4 @@
-"""Messages of the model: how long their records are, which are refused, which wait."""
+"""Messages of the model: how long their records are, which of them wait, which count in their queue."""
 
 import json
 from pathlib import Path
@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from model.message import Message, PutStatus, record_bytes, refusal, stored_properties, waits_for_disk
-from tests.model.support import message_of
+from model import refusal
+from model.message import Message, record_bytes, stored_properties, waits_for_disk
+from tests.model.support import batch_of, layout_of, message_of
 
 VECTORS = json.loads((Path(__file__).parents[1] / "data" / "vectors.json").read_text(encoding="utf-8"))
 
@@ -26,7 +27,8 @@ def test_vectors_have_the_length_of_the_model(vector: dict[str, Any]) -> None:
         (vector["storeHost"][0], vector["storeHost"][1]),
     )
     assert record_bytes(message, trailer=False) == vector["sizeBytes"]
-    assert refusal(message, trailer=False) is None
+    assert refusal.as_given(message) is None
+    assert refusal.as_stored(message, message, layout=layout_of(file_bytes=65_536)) is None
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,7 @@ def test_vectors_have_the_length_of_the_model(vector: dict[str, Any]) -> None:
     [
         ({}, 92),
         ({"body": b"12345"}, 97),
+        ({"body": None}, 92),
         ({"topic": "é"}, 93),
         ({"born_host": ("::1", 1)}, 104),
         ({"store_host": ("::1", 1)}, 104),
@@ -68,64 +71,6 @@ def test_trailer_adds_twenty_bytes_and_a_separator_if_needed(properties: Any, st
     assert record_bytes(message, trailer=True) == 92 + len(stored) + 20
 
 
-ILLEGAL: list[dict[str, Any]] = [
-    {"topic": ""},
-    {"topic": "t" * 128},
-    {"topic": "é" * 64},
-    {"topic": "a/b"},
-    {"topic": "a\0"},
-    {"topic": "."},
-    {"topic": ".."},
-    {"topic": "\ud800"},
-    {"properties": "\ud800"},
-    {"properties": "A\x01\0"},
-    {"properties": {"A\x01B": "c"}},
-    {"properties": {"A\x02B": "c"}},
-    {"properties": {"A": "b\x02c"}},
-    {"queue_id": -1},
-    {"queue_id": 1 << 31},
-    {"flag": 1 << 31},
-    {"sys_flag": -(1 << 31) - 1},
-    {"reconsume_times": 1 << 31},
-    {"born_timestamp": 1 << 63},
-    {"prepared_transaction_offset": -(1 << 63) - 1},
-    {"born_host": ("localhost", 1)},
-    {"born_host": ("::1%lo", 1)},
-    {"store_host": ("1.2.3", 1)},
-    {"store_host": ("1.2.3.4", 1 << 31)},
-]
-LEGAL: list[dict[str, Any]] = [
-    {"topic": "t" * 127},
-    {"topic": "..."},
-    {"properties": {"A": "b\x01c"}},
-    {"properties": "no pair at all"},
-    {"queue_id": (1 << 31) - 1},
-    {"flag": -(1 << 31)},
-    {"prepared_transaction_offset": -(1 << 63)},
-    {"born_host": ("::ffff:1.2.3.4", -1)},
-    {"properties": {"__CRC32#": "\x02"}},
-]
-
-
-@pytest.mark.parametrize("trailer", [True, False])
-@pytest.mark.parametrize("fields", ILLEGAL, ids=repr)
-def test_illegal_message_is_refused(fields: dict[str, Any], trailer: bool) -> None:
-    assert refusal(message_of(**fields), trailer=trailer) is PutStatus.MESSAGE_ILLEGAL
-
-
-@pytest.mark.parametrize("trailer", [True, False])
-@pytest.mark.parametrize("fields", LEGAL, ids=repr)
-def test_legal_message_is_taken(fields: dict[str, Any], trailer: bool) -> None:
-    assert refusal(message_of(**fields), trailer=trailer) is None
-
-
-@pytest.mark.parametrize(("trailer", "most_bytes"), [(False, 32_767), (True, 32_746)])
-def test_longest_properties(trailer: bool, most_bytes: int) -> None:
-    text = "A\x01".ljust(most_bytes, "x")
-    assert refusal(message_of(properties=text), trailer=trailer) is None
-    assert refusal(message_of(properties=text + "x"), trailer=trailer) is PutStatus.PROPERTIES_SIZE_EXCEEDED
-
-
 @pytest.mark.parametrize(
     ("properties", "waits"),
     [
@@ -139,10 +84,14 @@ def test_longest_properties(trailer: bool, most_bytes: int) -> None:
         ("OTHER\x01WAIT\x01false", True),
         ({"WAIT": "false"}, False),
         ({"WAIT": "true"}, True),
+        ({"WAIT": ""}, True),
+        ({"WAIT": " true"}, False),
+        ("WAIT\x01false\x02WAIT\x01", False),
     ],
 )
 def test_which_messages_wait(properties: Any, waits: bool) -> None:
     assert waits_for_disk(message_of(properties=properties)) is waits
+    assert waits_for_disk(batch_of(b"", properties=properties)) is waits
 
 
 @pytest.mark.parametrize(

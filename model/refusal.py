@@ -1,0 +1,93 @@
+"""Why a message is refused whatever the log looks like, row by row of docs/statuses.md.
+
+1. Topic: 1 to 127 bytes of UTF-8, neither "." nor "..", without NUL and "/".
+2. Properties: no separator inside a pair of a mapping; text; at most 32,767 bytes with all that the store adds; no NUL.
+3. Hosts are IPv4 or IPv6 addresses with a port of 32 bits, and every number fits its field.
+4. A record, or all records of a batch together, are not longer than the layout allows, and leave 8 bytes or more of
+   an empty file.
+5. What counts is what would be stored: a property that the store removes refuses nothing. The queue id is that of the
+   producer.
+
+The rows of delay levels come between 1 and 2 (model/delay.py), those of multi-dispatch behind 4 (model/dispatch.py).
+"""
+
+import ipaddress
+from collections.abc import Sequence
+
+from model.message import Message, PutStatus, record_bytes
+from model.properties import TRAILER_BYTES, separators_inside, stored_bytes
+from model.state import BLANK_BYTES, Layout
+
+__all__ = ["as_given", "as_stored", "fields_fit", "is_topic", "properties_fit", "records_fit"]
+
+TOPIC_BYTES_MAX = 127
+PROPERTIES_BYTES_MAX = 32_767
+
+
+def as_given(message: Message) -> PutStatus | None:
+    """Return why a message is refused before anything about it is rewritten, or None."""
+    if not is_topic(message.topic) or separators_inside(message.properties):
+        return PutStatus.MESSAGE_ILLEGAL
+    return None
+
+
+def as_stored(given: Message, stored: Message, *, layout: Layout) -> PutStatus | None:
+    """Return why a message is refused once it is known what would be stored of it, or None."""
+    try:
+        properties = stored_bytes(stored.properties, trailer=layout.trailer)
+    except UnicodeEncodeError:
+        return PutStatus.MESSAGE_ILLEGAL
+    if not properties_fit(properties, trailer=layout.trailer):
+        return PutStatus.PROPERTIES_SIZE_EXCEEDED
+    if b"\0" in properties or not fields_fit(given):
+        return PutStatus.MESSAGE_ILLEGAL
+    if not records_fit([record_bytes(stored, trailer=layout.trailer)], layout=layout):
+        return PutStatus.MESSAGE_ILLEGAL
+    return None
+
+
+def is_topic(name: str) -> bool:
+    """Whether a topic, or a queue named by multi-dispatch, may be called so."""
+    try:
+        encoded = name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    fits = 1 <= len(encoded) <= TOPIC_BYTES_MAX
+    return fits and b"\0" not in encoded and b"/" not in encoded and encoded not in (b".", b"..")
+
+
+def properties_fit(stored: bytes, *, trailer: bool) -> bool:
+    """Whether properties that are stored so, up to the trailer, are short enough with it."""
+    return len(stored) + (TRAILER_BYTES if trailer else 0) <= PROPERTIES_BYTES_MAX
+
+
+def fields_fit(message: Message) -> bool:
+    """Whether hosts are hosts and numbers fit their fields."""
+    return _addresses_fit(message) and _numbers_fit(message)
+
+
+def records_fit(sizes_bytes: Sequence[int], *, layout: Layout) -> bool:
+    """Whether records that are stored together are short enough, each and in sum."""
+    total_bytes = sum(sizes_bytes)
+    return total_bytes <= layout.record_bytes_max and total_bytes + BLANK_BYTES <= layout.file_bytes
+
+
+def _numbers_fit(message: Message) -> bool:
+    small = (message.flag, message.sys_flag, message.reconsume_times)
+    large = (message.born_timestamp, message.prepared_transaction_offset)
+    return (
+        0 <= message.queue_id < 2**31
+        and all(-(2**31) <= number < 2**31 for number in small)
+        and all(-(2**63) <= number < 2**63 for number in large)
+    )
+
+
+def _addresses_fit(message: Message) -> bool:
+    for address, port in (message.born_host, message.store_host):
+        try:
+            parsed = ipaddress.ip_address(address)
+        except ValueError:
+            return False
+        if not -(2**31) <= port < 2**31 or "%" in str(parsed):
+            return False
+    return True
