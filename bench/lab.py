@@ -10,7 +10,7 @@ from time import perf_counter
 from bench.figures import Figure, Skipped, figure, file_system_of, scratch
 from bench.sizes import FULL, Sizes
 from model import commitlog
-from model.commitlog import CommitLog, Layout
+from model.state import CommitLog, Layout
 from properties.bodies import BORN_TIMESTAMP, message_of
 from properties.campaign import run_campaign
 from properties.case import Flush, Get, Operation, Put, Settings
@@ -171,7 +171,7 @@ def _count(histories: list[list[Operation]]) -> int:
 def _step(log: CommitLog, step: Operation, layout: Layout) -> CommitLog:
     match step:
         case Put():
-            return commitlog.append(log, message_of(step), layout=layout, store_timestamp=BORN_TIMESTAMP)[0]
+            return commitlog.put(log, message_of(step), layout=layout, store_timestamp=BORN_TIMESTAMP)[0]
         case Flush():
             return commitlog.flush(log)[0]
         case Get(record, shift):

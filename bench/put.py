@@ -6,21 +6,36 @@ ends before its first log file is full, so creating a file is never inside the c
 
 import os
 import random
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import islice, repeat
 from time import perf_counter
 
 from bench.figures import Figure, figure, scratch
 from bench.sizes import FULL, Sizes
+from impl.batch import encode_batch_body
 from impl.config import MessageStoreConfig
-from impl.message import GetStatus, Message, PutStatus
+from impl.message import BatchMember, GetStatus, Message, MessageBatch, PutStatus
 from impl.policy import FlushDiskType
 from properties.verdict import HarnessError
 from tornpage.front import MessageStore
 
-__all__ = ["fdatasync_per_s", "get_1024", "memcpy_gb_per_s", "put_100", "put_only_1024", "sync_1"]
+__all__ = [
+    "fdatasync_per_s",
+    "get_1024",
+    "memcpy_gb_per_s",
+    "put_100",
+    "put_batch32_1024",
+    "put_keyed_1024",
+    "put_only_1024",
+    "sync_1",
+]
 
 PAGE_BYTES = 4096
 SYNCED_PAGES = 256
 WARM_UP_PUTS = 50
+BATCH = 32
+QUEUES = 4
 
 
 def message_of(body_bytes: int) -> Message:
@@ -38,11 +53,52 @@ def put_100(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
     return _puts("put_100", 100, directory, seconds, sizes)
 
 
+def put_keyed_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Puts/s of 1,024 body bytes with keys, tag and unique key, each message another, as producers send them."""
+    messages = [
+        replace(
+            message_of(1024),
+            queue_id=number % QUEUES,
+            properties=f"KEYS\x01order-{number}\x02TAGS\x01TagA\x02UNIQ_KEY\x01{number:032X}\x02WAIT\x01true",
+        )
+        for number in range(sizes.puts)
+    ]
+
+    def one_round() -> float:
+        with scratch(directory) as path, _open(path, sizes) as store:
+            _put_all(store, messages[:WARM_UP_PUTS])
+            return sizes.puts / _put_all(store, messages)
+
+    return figure("put_keyed_1024", "puts/s", one_round, directory=directory, seconds=seconds)
+
+
+def put_batch32_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Messages/s of 1,024 body bytes put in batches of 32, answered from the page cache, encoded by compiled code."""
+    member = BatchMember(message_of(1024).body or b"", properties="KEYS\x01k\x02TAGS\x01TagA")
+    batch = MessageBatch("TopicBench", encode_batch_body([member] * BATCH), properties="WAIT\x01true")
+    rounds = max(1, sizes.puts // BATCH)
+
+    def one_round() -> float:
+        with scratch(directory) as path, _open(path, sizes) as store:
+            put_batch, put_ok = store.put_batch, PutStatus.PUT_OK
+            put_batch(batch)
+            refused = 0
+            started = perf_counter()
+            for _ in range(rounds):
+                refused += put_batch(batch).status is not put_ok
+            elapsed = perf_counter() - started
+            if refused or sum(1 for _ in islice(store.messages(), BATCH + 1)) != BATCH + 1:
+                raise HarnessError(f"{refused} of {rounds} batches were refused, or their messages are not there")
+            return rounds * BATCH / elapsed
+
+    return figure("put_batch32_1024", "messages/s", one_round, directory=directory, seconds=seconds)
+
+
 def _puts(name: str, body_bytes: int, directory: str, seconds: float, sizes: Sizes) -> Figure:
     def one_round() -> float:
         with scratch(directory) as path, _open(path, sizes) as store:
-            _put_all(store, message, min(WARM_UP_PUTS, sizes.puts))
-            return sizes.puts / _put_all(store, message, sizes.puts)
+            _put_all(store, repeat(message, min(WARM_UP_PUTS, sizes.puts)))
+            return sizes.puts / _put_all(store, repeat(message, sizes.puts))
 
     message = message_of(body_bytes)
     return figure(name, "puts/s", one_round, directory=directory, seconds=seconds)
@@ -53,8 +109,8 @@ def sync_1(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
 
     def one_round() -> float:
         with scratch(directory) as path, _open(path, sizes, FlushDiskType.SYNC_FLUSH) as store:
-            _put_all(store, message, 1)
-            rate = sizes.syncs / _put_all(store, message, sizes.syncs)
+            _put_all(store, [message])
+            rate = sizes.syncs / _put_all(store, repeat(message, sizes.syncs))
             if store.flushed_offset != store.max_offset:
                 raise HarnessError("a synchronous store answered puts that are not flushed")
             return rate
@@ -127,16 +183,16 @@ def _open(path: str, sizes: Sizes, flush: FlushDiskType = FlushDiskType.ASYNC_FL
     return MessageStore.open(f"{path}/store", config)
 
 
-def _put_all(store: MessageStore, message: Message, count: int) -> float:
-    """Put a message `count` times; return the seconds it took."""
+def _put_all(store: MessageStore, messages: Iterable[Message]) -> float:
+    """Put messages one after the other; return the seconds it took."""
     put, put_ok = store.put, PutStatus.PUT_OK
     before, stored_bytes, refused = store.max_offset, 0, 0
     started = perf_counter()
-    for _ in range(count):
+    for message in messages:
         result = put(message)
         refused += result.status is not put_ok
         stored_bytes += result.size_bytes
     elapsed = perf_counter() - started
     if refused or store.max_offset - before != stored_bytes:
-        raise HarnessError(f"{refused} of {count} puts were refused, {stored_bytes} bytes acknowledged")
+        raise HarnessError(f"{refused} puts were refused, {stored_bytes} bytes acknowledged")
     return elapsed

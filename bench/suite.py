@@ -23,7 +23,9 @@ class Measurement(Protocol):
 SUITE: Mapping[str, Sequence[Measurement]] = {
     "put": (
         put.put_only_1024,
+        put.put_keyed_1024,
         put.put_100,
+        put.put_batch32_1024,
         put.get_1024,
         put.sync_1,
         put.fdatasync_per_s,

@@ -1,68 +1,222 @@
-"""The commit log: puts under one lock, gets by physical offset, flush.
+"""The commit log: records under one lock, gets by physical offset, flush.
 
 A record is appended only if 8 bytes stay free behind it; else the file ends with a blank and the record begins the
-next file, which is created first, so that a refused put has written nothing. Source: `CommitLog.asyncPutMessage`.
+next file, which is created first, so that a refused put has written nothing. A batch is one such record as far as
+room is concerned. Queue offsets are taken and counted under the put lock, and counted only after the append.
+Source: `CommitLog.asyncPutMessage`, `asyncPutMessages`, `DefaultAppendMessageCallback`.
 """
 
-import threading
+import contextlib
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from impl import codec
-from impl.config import MessageStoreConfig
+from impl.batch import EncodedBatch
+from impl.batch_encoder import BatchEncoder
+from impl.delay import DelayLevels
+from impl.encoder import RecordEncoder, topic_bytes
 from impl.files import Clock
+from impl.hosts import Host
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
-from impl.message import GetResult, GetStatus, Message, PutResult, PutStatus
-from impl.policy import FlushPolicy
+from impl.message import GetResult, GetStatus, Message, MessageBatch, PutResult, PutStatus
+from impl.multi_dispatch import MultiDispatch, QueueKey
+from impl.properties_text import text_of
+from impl.put_lock import PutLock
+from impl.queue_offsets import QueueOffsetTable
+from impl.rewriting import delayed
 from impl.scan import RecordChecker
+from impl.statistics import StoreStatistics
 
 __all__ = ["CommitLog"]
 
+_PUT_OK = PutStatus.PUT_OK  # looking a member up costs more than the rest of an answer
+
+Incoming = TypeVar("Incoming", Message, MessageBatch)
+Draft = TypeVar("Draft", bytearray, EncodedBatch, int)
+
 
 class CommitLog:
-    """Owns the put lock and the queue offset table; the files belong to `log`."""
+    """Owns the put lock and what it guards; the files belong to `log`.
+
+    `begin_time_in_lock` is the time at which the put under way took the lock, 0 while it is free.
+    """
 
     def __init__(
         self,
         log: MappedFileQueue,
         *,
-        config: MessageStoreConfig,
+        encoder: RecordEncoder,
+        batch_encoder: BatchEncoder,
+        store_host: Host,
+        trailer: bool,
+        delay_levels: DelayLevels,
+        dispatch: MultiDispatch | None,
+        light_queues_max: int,
+        queue_offsets: QueueOffsetTable,
+        put_lock: PutLock,
+        statistics: StoreStatistics,
         clock: Clock,
         check: RecordChecker,
-        queue_offsets: dict[tuple[bytes, int], int],
     ) -> None:
         self.log = log
-        self._config = config
-        self._flush_policy = FlushPolicy(config.flush_disk_type)
-        self._trailer = config.record_checksum == "record"
+        self.begin_time_in_lock = 0
+        self.flushed_store_timestamp = 0
+        self._encoder = encoder
+        self._batch_encoder = batch_encoder
+        self._store_host = store_host
+        self._trailer = trailer
+        self._trailer_bytes = codec.TRAILER_BYTES if trailer else 0
+        self._delay_levels = delay_levels
+        self._dispatch = dispatch
+        self._light_queues_max = light_queues_max
+        self._queue_offsets = queue_offsets
+        self._put_lock = put_lock
+        self._statistics = statistics
         self._clock = clock
         self._check = check
-        self._put_lock = threading.Lock()
-        self._queue_offsets = queue_offsets
         self._stopped = False
         self._last_store_timestamp = 0
-        self.flushed_store_timestamp = 0
 
-    def put(self, message: Message) -> PutResult:
-        """Append one message; answer when the flush policy allows it (docs/statuses.md)."""
-        record = codec.encode_record(
-            message, now_ms=self._clock(), store_host=self._config.store_host, trailer=self._trailer
-        )
-        if isinstance(record, PutStatus):
+    # ---- puts ----------------------------------------------------------------------------------------------------
+
+    def put(self, message: Message, *, now_ms: int) -> PutResult:
+        """Append one message; `now_ms` is when it came in. Answers from the page cache."""
+        if message.properties:
+            text = text_of(message.properties)
+            rewritten = PutStatus.MESSAGE_ILLEGAL if text is None else self._delayed(message, text)
+            if isinstance(rewritten, PutStatus):
+                return PutResult(rewritten)
+            if self._is_dispatched(rewritten):
+                return self._under_lock(self._append_dispatched, rewritten, now_ms)
+            message = rewritten
+        record = self._encoder.encode(message, now_ms=now_ms)
+        if not isinstance(record, bytearray):
             return PutResult(record)
-        needed_bytes = len(record) + codec.BLANK_BYTES
-        if len(record) > self._config.max_message_size or needed_bytes > self.log.file_bytes:
-            return PutResult(PutStatus.MESSAGE_ILLEGAL)
+        return self._under_lock(self._append, message, record)
+
+    def put_batch(self, batch: MessageBatch, *, now_ms: int) -> PutResult:
+        """Append all messages of a batch, or none."""
+        encoded = self._batch_encoder.encode(batch, now_ms=now_ms)
+        if isinstance(encoded, PutStatus):
+            return PutResult(encoded)
+        return self._under_lock(self._append_batch, batch, encoded)
+
+    def _under_lock(
+        self, append: Callable[[Incoming, Draft, int], PutResult], incoming: Incoming, draft: Draft
+    ) -> PutResult:
         with self._put_lock:
-            if self._stopped:
-                return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
-            file = self._file_with_room(needed_bytes)
-            if file is None:
-                return PutResult(PutStatus.CREATE_MAPEDFILE_FAILED)
-            result = self._append(file, message, record)
-        if self._flush_policy.answers_after_flush(wait_store_msg_ok=codec.wait_store_msg_ok(message.properties)):
-            return self._answer_after_flush(result)
+            self.begin_time_in_lock = store_timestamp = self._clock()
+            try:
+                if self._stopped:
+                    return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+                return append(incoming, draft, store_timestamp)
+            except OSError:
+                return PutResult(PutStatus.UNKNOWN_ERROR)
+            finally:
+                self.begin_time_in_lock = 0
+
+    def _append(self, message: Message, record: bytearray, store_timestamp: int) -> PutResult:
+        size_bytes = len(record) + self._trailer_bytes
+        file = self._file_with_room(size_bytes + codec.BLANK_BYTES)
+        if file is None:
+            return PutResult(PutStatus.CREATE_MAPEDFILE_FAILED)
+        counts = codec.has_consume_queue(message.sys_flag)
+        key = (message.topic.encode(), message.queue_id)
+        queue_offset = self._queue_offsets.next_offset(key) if counts else 0
+        offset = file.base_offset + file.written_position
+        codec.place_record(
+            record,
+            queue_offset=queue_offset,
+            physical_offset=offset,
+            store_timestamp=store_timestamp,
+            trailer=self._trailer,
+        )
+        try:
+            file.append(record)
+        except OSError:
+            file.take_back(size_bytes)
+            raise
+        if counts:
+            self._queue_offsets.advance(key, queue_offset + 1)
+        self._last_store_timestamp = store_timestamp
+        self._statistics.count_appended(message.topic, 1, size_bytes)
+        host = message.store_host or self._store_host
+        return PutResult(_PUT_OK, offset, size_bytes, queue_offset, store_timestamp, 1, host)
+
+    def _delayed(self, message: Message, text: str) -> Message | PutStatus:
+        return delayed(message, text, self._delay_levels)
+
+    def _is_dispatched(self, message: Message) -> bool:
+        text = text_of(message.properties) if self._dispatch is not None else None
+        return bool(text and self._dispatch and self._dispatch.queues_of(message.topic, message.queue_id, text))
+
+    def _append_dispatched(self, message: Message, now_ms: int, store_timestamp: int) -> PutResult:
+        """Append a message with the offsets it gets in the queues it names."""
+        return self._append_with_offsets(message, self._offsets_of(message), now_ms, store_timestamp)
+
+    def _offsets_of(self, message: Message) -> dict[QueueKey, int]:
+        """Return the next offset of each queue that a message names; a name given twice counts once."""
+        assert self._dispatch is not None
+        queues = self._dispatch.queues_of(message.topic, message.queue_id, text_of(message.properties) or "")
+        return {key: self._queue_offsets.next_offset(key) for key in queues}
+
+    def _append_with_offsets(
+        self, message: Message, offsets: Mapping[QueueKey, int], now_ms: int, store_timestamp: int
+    ) -> PutResult:
+        dispatch, table = self._dispatch, self._queue_offsets
+        assert dispatch is not None
+        text = text_of(message.properties) or ""
+        queues = dispatch.queues_of(message.topic, message.queue_id, text)
+        message = replace(message, properties=dispatch.with_offsets(text, [offsets[key] for key in queues]))
+        record = self._encoder.encode(message, now_ms=now_ms)
+        if not isinstance(record, bytearray):
+            return PutResult(record)
+        if any(topic_bytes(name.decode()) is None for name, _ in queues):
+            return PutResult(PutStatus.MESSAGE_ILLEGAL)
+        light_queues = table.light_queues.union(filter(dispatch.is_light, queues))
+        if self._are_too_many(light_queues):
+            return PutResult(PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED)
+        result = self._append(message, record, store_timestamp)
+        if result.stored and codec.has_consume_queue(message.sys_flag):
+            table.light_queues = light_queues
+            for key, offset in offsets.items():
+                table.advance(key, offset + 1)
         return result
+
+    def _are_too_many(self, light_queues: Collection[QueueKey]) -> bool:
+        return len(light_queues) > self._light_queues_max
+
+    def _append_batch(self, batch: MessageBatch, encoded: EncodedBatch, store_timestamp: int) -> PutResult:
+        size_bytes, count = len(encoded.data), len(encoded.ends)
+        file = self._file_with_room(size_bytes + codec.BLANK_BYTES)
+        if file is None:
+            return PutResult(PutStatus.CREATE_MAPEDFILE_FAILED)
+        key = (batch.topic.encode(), batch.queue_id)
+        queue_offset = self._queue_offsets.next_offset(key)
+        offset = file.base_offset + file.written_position
+        self._batch_encoder.place(
+            encoded, queue_offset=queue_offset, physical_offset=offset, store_timestamp=store_timestamp
+        )
+        try:
+            file.append(encoded.data)
+        except OSError:
+            file.take_back(size_bytes)
+            raise
+        self._queue_offsets.advance(key, queue_offset + count)
+        self._last_store_timestamp = store_timestamp
+        self._statistics.count_appended(batch.topic, count, size_bytes)
+        return PutResult(
+            PutStatus.PUT_OK,
+            offset,
+            size_bytes,
+            queue_offset,
+            store_timestamp,
+            count,
+            batch.store_host or self._store_host,
+            encoded.ends,
+        )
 
     def _file_with_room(self, needed_bytes: int) -> MappedFile | None:
         last = self.log.mapped[-1] if self.log.mapped else None
@@ -73,41 +227,25 @@ class CommitLog:
         except OSError:
             return None
         if last is not None and last.written_position < last.size_bytes:
-            last.append_blank()
+            self._close_file(last)
         return following
 
-    def _append(self, file: MappedFile, message: Message, record: bytearray) -> PutResult:
-        store_timestamp = self._clock()
-        key = (message.topic.encode(), message.queue_id)
-        queue_offset = self._queue_offsets.setdefault(key, 0) if codec.has_consume_queue(message.sys_flag) else 0
-        offset = file.base_offset + file.written_position
-        codec.place_record(
-            record,
-            queue_offset=queue_offset,
-            physical_offset=offset,
-            store_timestamp=store_timestamp,
-            trailer=self._trailer,
-        )
-        file.append(record)
-        if codec.has_consume_queue(message.sys_flag):
-            self._queue_offsets[key] = queue_offset + 1
-        self._last_store_timestamp = store_timestamp
-        host = message.store_host or self._config.store_host
-        return PutResult(
-            PutStatus.PUT_OK, offset, len(record), queue_offset, store_timestamp, codec.message_id(host, offset)
-        )
-
-    def _answer_after_flush(self, result: PutResult) -> PutResult:
+    def _close_file(self, last: MappedFile) -> None:
+        """Write the blank behind which the next file goes on; without it that file must not be."""
         try:
-            self.flush()
+            last.append_blank()
         except OSError:
-            return replace(result, status=PutStatus.FLUSH_DISK_TIMEOUT)
-        return result
+            last.take_back(codec.BLANK_BYTES)
+            with contextlib.suppress(OSError):  # a name that stays is taken: later puts need another opening
+                self.log.drop_behind(self.log.mapped.index(last))
+            raise
 
     def stop(self) -> None:
         """Refuse puts from here on; one that is under way has been appended when this returns."""
         with self._put_lock:
             self._stopped = True
+
+    # ---- flush and get -------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Make everything put so far durable. Raises the OSError of a failed sync."""

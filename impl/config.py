@@ -5,14 +5,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 from impl import defaults
+from impl.codec import BLANK_BYTES
+from impl.delay import DelayLevels
 from impl.errors import BadConfig
-from impl.policy import FlushDiskType
+from impl.policy import BrokerRole, FlushDiskType, PutLockKind
 
 __all__ = ["MessageStoreConfig", "RecordChecksum"]
 
 RecordChecksum = Literal["record", "body"]
 
 _SMALLEST_FILE_BYTES = 256
+_COUNTS = (
+    "os_page_cache_busy_time_out_mills",
+    "max_lmq_consume_queue_num",
+    "ha_slave_fallbehind_max",
+    "slave_timeout",
+    "clean_resource_interval",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +37,17 @@ class MessageStoreConfig:
     flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH
     record_checksum: RecordChecksum = "record"
     store_host: tuple[str, int] = defaults.STORE_HOST
+    broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
+    use_reentrant_lock_when_put_message: bool = True
+    os_page_cache_busy_time_out_mills: int = defaults.OS_PAGE_CACHE_BUSY_TIME_OUT_MILLS
+    message_delay_level: str = defaults.MESSAGE_DELAY_LEVEL
+    enable_multi_dispatch: bool = False
+    enable_lmq: bool = False
+    max_lmq_consume_queue_num: int = defaults.MAX_LMQ_CONSUME_QUEUE_NUM
+    ha_slave_fallbehind_max: int = defaults.HA_SLAVE_FALLBEHIND_MAX
+    slave_timeout: int = defaults.SLAVE_TIMEOUT
+    clean_resource_interval: int = defaults.CLEAN_RESOURCE_INTERVAL
+    disk_space_warning_level_ratio: float = defaults.DISK_SPACE_WARNING_LEVEL_RATIO
 
     def __post_init__(self) -> None:
         if not _SMALLEST_FILE_BYTES <= self.mapped_file_size_commit_log <= 1 << 40:
@@ -40,6 +60,32 @@ class MessageStoreConfig:
             raise BadConfig("store_host", self.store_host, "use a numeric IPv4 or IPv6 address and a port")
         if not isinstance(self.flush_disk_type, FlushDiskType):
             raise BadConfig("flush_disk_type", self.flush_disk_type, "use FlushDiskType.SYNC_FLUSH or ASYNC_FLUSH")
+        if not isinstance(self.broker_role, BrokerRole):
+            raise BadConfig("broker_role", self.broker_role, "use BrokerRole.ASYNC_MASTER, SYNC_MASTER or SLAVE")
+        for name in _COUNTS:
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < 0:
+                raise BadConfig(name, value, "use a whole number, 0 or more")
+        if not 0 < self.disk_space_warning_level_ratio <= 1:
+            raise BadConfig("disk_space_warning_level_ratio", self.disk_space_warning_level_ratio, "use 0.01 to 1.0")
+        try:
+            self.delay_levels()
+        except ValueError as error:
+            raise BadConfig("message_delay_level", self.message_delay_level, str(error)) from error
+
+    def delay_levels(self) -> DelayLevels:
+        """Return the parsed table of delay levels."""
+        return DelayLevels.parse(self.message_delay_level)
+
+    @property
+    def record_room_bytes(self) -> int:
+        """The longest record, or batch of records, that an empty log file takes: a blank has to follow it."""
+        return self.mapped_file_size_commit_log - BLANK_BYTES
+
+    @property
+    def put_lock_kind(self) -> PutLockKind:
+        """Which put lock the store takes, once, when it is opened."""
+        return PutLockKind.REENTRANT if self.use_reentrant_lock_when_put_message else PutLockKind.SPIN
 
 
 def _is_host(host: tuple[str, int]) -> bool:

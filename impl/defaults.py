@@ -3,7 +3,18 @@
 Source: `MessageStoreConfig` of RocketMQ 4.9.3.
 """
 
-__all__ = ["MAPPED_FILE_SIZE_COMMIT_LOG", "MAX_MESSAGE_SIZE", "STORE_HOST"]
+__all__ = [
+    "CLEAN_RESOURCE_INTERVAL",
+    "DISK_SPACE_WARNING_LEVEL_RATIO",
+    "HA_SLAVE_FALLBEHIND_MAX",
+    "MAPPED_FILE_SIZE_COMMIT_LOG",
+    "MAX_LMQ_CONSUME_QUEUE_NUM",
+    "MAX_MESSAGE_SIZE",
+    "MESSAGE_DELAY_LEVEL",
+    "OS_PAGE_CACHE_BUSY_TIME_OUT_MILLS",
+    "SLAVE_TIMEOUT",
+    "STORE_HOST",
+]
 
 MAPPED_FILE_SIZE_COMMIT_LOG = 1 << 30
 """`mappedFileSizeCommitLog`, bytes. Reserved when the first message arrives; examples and tests use a few KiB."""
@@ -13,3 +24,24 @@ MAX_MESSAGE_SIZE = 4 << 20
 
 STORE_HOST = ("127.0.0.1", 10911)
 """Address and port written as STOREHOSTADDRESS: RocketMQ's default listen port on loopback."""
+
+MESSAGE_DELAY_LEVEL = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+"""`messageDelayLevel`: the delay of each level, level 1 first."""
+
+OS_PAGE_CACHE_BUSY_TIME_OUT_MILLS = 1_000
+"""`osPageCacheBusyTimeOutMills`, ms that the put lock may be held before other puts are refused."""
+
+MAX_LMQ_CONSUME_QUEUE_NUM = 20_000
+"""`maxLmqConsumeQueueNum`, light queues."""
+
+HA_SLAVE_FALLBEHIND_MAX = 256 << 20
+"""`haSlaveFallbehindMax`, bytes that a usable replica may be behind."""
+
+SLAVE_TIMEOUT = 3_000
+"""`slaveTimeout`, ms that a put waits for a replica."""
+
+CLEAN_RESOURCE_INTERVAL = 10_000
+"""`cleanResourceInterval`, ms between two looks at how full the disk is."""
+
+DISK_SPACE_WARNING_LEVEL_RATIO = 0.90
+"""System property `rocketmq.broker.diskSpaceWarningLevelRatio`: a fuller disk takes no more messages."""

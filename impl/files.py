@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-__all__ = ["Clock", "FileStat", "Files", "Mapping", "OpenFile"]
+__all__ = ["Clock", "DiskUsage", "FileStat", "Files", "Mapping", "OpenFile"]
 
 Clock = Callable[[], int]
 """The wall clock in milliseconds since the epoch."""
@@ -21,6 +21,14 @@ class FileStat:
 
     kind: Literal["file", "directory", "other"]
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsage:
+    """Size of a disk, and what an unprivileged process may still allocate on it; the system may keep a reserve."""
+
+    total_bytes: int
+    free_bytes: int
 
 
 class OpenFile(Protocol):
@@ -93,8 +101,8 @@ class Files(Protocol):
     def lock(self, file: OpenFile) -> bool:
         """Try to take the exclusive lock on byte 0; it lives until the file is closed."""
 
-    def free_bytes(self, path: str) -> int:
-        """Return how many bytes can still be allocated on the disk that holds `path`."""
+    def disk_usage(self, path: str) -> DiskUsage:
+        """Return size and free bytes of the disk that holds `path`."""
 
     def mark(self, label: str) -> None:
         """Say that a record, unit, entry or header was just written; the crash lab takes page versions here."""

@@ -71,6 +71,12 @@ class MappedFile:
         self.blank_position = start
         self.written_position = self.size_bytes
 
+    def take_back(self, size_bytes: int) -> None:
+        """Erase what a refused append of so many bytes may have left behind the written position."""
+        start = self.written_position
+        end = min(start + size_bytes, self.size_bytes)
+        self.view[start:end] = bytes(end - start)
+
     def flush(self) -> None:
         """Make everything written durable, then move the watermark.
 

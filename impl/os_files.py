@@ -7,7 +7,7 @@ import os
 import stat
 import struct
 
-from impl.files import FileStat, Mapping, OpenFile
+from impl.files import DiskUsage, FileStat, Mapping, OpenFile
 
 __all__ = ["OsFiles"]
 
@@ -143,10 +143,10 @@ class OsFiles:
             raise
         return True
 
-    def free_bytes(self, path: str) -> int:
-        """Bytes an unprivileged process may still use."""
+    def disk_usage(self, path: str) -> DiskUsage:
+        """Source: statvfs(3); the blocks kept back for root count as used."""
         found = os.statvfs(path)
-        return found.f_bavail * found.f_frsize
+        return DiskUsage(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def mark(self, label: str) -> None:
         """Nothing to note on a real disk."""

@@ -8,7 +8,15 @@ are milliseconds, pages have 4,096 bytes.
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["PAGE_BYTES", "AllocationPolicy", "FlushDiskType", "FlushPolicy", "ImpossiblePolicy"]
+__all__ = [
+    "PAGE_BYTES",
+    "AllocationPolicy",
+    "BrokerRole",
+    "FlushDiskType",
+    "FlushPolicy",
+    "ImpossiblePolicy",
+    "PutLockKind",
+]
 
 PAGE_BYTES = 4096
 """`MappedFile.OS_PAGE_SIZE`: the unit of the page rules, whatever pages the machine has."""
@@ -28,6 +36,21 @@ class FlushDiskType(Enum):
 
     ASYNC_FLUSH = "ASYNC_FLUSH"
     SYNC_FLUSH = "SYNC_FLUSH"
+
+
+class BrokerRole(Enum):
+    """RocketMQ's `brokerRole`: who takes puts, and whether a put waits for a replica."""
+
+    ASYNC_MASTER = "ASYNC_MASTER"
+    SYNC_MASTER = "SYNC_MASTER"
+    SLAVE = "SLAVE"
+
+
+class PutLockKind(Enum):
+    """RocketMQ's `useReentrantLockWhenPutMessage`: REENTRANT stands for true, its default; SPIN for false."""
+
+    REENTRANT = "REENTRANT"
+    SPIN = "SPIN"
 
 
 @dataclass(frozen=True, slots=True)

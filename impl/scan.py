@@ -1,15 +1,18 @@
-"""One walk over the mapped log: where its valid prefix ends, why, and what the queues have reached."""
+"""One walk over the mapped log: where its valid prefix ends, and why."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from impl.codec import MESSAGE_MAGIC, RecordCheck, has_consume_queue, queue_of_record
+from impl.codec import MESSAGE_MAGIC, RecordCheck
 from impl.mapped_file import MappedFile
 
-__all__ = ["LogScan", "RecordChecker", "first_nonzero", "islands", "scan_log"]
+__all__ = ["Learn", "LogScan", "RecordChecker", "first_nonzero", "islands", "scan_log"]
 
 RecordChecker = Callable[..., RecordCheck]
 """Called as `check(view, position, limit=, offset=)`; see impl.codec.check_record."""
+
+Learn = Callable[[memoryview, int], None]
+"""Called as `learn(view, position)` with each record of the valid prefix, in log order."""
 
 _CHUNK_BYTES = 1 << 16
 _ZEROS = bytes(_CHUNK_BYTES)
@@ -21,20 +24,17 @@ class LogScan:
     """Where the valid prefix ends: in file `file_index` at physical `end_offset`, because of `reason`.
 
     `reason` is None when the last file ended with its blank. `blank_positions` says where in each file before the end
-    its blank lies. `queue_offsets` maps (topic bytes, queue id) to the next
-    queue offset.
+    its blank lies.
     """
 
     end_offset: int
     file_index: int
     reason: str | None
-    queue_offsets: dict[tuple[bytes, int], int]
     blank_positions: tuple[int, ...]
 
 
-def scan_log(mapped: Sequence[MappedFile], check: RecordChecker, *, file_bytes: int) -> LogScan:
+def scan_log(mapped: Sequence[MappedFile], check: RecordChecker, *, file_bytes: int, learn: Learn) -> LogScan:
     """Walk records and blanks from the first file on. Cost: every byte up to the end is read once."""
-    queue_offsets: dict[tuple[bytes, int], int] = {}
     blanks: list[int] = []
     for index, file in enumerate(mapped):
         view, base, position = file.view, file.base_offset, 0
@@ -42,14 +42,12 @@ def scan_log(mapped: Sequence[MappedFile], check: RecordChecker, *, file_bytes: 
             size, reason = check(view, position, limit=file_bytes, offset=base + position)
             if not size:
                 break
-            topic, queue_id, queue_offset, sys_flag = queue_of_record(view, position)
-            if has_consume_queue(sys_flag):
-                queue_offsets[topic, queue_id] = queue_offset + 1
+            learn(view, position)
             position += size
         if reason is not None:
-            return LogScan(base + position, index, reason, queue_offsets, tuple(blanks))
+            return LogScan(base + position, index, reason, tuple(blanks))
         blanks.append(position)
-    return LogScan(mapped[-1].end_offset if mapped else 0, len(mapped) - 1, None, queue_offsets, tuple(blanks))
+    return LogScan(mapped[-1].end_offset if mapped else 0, len(mapped) - 1, None, tuple(blanks))
 
 
 def first_nonzero(view: memoryview, position: int) -> int | None:

@@ -9,31 +9,44 @@ import binascii
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal, TypeVar
 
 from properties.images import Choice
 from properties.recorder.disk import Disk
 
 __all__ = [
+    "WITHOUT_A_VERB",
     "BadToken",
+    "BatchDefect",
     "Case",
     "Close",
+    "Concurrent",
     "Crash",
     "Damage",
     "DamageKind",
+    "DiskUsed",
+    "FailAppend",
     "FailSync",
     "Flush",
     "Get",
+    "Member",
     "Open",
     "Operation",
     "Put",
+    "PutBatch",
+    "ReplicaIs",
     "Settings",
+    "Step",
+    "SwitchFlag",
     "describe",
 ]
 
+Inner = TypeVar("Inner")
+
 FORMAT = 1
 TOKEN_PREFIX = "tp1-"
+_SHOWN_CHARACTERS = 300
 
 DamageKind = Literal["truncate", "flip", "misdirect"]
 
@@ -52,25 +65,120 @@ class Settings:
     trailer: bool = True
     files_max: int = 1000
     disk: Disk = "posix-strict"
+    role: Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"] = "ASYNC_MASTER"
+    multi_dispatch: bool = False
+    light_queues: bool = False
+    light_queues_max: int = 20_000
+    delay_levels: int = 18
     bug: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """Put a message. The body has `body_bytes` bytes drawn from `fill`, or hides a whole record, or is zero."""
+    """Put a message. The body has `body_bytes` bytes drawn from `fill`, hides a whole record, is zero, or is None.
+
+    Properties are the string `properties`, or the mapping of `pairs` when there are any. `later` puts it with
+    `put_async`, so that its answer comes with a Step.
+    """
 
     topic: str = "T"
     queue_id: int = 0
     body_bytes: int = 0
     fill: int = 0
-    body_kind: Literal["random", "record", "zeros"] = "random"
+    body_kind: Literal["random", "record", "zeros", "none"] = "random"
     properties: str = ""
+    pairs: tuple[tuple[str, str], ...] = ()
     sys_flag: int = 0
     flag: int = 0
     born_v6: bool = False
     store_v6: bool = False
+    later: bool = False
     advance_ms: int = 1
     op: Literal["put"] = "put"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One message of a batch; its body has `body_bytes` bytes drawn from `fill`."""
+
+    body_bytes: int = 0
+    fill: int = 0
+    properties: str = ""
+    flag: int = 0
+
+
+BatchDefect = Literal["", "no body", "empty", "cut short", "wrong total", "negative length", "bytes left over"]
+
+
+@dataclass(frozen=True, slots=True)
+class PutBatch:
+    """Put a batch; its client body is well-formed but for `defect`."""
+
+    topic: str = "T"
+    queue_id: int = 0
+    members: tuple[Member, ...] = ()
+    properties: str = ""
+    sys_flag: int = 0
+    born_v6: bool = False
+    store_v6: bool = False
+    defect: BatchDefect = ""
+    later: bool = False
+    advance_ms: int = 1
+    op: Literal["put_batch"] = "put_batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Group commit takes a step: all puts that wait for their answer get it."""
+
+    op: Literal["step"] = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class Concurrent:
+    """Two producers put at the same time; `schedule` says who goes on at each yield point (properties/stepped).
+
+    `jump_step` is the yield point at which the clock jumps by `jump_ms`; 0 is none.
+    """
+
+    first: tuple[Put, ...] = ()
+    second: tuple[Put, ...] = ()
+    schedule: tuple[int, ...] = ()
+    jump_step: int = 0
+    jump_ms: int = 0
+    op: Literal["concurrent"] = "concurrent"
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchFlag:
+    """An operator sets or clears a running flag (1, 2, 4 or 8)."""
+
+    bit: int = 2
+    on: bool = True
+    op: Literal["switch_flag"] = "switch_flag"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsed:
+    """The disk is used to so many percent, and so much time passes that the store looks at it before the next put."""
+
+    percent: int = 0
+    op: Literal["disk_used"] = "disk_used"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaIs:
+    """From now on the best replica confirms, says nothing, is too far behind, or is not there."""
+
+    state: Literal["confirms", "silent", "behind", "none"] = "none"
+    op: Literal["replica_is"] = "replica_is"
+
+
+@dataclass(frozen=True, slots=True)
+class FailAppend:
+    """The mapped file refuses the bytes of the next put that gets so far."""
+
+    op: Literal["fail_append"] = "fail_append"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +245,35 @@ class Damage:
     op: Literal["damage"] = "damage"
 
 
-Operation = Put | Get | Flush | Close | Open | FailSync | Crash | Damage
+Operation = (
+    Put
+    | PutBatch
+    | Step
+    | Concurrent
+    | SwitchFlag
+    | DiskUsed
+    | ReplicaIs
+    | FailAppend
+    | Get
+    | Flush
+    | Close
+    | Open
+    | FailSync
+    | Crash
+    | Damage
+)
+WITHOUT_A_VERB = (Get, SwitchFlag, DiskUsed, ReplicaIs, FailAppend, FailSync)
+"""Operations that ask nothing of the disk: no crash falls into them."""
+
 _OPERATIONS: dict[str, Any] = {
     "put": Put,
+    "put_batch": PutBatch,
+    "step": Step,
+    "concurrent": Concurrent,
+    "switch_flag": SwitchFlag,
+    "disk_used": DiskUsed,
+    "replica_is": ReplicaIs,
+    "fail_append": FailAppend,
     "get": Get,
     "flush": Flush,
     "close": Close,
@@ -206,22 +340,55 @@ class Case:
 
 
 def _without_defaults(value: Any) -> dict[str, Any]:
-    default = asdict(type(value)())
-    return {
-        k: dict(v) if isinstance(v, Mapping) else v for k, v in asdict(value).items() if v != default[k] and k != "op"
-    }
+    default = type(value)()
+    named = ((item.name, getattr(value, item.name)) for item in fields(value) if item.name != "op")
+    return {name: _plain(found) for name, found in named if found != getattr(default, name)}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; operations inside operations as they are outside."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return _without_defaults(value) if is_dataclass(value) else value
 
 
 def _read_operation(item: dict[str, Any]) -> Operation:
     kind = _OPERATIONS[item.pop("op")]
     operation: Operation = kind(**item)
-    if isinstance(operation, Crash):
-        survived = {k: tuple(v) if isinstance(v, list) else v for k, v in operation.survived.items()}
-        operation = replace(operation, survived=survived)
+    match operation:
+        case Crash():
+            survived = {k: tuple(v) if isinstance(v, list) else v for k, v in operation.survived.items()}
+            return replace(operation, survived=survived)
+        case Put():
+            return _read_put(operation)
+        case PutBatch():
+            return replace(operation, members=tuple(_read(Member, member) for member in operation.members))
+        case Concurrent():
+            first, second = (
+                tuple(_read_put(_read(Put, put)) for put in puts) for puts in (operation.first, operation.second)
+            )
+            return replace(operation, first=first, second=second, schedule=tuple(operation.schedule))
     return operation
+
+
+def _read_put(put: Put) -> Put:
+    return replace(put, pairs=tuple((name, value) for name, value in put.pairs))
+
+
+def _read(kind: type[Inner], value: Any) -> Inner:
+    """Return a message inside an operation, which JSON has as an object."""
+    return kind(**value)
 
 
 def describe(operation: Operation) -> str:
     """Return the operation as a line of a program a person can read."""
-    arguments = ", ".join(f"{name}={value!r}" for name, value in _without_defaults(operation).items())
+    arguments = ", ".join(f"{name}={_short(value)}" for name, value in _without_defaults(operation).items())
     return f"{operation.op}({arguments})"
+
+
+def _short(value: Any) -> str:
+    """Return a value as a person reads it; of a long one the beginning, since the token has all of it."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}… ({len(text):,} characters)"

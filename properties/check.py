@@ -1,24 +1,28 @@
-"""Run the Hypothesis machine as a command does: seeded, silent, and with the failure as a case."""
+"""Run the Hypothesis machines as a command does: seeded, silent, and with the failure as a case."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.reporting import with_reporter
 from hypothesis.stateful import run_state_machine_as_test
 
-from properties.machine import Progress, planted_machine
+from properties.machine import CommitLogMachine, Progress, TrialMachine, planted_machine
+from properties.put_machine import PutMachine
 from properties.recorder.dirty import DirtyTracker
 from properties.replay import Failure, replay, shrink
 from properties.verdict import HarnessError, Verdict
 
-__all__ = ["PROFILES", "CheckResult", "check"]
+__all__ = ["MACHINES", "PROFILES", "CheckResult", "check"]
+
+MACHINES: dict[str, type[TrialMachine]] = {"commit-log": CommitLogMachine, "put": PutMachine}
 
 PROFILES = {"quick": (150, 25), "deep": (5_000, 60)}
 """Examples and steps per example."""
 
-_RULES = ("put", "get", "flush", "close", "open", "fail_sync", "crash", "damage")
+_TURN_EXAMPLES_MAX = 50
+"""Machines take turns of at most so many examples, so that what only the last one sees is seen soon too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +41,40 @@ def check(
     steps: int,
     start_seed: int,
     tracker: DirtyTracker,
+    machines: Sequence[str] = tuple(MACHINES),
     progress: Callable[[int], None] = lambda operations: None,
 ) -> CheckResult:
-    """Compare store and model over `examples` runs of up to `steps` rules each.
+    """Compare store and model over `examples` runs of up to `steps` rules, the machines in turns.
 
     `progress` is called with the number of operations carried out so far.
     Raises HarnessError when a failure does not replay from its own case.
     """
-    machine = seed(start_seed)(planted_machine(bug))
-    machine.tracker = tracker
-    machine.progress = Progress(progress)
+    planted = [planted_machine(MACHINES[name], bug) for name in machines]
+    for machine in planted:
+        machine.tracker = tracker
+        machine.progress = Progress(lambda _: progress(sum(one.fired.total() for one in planted)))
+    turn_examples = max(1, min(_TURN_EXAMPLES_MAX, examples // len(planted)))
+    left, turn = examples, 0
+    while left > 0:
+        for machine in planted:
+            count = min(left, turn_examples)
+            failure = _run(machine, count, steps=steps, start_seed=start_seed * 1_000_003 + turn) if count else None
+            if failure is not None:
+                again = replay(failure.case, tracker=tracker)
+                if again is None:
+                    raise HarnessError(f"a failure does not replay: {failure.broken}")
+                return CheckResult(Verdict.BROKEN, _fired(planted), shrink(again, tracker=tracker))
+            left, turn = left - count, turn + 1
+    silent = any(not machine.fired[name] for machine in planted for name in machine.must_run)
+    return CheckResult(Verdict.VACUOUS if silent else Verdict.HOLDS, _fired(planted), None)
+
+
+def _fired(machines: Sequence[type[TrialMachine]]) -> Counter[str]:
+    return sum((machine.fired for machine in machines), Counter())
+
+
+def _run(machine: type[TrialMachine], examples: int, *, steps: int, start_seed: int) -> Failure | None:
+    """Run one machine; return its failure, or None. Raises HarnessError when it fails outside the store."""
     profile = settings(
         max_examples=examples,
         stateful_step_count=steps,
@@ -59,13 +87,9 @@ def check(
     )
     try:
         with with_reporter(lambda text: None):
-            run_state_machine_as_test(machine, settings=profile)
+            run_state_machine_as_test(seed(start_seed)(machine), settings=profile)
     except AssertionError as error:
         if machine.failure is None:
             raise HarnessError(f"the machine failed outside the store: {error}") from error
-        again = replay(machine.failure.case, tracker=tracker)
-        if again is None:
-            raise HarnessError(f"a failure does not replay: {machine.failure.broken}") from error
-        return CheckResult(Verdict.BROKEN, machine.fired, shrink(again, tracker=tracker))
-    silent_rules = [name for name in _RULES if not machine.fired[name]]
-    return CheckResult(Verdict.VACUOUS if silent_rules else Verdict.HOLDS, machine.fired, None)
+        return machine.failure
+    return None

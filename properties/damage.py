@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from model.commitlog import CommitLog, Record
+from model.state import CommitLog, Record
 from properties.case import Damage
 from properties.judges import LOG_DIRECTORY
 from properties.recorder.disk import Image
@@ -57,7 +57,7 @@ def _covered_positions(record: Record, *, trailer: bool) -> list[int]:
     if trailer:
         return [n for n in range(record.size_bytes) if not record.size_bytes - 20 <= n < record.size_bytes - 11]
     hosts = sum(20 if ":" in host[0] else 8 for host in (record.message.born_host, record.message.store_host))
-    return [*range(12), *range(28, 36), *range(72 + hosts, 72 + hosts + len(record.message.body))]
+    return [*range(12), *range(28, 36), *range(72 + hosts, 72 + hosts + len(record.message.body or b""))]
 
 
 def _path(base: int) -> str:

@@ -14,8 +14,8 @@ from typing import get_args
 
 import mmh3
 
-from model.commitlog import CommitLog
-from properties.case import Case, Crash, Damage, DamageKind, Operation, Settings
+from model.state import CommitLog
+from properties.case import WITHOUT_A_VERB, Case, Crash, Damage, DamageKind, Operation, Settings
 from properties.certificate import assert_legal
 from properties.images import compose, facts_of
 from properties.judges import JUDGES, LOG_DIRECTORY, LegalLogs, Recovered
@@ -186,7 +186,7 @@ class _History:
 
     def _operations_until(self, window_number: int) -> int:
         """Window 0 of a life is its open; each later one is that of the operations which make a verb."""
-        verbs = [n for n in range(self._life_start, len(self._done)) if self._done[n].op not in ("get", "fail_sync")]
+        verbs = [n for n in range(self._life_start, len(self._done)) if not isinstance(self._done[n], WITHOUT_A_VERB)]
         return verbs[window_number - 1] + 1 if window_number else self._life_start
 
     def _count(self, found: Recovered, armed: set[str], fired: set[str], *, ceiling: int, counted: bool) -> None:

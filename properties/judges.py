@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from impl.store import MessageStore
-from model.commitlog import CommitLog
+from model.state import CommitLog
 from properties.images import compose, disk_state
 from properties.ledger import Ledger
 from properties.recorder.disk import Disk, Image

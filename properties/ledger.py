@@ -7,8 +7,8 @@ so that later byte comparisons need no decoding. Offsets are physical.
 from bisect import bisect_right
 from collections.abc import Callable
 
-from model.commitlog import Record
 from model.message import stored_properties
+from model.state import Record
 from properties.decode.record import TRAILER_BYTES, Bad, decode_record
 from properties.decode.record import Record as Decoded
 from properties.verdict import GuaranteeBroken
@@ -43,13 +43,14 @@ class Ledger:
         """Take in a record just put: decode what lies there, compare it with the model, remember the bytes."""
         base = record.offset // self.file_bytes * self.file_bytes
         if record.offset == base and end_before < base:
-            self._note_blank(end_before, peek)
+            self.note_blank(end_before, peek)
         found = peek(f"{base:020d}", record.offset - base, record.size_bytes)
         compare_record(found, record, base=base, file_bytes=self.file_bytes)
         self._file(base)[record.offset - base : record.end_offset - base] = found
         self.ends.append(record.end_offset)
 
-    def _note_blank(self, offset: int, peek: Peek) -> None:
+    def note_blank(self, offset: int, peek: Peek) -> None:
+        """Take in a blank just written: it declares the rest of its file empty."""
         base = offset // self.file_bytes * self.file_bytes
         position = offset - base
         expected = (self.file_bytes - position).to_bytes(4, "big") + 0xCBD43194.to_bytes(4, "big")

@@ -1,13 +1,15 @@
-"""The commit log machine: the mapped store and the model answer alike, disasters included (contract 1-3, 6-9).
+"""Machines: the mapped store and the model answer alike, disasters included.
 
 Rules are what users and disks do; each is an operation of properties/case.py, so that a failing run is a case that
-replays without Hypothesis. What is compared lies in properties/trial.py.
+replays without Hypothesis. What is compared lies in properties/trial.py. `TrialMachine` has what every machine needs:
+closing, opening, power loss and kill; `CommitLogMachine` drives the log (contract 1-3, 6-9), properties/put_machine.py
+the put path.
 """
 
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hypothesis import event, note
 from hypothesis import strategies as st
@@ -21,7 +23,7 @@ from properties.strategies import choices_of, damages, odd_puts, puts, settings_
 from properties.trial import Trial
 from properties.verdict import GuaranteeBroken
 
-__all__ = ["CommitLogMachine", "Progress", "planted_machine"]
+__all__ = ["CommitLogMachine", "Progress", "TrialMachine", "planted_machine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Progress:
     show: Callable[[int], None]
 
 
-class CommitLogMachine(RuleBasedStateMachine):
+class TrialMachine(RuleBasedStateMachine):
     """One store on one recorded disk beside its model. `bug` plants a bug; `failure` is the last one seen."""
 
     bug: ClassVar[str] = ""
@@ -39,10 +41,11 @@ class CommitLogMachine(RuleBasedStateMachine):
     failure: ClassVar[Failure | None] = None
     fired: ClassVar[Counter[str]] = Counter()
     progress: ClassVar[Progress] = Progress(lambda operations: None)
+    must_run: ClassVar[tuple[str, ...]] = ()
+    """Operations without which a run proves nothing."""
 
-    @initialize(settings=settings_of_trials())
-    def open_store(self, settings: Settings) -> None:
-        """Open a store on an empty disk."""
+    def start(self, settings: Settings) -> None:
+        """Open a store on an empty disk; each machine's own first rule calls this."""
         self.is_broken = False
         self.settings = replace(settings, bug=self.bug)
         try:
@@ -64,31 +67,6 @@ class CommitLogMachine(RuleBasedStateMachine):
             raise
 
     # ---- what users do -------------------------------------------------------------------------------------------
-
-    @rule(put=puts())
-    def put(self, put: Put) -> None:
-        """Put one message."""
-        self.carry_out(put)
-
-    @precondition(lambda self: not self.trial.closed)
-    @rule(several=st.lists(puts(), min_size=2, max_size=8))
-    def put_several(self, several: list[Put]) -> None:
-        """Put a few in a row, so that files fill."""
-        for put in several:
-            self.carry_out(put)
-
-    @rule(put=odd_puts())
-    def put_odd(self, put: Put) -> None:
-        """Put something at a limit; most are refused, and a refusal changes nothing."""
-        before = len(self.trial.log.records)
-        self.carry_out(put)
-        event("odd put", payload="stored" if len(self.trial.log.records) > before else "refused")
-
-    @precondition(lambda self: not self.trial.closed)
-    @rule(record=st.integers(0, 40), shift=st.sampled_from((0, 0, 1, -1, 88, 100, 112, 5000)))
-    def get(self, record: int, shift: int) -> None:
-        """Get a message, or what lies beside one."""
-        self.carry_out(Get(record=record, shift=shift))
 
     @precondition(lambda self: not self.trial.closed)
     @rule()
@@ -141,18 +119,56 @@ class CommitLogMachine(RuleBasedStateMachine):
         """SIGKILL: the page cache lives on."""
         self.carry_out(Crash(kill=True, back=back))
 
-    @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned and self.trial.log.records)
-    @rule(damage=damages())
-    def disk_is_damaged(self, damage: Damage) -> None:
-        """After a clean exit a bit flips, a file loses its tail, or a record lands in another's place."""
-        self.carry_out(damage)
-
     def teardown(self) -> None:
         """Close; nothing may leak."""
         if hasattr(self, "trial") and not self.trial.closed and not self.is_broken:
             self.carry_out(Close())
 
 
-def planted_machine(bug: str) -> Any:
-    """Return the machine with a planted bug, its counters fresh."""
-    return type("PlantedMachine", (CommitLogMachine,), {"bug": bug, "failure": None, "fired": Counter()})
+class CommitLogMachine(TrialMachine):
+    """Messages put, got, flushed, and lost."""
+
+    must_run: ClassVar[tuple[str, ...]] = ("put", "get", "flush", "close", "open", "fail_sync", "crash", "damage")
+
+    @initialize(settings=settings_of_trials())
+    def open_store(self, settings: Settings) -> None:
+        """Open a store on an empty disk."""
+        self.start(settings)
+
+    # ---- what users do -------------------------------------------------------------------------------------------
+
+    @rule(put=puts())
+    def put(self, put: Put) -> None:
+        """Put one message."""
+        self.carry_out(put)
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=st.lists(puts(), min_size=2, max_size=8))
+    def put_several(self, several: list[Put]) -> None:
+        """Put a few in a row, so that files fill."""
+        for put in several:
+            self.carry_out(put)
+
+    @rule(put=odd_puts())
+    def put_odd(self, put: Put) -> None:
+        """Put something at a limit; most are refused, and a refusal changes nothing."""
+        before = len(self.trial.log.records)
+        self.carry_out(put)
+        event("odd put", payload="stored" if len(self.trial.log.records) > before else "refused")
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(record=st.integers(0, 40), shift=st.sampled_from((0, 0, 1, -1, 88, 100, 112, 5000)))
+    def get(self, record: int, shift: int) -> None:
+        """Get a message, or what lies beside one."""
+        self.carry_out(Get(record=record, shift=shift))
+
+    @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned and self.trial.log.records)
+    @rule(damage=damages())
+    def disk_is_damaged(self, damage: Damage) -> None:
+        """After a clean exit a bit flips, a file loses its tail, or a record lands in another's place."""
+        self.carry_out(damage)
+
+
+def planted_machine(machine: type[TrialMachine], bug: str) -> type[TrialMachine]:
+    """Return a machine with a planted bug, its counters fresh."""
+    return type("Planted" + machine.__name__, (machine,), {"bug": bug, "failure": None, "fired": Counter()})

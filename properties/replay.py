@@ -4,22 +4,17 @@ A failure is told from others by its contract number and its sentence without th
 wanders from one to another.
 """
 
-import itertools
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
 
-from model.message import record_bytes
-from properties.bodies import message_of
-from properties.case import Case, Crash, Operation, Put, Settings
+from properties.case import Case
 from properties.recorder.dirty import DirtyTracker
+from properties.simpler import SIMPLER
 from properties.trial import Trial
 from properties.verdict import GuaranteeBroken
 
 __all__ = ["Failure", "replay", "shrink", "signature"]
-
-_SMALLER_FILES = (1024, 4096, 8192)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +58,7 @@ def shrink(failure: Failure, *, tracker: DirtyTracker, tries_max: int = 2_000) -
     improved = True
     while improved and tries < tries_max:
         improved = False
-        for simpler in (_fewer_operations, _merged_puts, _simpler_settings, _simpler_crashes, _simpler_puts):
+        for simpler in SIMPLER:
             smaller = _reduce(best, simpler, failing, lambda: tries < tries_max)
             improved |= smaller is not best
             best = smaller
@@ -88,95 +83,3 @@ def _reduce(
             if not may_go_on():
                 break
     return best
-
-
-def _fewer_operations(case: Case) -> Iterator[Case]:
-    """Leave out runs of operations, long ones first."""
-    length = len(case.operations)
-    size = length
-    while size >= 1:
-        for start in range(0, length - size + 1, max(1, size // 2)):
-            kept = case.operations[:start] + case.operations[start + size :]
-            yield replace(case, operations=kept)
-        size //= 2
-
-
-def _merged_puts(case: Case) -> Iterator[Case]:
-    """Put one larger message instead of two neighbours, so that what follows stays where it is."""
-    for number, (first, second) in enumerate(itertools.pairwise(case.operations)):
-        if isinstance(first, Put) and isinstance(second, Put):
-            overhead_bytes = record_bytes(message_of(first), trailer=case.settings.trailer) - first.body_bytes
-            merged = replace(second, body_bytes=first.body_bytes + overhead_bytes + second.body_bytes)
-            yield replace(case, operations=(*case.operations[:number], merged, *case.operations[number + 2 :]))
-
-
-def _simpler_settings(case: Case) -> Iterator[Case]:
-    for file_bytes in _SMALLER_FILES:
-        if file_bytes < case.settings.file_bytes:
-            smaller = _with(case.settings, "file_bytes", file_bytes)
-            ratio = file_bytes / case.settings.file_bytes
-            yield _with_puts(
-                replace(case, settings=smaller),
-                lambda put, r=ratio: replace(put, body_bytes=int(put.body_bytes * r)),  # type: ignore[misc]
-            )
-            yield replace(case, settings=smaller)
-    default = Settings()
-    for name in ("trailer", "sync_flush", "files_max"):
-        if getattr(case.settings, name) != getattr(default, name):
-            yield replace(case, settings=_with(case.settings, name, getattr(default, name)))
-
-
-def _simpler_crashes(case: Case) -> Iterator[Case]:
-    for number, operation in enumerate(case.operations):
-        if isinstance(operation, Crash):
-            for simpler in _simpler_crash(operation):
-                yield _with_operation(case, number, simpler)
-
-
-def _simpler_crash(crash: Crash) -> Iterator[Crash]:
-    """Fewer survivors, no tears, older versions, nearer to the answer."""
-    if crash.kill:
-        yield replace(crash, kill=False)
-    if crash.survived:
-        yield replace(crash, survived={})
-    for name, choice in crash.survived.items():
-        yield replace(crash, survived={k: v for k, v in crash.survived.items() if k != name})
-        if isinstance(choice, tuple):
-            for version in choice[:2]:
-                yield replace(crash, survived={**crash.survived, name: version})
-            first, second, mask = choice
-            for bit in range(8):
-                if mask >> bit & 1 and mask != 1 << bit:
-                    yield replace(crash, survived={**crash.survived, name: (first, second, mask & ~(1 << bit))})
-    for back in range(crash.back):
-        yield replace(crash, back=back)
-
-
-def _simpler_puts(case: Case) -> Iterator[Case]:
-    """All puts at once, then one by one: default fields, then smaller bodies."""
-    plain = Put()
-    for field in fields(Put):
-        if field.name not in ("op", "body_bytes"):
-            yield _with_puts(case, lambda put, name=field.name: _with(put, name, getattr(plain, name)))  # type: ignore[misc]
-    for number, operation in enumerate(case.operations):
-        if isinstance(operation, Put):
-            for field in fields(Put):
-                if field.name not in ("op", "body_bytes") and getattr(operation, field.name) != getattr(
-                    plain, field.name
-                ):
-                    yield _with_operation(case, number, _with(operation, field.name, getattr(plain, field.name)))
-            for body_bytes in sorted({0, operation.body_bytes // 2, operation.body_bytes * 3 // 4}):
-                if body_bytes < operation.body_bytes:
-                    yield _with_operation(case, number, replace(operation, body_bytes=body_bytes))
-
-
-def _with_puts(case: Case, change: Callable[[Put], Put]) -> Case:
-    return replace(case, operations=tuple(change(o) if isinstance(o, Put) else o for o in case.operations))
-
-
-def _with_operation(case: Case, number: int, operation: Operation) -> Case:
-    return replace(case, operations=(*case.operations[:number], operation, *case.operations[number + 1 :]))
-
-
-def _with(value: Any, name: str, content: object) -> Any:
-    return replace(value, **{name: content})

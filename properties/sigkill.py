@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from types import FrameType
 
-from impl.store import Components
+from impl.components import Components
 from properties.case import Close, FailSync, Operation, Settings
 from properties.planted import components_of
 from properties.sigkill_child import KillMode

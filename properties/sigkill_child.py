@@ -3,6 +3,8 @@
 It runs in a forked child and says how far it got in a page it shares with its parent. A verb is published as returned
 after it returned, so the page may lag behind the truth, but it never claims more than was answered.
 
+Group commit is stepped by the program, in the one thread there is.
+
 What it leaves out: a kill inside one system call or one copy of bytes, since the signal is sent between them.
 """
 
@@ -13,16 +15,21 @@ import signal
 import struct
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, Literal, NoReturn
 
-from impl.files import Files, FileStat, Mapping, OpenFile
+from impl.components import Components
+from impl.files import DiskUsage, Files, FileStat, Mapping, OpenFile
+from impl.message import Message, PutResult
 from impl.os_files import OsFiles
-from impl.store import Components, MessageStore
-from properties.bodies import message_of
-from properties.case import Close, Flush, Get, Open, Operation, Put, Settings
-from properties.translation import store_config, store_message
+from impl.runner import Step as GroupCommitStep
+from impl.store import MessageStore
+from model.message import Batch
+from properties.case import Close, Flush, Get, Open, Operation, Put, PutBatch, Settings, Step
+from properties.surroundings import HandDriven
+from properties.translation import given_of, store_batch, store_config, store_message
 
 __all__ = [
     "HANG_SECONDS",
@@ -111,7 +118,7 @@ class Progress:
         return bytes(self._page[_ERROR : _ERROR + _ERROR_BYTES]).rstrip(b"\0").decode("utf-8", "replace")
 
     def end_of(self, verb: int) -> int:
-        """Return the physical offset that a returned verb answered: behind its record or the whole log; -1 if none."""
+        """Return the physical offset that a returned verb led to: behind its records or the whole log; -1 if none."""
         return self._get(_ENDS + _NUMBER.size * verb)
 
     def begin(self, verb: int, *, steps: int) -> None:
@@ -232,10 +239,10 @@ class StepCountingFiles:
         self._step()
         return self._inner.lock(file)
 
-    def free_bytes(self, path: str) -> int:
+    def disk_usage(self, path: str) -> DiskUsage:
         """Count, then do it."""
         self._step()
-        return self._inner.free_bytes(path)
+        return self._inner.disk_usage(path)
 
     def mark(self, label: str) -> None:
         """Count, then do it."""
@@ -271,6 +278,9 @@ class _Child:
         self._count = 0
         self._kill_at = 0
         self._offsets = [0]
+        self._waiting: list[Future[PutResult]] = []
+        self._group_commit: GroupCommitStep | None = None
+        self._components = replace(life.components, runner=self._take_step)
         self._files: Files = OsFiles()
         if life.mode == "step":
             self._files = StepCountingFiles(self._files, self._step)
@@ -311,9 +321,13 @@ class _Child:
             self._config,
             files=self._files,
             clock=lambda: self._now_ms,
-            components=self._life.components,
+            components=self._components,
         )
         self._progress.end(verb, self._store.max_offset)
+
+    def _take_step(self, step: GroupCommitStep) -> HandDriven:
+        self._group_commit = step
+        return HandDriven()
 
     def _carry_out(self, verb: int, operation: Operation) -> None:
         end_offset = -1
@@ -321,14 +335,13 @@ class _Child:
             case Open():
                 self._open(verb)
                 return
-            case Put():
-                message = store_message(message_of(operation))
-                self._now_ms += operation.advance_ms
+            case Put() | PutBatch():
+                end_offset = self._put(verb, operation)
+            case Step():
                 self._begin(verb)
-                result = self._store.put(message)
-                if result.stored:
-                    end_offset = result.offset + result.size_bytes
-                    self._offsets.append(result.offset)
+                if self._group_commit is not None:
+                    self._group_commit()
+                self._answered()
             case Get():
                 self._begin(verb)
                 base = self._offsets[operation.record % len(self._offsets)]
@@ -339,9 +352,32 @@ class _Child:
             case Close():
                 self._begin(verb)
                 self._store.close()
+                self._answered()
             case _:
                 raise ValueError(f"a life cannot {operation.op}")
         self._progress.end(verb, end_offset)
+
+    def _put(self, verb: int, operation: Put | PutBatch) -> int:
+        """Put; return where what was put ends, -1 when nothing was. Who puts later learns it before the answer."""
+        given = given_of(operation)
+        message = store_batch(given) if isinstance(given, Batch) else store_message(given)
+        self._now_ms += operation.advance_ms
+        self._begin(verb)
+        if operation.later:
+            before = self._store.max_offset
+            self._waiting.append(self._store.put_async(message))
+            return self._store.max_offset if self._store.max_offset > before else -1
+        result = self._store.put(message) if isinstance(message, Message) else self._store.put_batch(message)
+        if not result.stored:
+            return -1
+        self._offsets.append(result.offset)
+        return result.offset + result.size_bytes
+
+    def _answered(self) -> None:
+        """Everybody who waited has an answer now. Raises TimeoutError if not."""
+        waiting, self._waiting = self._waiting, []
+        for answer in waiting:
+            answer.result(timeout=0)
 
     # ---- bytecodes -----------------------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 import mmh3
 
-from impl.store import Components
-from model.commitlog import CommitLog
+from impl.components import Components
+from model.state import CommitLog
 from properties.bodies import BORN_TIMESTAMP
 from properties.case import Operation, Settings
 from properties.sigkill_child import HANG_SECONDS, KillMode, Life, Progress, run_child

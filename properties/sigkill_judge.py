@@ -9,17 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from impl.components import Components
 from impl.files import OpenFile
 from impl.os_files import OsFiles
-from impl.store import Components, MessageStore
+from impl.store import MessageStore
 from model import commitlog, disasters
-from model.commitlog import CommitLog
-from properties.bodies import message_of
-from properties.case import Close, Flush, Open, Operation, Put, Settings
+from model.state import CommitLog
+from properties.case import Close, Flush, Open, Operation, Put, PutBatch, Settings, Step
 from properties.decode.record import BLANK_MAGIC
 from properties.ledger import compare_record
 from properties.sigkill_child import Progress
-from properties.translation import layout_of, store_config
+from properties.translation import given_of, layout_of, store_config
 from properties.verdict import GuaranteeBroken
 
 __all__ = ["LegalLogs", "Snapshot", "judge_directory", "legal_after", "marker_is_right", "model_path", "snapshot_of"]
@@ -67,10 +67,12 @@ def model_path(
     for operation in operations:
         log = path[-1]
         match operation:
-            case Put():
+            case Put() | PutBatch():
                 now_ms += operation.advance_ms
-                log, _ = commitlog.append(log, message_of(operation), layout=layout, store_timestamp=now_ms)
-            case Flush():
+                log, appended = commitlog.append(log, given_of(operation), layout=layout, store_timestamp=now_ms)
+                if not operation.later:
+                    log, _ = commitlog.settle(log, appended, layout=layout)
+            case Flush() | Step():
                 log, _ = commitlog.flush(log)
             case Close():
                 log = commitlog.reopen(log)
@@ -95,7 +97,7 @@ def legal_after(
     path = model_path(legal[recovered], operations, settings=settings, start_ms=start_ms)
     for verb in range(1, progress.returned + 1):
         operation = operations[verb - 1]
-        if isinstance(operation, Put | Open):
+        if isinstance(operation, Put | PutBatch | Open):
             stored = isinstance(operation, Open) or len(path[verb].records) > len(path[verb - 1].records)
             expected = path[verb].end_offset if stored else -1
             if progress.end_of(verb) != expected:

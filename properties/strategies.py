@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from properties.case import Damage, Put, Settings
 from properties.images import Choice, Fact
 
-__all__ = ["choices_of", "damages", "odd_puts", "puts", "settings_of_trials"]
+__all__ = ["choices_of", "damages", "odd_puts", "one_of", "puts", "settings_of_trials"]
 
 Value = TypeVar("Value")
 
@@ -51,12 +51,12 @@ def _put(
 ) -> st.SearchStrategy[Put]:
     return st.builds(
         Put,
-        topic=_one_of(topics),
-        queue_id=_one_of(queue_ids),
-        body_bytes=_one_of(sizes),
+        topic=one_of(topics),
+        queue_id=one_of(queue_ids),
+        body_bytes=one_of(sizes),
         fill=st.integers(0, 5),
         body_kind=st.sampled_from(("random", "record", "zeros")),
-        properties=_one_of(properties),
+        properties=one_of(properties),
         sys_flag=st.sampled_from((0, 0, 0x04, 0x08, 0x0C, 0x30, 0x41)),
         flag=st.sampled_from((0, 7, -1)),
         born_v6=st.booleans(),
@@ -65,7 +65,7 @@ def _put(
     )
 
 
-def _one_of(values: Sequence[Value]) -> st.SearchStrategy[Value]:
+def one_of(values: Sequence[Value]) -> st.SearchStrategy[Value]:
     """Draw one of several values without Hypothesis printing them all, some of which are long."""
     return st.integers(0, len(values) - 1).map(lambda number: values[number])
 
@@ -81,18 +81,30 @@ def odd_puts() -> st.SearchStrategy[Put]:
 
 
 def choices_of(facts: Sequence[Fact]) -> st.SearchStrategy[dict[str, Choice]]:
-    """Draw what survives: some facts; all but a few; all pages but one and no name. The simplest is nothing."""
+    """Draw what survives: some facts; all but a few; no name and all pages, of which one is lost or torn.
+
+    The simplest is nothing.
+    """
     some = st.fixed_dictionaries({}, optional={fact.name: _choice(fact) for fact in facts})
     if not facts:
         return some
-    latest: dict[str, Choice] = {fact.name: fact.alternatives - 1 for fact in facts}
-    lost = st.lists(st.sampled_from(sorted(latest)), min_size=1, max_size=2)
-    all_but_few = lost.map(lambda names: {name: choice for name, choice in latest.items() if name not in names})
+    latest = {fact.name: fact.alternatives - 1 for fact in facts}
     pages = [fact.name for fact in facts if fact.kind == "page"]
+
+    def all_but(names: Sequence[str]) -> dict[str, Choice]:
+        return {name: choice for name, choice in latest.items() if name not in names}
+
+    def pages_but(page: str) -> dict[str, Choice]:
+        return {name: latest[name] for name in pages if name != page}
+
+    def pages_but_a_tear(page: str, mask: int) -> dict[str, Choice]:
+        return {**pages_but(page), page: (0, latest[page], mask)}
+
+    all_but_few = st.lists(st.sampled_from(sorted(latest)), min_size=1, max_size=2).map(all_but)
     if not pages:
         return some | all_but_few
-    hole = st.sampled_from(pages).map(lambda lost: {page: latest[page] for page in pages if page != lost})
-    return some | all_but_few | hole
+    page = st.sampled_from(pages)
+    return some | all_but_few | page.map(pages_but) | st.builds(pages_but_a_tear, page, _masks())
 
 
 def _choice(fact: Fact) -> st.SearchStrategy[Choice]:
@@ -100,7 +112,12 @@ def _choice(fact: Fact) -> st.SearchStrategy[Choice]:
     if fact.kind != "page":
         return whole
     version = st.integers(0, fact.alternatives - 1)
-    return whole | st.tuples(version, version, st.integers(1, 254))
+    return whole | st.tuples(version, version, _masks())
+
+
+def _masks() -> st.SearchStrategy[int]:
+    """Which sectors of a page are of its second version; at least one, and not all."""
+    return st.integers(1, 254)
 
 
 def damages() -> st.SearchStrategy[Damage]:

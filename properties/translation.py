@@ -4,12 +4,16 @@ from dataclasses import fields
 
 from impl.config import MessageStoreConfig
 from impl.message import Message as StoreMessage
-from impl.policy import FlushDiskType
-from model.commitlog import Layout
-from model.message import Message
-from properties.case import Settings
+from impl.message import MessageBatch
+from impl.policy import BrokerRole, FlushDiskType
+from model.message import Batch, Message
+from model.state import Layout
+from properties.bodies import batch_of, message_of
+from properties.case import Put, PutBatch, Settings
 
-__all__ = ["layout_of", "store_config", "store_message"]
+__all__ = ["CLEAN_RESOURCE_INTERVAL_MS", "given_of", "layout_of", "store_batch", "store_config", "store_message"]
+
+CLEAN_RESOURCE_INTERVAL_MS = 10_000
 
 
 def store_config(settings: Settings) -> MessageStoreConfig:
@@ -19,6 +23,13 @@ def store_config(settings: Settings) -> MessageStoreConfig:
         max_message_size=settings.record_bytes_max,
         flush_disk_type=FlushDiskType.SYNC_FLUSH if settings.sync_flush else FlushDiskType.ASYNC_FLUSH,
         record_checksum="record" if settings.trailer else "body",
+        broker_role=BrokerRole(settings.role),
+        message_delay_level=" ".join(f"{level}s" for level in range(1, settings.delay_levels + 1)),
+        enable_multi_dispatch=settings.multi_dispatch,
+        enable_lmq=settings.light_queues,
+        max_lmq_consume_queue_num=settings.light_queues_max,
+        ha_slave_fallbehind_max=1,
+        clean_resource_interval=CLEAN_RESOURCE_INTERVAL_MS,
     )
 
 
@@ -30,9 +41,24 @@ def layout_of(settings: Settings) -> Layout:
         trailer=settings.trailer,
         sync_flush=settings.sync_flush,
         files_max=settings.files_max,
+        multi_dispatch=settings.multi_dispatch,
+        light_queues=settings.light_queues,
+        light_queues_max=settings.light_queues_max,
+        delay_levels=settings.delay_levels,
+        role=settings.role,
     )
+
+
+def given_of(put: Put | PutBatch) -> Message | Batch:
+    """Return what the model is given for a put."""
+    return message_of(put) if isinstance(put, Put) else batch_of(put)
 
 
 def store_message(message: Message) -> StoreMessage:
     """Return the store's message with every field of the model's."""
     return StoreMessage(**{field.name: getattr(message, field.name) for field in fields(message)})
+
+
+def store_batch(batch: Batch) -> MessageBatch:
+    """Return the store's batch with every field of the model's."""
+    return MessageBatch(**{field.name: getattr(batch, field.name) for field in fields(batch)})

@@ -1,95 +1,49 @@
 """One store on one recorded disk, beside its model: verbs are compared as they return, disasters are judged.
 
-A trial is a function of its settings and operations: the clock is virtual, the disk is in memory. `Window` remembers,
-for each verb, the events it spans and the model before and after, so that a crash may fall on any of them afterwards.
+A trial is a function of its settings and operations: the clock is virtual, the disk is in memory.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
 
-from impl.store import Components, MessageStore
 from model import commitlog, disasters
-from model.commitlog import CommitLog
-from model.message import PutStatus
-from properties.bodies import BORN_TIMESTAMP, message_of
-from properties.case import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put, Settings
+from model.state import CommitLog
+from properties.case import (
+    Close,
+    Concurrent,
+    Crash,
+    Damage,
+    DiskUsed,
+    FailAppend,
+    FailSync,
+    Flush,
+    Get,
+    Open,
+    Operation,
+    Put,
+    PutBatch,
+    ReplicaIs,
+    Step,
+    SwitchFlag,
+)
 from properties.certificate import assert_legal
 from properties.damage import damaged_image
 from properties.images import Choice, compose, disk_state, facts_of
-from properties.judges import JUDGES, LOG_DIRECTORY, ROOT, LegalLogs, Recovered, durable_image
-from properties.ledger import Ledger
-from properties.planted import components_of
-from properties.recorder.dirty import DirtyTracker
+from properties.judges import JUDGES, LOG_DIRECTORY, ROOT, LegalLogs, Recovered
+from properties.put_verbs import PutVerbs
 from properties.recorder.disk import Image
-from properties.recorder.journal import Entry, ProcessKilled
-from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
-from properties.translation import layout_of, store_config, store_message
+from properties.recorder.journal import ProcessKilled
+from properties.recorder.recording_files import RecordingFiles
+from properties.trial_state import Window, observed
 from properties.verdict import GuaranteeBroken
 
 __all__ = ["Trial", "Window"]
 
-Result = TypeVar("Result")
 
-_OTHER_FILES_BYTES = 4096 + 512 + 4
-"""Room for checkpoint, floor and lock: less than one more log file of any size that trials use, with what is free."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """One verb: events `first` to `last` (exclusive) fall into it; the model leads from `before` to `after`."""
-
-    first: int
-    last: int
-    before: CommitLog
-    after: CommitLog
-
-    def at(self, *, at_rest: bool) -> CommitLog:
-        """Return what had been answered when a crash fell into the verb, or right after it."""
-        return self.after if at_rest else self.before
-
-
-class Trial:
+class Trial(PutVerbs):
     """Carries out operations one by one. Raises GuaranteeBroken where a promise does not hold.
 
     `components` are the parts of the store, in place of those that `settings.bug` stands for.
     """
-
-    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Components | None = None) -> None:
-        self.settings = settings
-        self.layout = layout_of(settings)
-        self._tracker = tracker
-        self._components = components or components_of(settings.bug)
-        self._config = store_config(settings)
-        self.performed: list[Operation] = []
-        self.now_ms = BORN_TIMESTAMP
-        self.log = CommitLog()
-        self.ledger = Ledger(file_bytes=settings.file_bytes)
-        self.files = self.new_disk(EMPTY_DISK)
-        self.closed = False
-        self.windows: list[Window] = []
-        self.store = self.open_on(self.files)
-        self._end_verb(0, self.log)
-
-    # ---- disks and stores ----------------------------------------------------------------------------------------
-
-    def new_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> RecordingFiles:
-        """Return a disk that holds an image, and the journal of the process killed on it."""
-        budget = self.settings.files_max * self.settings.file_bytes + _OTHER_FILES_BYTES
-        return RecordingFiles(base, tracker=self._tracker, journal=journal, budget_bytes=budget)
-
-    def open_on(self, files: RecordingFiles) -> MessageStore:
-        """Open the store on a disk by its real load path. A refusal breaks contract 7."""
-        try:
-            return MessageStore.open(
-                ROOT, self._config, files=files, clock=lambda: self.now_ms, components=self._components
-            )
-        except Exception as error:
-            raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error
-
-    def durable(self, files: RecordingFiles) -> Image:
-        """Return what a disk of this trial holds for sure."""
-        return durable_image(files, disk=self.settings.disk)
 
     # ---- verbs ---------------------------------------------------------------------------------------------------
 
@@ -102,8 +56,20 @@ class Trial:
             operation = self._fitted(operation)
         self.performed.append(operation)
         match operation:
-            case Put():
+            case Put() | PutBatch():
                 self.put(operation)
+            case Step():
+                self.step()
+            case Concurrent():
+                self.put_concurrently(operation)
+            case SwitchFlag(bit, on):
+                self.switch_flag(bit, on=on)
+            case DiskUsed(percent):
+                self.fill_disk(percent)
+            case ReplicaIs(state):
+                self.surroundings.replica = state
+            case FailAppend():
+                self.surroundings.append_fails = True
             case Get(record, shift):
                 self.get(record, shift)
             case Flush():
@@ -120,64 +86,15 @@ class Trial:
                 self.damage(operation)
         self.disk_holds_the_log()
 
-    def disk_holds_the_log(self) -> None:
-        """After every operation the files are, byte for byte, what was put, and zero behind it (contract 1)."""
-        file_bytes = self.settings.file_bytes
-        for base in range(0, self.log.end_offset, file_bytes):
-            found = self._peek(f"{base:020d}", 0, file_bytes)
-            if found != self.ledger.expected(base, self.log.end_offset):
-                raise GuaranteeBroken(1, f"the log file at {base} holds other bytes than were put")
-
-    def _end_verb(self, first: int, after: CommitLog) -> None:
-        self.files.mark("returned")
-        self.windows.append(Window(first, len(self.files.events), self.log, after))
-        self.log = after
-
-    def put(self, put: Put) -> None:
-        """Put a message; a closed store answers SERVICE_NOT_AVAILABLE."""
-        message = message_of(put)
-        first, fails = len(self.files.events), bool(self.files.failing_syncs)
-        self.now_ms += put.advance_ms
-        if self.closed:
-            after, outcome = self.log, commitlog.PutOutcome(PutStatus.SERVICE_NOT_AVAILABLE)
-        else:
-            after, outcome = commitlog.append(
-                self.log, message, layout=self.layout, store_timestamp=self.now_ms, sync_fails=fails
-            )
-        result = _observed("put", lambda: self.store.put(store_message(message)))
-        found = (result.status.value, result.offset, result.size_bytes, result.queue_offset, result.store_timestamp)
-        record = outcome.record
-        expected = (outcome.status.value, *((-1,) * 4)) if record is None else (
-            outcome.status.value, record.offset, record.size_bytes, record.queue_offset, record.store_timestamp
-        )  # fmt: skip
-        if found != expected:
-            raise GuaranteeBroken(8, "a put answers otherwise than the model", str(expected), str(found))
-        if record is not None:
-            self.ledger.note(record, end_before=self.log.end_offset, peek=self._peek)
-        self._end_verb(first, after)
-        self._compare_watermarks()
-
-    def _peek(self, name: str, position: int, size_bytes: int) -> bytes:
-        return self.files.peek(f"{LOG_DIRECTORY}/{name}", position, size_bytes)
-
     def flush(self) -> None:
         """Flush; a failed sync is answered as such and moves nothing."""
         first = len(self.files.events)
         after, durable = commitlog.flush(self.log, sync_fails=bool(self.files.failing_syncs))
-        result = _observed("flush", self.store.flush)
+        result = observed("flush", self.store.flush)
         if result.durable != durable:
             raise GuaranteeBroken(9, "a flush answers otherwise than the model", str(durable), str(result.durable))
-        self._end_verb(first, after)
-        self._compare_watermarks()
-
-    def _compare_watermarks(self) -> None:
-        if self.closed:
-            return
-        _observed("check", self.store.check)
-        expected = (self.log.flushed_offset, self.log.readable_end, self.log.end_offset)
-        found = (self.store.flushed_offset, self.store.committed_offset, self.store.max_offset)
-        if expected != found:
-            raise GuaranteeBroken(9, "watermarks (flushed, readable, written) are wrong", str(expected), str(found))
+        self.end_verb(first, after)
+        self.compare_watermarks()
 
     def get(self, record: int, shift: int) -> None:
         """Get at or beside a record; the store serves exactly what the model holds there."""
@@ -187,7 +104,7 @@ class Trial:
     def get_at(self, offset: int, log: CommitLog) -> None:
         """Compare one get with the model."""
         status, expected = commitlog.get(log, offset)
-        result = _observed("get", lambda: self.store.get(offset))
+        result = observed("get", lambda: self.store.get(offset))
         if result.status.value != status.value:
             raise GuaranteeBroken(
                 8, f"a get at offset {offset} answers otherwise than the model", status.value, result.status.value
@@ -204,11 +121,12 @@ class Trial:
         if self.closed:
             return
         first = len(self.files.events)
-        after = self.log if self.log.poisoned else commitlog.reopen(self.log)
         self.files.failing_syncs = 0
-        _observed("close", self.store.close)
+        observed("close", self.store.close)
         self.closed = True
-        self._end_verb(first, after)
+        after = self.answer_waiting(self.log, sync_fails=False)
+        after = after if after.poisoned else commitlog.reopen(after)
+        self.end_verb(first, after)
         if self.files.leaks():
             raise GuaranteeBroken(11, "a closed store still holds files", "nothing", "; ".join(self.files.leaks()))
         if not after.poisoned:
@@ -229,6 +147,7 @@ class Trial:
             self.close()
         first, before = len(self.files.events), self.log
         legal = self.legal_between(replace(before, poisoned=False), before, kill=not before.poisoned)
+        self.surroundings.use_disk(self.files, 0)
         found = self.recover(self.files, legal)
         self._adopt(found, first=first, before=before)
 
@@ -307,15 +226,16 @@ class Trial:
     def _adopt(self, found: Recovered, *, first: int, before: CommitLog | None) -> None:
         self.ledger = self.ledger.copy()
         self.ledger.truncate(found.store.max_offset)
-        self.store, self.closed, self.windows = found.store, False, []
+        self.store, self.closed, self.windows, self._waiting = found.store, False, [], []
+        self.surroundings.use(self.store)
         adopted = found.legal[found.key]
-        self.log = adopted if before is None else replace(before, poisoned=False)
-        self._end_verb(first, adopted)
+        self.log = adopted if before is None else replace(before, poisoned=False, flags=0)
+        self.end_verb(first, adopted)
         self._serves_all()
 
     def _serves_all(self) -> None:
         """What the store hands out is what the model holds: the messages, and nothing at the end."""
-        served = [message.offset for message in _observed("messages", lambda: list(self.store.messages()))]
+        served = [message.offset for message in observed("messages", lambda: list(self.store.messages()))]
         expected = [record.offset for record in self.log.records]
         if served != expected:
             raise GuaranteeBroken(1, "the store serves other messages than it recovered", str(expected), str(served))
@@ -355,20 +275,10 @@ class Trial:
             raise GuaranteeBroken(7, "a damaged store was changed by opening it")
         self.files, self.closed, self.windows = self.new_disk(self.durable(self.files)), True, []
         self.store = store
-        self._end_verb(0, self.log)
+        self.end_verb(0, self.log)
 
 
 def _among(choice: Choice, alternatives: int) -> Choice:
     if isinstance(choice, int):
         return min(choice, alternatives - 1)
     return min(choice[0], alternatives - 1), min(choice[1], alternatives - 1), choice[2]
-
-
-def _observed(verb: str, call: Callable[[], Result]) -> Result:
-    """Run a verb of the store: no exception may escape for what the model calls an answer."""
-    try:
-        return call()
-    except GuaranteeBroken:
-        raise
-    except Exception as error:
-        raise GuaranteeBroken(8, f"{verb} raises {type(error).__name__}: {error}") from error

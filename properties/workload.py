@@ -4,24 +4,33 @@ Three log files of 16 KiB, 40 records or more, three queues (docs/contract.md, "
 """
 
 import random
+from dataclasses import replace
 
-from properties.case import Close, FailSync, Flush, Get, Open, Operation, Put, Settings
+from properties.case import Close, FailSync, Flush, Get, Member, Open, Operation, Put, PutBatch, Settings, Step
 
 __all__ = ["draw_operation", "draw_settings"]
 
+_PROPERTIES = (
+    "",
+    "KEYS\x01k1 k2\x02TAGS\x01TagA",
+    "TAGS\x01TagB",
+    "WAIT\x01false",
+    "",
+    "KEYS\x01k1 k2\x02TAGS\x01TagA",
+    "DELAY\x013\x02TAGS\x01TagB",
+    "INNER_MULTI_DISPATCH\x01%LMQ%one,%LMQ%two",
+)
 _TOPICS = ("TopicA", "TopicB", "%RETRY%group")
 
 
 def draw_settings(base: Settings, rng: random.Random) -> Settings:
-    """Vary what a campaign may vary: flush mode and checksum kind."""
-    return Settings(
-        file_bytes=base.file_bytes,
-        record_bytes_max=base.record_bytes_max,
+    """Vary what a campaign may vary: flush mode, checksum kind and light queues."""
+    return replace(
+        base,
         sync_flush=rng.random() < 0.5,
         trailer=rng.random() < 0.8,
-        files_max=base.files_max,
-        disk=base.disk,
-        bug=base.bug,
+        multi_dispatch=(dispatches := rng.random() < 0.3),
+        light_queues=dispatches,
     )
 
 
@@ -38,11 +47,14 @@ def draw_operation(rng: random.Random, *, closed: bool) -> Operation:
         return Close()
     if drawn < 0.13:
         return FailSync()
-    return draw_put(rng)
+    if drawn < 0.16:
+        return Step()
+    return draw_batch(rng) if drawn < 0.22 else draw_put(rng)
 
 
 def draw_put(rng: random.Random) -> Put:
-    """Draw a put of 40 to 1,900 body bytes; a few carry whole records, properties, transactions or IPv6 hosts."""
+    """Draw a put of 40 to 1,900 body bytes; a few carry whole records, properties, transactions or IPv6 hosts, are
+    delayed, go to light queues, or wait for their answer."""
     rare = rng.random()
     return Put(
         topic=rng.choice(_TOPICS),
@@ -50,8 +62,28 @@ def draw_put(rng: random.Random) -> Put:
         body_bytes=rng.choice((40, 400, 900, 900, 900, 1400, 1900)),
         fill=rng.randrange(1 << 16),
         body_kind="record" if rare < 0.1 else "zeros" if rare < 0.15 else "random",
-        properties=rng.choice(("", "KEYS\x01k1 k2\x02TAGS\x01TagA", "TAGS\x01TagB", "WAIT\x01false")),
+        properties=rng.choice(_PROPERTIES),
         sys_flag=0x04 if rare > 0.95 else 0x0C if rare > 0.9 else 0,
         born_v6=0.8 < rare < 0.85,
         store_v6=0.83 < rare < 0.88,
+        later=0.2 < rare < 0.27,
+    )
+
+
+def draw_batch(rng: random.Random) -> PutBatch:
+    """Draw a batch of two to four messages; a few wait for their answer."""
+    members = tuple(
+        Member(
+            body_bytes=rng.choice((400, 900, 1400)),
+            fill=rng.randrange(1 << 16),
+            properties=rng.choice(_PROPERTIES[:3]),
+        )
+        for _ in range(rng.randrange(2, 5))
+    )
+    return PutBatch(
+        topic=rng.choice(_TOPICS),
+        queue_id=rng.randrange(2),
+        members=members,
+        properties=rng.choice(("", "WAIT\x01true\x02CLUSTER\x01C")),
+        later=rng.random() < 0.1,
     )

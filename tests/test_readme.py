@@ -84,11 +84,13 @@ def test_guarantees_name_code_that_exists() -> None:
         "disasters": "model.disasters",
         "commitlog": "model.commitlog",
         "message": "model.message",
+        "refusal": "model.refusal",
+        "concurrent": "properties.concurrent",
         "judges": "properties.judges",
         "sigkill_judge": "properties.sigkill_judge",
         "Trial": "properties.trial",
     }
-    assert [number for number, _, _ in GUARANTEES] == ["1", "2", "3", "6", "7", "8", "9", "14"]
+    assert [number for number, _, _ in GUARANTEES] == ["1", "2", "3", "6", "7", "8", "9", "14", "17"]
     for name in [name for row in GUARANTEES for name in re.findall(r"`([^`]+)`", " ".join(row[1:]))]:
         if name.endswith(".py"):
             assert (README.parent / name).is_file()

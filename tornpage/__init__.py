@@ -5,32 +5,44 @@ import importlib
 __version__ = "0.1.0"
 
 _HOMES = {
+    "BatchMember": "impl.message",
+    "BrokerRole": "impl.policy",
+    "Components": "impl.components",
     "FlushDiskType": "impl.policy",
     "FlushResult": "impl.store",
     "GetResult": "impl.message",
     "GetStatus": "impl.message",
     "Message": "impl.message",
+    "MessageBatch": "impl.message",
     "MessageStore": "tornpage.front",
     "MessageStoreConfig": "impl.config",
     "PutResult": "impl.message",
     "PutStatus": "impl.message",
+    "RunningFlag": "impl.running_flags",
     "StoreError": "impl.errors",
     "StoredMessage": "impl.message",
+    "encode_batch_body": "impl.batch",
 }
 
 __all__ = [
+    "BatchMember",
+    "BrokerRole",
+    "Components",
     "FlushDiskType",
     "FlushResult",
     "GetResult",
     "GetStatus",
     "Message",
+    "MessageBatch",
     "MessageStore",
     "MessageStoreConfig",
     "PutResult",
     "PutStatus",
+    "RunningFlag",
     "StoreError",
     "StoredMessage",
     "__version__",
+    "encode_batch_body",
 ]
 
 

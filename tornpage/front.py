@@ -5,6 +5,8 @@ import time
 from typing import Self
 
 from impl import store
+from impl.compiled import compiled_batch_encoder
+from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.files import Clock, Files
 from impl.os_files import OsFiles
@@ -27,7 +29,8 @@ class MessageStore(store.MessageStore):
         *,
         files: Files | None = None,
         clock: Clock = _wall_clock_ms,
-        components: store.Components | None = None,
+        components: Components | None = None,
     ) -> Self:
         """Open or create the store in a directory, recovering it first. Raises StoreError."""
-        return super().open(directory, config, files=files or OsFiles(), clock=clock, components=components)
+        parts = components or Components(batch_encoder=compiled_batch_encoder)
+        return super().open(directory, config, files=files or OsFiles(), clock=clock, components=parts)

@@ -6,8 +6,8 @@ the store and a sentence; forks, spawned processes and other machines agree on i
 
 from dataclasses import dataclass
 
-from impl.store import Components
-from properties.planted import acknowledging, creating, reading, recovering
+from impl.components import Components
+from properties.planted import acknowledging, batching, creating, dispatching, putting, reading, recovering
 
 __all__ = ["PLANTED", "PlantedBug", "UnknownBug", "components_of"]
 
@@ -26,6 +26,9 @@ PLANTED: dict[str, PlantedBug] = {
     bug_id: PlantedBug(bug_id, sentence, contract, components)
     for bug_id, sentence, contract, components in (
         *acknowledging.BUGS,
+        *putting.BUGS,
+        *batching.BUGS,
+        *dispatching.BUGS,
         *creating.BUGS,
         *reading.BUGS,
         *recovering.BUGS,

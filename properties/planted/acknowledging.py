@@ -1,22 +1,22 @@
 """Bugs in when the store says "it is on disk"."""
 
-from impl.commit_log import CommitLog
+from impl.components import Components
 from impl.durable_floor import DurableFloor
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
-from impl.message import PutResult
-from impl.store import Components
+from impl.message import PutResult, PutStatus
+from impl.put_answers import PutAnswers
 
 __all__ = ["BUGS"]
 
 PAGE_BYTES = 4096
 
 
-class _EarlyAcknowledgement(CommitLog):
+class _EarlyAcknowledgement(PutAnswers):
     """A synchronous put is answered before its flush."""
 
-    def _answer_after_flush(self, result: PutResult) -> PutResult:
-        return result
+    def _after_flush(self, result: PutResult) -> PutStatus:
+        return PutStatus.PUT_OK
 
 
 class _LyingFlush(MappedFile):
@@ -68,11 +68,11 @@ class _FloorAhead(DurableFloor):
 
 BUGS = (
     ("early-acknowledgement", "a synchronous put is answered before its flush", 2,
-     Components(commit_log=_EarlyAcknowledgement)),
+     Components(put_answers=_EarlyAcknowledgement)),
     ("lying-flush", "a flush moves the watermark without a sync", 2, Components(mapped_file=_LyingFlush)),
     ("dropped-first-page", "a flush leaves out the page in which it begins", 2,
      Components(mapped_file=_DroppedFirstPage)),
-    ("sync-error-ignored", "a failed sync counts as a flush", 9, Components(mapped_file=_SyncErrorIgnored)),
+    ("sync-error-ignored", "a failed sync counts as a flush (RMQ-B25)", 9, Components(mapped_file=_SyncErrorIgnored)),
     ("last-file-only", "a flush across a roll-over syncs the newest file alone", 2,
      Components(mapped_file_queue=_LastFileOnly)),
     ("floor-ahead", "the durable floor is written ahead of the flush", 7, Components(durable_floor=_FloorAhead)),

@@ -1,9 +1,9 @@
 """Bugs in how a file comes to be."""
 
 from impl.abort_marker import AbortMarker
+from impl.components import Components
 from impl.files import OpenFile
 from impl.mapped_file_queue import MappedFileQueue
-from impl.store import Components
 
 __all__ = ["BUGS"]
 

@@ -2,7 +2,7 @@
 
 from impl import codec
 from impl.codec import RecordCheck
-from impl.store import Components
+from impl.components import Components
 
 __all__ = ["BUGS"]
 

@@ -1,8 +1,8 @@
 """Bugs in what recovery does."""
 
+from impl.components import Components
 from impl.mapped_file import MappedFile
 from impl.recovery import Recovery, RecoveryPlan
-from impl.store import Components
 
 __all__ = ["BUGS"]
 

@@ -11,7 +11,7 @@ not allocated (SIGBUS), which only a real file system shows.
 import errno
 import os
 
-from impl.files import FileStat, Mapping, OpenFile
+from impl.files import DiskUsage, FileStat, Mapping, OpenFile
 from properties.recorder.dirty import DirtyTracker, Tracked
 from properties.recorder.disk import DiskState, Image, parent_of
 from properties.recorder.journal import (
@@ -85,7 +85,8 @@ def _refusal(code: int, path: str) -> OSError:
 class RecordingFiles:
     """Start from a durable image, optionally with the journal of a process that was killed on it.
 
-    `budget_bytes` is how much `allocate` may reserve in all; `failing_syncs` makes that many file syncs fail next.
+    `budget_bytes` is how much `allocate` may reserve in all; `failing_syncs` makes that many file syncs fail next;
+    `scripted_usage` is what the disk then says about its size and room, whatever the budget allows.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class RecordingFiles:
         self.journal: list[Entry] = list(journal)
         self.events: list[int] = []
         self.failing_syncs = 0
+        self.scripted_usage: DiskUsage | None = None
         self._tracker = tracker
         self._budget_bytes = budget_bytes
         state = DiskState(base, disk="kill")
@@ -327,11 +329,13 @@ class RecordingFiles:
         recorded.inode.locked = recorded.holds_lock = True
         return True
 
-    def free_bytes(self, path: str) -> int:
-        """What the budget still allows."""
+    def disk_usage(self, path: str) -> DiskUsage:
+        """The budget and what is left of it, or what the test scripted."""
         if path not in self._directories:
             self._find(path)
-        return self._budget_bytes - self._allocated_bytes()
+        if self.scripted_usage is not None:
+            return self.scripted_usage
+        return DiskUsage(self._budget_bytes, self._budget_bytes - self._allocated_bytes())
 
     # ---- for the crash lab ---------------------------------------------------------------------------------------
 

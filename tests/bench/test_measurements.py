@@ -79,7 +79,7 @@ def test_a_disk_in_memory_is_a_finding() -> None:
 def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
     result = measure(["put"], str(tmp_path), seconds=0.01, sizes=TINY, progress=interrupting_at("put_100"))
     assert result.interrupted
-    assert [taken.name for taken in result.figures] == ["put_only_1024"]
+    assert [taken.name for taken in result.figures] == ["put_only_1024", "put_keyed_1024"]
     assert list(tmp_path.iterdir()) == []
 
 

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from impl.config import MessageStoreConfig
+from impl.files import DiskUsage
 from impl.message import Message, PutStatus
 from impl.policy import FlushDiskType
 from impl.store import MessageStore
@@ -40,16 +41,42 @@ def test_allocate_beyond_the_budget_is_a_full_disk() -> None:
     files = recording_files(budget_bytes=10_000)
     first, second = files.create("/a"), files.create("/b")
     files.allocate(first, 6_000)
-    assert files.free_bytes("/") == 4_000
+    assert files.disk_usage("/").free_bytes == 4_000
     with pytest.raises(OSError, match="/b") as caught:
         files.allocate(second, 4_001)
     assert caught.value.errno == errno.ENOSPC
     assert files.read(second, 0, 1) == b""
     files.allocate(second, 4_000)
-    assert files.free_bytes("/") == 0
+    assert files.disk_usage("/").free_bytes == 0
     files.unlink("/a")
     files.close(first)
-    assert files.free_bytes("/") == 6_000
+    assert files.disk_usage("/").free_bytes == 6_000
+
+
+def test_disk_usage_is_the_budget_and_what_is_left_of_it() -> None:
+    files = recording_files(budget_bytes=10_000)
+    assert files.disk_usage("/") == DiskUsage(10_000, 10_000)
+    files.allocate(files.create("/a"), 6_000)
+    assert files.disk_usage("/") == files.disk_usage("/a") == DiskUsage(10_000, 4_000)
+
+
+def test_a_scripted_usage_hides_the_budget_and_changes_no_allocation() -> None:
+    files = recording_files(budget_bytes=10_000)
+    files.scripted_usage = DiskUsage(100, 0)
+    files.allocate(files.create("/a"), 6_000)
+    assert files.disk_usage("/") == DiskUsage(100, 0)
+    with pytest.raises(FileNotFoundError):
+        files.disk_usage("/no")
+    files.scripted_usage = None
+    assert files.disk_usage("/") == DiskUsage(10_000, 4_000)
+
+
+def test_asking_for_the_usage_is_no_event() -> None:
+    files = recording_files()
+    files.create("/a")
+    events, journal = list(files.events), list(files.journal)
+    files.disk_usage("/")
+    assert (files.events, files.journal) == (events, journal)
 
 
 def test_a_failing_sync_is_an_error_and_no_barrier() -> None:

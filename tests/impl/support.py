@@ -3,24 +3,32 @@
 import errno
 import os
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 
+from impl.components import Components
 from impl.config import MessageStoreConfig
-from impl.files import FileStat, Mapping, OpenFile
-from impl.message import Message
+from impl.files import DiskUsage, FileStat, Mapping, OpenFile
+from impl.message import Message, MessageBatch, PutResult
 from impl.os_files import OsFiles
 from impl.policy import FlushDiskType
+from impl.runner import Step
 from impl.store import MessageStore
 
 __all__ = [
     "MESSAGE",
     "FaultyFiles",
+    "HandRunner",
+    "ScriptedDisk",
+    "ScriptedReplicas",
     "SetClock",
     "chain_of",
     "config_of",
     "log_bytes",
     "open_store",
+    "put",
     "snapshot",
+    "watermarks",
 ]
 
 MESSAGE = Message("TopicTest", b"body", queue_id=1, born_host=("127.0.0.1", 50000), born_timestamp=1_700_000_000_000)
@@ -123,13 +131,78 @@ class FaultyFiles(OsFiles):
         self._call("lock", file.path)
         return super().lock(file)
 
-    def free_bytes(self, path: str) -> int:
-        self._call("free_bytes", path)
-        return super().free_bytes(path)
+    def disk_usage(self, path: str) -> DiskUsage:
+        self._call("disk_usage", path)
+        return super().disk_usage(path)
 
     def mark(self, label: str) -> None:
         if self.on_mark is not None:
             self.on_mark(label)
+
+
+class ScriptedDisk(FaultyFiles):
+    """A real disk that says what it was told about its room."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks = 0
+        self.usage = DiskUsage(total_bytes=1 << 30, free_bytes=1 << 29)
+
+    def use(self, ratio: float) -> None:
+        """Let so much of the disk be in use."""
+        self.usage = DiskUsage(total_bytes=1 << 30, free_bytes=(1 << 30) - round(ratio * (1 << 30)))
+
+    def disk_usage(self, path: str) -> DiskUsage:
+        self.looks += 1
+        super().disk_usage(path)
+        return self.usage
+
+
+class HandRunner:
+    """A runner that steps when the test says so; hand it to `Components.runner`."""
+
+    def __init__(self) -> None:
+        self.wakes = 0
+        self.stopped = False
+        self._step: Step | None = None
+
+    def __call__(self, step: Step) -> "HandRunner":
+        """Take the service to drive."""
+        self._step = step
+        return self
+
+    def step(self) -> None:
+        """Let the service do one round."""
+        assert self._step is not None
+        self._step()
+
+    def wake(self) -> None:
+        """Count it."""
+        self.wakes += 1
+
+    def stop(self) -> None:
+        """Note it."""
+        self.stopped = True
+
+
+class ScriptedReplicas:
+    """Replicas that have acknowledged what they were told; hand `lambda: replicas` to `Components.replicas`.
+
+    `confirms` answers each request at once; None leaves it open, in `requests`.
+    """
+
+    def __init__(self, *, acknowledged_offset: int | None = 0, confirms: bool | None = True) -> None:
+        self.acknowledged_offset = acknowledged_offset
+        self.confirms = confirms
+        self.requests: list[tuple[int, Future[bool]]] = []
+
+    def request(self, next_offset: int) -> Future[bool]:
+        """Answer as told."""
+        request: Future[bool] = Future()
+        if self.confirms is not None:
+            request.set_result(self.confirms)
+        self.requests.append((next_offset, request))
+        return request
 
 
 def config_of(
@@ -153,10 +226,28 @@ def open_store(
     record_bytes_max: int = 1 << 20,
     files: OsFiles | None = None,
     clock: Callable[[], int] | None = None,
+    config: MessageStoreConfig | None = None,
+    components: Components | None = None,
 ) -> MessageStore:
-    """Open a small store on a real directory."""
-    config = config_of(file_bytes=file_bytes, sync=sync, trailer=trailer, record_bytes_max=record_bytes_max)
-    return MessageStore.open(directory, config, files=files or OsFiles(), clock=clock or SetClock(ticking=True))
+    """Open a small store on a real directory; a `config` counts instead of the single settings."""
+    return MessageStore.open(
+        directory,
+        config or config_of(file_bytes=file_bytes, sync=sync, trailer=trailer, record_bytes_max=record_bytes_max),
+        files=files or OsFiles(),
+        clock=clock or SetClock(ticking=True),
+        components=components,
+    )
+
+
+def put(store: MessageStore, message: Message | MessageBatch) -> PutResult:
+    """Put a message or a batch."""
+    return store.put_batch(message) if isinstance(message, MessageBatch) else store.put(message)
+
+
+def watermarks(store: MessageStore) -> tuple[int, int, int, int]:
+    """Return the four offsets of contract 9, in their order."""
+    store.check()
+    return store.min_offset, store.flushed_offset, store.committed_offset, store.max_offset
 
 
 def snapshot(directory: Path) -> dict[str, bytes | None]:

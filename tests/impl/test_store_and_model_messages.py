@@ -7,7 +7,11 @@ from hypothesis import strategies as st
 
 from impl import codec
 from impl.message import Message, PutStatus
+from impl.properties_text import text_of, wait_store_msg_ok
 from model import message as model
+from model.refusal import as_given, as_stored
+from model.state import Layout
+from tests.impl.records import encoder_of
 
 NUMBERS = st.sampled_from(
     (0, 1, -1, (1 << 31) - 1, 1 << 31, -(1 << 31), -(1 << 31) - 1, (1 << 63) - 1, 1 << 63, -1 << 63)
@@ -64,23 +68,26 @@ def odd_messages(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=400)
 @given(fields=odd_messages(), trailer=st.booleans())
 def test_store_and_model_refuse_alike(fields: dict[str, Any], trailer: bool) -> None:
-    answer = codec.encode_record(Message(**fields), now_ms=0, store_host=("127.0.0.1", 1), trailer=trailer)
+    answer = encoder_of(trailer=trailer).encode(Message(**fields), now_ms=0)
     as_model = model.Message(**fields)
-    refused = model.refusal(as_model, trailer=trailer)
+    layout = Layout(file_bytes=1 << 40, record_bytes_max=(1 << 31) - 1, trailer=trailer, sync_flush=False, files_max=1)
+    refused = as_given(as_model) or as_stored(as_model, as_model, layout=layout)
     if isinstance(answer, PutStatus):
         assert refused is not None
         assert refused.value == answer.value
     else:
         assert refused is None
-        assert len(answer) == model.record_bytes(as_model, trailer=trailer)
+        expected = model.record_bytes(as_model, trailer=trailer)
+        assert int.from_bytes(answer[:4], "big") == len(answer) + 20 * trailer == expected
 
 
 @given(properties=PROPERTIES)
 def test_store_and_model_wait_alike(properties: str | dict[str, str]) -> None:
     as_model = model.Message(**(NORMAL | {"properties": properties}))
     if isinstance(properties, dict) and properties.get("WAIT") == "":
-        return  # tests/impl/test_codec.py has a test of its own for the empty value
-    assert codec.wait_store_msg_ok(properties) is model.waits_for_disk(as_model)
+        return  # tests/impl/test_properties_text.py has a test of its own for the empty value
+    text = text_of(properties)
+    assert text is None or wait_store_msg_ok(text) is model.waits_for_disk(as_model)
 
 
 @given(sys_flag=st.integers(-(1 << 31), (1 << 31) - 1))

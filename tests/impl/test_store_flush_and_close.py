@@ -13,17 +13,6 @@ from impl.policy import FlushDiskType, FlushPolicy
 from impl.store import FlushResult
 from tests.impl.support import MESSAGE, FaultyFiles, chain_of, open_store, snapshot
 
-BAD_MESSAGES = [
-    (Message("", b""), PutStatus.MESSAGE_ILLEGAL),
-    (Message("t" * 128, b""), PutStatus.MESSAGE_ILLEGAL),
-    (Message("T", b"", queue_id=-1), PutStatus.MESSAGE_ILLEGAL),
-    (Message("T", b"", born_host=("nowhere", 1)), PutStatus.MESSAGE_ILLEGAL),
-    (Message("T", b"", properties="\0"), PutStatus.MESSAGE_ILLEGAL),
-    (Message("T", b"", properties="A\x01" + "x" * 32_767), PutStatus.PROPERTIES_SIZE_EXCEEDED),
-    (Message("T", b"x" * 1024), PutStatus.MESSAGE_ILLEGAL),
-]
-
-
 # ---- flush and close ---------------------------------------------------------------------------------------------
 
 

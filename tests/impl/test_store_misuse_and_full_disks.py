@@ -11,21 +11,11 @@ from pathlib import Path
 import pytest
 
 from impl.errors import BadDirectory, ForkedStore, NoSpace, StoreError
+from impl.files import DiskUsage
 from impl.message import GetStatus, Message, PutResult, PutStatus
 from impl.os_files import OsFiles
 from impl.store import FlushResult, MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, chain_of, log_bytes, open_store, snapshot
-
-BAD_MESSAGES = [
-    (Message("", b""), PutStatus.MESSAGE_ILLEGAL),
-    (Message("t" * 128, b""), PutStatus.MESSAGE_ILLEGAL),
-    (Message("T", b"", queue_id=-1), PutStatus.MESSAGE_ILLEGAL),
-    (Message("T", b"", born_host=("nowhere", 1)), PutStatus.MESSAGE_ILLEGAL),
-    (Message("T", b"", properties="\0"), PutStatus.MESSAGE_ILLEGAL),
-    (Message("T", b"", properties="A\x01" + "x" * 32_767), PutStatus.PROPERTIES_SIZE_EXCEEDED),
-    (Message("T", b"x" * 1024), PutStatus.MESSAGE_ILLEGAL),
-]
-
 
 # ---- misuse ------------------------------------------------------------------------------------------------------
 
@@ -148,8 +138,8 @@ def test_smaller_record_still_fits_after_a_refusal(tmp_path: Path) -> None:
 
 def test_full_disk_is_named_at_open(tmp_path: Path) -> None:
     class FullFiles(OsFiles):
-        def free_bytes(self, path: str) -> int:
-            return 1000
+        def disk_usage(self, path: str) -> DiskUsage:
+            return DiskUsage(total_bytes=1 << 30, free_bytes=1000)
 
     with pytest.raises(NoSpace, match="free some space") as refused:
         open_store(tmp_path, files=FullFiles())
@@ -163,8 +153,8 @@ def test_full_disk_is_named_at_open(tmp_path: Path) -> None:
 
 def test_full_disk_does_not_hinder_reading_what_is_there(tmp_path: Path) -> None:
     class FullFiles(OsFiles):
-        def free_bytes(self, path: str) -> int:
-            return 0
+        def disk_usage(self, path: str) -> DiskUsage:
+            return DiskUsage(total_bytes=1 << 30, free_bytes=0)
 
     with open_store(tmp_path) as store:
         store.put(MESSAGE)

@@ -7,21 +7,11 @@ import pytest
 from impl import defaults
 from impl.config import MessageStoreConfig
 from impl.errors import BadConfig, NoSpace
-from impl.message import GetStatus, Message, PutResult, PutStatus
+from impl.files import DiskUsage
+from impl.message import GetStatus, PutResult, PutStatus
 from impl.os_files import OsFiles
 from impl.policy import FlushDiskType
 from tests.impl.support import MESSAGE, FaultyFiles, chain_of, open_store, snapshot
-
-BAD_MESSAGES = [
-    (Message("", b""), PutStatus.MESSAGE_ILLEGAL),
-    (Message("t" * 128, b""), PutStatus.MESSAGE_ILLEGAL),
-    (Message("T", b"", queue_id=-1), PutStatus.MESSAGE_ILLEGAL),
-    (Message("T", b"", born_host=("nowhere", 1)), PutStatus.MESSAGE_ILLEGAL),
-    (Message("T", b"", properties="\0"), PutStatus.MESSAGE_ILLEGAL),
-    (Message("T", b"", properties="A\x01" + "x" * 32_767), PutStatus.PROPERTIES_SIZE_EXCEEDED),
-    (Message("T", b"x" * 1024), PutStatus.MESSAGE_ILLEGAL),
-]
-
 
 # ---- opening -----------------------------------------------------------------------------------------------------
 
@@ -110,8 +100,8 @@ def test_a_full_disk_is_noticed_before_anything_is_created(tmp_path: Path) -> No
     """The free-space check came after the directory and its lock file had been made."""
 
     class FullFiles(OsFiles):
-        def free_bytes(self, path: str) -> int:
-            return 0
+        def disk_usage(self, path: str) -> DiskUsage:
+            return DiskUsage(total_bytes=1 << 30, free_bytes=0)
 
     with pytest.raises(NoSpace):
         open_store(tmp_path / "new" / "store", files=FullFiles())

@@ -25,8 +25,10 @@ def test_put_answers_where_the_record_is(tmp_path: Path) -> None:
     with open_store(tmp_path, clock=SetClock(5000)) as store:
         first = store.put(Message("T", b"one", queue_id=3))
         second = store.put(Message("T", b"two", queue_id=3))
-        assert first == PutResult(PutStatus.PUT_OK, 0, 115, 0, 5000, "7F00000100002A9F0000000000000000")
-        assert second == PutResult(PutStatus.PUT_OK, 115, 115, 1, 5000, "7F00000100002A9F0000000000000073")
+        assert first == PutResult(PutStatus.PUT_OK, 0, 115, 0, 5000, 1, ("127.0.0.1", 10911))
+        assert second == PutResult(PutStatus.PUT_OK, 115, 115, 1, 5000, 1, ("127.0.0.1", 10911))
+        assert first.message_id == "7F00000100002A9F0000000000000000"
+        assert second.message_id == "7F00000100002A9F0000000000000073"
         assert first.stored
         assert store.max_offset == 230
         store.check()
@@ -145,9 +147,11 @@ def test_transactions_take_no_queue_offset(tmp_path: Path) -> None:
 
 
 def test_the_clock_is_read_before_and_under_the_lock(tmp_path: Path) -> None:
-    clock = SetClock(100, ticking=True)
+    """And once more for the latency; opening reads it too."""
+    clock = SetClock(ticking=True)
     with open_store(tmp_path, clock=clock) as store:
+        clock.now_ms, clock.calls = 100, 0
         put = store.put(Message("T", b""))
         stored = store.get(put.offset).message
     assert stored is not None
-    assert (stored.born_timestamp, stored.store_timestamp, clock.calls) == (101, 102, 2)
+    assert (stored.born_timestamp, stored.store_timestamp, clock.calls) == (101, 102, 3)

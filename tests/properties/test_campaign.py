@@ -86,6 +86,7 @@ def test_an_illegal_image_is_the_harness_fault(tracker: DirtyTracker, monkeypatc
         return replace(image, files=files)
 
     monkeypatch.setattr("properties.explore.compose", forging)
+    monkeypatch.setattr("properties.explore.LEGALITY_EVERY", 1)
     with pytest.raises(HarnessError, match="illegal"):
         run(tracker, Settings(), states=100)
 

@@ -1,10 +1,33 @@
 """Tokens and case files: what was written is what is read, and a wrong one is refused with a sentence."""
 
 import json
+from typing import get_args
 
 import pytest
 
-from properties.case import BadToken, Case, Close, Crash, Damage, FailSync, Flush, Get, Open, Put, Settings, describe
+from properties.case import (
+    BadToken,
+    Case,
+    Close,
+    Concurrent,
+    Crash,
+    Damage,
+    DiskUsed,
+    FailAppend,
+    FailSync,
+    Flush,
+    Get,
+    Member,
+    Open,
+    Operation,
+    Put,
+    PutBatch,
+    ReplicaIs,
+    Settings,
+    Step,
+    SwitchFlag,
+    describe,
+)
 
 CASE = Case(
     Settings(file_bytes=4096, sync_flush=True, disk="journal", bug="no-crc"),
@@ -20,6 +43,35 @@ CASE = Case(
         Damage(kind="truncate", amount=77),
     ),
 )
+PUTS = Case(
+    Settings(role="SYNC_MASTER", multi_dispatch=True, light_queues=True, light_queues_max=2, delay_levels=3),
+    (
+        Put(pairs=(("KEYS", "k"), ("a\x01b", "\x02")), later=True, body_kind="none"),
+        PutBatch(
+            members=(Member(body_bytes=3, fill=1, properties="订\x01b", flag=-1), Member()), properties="WAIT\x01true"
+        ),
+        PutBatch(topic="U", queue_id=1, sys_flag=8, born_v6=True, store_v6=True, defect="cut short", later=True),
+        Step(),
+        Concurrent(
+            first=(Put(body_bytes=9), Put(pairs=(("WAIT", "false"),))),
+            second=(Put(topic="U", advance_ms=0),),
+            schedule=(0, 0, 1),
+            jump_step=7,
+            jump_ms=2000,
+        ),
+        SwitchFlag(bit=4, on=False),
+        DiskUsed(percent=91),
+        ReplicaIs(state="behind"),
+        FailAppend(),
+    ),
+)
+WRITTEN_BEFORE_BATCHES = (
+    "tp1-619c0123-eNptUbtuwzAM_JWAs4AoDweN9k4dOxVNYNCy7KqWJYOSDBiG_710khYZqo3HI3l3miEMhjDZ4COozxmqUE9lNSXD5VlKcQc662tQ"
+    "QEYHqkFAY50DdRA8zfCQE2MDrauSXSfh7fXj_ZKllLuOW3GKZeOwBXUUkMJgNVMu-aXC_SUXh6KARcz3XQ1aV8bJ6yfI5fh1KyvUHaj946wmZJy3ZxrtaFjg"
+    "zJjBZDbbmAKZLVaBEqgdi8P2D9Wh721yod3Kf95Gcg5S7MT-uqw3sR7Ra1P2bOsWB_lyPIFKlM2T_xu1D9nzvULAIzAmec2C4MGssWchsFxZtUnJ-jauqmsb"
+    "2Rd8h0we3T1f8_sLR3k-cWrEwRgC1aCLZlljJL-6KjVGwx6XH0gZk9o"
+)
+"""A token of format 1 from before batches, replicas and light queues."""
 
 
 def test_a_token_gives_the_case_back() -> None:
@@ -29,6 +81,38 @@ def test_a_token_gives_the_case_back() -> None:
     assert " " not in token
     assert Case.from_token(token) == CASE
     assert Case.from_token(f" {token}\n") == CASE
+    assert Case.from_token(PUTS.token()) == PUTS
+
+
+@pytest.mark.parametrize("operation", [*CASE.operations, *PUTS.operations], ids=lambda operation: operation.op)
+def test_an_operation_survives_token_and_file(operation: Operation) -> None:
+    case = Case(Settings(), (operation,))
+    assert Case.from_token(case.token()) == case
+    assert Case.from_text(json.dumps(case.document())) == case
+
+
+def test_every_kind_of_operation_is_in_these_tests() -> None:
+    assert {type(operation) for operation in (*CASE.operations, *PUTS.operations)} == set(get_args(Operation))
+
+
+def test_a_token_from_before_batches_is_still_readable() -> None:
+    old = Case.from_token(WRITTEN_BEFORE_BATCHES)
+    assert old.settings == Settings(file_bytes=4096, trailer=False, disk="journal")
+    assert old.operations == (
+        Put(topic="订单", body_bytes=900, fill=3, body_kind="record", properties="KEYS\x01k", sys_flag=0x04),
+        FailSync(),
+        Flush(),
+        Crash(back=2, survived={"page /store/commitlog/00000000000000000000 0": (0, 1, 2), "create /store/abort": 1}),
+        Put(born_v6=True, advance_ms=0),
+        Damage(kind="truncate", amount=5),
+    )
+    assert Case.from_token(old.token()) == old
+
+
+def test_messages_inside_an_operation_say_only_what_differs_from_the_defaults() -> None:
+    batch, concurrent = PUTS.document()["operations"][1], PUTS.document()["operations"][4]
+    assert batch["members"] == [{"body_bytes": 3, "fill": 1, "properties": "订\x01b", "flag": -1}, {}]
+    assert concurrent["second"] == [{"topic": "U", "advance_ms": 0}]
 
 
 def test_a_case_file_gives_the_case_back_and_says_only_what_differs_from_the_defaults() -> None:
@@ -67,6 +151,9 @@ def test_an_incomplete_token_is_refused(cut: int) -> None:
         ('{"tornpage_case": 1, "settings": {"colour": 1}, "operations": []}', "cannot be read"),
         ('{"tornpage_case": 1, "settings": {}, "operations": [{"op": "dance"}]}', "cannot be read"),
         ('{"tornpage_case": 1, "settings": {"disk": "tape"}, "operations": []}', "unknown disk"),
+        ('{"tornpage_case": 1, "settings": {}, "operations": [{"op": "put", "pairs": [["a"]]}]}', "cannot be read"),
+        ('{"tornpage_case": 1, "settings": {}, "operations": [{"op": "put_batch", "members": [7]}]}', "cannot be read"),
+        ('{"tornpage_case": 1, "settings": {}, "operations": [{"op": "concurrent", "first": [[]]}]}', "cannot be read"),
     ],
 )
 def test_a_wrong_case_file_is_refused_with_a_reason(text: str, said: str) -> None:
@@ -77,3 +164,21 @@ def test_a_wrong_case_file_is_refused_with_a_reason(text: str, said: str) -> Non
 def test_an_operation_reads_as_a_line_of_a_program() -> None:
     assert describe(Put()) == "put()"
     assert describe(Crash(kill=True, back=2)) == "crash(kill=True, back=2)"
+    assert describe(SwitchFlag(bit=4)) == "switch_flag(bit=4)"
+    assert describe(PutBatch(members=(Member(fill=2),))) == "put_batch(members=[{'fill': 2}])"
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        Put(properties="k\x01" + "v" * 32_000),
+        PutBatch(members=(Member(properties="k\x01" + "v" * 20_000),) * 3),
+        Concurrent(first=(Put(),), schedule=(0, 1) * 2_000),
+    ],
+    ids=["put", "put_batch", "concurrent"],
+)
+def test_a_long_value_is_cut_when_described_and_whole_in_the_token(operation: Operation) -> None:
+    line = describe(operation)
+    assert len(line) < 500
+    assert "characters)" in line
+    assert Case.from_token(Case(Settings(), (operation,)).token()).operations == (operation,)

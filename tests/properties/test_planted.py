@@ -11,8 +11,25 @@ from properties.replay import replay, signature
 from properties.trial import Trial
 from properties.verdict import GuaranteeBroken, Verdict
 
+NOT_IN_CAMPAIGNS = (
+    "RMQ-B16",  # needs a mapped file that refuses
+    "RMQ-B18",  # needs a message that is refused for what it is
+    "topic-in-characters",  # needs a topic at the limit
+    "RMQ-B19",  # needs properties at the limit
+    "RMQ-B21",  # needs a batch with a unique key
+    "RMQ-B65",  # needs a delayed half message
+    "RMQ-B76",  # needs two producers at once
+    "RMQ-B77",  # needs more light queues than the store allows
+)
+"""Bugs of puts that the standard workload never asks for (properties/workload.py): machines alone can see them."""
 
-@pytest.mark.parametrize("bug", PLANTED)
+
+def test_the_bugs_that_no_campaign_sees_are_few_and_of_the_put_path() -> None:
+    assert len(set(NOT_IN_CAMPAIGNS)) < len(PLANTED) / 2
+    assert {PLANTED[bug].contract for bug in NOT_IN_CAMPAIGNS} <= {1, 8, 17}
+
+
+@pytest.mark.parametrize("bug", [bug for bug in PLANTED if bug not in NOT_IN_CAMPAIGNS])
 def test_the_campaign_catches_it_and_its_token_replays(bug: str, tracker: DirtyTracker) -> None:
     result = run_campaign(
         Settings(bug=bug), seed=3, states=60_000, seconds=None, tracker=tracker, progress=lambda states, seconds: None

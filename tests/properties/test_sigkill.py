@@ -17,10 +17,10 @@ import pytest
 
 from impl.abort_marker import AbortMarker
 from impl.commit_log import CommitLog
+from impl.components import Components
 from impl.mapped_file import MappedFile
 from impl.message import Message, PutResult
 from impl.recovery import Recovery, RecoveryPlan
-from impl.store import Components
 from properties.planted import PLANTED
 from properties.sigkill import KILL_SETTINGS, KillMode, KillReport, replay_kill, run_kills
 from properties.verdict import HarnessError, Verdict
@@ -68,14 +68,14 @@ class MarkerForgotten(AbortMarker):
 class RaisingPut(CommitLog):
     """A put raises."""
 
-    def put(self, message: Message) -> PutResult:
+    def put(self, message: Message, *, now_ms: int) -> PutResult:
         raise RuntimeError("not today")
 
 
 class DyingPut(CommitLog):
     """A put ends the process."""
 
-    def put(self, message: Message) -> NoReturn:
+    def put(self, message: Message, *, now_ms: int) -> NoReturn:
         os.abort()
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from impl.codec import check_record
 from impl.commit_log import CommitLog
+from impl.components import Components
 from impl.message import GetResult, GetStatus, Message, PutResult, PutStatus
-from impl.store import Components
 from properties.case import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put, Settings
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Disk
@@ -71,8 +71,8 @@ def _lying(**methods: object) -> Components:
 
 
 def _put_says(change: dict[str, Any]) -> Components:
-    def put(self: CommitLog, message: Message) -> PutResult:
-        return replace(CommitLog.put(self, message), **change)
+    def put(self: CommitLog, message: Message, *, now_ms: int) -> PutResult:
+        return CommitLog.put(self, message, now_ms=now_ms)._replace(**change)
 
     return _lying(put=put)
 
@@ -86,26 +86,26 @@ def _raises(*_: object, **__: object) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("components", "operations", "contract"),
+    ("components", "operations", "sentence"),
     [
-        (_put_says({"status": PutStatus.MESSAGE_ILLEGAL}), (Put(),), 8),
-        (_put_says({"queue_offset": 7}), (Put(),), 8),
-        (_put_says({"store_timestamp": 1}), (Put(),), 8),
-        (_get_says(GetResult(GetStatus.OFFSET_TOO_SMALL)), (Put(), Get()), 8),
-        (_lying(put=_raises), (Put(),), 8),
-        (_lying(flush=_raises), (Put(), Flush()), 8),
-        (_lying(get=_raises), (Put(), Get()), 8),
+        (_put_says({"status": PutStatus.MESSAGE_ILLEGAL}), (Put(),), "a put answers otherwise"),
+        (_put_says({"queue_offset": 7}), (Put(),), "a put answers otherwise"),
+        (_put_says({"store_timestamp": 1}), (Put(),), "a put answers otherwise"),
+        (_get_says(GetResult(GetStatus.OFFSET_TOO_SMALL)), (Put(), Get()), "answers otherwise than the model"),
+        (_lying(put=_raises), (Put(),), "put raises RuntimeError"),
+        (_lying(flush=_raises), (Put(), Flush()), "flush raises RuntimeError"),
+        (_lying(get=_raises), (Put(), Get()), "get raises RuntimeError"),
     ],
 )
 def test_a_wrong_answer_is_noticed(
-    tracker: DirtyTracker, components: Components, operations: tuple[Operation, ...], contract: int
+    tracker: DirtyTracker, components: Components, operations: tuple[Operation, ...], sentence: str
 ) -> None:
     trial = Trial(SETTINGS, tracker=tracker, components=components)
     for operation in operations[:-1]:
         trial.run(operation)
-    with pytest.raises(GuaranteeBroken) as caught:
+    with pytest.raises(GuaranteeBroken, match=sentence) as caught:
         trial.run(operations[-1])
-    assert caught.value.contract == contract
+    assert caught.value.contract == 8
 
 
 def test_a_store_that_does_not_open_breaks_contract_7(tracker: DirtyTracker) -> None:

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import pytest
 
-from impl.store import Components
+from impl.components import Components
 from properties.case import Operation, Settings
 from properties.recorder.dirty import choose_tracker
 from properties.trial import Trial

@@ -6,8 +6,8 @@ Fix: every writable open syncs the log directory before it removes anything (imp
 Found by: the crash campaign; this is its shrunk case.
 """
 
+from impl.components import Components
 from impl.mapped_file_queue import MappedFileQueue
-from impl.store import Components
 from properties.case import Crash, Operation, Put, Settings
 from tests.regressions.conftest import Attempt
 

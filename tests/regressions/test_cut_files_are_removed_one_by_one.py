@@ -5,8 +5,8 @@ Fix: last file first, each removal durable before the next (impl/mapped_file_que
 Found by: the crash campaign, in a crash inside recovery.
 """
 
+from impl.components import Components
 from impl.mapped_file_queue import MappedFileQueue
-from impl.store import Components
 from properties.case import Crash, Operation, Put, Settings
 from properties.verdict import GuaranteeBroken
 from tests.regressions.conftest import Attempt

@@ -1,0 +1,191 @@
+"""The way of a put through the store: entry, append, answer, count. Source: `DefaultMessageStore.asyncPutMessage`."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from impl.commit_log import CommitLog
+from impl.components import Components
+from impl.config import MessageStoreConfig
+from impl.disk_watch import DiskWatch
+from impl.entry import PutEntry
+from impl.files import Clock, Files
+from impl.group_commit import GroupCommit
+from impl.lifecycle import Lifecycle
+from impl.message import Message, MessageBatch, PutResult, PutStatus
+from impl.opening import OpenDirectory
+from impl.policy import BrokerRole, FlushDiskType, FlushPolicy
+from impl.properties_text import text_of, wait_store_msg_ok
+from impl.replication import ReplicaGate
+from impl.running_flags import RunningFlags
+from impl.statistics import SLOW_PUT_MS, StatisticsSnapshot, StoreStatistics, warn_if_slow, warn_if_slow_in_lock
+
+__all__ = ["PutPath"]
+
+
+class PutPath:
+    """Everything a put meets; `flush` tries to make all of the log durable and returns up to where it is."""
+
+    def __init__(
+        self,
+        held: OpenDirectory,
+        lifecycle: Lifecycle,
+        flags: RunningFlags,
+        *,
+        config: MessageStoreConfig,
+        files: Files,
+        clock: Clock,
+        components: Components,
+        flush: Callable[[], int],
+    ) -> None:
+        now_ms = clock()
+        self._lifecycle = lifecycle
+        self._clock = clock
+        self._disk_watch = DiskWatch(
+            files,
+            held.log.directory,
+            flags,
+            warning_level_ratio=config.disk_space_warning_level_ratio,
+            interval_ms=config.clean_resource_interval,
+        )
+        if not lifecycle.shut:  # a damaged directory may have no log directory to ask about
+            self._disk_watch.step(now_ms)
+        self._entry = PutEntry(
+            role=config.broker_role, flags=flags, busy_after_ms=config.os_page_cache_busy_time_out_mills
+        )
+        self._statistics = StoreStatistics(started_ms=now_ms)
+        self._statistics_guard = threading.Lock()
+        self.commit_log = _commit_log(held, config, components, statistics=self._statistics, clock=clock)
+        group_commit = GroupCommit(flush)
+        self._answers = components.put_answers(
+            flush_policy=FlushPolicy(config.flush_disk_type),
+            flush=flush,
+            group_commit=group_commit,
+            group_commit_runner=components.runner(group_commit.step),
+            replica_gate=ReplicaGate(
+                config.broker_role, components.replicas(), fallbehind_max=config.ha_slave_fallbehind_max
+            ),
+            slave_timeout_ms=config.slave_timeout,
+        )
+        self._answers_wait = (
+            config.flush_disk_type is FlushDiskType.SYNC_FLUSH or config.broker_role is BrokerRole.SYNC_MASTER
+        )
+
+    def put(self, append: Callable[..., PutResult], message: Message | MessageBatch) -> PutResult:
+        """Put by one of the commit log's appends, and wait in this thread for what the answer needs."""
+        began_ms = self._clock()
+        refusal = self._refusal(began_ms)
+        if refusal is not None:
+            return PutResult(refusal)
+        result = append(message, now_ms=began_ms)
+        appended_ms = None
+        if self._answers_wait and result.offset >= 0:
+            appended_ms = self._clock()
+            result = self._answers.settle(result, waits=_waits(message))
+        self._count(message, result, began_ms, appended_ms)
+        return result
+
+    def put_async(self, append: Callable[..., PutResult], message: Message | MessageBatch) -> Future[PutResult]:
+        """Put by one of the commit log's appends; the future has the answer once it is known."""
+        began_ms = self._clock()
+        refusal = self._refusal(began_ms)
+        if refusal is not None:
+            return _answered(PutResult(refusal))
+        result = append(message, now_ms=began_ms)
+        appended_ms = self._clock()
+        if self._answers_wait and result.stored:
+            answer = self._answers.settle_async(result, waits=_waits(message))
+        else:
+            answer = _answered(result)
+        answer.add_done_callback(lambda done: self._count(message, done.result(), began_ms, appended_ms))
+        return answer
+
+    def _refusal(self, now_ms: int) -> PutStatus | None:
+        """Return why a put may not begin, or None; look at the disk when that is due."""
+        if self._lifecycle.shut:
+            self._lifecycle.require_opener()
+            return PutStatus.SERVICE_NOT_AVAILABLE
+        disk_watch = self._disk_watch
+        if not disk_watch.looked_ms <= now_ms < disk_watch.due_ms:
+            disk_watch.step(now_ms)
+        return self._entry.refusal(now_ms=now_ms, begin_time_in_lock=self.commit_log.begin_time_in_lock)
+
+    def _count(
+        self, message: Message | MessageBatch, result: PutResult, began_ms: int, appended_ms: int | None
+    ) -> None:
+        """Take an answer into the statistics, and say so when it took long; `appended_ms` None means just now."""
+        now_ms = self._clock()
+        elapsed_ms = now_ms - began_ms
+        statistics = self._statistics
+        with self._statistics_guard:
+            statistics.record_put(elapsed_ms)
+            if result.offset < 0:
+                statistics.record_failure()
+            if now_ms >= statistics.due_ms:
+                statistics.step(now_ms)
+        if elapsed_ms > SLOW_PUT_MS:
+            body_bytes = len(message.body or b"")
+            warn_if_slow(elapsed_ms, topic=message.topic, body_bytes=body_bytes)
+            if result.stored:
+                in_lock_ms = (now_ms if appended_ms is None else appended_ms) - result.store_timestamp
+                warn_if_slow_in_lock(in_lock_ms, topic=message.topic, body_bytes=body_bytes)
+
+    def statistics(self) -> StatisticsSnapshot:
+        """Return counts, latencies and rates of the puts so far."""
+        with self._statistics_guard:
+            now_ms = self._clock()
+            self._statistics.step(now_ms)
+            return self._statistics.snapshot(now_ms)
+
+    def stop(self) -> None:
+        """Take no more puts, and answer all that wait."""
+        self.commit_log.stop()
+        self._answers.finish()
+
+
+def _commit_log(
+    held: OpenDirectory,
+    config: MessageStoreConfig,
+    components: Components,
+    *,
+    statistics: StoreStatistics,
+    clock: Clock,
+) -> CommitLog:
+    trailer = config.record_checksum == "record"
+    return components.commit_log(
+        held.log,
+        encoder=components.encoder(
+            store_host=config.store_host,
+            trailer=trailer,
+            record_bytes_max=config.max_message_size,
+            room_bytes_max=config.record_room_bytes,
+        ),
+        batch_encoder=components.batch_encoder(
+            store_host=config.store_host,
+            trailer=trailer,
+            record_bytes_max=config.max_message_size,
+            room_bytes_max=config.record_room_bytes,
+            multi_dispatch=config.enable_multi_dispatch,
+        ),
+        store_host=config.store_host,
+        trailer=trailer,
+        delay_levels=config.delay_levels(),
+        dispatch=held.dispatch,
+        light_queues_max=config.max_lmq_consume_queue_num,
+        queue_offsets=held.queue_offsets,
+        put_lock=components.put_lock(config.put_lock_kind),
+        statistics=statistics,
+        clock=clock,
+        check=components.check_record,
+    )
+
+
+def _waits(message: Message | MessageBatch) -> bool:
+    """Return whether a producer wants to wait for disk and replica (property WAIT)."""
+    return not message.properties or wait_store_msg_ok(text_of(message.properties) or "")
+
+
+def _answered(result: PutResult) -> Future[PutResult]:
+    answer: Future[PutResult] = Future()
+    answer.set_result(result)
+    return answer

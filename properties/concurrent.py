@@ -1,0 +1,117 @@
+"""Two producers at once: what each was answered must follow from some order of their puts (contract 17).
+
+The store runs under the stepped scheduler, each line of its put path a yield point, so that nothing depends on the
+interpreter's lock. A put that returned before another began comes before it in every order by being that producer's.
+
+What it leaves out: yield points inside a flush; two flushes at once are left to the tests with real threads.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from impl import commit_log, encoder, multi_dispatch, queue_offsets, rewriting
+from impl.message import PutResult
+from model import commitlog
+from model.message import Batch, Message
+from model.state import CommitLog
+from properties.answers import expected_answer, found_answer
+from properties.case import Concurrent, Put
+from properties.stepped import run_stepped
+from properties.translation import given_of
+from properties.verdict import GuaranteeBroken
+
+if TYPE_CHECKING:
+    from properties.put_verbs import PutVerbs
+
+__all__ = ["explained"]
+
+_STEPPED = (commit_log, encoder, multi_dispatch, queue_offsets, rewriting)
+_POINTS_MAX = 20_000
+_HANG_SECONDS = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """One put as it happened; `lock_held_ms` is for how long the other producer held the put lock when it came."""
+
+    given: Message | Batch
+    result: PutResult
+    lock_held_ms: int
+
+
+def explained(trial: "PutVerbs", operation: Concurrent) -> CommitLog:
+    """Run both producers; return the log that the order of their puts leads to. Raises GuaranteeBroken."""
+    refused = trial.surroundings.append_fails
+    producers = _run(trial, operation)
+    for called in (*producers[0], *producers[1]):
+        busy = called.result.status.value == "OS_PAGECACHE_BUSY"
+        if busy != (called.lock_held_ms > trial.layout.page_cache_busy_ms):
+            expected = f"{'not ' if busy else ''}OS_PAGECACHE_BUSY with the put lock held for {called.lock_held_ms} ms"
+            raise GuaranteeBroken(8, "page-cache busy is answered wrongly", expected, called.result.status.value)
+    after = _order(trial, trial.log, producers, append_fails=refused)
+    if after is None:
+        found = " | ".join(", ".join(str(found_answer(c.result)) for c in producer) for producer in producers)
+        raise GuaranteeBroken(17, "no order of the puts of two producers explains their answers", found=found)
+    flushed = trial.store.flushed_offset  # one producer's flush may have covered the other's record
+    if after.flushed_offset < flushed <= after.end_offset:
+        after = replace(after, flushed_offset=flushed)
+    return after
+
+
+def _run(trial: "PutVerbs", operation: Concurrent) -> list[list[_Called]]:
+    tasks = [partial(_produce, trial, puts) for puts in (operation.first, operation.second)]
+
+    def jump() -> None:
+        trial.now_ms += operation.jump_ms
+
+    outcomes = run_stepped(
+        tasks,
+        operation.schedule,
+        modules=_STEPPED,
+        at_step={operation.jump_step: jump} if operation.jump_step > 0 else {},
+        points_max=_POINTS_MAX,
+        hang_seconds=_HANG_SECONDS,
+    )
+    return [outcome.unwrap() for outcome in outcomes]
+
+
+def _produce(trial: "PutVerbs", puts: Sequence[Put]) -> list[_Called]:
+    called = []
+    for put in puts:
+        given = given_of(put)
+        lock_held_ms = trial.surroundings.lock_held_ms()
+        called.append(_Called(given, trial.call_put(given), lock_held_ms))
+    return called
+
+
+def _order(
+    trial: "PutVerbs", log: CommitLog, producers: Sequence[Sequence[_Called]], *, append_fails: bool
+) -> CommitLog | None:
+    """Return the log after some order of the puts that are left, one producer's in a row; None if there is none."""
+    if not any(producers):
+        return log
+    attempts = (
+        _next(trial, log, producers, index, append_fails) for index, producer in enumerate(producers) if producer
+    )
+    return next((found for found in attempts if found is not None), None)
+
+
+def _next(
+    trial: "PutVerbs", log: CommitLog, producers: Sequence[Sequence[_Called]], index: int, append_fails: bool
+) -> CommitLog | None:
+    called, *others = producers[index]
+    conditions = replace(trial.conditions(), append_fails=append_fails, lock_held_ms=called.lock_held_ms)
+    after, outcome = commitlog.put(
+        log,
+        called.given,
+        layout=trial.layout,
+        store_timestamp=called.result.store_timestamp,
+        conditions=conditions,
+    )
+    if expected_answer(outcome) != found_answer(called.result):
+        return None
+    left = [others if number == index else producer for number, producer in enumerate(producers)]
+    still_fails = append_fails and outcome.status.value != "UNKNOWN_ERROR"
+    return _order(trial, after, left, append_fails=still_fails)

@@ -1,0 +1,76 @@
+"""Bugs in messages that go elsewhere, or to several queues (RMQ-B65, RMQ-B74 to B77)."""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from impl.commit_log import CommitLog
+from impl.components import Components
+from impl.delay import HALF_TOPIC
+from impl.message import Message, PutResult, PutStatus
+from impl.multi_dispatch import MultiDispatch, QueueKey
+from impl.queue_offsets import QueueOffsetTable
+
+__all__ = ["BUGS"]
+
+_STAND_IN = "stand-in"
+
+
+class _HalfMessageDelayed(CommitLog):
+    """A half message with a delay level goes into the schedule topic (RMQ-B65)."""
+
+    def _delayed(self, message: Message, text: str) -> Message | PutStatus:
+        if message.topic != HALF_TOPIC:
+            return super()._delayed(message, text)
+        delayed = super()._delayed(replace(message, topic=_STAND_IN), text)
+        if isinstance(delayed, PutStatus) or delayed.topic == _STAND_IN:
+            return message
+        return replace(delayed, properties=str(delayed.properties).replace(_STAND_IN, HALF_TOPIC))
+
+
+class _LightQueuesForgotten(QueueOffsetTable):
+    """The counters of named queues begin at 0 after a restart (RMQ-B74)."""
+
+    def _learn_dispatch(self, dispatch: MultiDispatch, topic: bytes, queue_id: int, text: str) -> None:
+        return None
+
+
+class _RetriesDispatched(MultiDispatch):
+    """A message stored again under a retry or schedule topic goes to its light queues again (RMQ-B75)."""
+
+    def queues_of(self, topic: str, queue_id: int, text: str) -> tuple[QueueKey, ...]:
+        return super().queues_of("any other", queue_id, text)
+
+
+class _OffsetsBeforeTheLock(CommitLog):
+    """Offsets of named queues are read before the put lock is taken (RMQ-B76)."""
+
+    def _under_lock(self, append: Callable[[Any, Any, int], PutResult], incoming: Any, draft: Any) -> PutResult:
+        if append == self._append_dispatched:
+            early = self._offsets_of(incoming)
+            append = partial(self._late, early)
+        return super()._under_lock(append, incoming, draft)
+
+    def _late(self, early: dict[QueueKey, int], message: Message, now_ms: int, store_timestamp: int) -> PutResult:
+        return self._append_with_offsets(message, early, now_ms, store_timestamp)
+
+
+class _QuotaOfAnotherVariable(CommitLog):
+    """The limit of light queues is worked out and then not looked at (RMQ-B77)."""
+
+    def _are_too_many(self, light_queues: Collection[QueueKey]) -> bool:
+        return False
+
+
+BUGS = (
+    ("RMQ-B65", "a half message with a delay level is delayed", 8, Components(commit_log=_HalfMessageDelayed)),
+    ("RMQ-B74", "the counters of light queues begin at 0 after a restart", 1,
+     Components(queue_offsets=_LightQueuesForgotten)),
+    ("RMQ-B75", "a retried message is dispatched to its light queues again", 8,
+     Components(dispatch=_RetriesDispatched)),
+    ("RMQ-B76", "the offsets of light queues are read before the put lock is taken", 17,
+     Components(commit_log=_OffsetsBeforeTheLock)),
+    ("RMQ-B77", "the limit of light queues is worked out and not looked at", 8,
+     Components(commit_log=_QuotaOfAnotherVariable)),
+)  # fmt: skip

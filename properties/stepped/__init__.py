@@ -1,0 +1,22 @@
+"""Threads in steps: which one runs when is a function of a schedule, not of the interpreter, the machine or time."""
+
+from properties.stepped.enumeration import every_schedule
+from properties.stepped.lock import OUTSIDE, CooperativeLock
+from properties.stepped.run import HANG_SECONDS, POINTS_MAX, run_stepped
+from properties.stepped.task import Outcome, yield_point
+from properties.stepped.trace import StepTrace, Turn
+from properties.stepped.watch import Granularity
+
+__all__ = [
+    "HANG_SECONDS",
+    "OUTSIDE",
+    "POINTS_MAX",
+    "CooperativeLock",
+    "Granularity",
+    "Outcome",
+    "StepTrace",
+    "Turn",
+    "every_schedule",
+    "run_stepped",
+    "yield_point",
+]

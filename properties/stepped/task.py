@@ -1,0 +1,105 @@
+"""One task of a stepped run: its thread, its baton, what it waits for, and how it ended."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import Generic, Protocol, TypeVar, cast
+
+__all__ = ["Outcome", "Stepper", "Task", "Waited", "current_task", "yield_point"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[T]):
+    """How a task ended: the exception that left it, or its value."""
+
+    value: T | None = None
+    error: BaseException | None = None
+
+    def unwrap(self) -> T:
+        """Return the value, or raise the exception."""
+        if self.error is not None:
+            raise self.error
+        return cast(T, self.value)
+
+
+class Waited(Protocol):
+    """What a task can wait for; its text names it and its holder."""
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a task that waits for it could go on."""
+
+
+class Stepper(Protocol):
+    """What a task knows of the run it belongs to."""
+
+    is_quiet: bool
+
+    def live(self, task: "Task") -> None:
+        """Be the body of a task's thread."""
+
+    def point(self, task: "Task", where: FrameType | str) -> None:
+        """Pass a yield point."""
+
+    def block(self, task: "Task", waited: Waited) -> None:
+        """Return when something is free."""
+
+    def quietly(self, call: Callable[[], T]) -> T:
+        """Call something that has no yield points."""
+        ...
+
+
+class Task:
+    """Owned by its run. A task is runnable when it has not ended and what it waits for, if anything, is free.
+
+    `told` says that it was made to end before its time, `abandoned` that the run goes on without its baton.
+    """
+
+    def __init__(self, run: Stepper, number: int, call: Callable[[], object]) -> None:
+        self.run = run
+        self.number = number
+        self.call = call
+        self.outcome: Outcome[object] = Outcome()
+        self.waits_for: Waited | None = None
+        self.ended = self.told = self.abandoned = False
+        self.points_of_turn = 0
+        self.points_since_told = 0
+        self.baton = threading.Lock()
+        self.baton.acquire()
+        self.thread = threading.Thread(target=run.live, args=(self,), name=f"stepped-{number}", daemon=True)
+
+    def point(self, where: str) -> None:
+        """Pass a yield point of this name."""
+        self.run.point(self, where)
+
+    def wait_for(self, waited: Waited) -> None:
+        """Let others run until something is free."""
+        self.run.block(self, waited)
+
+    def begin(self) -> None:
+        """Wait for the first turn, in the task's own thread."""
+        self.baton.acquire()
+        _HERE.task = self
+
+
+class _Here(threading.local):
+    task: Task | None = None
+
+
+_HERE = _Here()
+
+
+def current_task() -> Task | None:
+    """Return the task this code belongs to; None outside a run and in an action at a step."""
+    task = _HERE.task
+    return None if task is None or task.run.is_quiet else task
+
+
+def yield_point(label: str) -> None:
+    """Let the schedule decide who goes on. Does nothing outside a stepped run."""
+    task = current_task()
+    if task is not None:
+        task.point(label)

@@ -1,0 +1,66 @@
+"""What a stepped run did: whose turn it was, for how many yield points, and where it was left.
+
+Equal runs have equal traces. A trace is bounded: it keeps the last turns and counts the others.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+__all__ = ["TURNS_MAX", "StepTrace", "Turn"]
+
+TURNS_MAX = 200
+_TURNS_IN_TEXT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One task ran without a break: past `points` yield points, the one it was left at included."""
+
+    task: int
+    points: int
+    left_at: str
+
+    def __str__(self) -> str:
+        return f"task {self.task} x{self.points} to {self.left_at}"
+
+
+@dataclass(slots=True)
+class StepTrace:
+    """Filled by a run, also by one that fails; a run that is given a used one begins it anew.
+
+    `options` holds the number of runnable tasks at each decision, `chosen` the number that was taken there, decisions
+    behind the end of the schedule included. `integers_used` tells how much of the schedule was consumed.
+    """
+
+    turns_max: int = TURNS_MAX
+    steps: int = 0
+    turns: deque[Turn] = field(default_factory=deque)
+    turns_omitted: int = 0
+    options: bytearray = field(default_factory=bytearray)
+    chosen: bytearray = field(default_factory=bytearray)
+    integers_used: int = 0
+
+    def clear(self) -> None:
+        """Forget everything but the bound."""
+        self.steps = self.turns_omitted = self.integers_used = 0
+        self.turns.clear()
+        self.options.clear()
+        self.chosen.clear()
+
+    def add(self, turn: Turn) -> None:
+        """Append a turn; the oldest one goes when there are too many."""
+        self.turns.append(turn)
+        if len(self.turns) > self.turns_max:
+            self.turns.popleft()
+            self.turns_omitted += 1
+
+    @property
+    def schedule(self) -> tuple[int, ...]:
+        """The shortest schedule that gives this run: small integers, no zeros at the end."""
+        return tuple(self.chosen.rstrip(b"\0"))
+
+    def __str__(self) -> str:
+        shown = list(self.turns)[-_TURNS_IN_TEXT:]
+        before = self.turns_omitted + len(self.turns) - len(shown)
+        omitted = f"{before} turns, then " if before else ""
+        return f"{self.steps} yield points: {omitted}{' | '.join(map(str, shown))}"

@@ -1,0 +1,162 @@
+"""What lies around a store in a trial: replicas, disk space, a mapped file that may refuse, the put lock, the runner.
+
+Each answers as an operation of the case says, so that a trial stays a function of its operations.
+"""
+
+import errno
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+from weakref import WeakKeyDictionary
+
+from impl.components import Components
+from impl.files import DiskUsage
+from impl.policy import PutLockKind
+from impl.runner import Step
+from impl.store import MessageStore
+from properties.recorder.recording_files import RecordingFiles
+from properties.stepped import OUTSIDE, CooperativeLock
+from properties.stepped.task import current_task
+
+__all__ = ["HandDriven", "Surroundings"]
+
+_TOTAL_BYTES = 10**12
+_FAR_AHEAD = 1 << 60
+
+
+@dataclass(slots=True)
+class _Held:
+    """What the surroundings hold of one store: its put lock, and the step of its group commit."""
+
+    lock: CooperativeLock
+    step: Step | None = None
+
+
+class Surroundings:
+    """One trial's; `clock` is its virtual clock in milliseconds.
+
+    `replica` is what the best replica does, `append_fails` whether the mapped file refuses the next bytes (once).
+    """
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self.replica: Literal["confirms", "silent", "behind", "none"] = "none"
+        self.append_fails = False
+        self._clock = clock
+        self._in_lock: tuple[int | None, int | None, int] | None = None
+        self._newest = _Held(CooperativeLock("put lock", clock=clock))
+        self._used = self._newest
+        self._by_store: WeakKeyDictionary[MessageStore, _Held] = WeakKeyDictionary()
+
+    def components(self, parts: Components) -> Components:
+        """Return the parts of a store that lives in these surroundings."""
+        return replace(
+            parts,
+            replicas=lambda: _ScriptedReplicas(self),
+            runner=self._take_step,
+            put_lock=self._take_lock,
+            mapped_file=_refusing(parts.mapped_file, self),
+            commit_log=_flushing_in_one_step(parts.commit_log),
+        )
+
+    def _take_lock(self, kind: PutLockKind) -> CooperativeLock:
+        self._newest = _Held(CooperativeLock("put lock", clock=self._clock))
+        return self._newest.lock
+
+    def _take_step(self, step: Step) -> "HandDriven":
+        self._newest.step = step
+        return HandDriven()
+
+    def remember(self, store: MessageStore) -> None:
+        """Say that `store` is the one just opened with these parts."""
+        self._by_store[store] = self._newest
+
+    def use(self, store: MessageStore) -> None:
+        """Speak of this store from now on; others may be open beside it, to be judged."""
+        self._used, self._in_lock = self._by_store[store], None
+
+    def clock(self) -> int:
+        """The clock that the store reads; a reading under the put lock is when the put began in it."""
+        now_ms = self._clock()
+        task = current_task()
+        if self._used.lock.holder == (OUTSIDE if task is None else task.number):
+            self._in_lock = (self._used.lock.holder, self._used.lock.held_since, now_ms)
+        return now_ms
+
+    def lock_held_ms(self) -> int:
+        """For how long a put has been in the put lock, by its own reading of the clock; 0 when none is."""
+        if self._in_lock is None or self._in_lock[:2] != (self._used.lock.holder, self._used.lock.held_since):
+            return 0
+        return self._clock() - self._in_lock[2]
+
+    def step(self) -> None:
+        """Let group commit take one step."""
+        if self._used.step is not None:
+            self._used.step()
+
+    @staticmethod
+    def use_disk(files: RecordingFiles, percent: int) -> None:
+        """Say how full the disk is; what can still be allocated is not changed by it."""
+        free_bytes = _TOTAL_BYTES * (100 - percent) // 100
+        files.scripted_usage = DiskUsage(_TOTAL_BYTES, free_bytes)
+
+
+class _ScriptedReplicas:
+    """Replicas that answer at once."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+
+    @property
+    def acknowledged_offset(self) -> int | None:
+        match self._surroundings.replica:
+            case "none":
+                return None
+            case "behind":
+                return 0
+            case _:
+                return _FAR_AHEAD
+
+    def request(self, next_offset: int) -> Future[bool]:
+        answer: Future[bool] = Future()
+        answer.set_result(self._surroundings.replica == "confirms")
+        return answer
+
+
+class HandDriven:
+    """A runner that leaves the stepping to the case."""
+
+    def wake(self) -> None:
+        """Nothing is stepped before the case says so."""
+
+    def stop(self) -> None:
+        """Nothing runs on its own."""
+
+
+def _refusing(kind: Any, surroundings: Surroundings) -> Any:
+    """Return a class of mapped files that refuse the bytes of one append when told so, half of them written."""
+
+    class Refusing(kind):  # type: ignore[misc]
+        def append(self, record: bytearray) -> None:
+            if surroundings.append_fails:
+                surroundings.append_fails = False
+                half_bytes = len(record) // 2
+                self.view[self.written_position : self.written_position + half_bytes] = record[:half_bytes]
+                raise OSError(errno.EIO, "the mapped file refuses the bytes", self.path)
+            super().append(record)
+
+    return Refusing
+
+
+def _flushing_in_one_step(kind: Any) -> Any:
+    """Return a class of commit logs that have no yield points in a flush: the lock around it is the store's own."""
+
+    class FlushingInOneStep(kind):  # type: ignore[misc]
+        def flush(self) -> None:
+            task = current_task()
+            if task is None:
+                super().flush()
+            else:
+                task.run.quietly(super().flush)
+
+    return FlushingInOneStep

@@ -1,0 +1,56 @@
+"""The disks that run the contract tests, and what their calls raise."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from impl.files import Files
+from properties.recorder.dirty import CompareTracker
+from properties.recorder.disk import Image, parent_of
+from properties.recorder.recording_files import RecordingFiles
+
+__all__ = ["Disk", "error_of", "recording_files"]
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A disk under test, and an empty directory on it."""
+
+    files: Files
+    root: str
+
+    def path(self, name: str) -> str:
+        """Return the path of a name in the directory."""
+        return f"{self.root}/{name}"
+
+    def write(self, name: str, data: bytes) -> str:
+        """Make a closed file with a content."""
+        file = self.files.create(self.path(name))
+        self.files.pwrite(file, data, 0)
+        self.files.close(file)
+        return self.path(name)
+
+    def content(self, name: str) -> bytes:
+        """Return what a file holds."""
+        file = self.files.open(self.path(name), writable=False)
+        try:
+            return self.files.read(file, 0, 1 << 20)
+        finally:
+            self.files.close(file)
+
+
+def recording_files(root: str, *, budget_bytes: int = 1 << 40) -> RecordingFiles:
+    """Return a recorded disk that has the directory `root` and its parents."""
+    directories = {root}
+    while root != "/":
+        root = parent_of(root)
+        directories.add(root)
+    return RecordingFiles(Image(frozenset(directories), {}), tracker=CompareTracker(), budget_bytes=budget_bytes)
+
+
+def error_of(call: Callable[[], object]) -> int | None:
+    """Return the errno of the OSError that a call must raise."""
+    with pytest.raises(OSError) as caught:  # noqa: PT011 - the number is compared by the caller
+        call()
+    return caught.value.errno

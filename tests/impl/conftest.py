@@ -1,0 +1,26 @@
+"""Fixtures of the tests of the store."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.impl.killed import Killed, MakeKilled, message
+from tests.impl.support import open_store
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> MakeKilled:
+    """Return a maker of killed stores with `puts` records of which the first `flushed` are on disk."""
+
+    def make(puts: int, *, flushed: int = 0, trailer: bool = True) -> Killed:
+        with open_store(tmp_path / "live", trailer=trailer) as store:
+            results = []
+            for number in range(puts):
+                results.append(store.put(message(number)))
+                if number + 1 == flushed:
+                    store.flush()
+            shutil.copytree(tmp_path / "live", tmp_path / "killed")
+        return Killed(tmp_path / "killed", tuple(results))
+
+    return make

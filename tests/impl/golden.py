@@ -1,0 +1,149 @@
+"""Stores that RocketMQ 4.9.3 wrote: where they lie, and their puts as messages and batches.
+
+01 and 03 are whole in tests/data/golden, of 04 and 05 only what is put and the log; the rest is read from
+TORNPAGE_GOLDEN or from shared/golden beside the checkout.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from impl.batch import encode_batch_body
+from impl.components import Components
+from impl.config import MessageStoreConfig
+from impl.hosts import Host
+from impl.message import BatchMember, Message, MessageBatch
+from impl.os_files import OsFiles
+from impl.policy import FlushDiskType
+from impl.store import MessageStore
+from tests.impl.support import SetClock
+
+__all__ = ["CASES", "config_of", "expected_of", "first_dump", "golden", "message_of", "opened", "read"]
+
+ROOT = Path(__file__).resolve().parents[2]
+PLACES = (
+    ROOT / "tests" / "data" / "golden",
+    Path(os.environ.get("TORNPAGE_GOLDEN", ROOT.parent / "shared" / "golden")),
+)
+CASES = (
+    "01-plain-ascii",
+    "02-topics-unicode-limits",
+    "03-rollover-blanks-retention",
+    "04-hosts-and-batches",
+    "05-transactions-delays-light-queues",
+    "06-index-files-collisions",
+    "07-queue-ext-bitmaps",
+    "08-halt-async",
+    "09-crash-stale-log-tail",
+    "10-crash-torn-properties",
+    "11-crash-stale-queue-tail",
+    "12-crash-torn-queue-entry",
+)
+
+
+def golden(case: str, needed: str = "expected.json") -> Path:
+    """Return a folder of a case that has the needed file, or skip."""
+    for place in PLACES:
+        if (place / case / needed).is_file():
+            return place / case
+    pytest.skip(f"golden store {case} is not at hand: set TORNPAGE_GOLDEN")
+
+
+def read(path: Path) -> Any:
+    """Return what a JSON file holds."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def config_of(folder: Path, **changes: Any) -> MessageStoreConfig:
+    """Return the settings a golden store was written with, pure 4.9.3 records."""
+    given = read(folder / "config.json")["store"]
+    optional = {
+        ours: given[javas]
+        for ours, javas in (
+            ("message_delay_level", "messageDelayLevel"),
+            ("enable_multi_dispatch", "enableMultiDispatch"),
+            ("enable_lmq", "enableLmq"),
+        )
+        if javas in given
+    }
+    return MessageStoreConfig(
+        mapped_file_size_commit_log=given["mappedFileSizeCommitLog"],
+        max_message_size=given["maxMessageSize"],
+        flush_disk_type=FlushDiskType(given["flushDiskType"]),
+        record_checksum=changes.get("record_checksum", "body"),
+        **optional,
+    )
+
+
+def body_of(body: dict[str, Any] | None) -> bytes | None:
+    """Return a body as the inputs describe it."""
+    if body is None:
+        return None
+    if "text" in body:
+        return str(body["text"]).encode()
+    if "hex" in body:
+        return bytes.fromhex(body["hex"])
+    head, fill, length = body["head"].encode(), body["fill"].encode(), int(body["length"])
+    whole: bytes = head + fill * (length // max(1, len(fill)) + 1)
+    return whole[:length]
+
+
+def host_of(pair: list[Any]) -> Host:
+    """Return a host as JSON has it."""
+    return pair[0], pair[1]
+
+
+def message_of(put: dict[str, Any]) -> Message | MessageBatch:
+    """Return what was put."""
+    if "batch" in put:
+        members = [BatchMember(body_of(m["body"]) or b"", m["properties"] or "", m["flag"]) for m in put["batch"]]
+        return MessageBatch(
+            topic=put["topic"],
+            body=encode_batch_body(members),
+            queue_id=put["queueId"],
+            properties=put["properties"] or "",
+            sys_flag=put["sysFlag"],
+            born_timestamp=put["bornTimestamp"],
+            born_host=host_of(put["bornHost"]),
+            store_host=host_of(put["storeHost"]),
+            reconsume_times=put["reconsumeTimes"],
+        )
+    return Message(
+        topic=put["topic"],
+        body=body_of(put["body"]),
+        queue_id=put["queueId"],
+        properties=put["properties"] or "",
+        flag=put["flag"],
+        sys_flag=put["sysFlag"],
+        born_timestamp=put["bornTimestamp"],
+        born_host=host_of(put["bornHost"]),
+        store_host=host_of(put["storeHost"]),
+        reconsume_times=put["reconsumeTimes"],
+        prepared_transaction_offset=put["preparedTransactionOffset"],
+    )
+
+
+def opened(
+    directory: Path,
+    folder: Path,
+    clock: SetClock | None = None,
+    components: Components | None = None,
+    **changes: Any,
+) -> MessageStore:
+    """Open a store with the settings of a golden one."""
+    config = config_of(folder, **changes)
+    return MessageStore.open(directory, config, files=OsFiles(), clock=clock or SetClock(), components=components)
+
+
+def first_dump(steps: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what RocketMQ saw first."""
+    state: dict[str, Any] = next(step["state"] for step in steps if step["do"] == "dump")
+    return state
+
+
+def expected_of(state: dict[str, Any]) -> list[tuple[int, int, str]]:
+    """Return (offset, size, SHA-256) of each record that RocketMQ saw."""
+    return [(row["phy"], row["size"], row["recordSha256"]) for row in state["log"] if row["kind"] == "record"]

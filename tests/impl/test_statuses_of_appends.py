@@ -1,0 +1,219 @@
+"""The rows of docs/statuses.md about puts that reach the log: disk, mapped file, sync and replicas."""
+
+import errno
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from impl.components import Components
+from impl.durable_floor import DurableFloor
+from impl.mapped_file import MappedFile
+from impl.message import Message, MessageBatch, PutResult, PutStatus
+from impl.os_files import OsFiles
+from impl.policy import BrokerRole
+from impl.store import MessageStore
+from tests.impl.status_cases import batch_of
+from tests.impl.support import (
+    MESSAGE,
+    FaultyFiles,
+    ScriptedReplicas,
+    SetClock,
+    config_of,
+    log_bytes,
+    open_store,
+    put,
+    snapshot,
+    watermarks,
+)
+
+APPEND_ROWS = {
+    "a new log file is needed": "`CREATE_MAPEDFILE_FAILED`",
+    "the mapped file refuses the bytes": "`UNKNOWN_ERROR`",
+    "`SYNC_MASTER` and synchronous store, WAIT not false, and both": "the answer of the replication",
+    "synchronous store, WAIT not false, and the sync fails": "`FLUSH_DISK_TIMEOUT`",
+    "`SYNC_MASTER`, WAIT not false, and no replica is connected": "`SLAVE_NOT_AVAILABLE`",
+    "`SYNC_MASTER`, WAIT not false, and no replica has confirmed": "`FLUSH_SLAVE_TIMEOUT`",
+    "synchronous store, WAIT not false": "`PUT_OK`",
+    "synchronous store, WAIT=false": "`PUT_OK`",
+    "asynchronous store": "`PUT_OK`",
+}
+"""How each row begins, and what the tests below expect of it."""
+
+REPLICATED = replace(config_of(sync=True), broker_role=BrokerRole.SYNC_MASTER, slave_timeout=0)
+BATCH = batch_of(b"one", b"two")
+EITHER = pytest.mark.parametrize("message", [MESSAGE, BATCH], ids=["message", "batch"])
+
+
+def floor_of(directory: Path) -> int:
+    floor = DurableFloor(OsFiles(), f"{directory}/config/durableFloor", file_bytes=1024).load()
+    assert floor is not None
+    return floor.offset
+
+
+def in_log(directory: Path, result: PutResult) -> bool:
+    """Whether the bytes of a result are in its file."""
+    data = log_bytes(directory)[f"{result.offset // 1024 * 1024:020d}"]
+    return any(data[result.offset % 1024 :][: result.size_bytes])
+
+
+@EITHER
+@pytest.mark.parametrize("verb", ["create", "allocate", "sync", "sync_directory", "map"])
+@pytest.mark.parametrize("held", [0, 8])
+def test_new_file_that_cannot_be_made_refuses_the_put(
+    message: Message | MessageBatch, verb: str, held: int, tmp_path: Path
+) -> None:
+    files = FaultyFiles()
+    ours = open_store(tmp_path / "ours", files=files, clock=SetClock())
+    twin = open_store(tmp_path / "twin", clock=SetClock())
+    with ours, twin:
+        for _ in range(held):
+            assert ours.put(MESSAGE) == twin.put(MESSAGE)
+        before, marks = snapshot(tmp_path / "ours"), watermarks(ours)
+        files.fail(verb, code=errno.ENOSPC, part="commitlog")
+        assert put(ours, message) == PutResult(PutStatus.CREATE_MAPEDFILE_FAILED)
+        assert snapshot(tmp_path / "ours") == before
+        assert watermarks(ours) == marks
+        files.mend()
+        assert put(ours, message) == put(twin, message)
+        assert ours.read_only_reason is None
+    assert log_bytes(tmp_path / "ours") == log_bytes(tmp_path / "twin")
+
+
+class Refusing(MappedFile):
+    """A mapped file that refuses bytes while it is told to."""
+
+    refuses = False
+
+    def append(self, record: bytearray) -> None:
+        if Refusing.refuses:
+            raise OSError(errno.EIO, "refused", self.path)
+        super().append(record)
+
+
+@EITHER
+@pytest.mark.parametrize("held", [0, 1, 8])
+def test_mapped_file_that_refuses_bytes_costs_the_put_only(
+    message: Message | MessageBatch, held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = open_store(tmp_path / "ours", clock=SetClock(), components=Components(mapped_file=Refusing))
+    twin = open_store(tmp_path / "twin", clock=SetClock())
+    with ours, twin:
+        for _ in range(held):
+            assert ours.put(MESSAGE) == twin.put(MESSAGE)
+        monkeypatch.setattr(Refusing, "refuses", True)
+        assert put(ours, message) == PutResult(PutStatus.UNKNOWN_ERROR)
+        assert ours.max_offset == (1024 if held == 8 else twin.max_offset)
+        ours.check()
+        monkeypatch.setattr(Refusing, "refuses", False)
+        assert put(ours, message) == put(twin, message)
+    assert log_bytes(tmp_path / "ours") == log_bytes(tmp_path / "twin")
+
+
+@EITHER
+def test_failed_sync_is_a_time_out_and_the_end_of_puts(message: Message | MessageBatch, tmp_path: Path) -> None:
+    files = FaultyFiles()
+    with open_store(tmp_path, files=files, sync=True) as store:
+        first = store.put(MESSAGE)
+        files.fail("sync", part="commitlog", times=1)
+        late = put(store, message)
+        assert (late.status, late.offset) == (PutStatus.FLUSH_DISK_TIMEOUT, first.size_bytes)
+        assert in_log(tmp_path, late)
+        assert watermarks(store) == (0, late.offset, late.offset, late.offset + late.size_bytes)
+        assert [stored.offset for stored in store.messages()] == [0]
+        assert store.read_only_reason is not None
+        assert put(store, message) == PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+        assert floor_of(tmp_path) == first.size_bytes
+
+
+@pytest.mark.parametrize(
+    ("replicas", "status"),
+    [
+        (ScriptedReplicas(acknowledged_offset=None), PutStatus.SLAVE_NOT_AVAILABLE),
+        (ScriptedReplicas(confirms=False), PutStatus.FLUSH_SLAVE_TIMEOUT),
+    ],
+)
+def test_sync_and_replication_fail_with_the_answer_of_the_replication(
+    replicas: ScriptedReplicas, status: PutStatus, tmp_path: Path
+) -> None:
+    files = FaultyFiles()
+    with open_store(
+        tmp_path, config=REPLICATED, files=files, components=Components(replicas=lambda: replicas)
+    ) as store:
+        files.fail("sync", part="commitlog", skip=1, times=1)
+        result = store.put(MESSAGE)
+        assert (result.status, result.offset) == (status, 0)
+        assert watermarks(store) == (0, 0, 0, result.size_bytes)
+        assert list(store.messages()) == []
+        assert store.put(MESSAGE) == PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+
+
+@EITHER
+@pytest.mark.parametrize(("behind", "ok"), [(None, False), (1001, False), (1000, False), (999, True), (0, True)])
+@pytest.mark.parametrize("sync", [True, False])
+def test_replica_that_is_missing_or_far_behind(
+    message: Message | MessageBatch, behind: int | None, ok: bool, sync: bool, tmp_path: Path
+) -> None:
+    replicas = ScriptedReplicas()
+    config = replace(
+        config_of(sync=sync), broker_role=BrokerRole.SYNC_MASTER, ha_slave_fallbehind_max=1000, slave_timeout=0
+    )
+    with open_store(tmp_path, config=config, components=Components(replicas=lambda: replicas)) as store:
+        end = put(store, message).size_bytes * 2
+        replicas.acknowledged_offset = None if behind is None else end - behind
+        result = put(store, message)
+        assert result.status is (PutStatus.PUT_OK if ok else PutStatus.SLAVE_NOT_AVAILABLE)
+        assert result.offset + result.size_bytes == end == store.max_offset
+        assert store.flushed_offset == (end if sync else 0)
+        assert store.get(result.offset).message is not None
+
+
+@EITHER
+@pytest.mark.parametrize("confirms", [False, None])
+@pytest.mark.parametrize("sync", [True, False])
+def test_replica_that_does_not_confirm_is_a_time_out(
+    message: Message | MessageBatch, confirms: bool | None, sync: bool, tmp_path: Path
+) -> None:
+    replicas = ScriptedReplicas(confirms=confirms)
+    config = replace(config_of(sync=sync), broker_role=BrokerRole.SYNC_MASTER, slave_timeout=0)
+    with open_store(tmp_path, config=config, components=Components(replicas=lambda: replicas)) as store:
+        result = put(store, message)
+        assert (result.status, result.offset) == (PutStatus.FLUSH_SLAVE_TIMEOUT, 0)
+        assert store.flushed_offset == (result.size_bytes if sync else 0)
+        assert store.get(0).message is not None
+        assert store.read_only_reason is None
+        assert put(store, message).queue_offset == result.message_count
+
+
+def put_ok(store: MessageStore, message: Message | MessageBatch) -> PutResult:
+    result = put(store, message)
+    assert result.status is PutStatus.PUT_OK
+    return result
+
+
+@EITHER
+def test_synchronous_put_is_durable_and_raises_the_floor(message: Message | MessageBatch, tmp_path: Path) -> None:
+    with open_store(tmp_path, sync=True) as store:
+        result = put_ok(store, message)
+        assert store.flushed_offset == floor_of(tmp_path) == result.size_bytes == store.max_offset
+
+
+@EITHER
+@pytest.mark.parametrize("properties", ["WAIT\x01false", {"WAIT": "no"}])
+def test_synchronous_put_without_waiting_is_in_the_page_cache(
+    message: Message | MessageBatch, properties: str | dict[str, str], tmp_path: Path
+) -> None:
+    with open_store(tmp_path, sync=True) as store:
+        result = put_ok(store, replace(message, properties=properties))
+        assert in_log(tmp_path, result)
+        assert store.flushed_offset == floor_of(tmp_path) == 0
+        assert store.get(0).message is not None
+
+
+@EITHER
+def test_asynchronous_put_is_in_the_page_cache(message: Message | MessageBatch, tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        result = put_ok(store, message)
+        assert in_log(tmp_path, result)
+        assert store.flushed_offset == floor_of(tmp_path) == 0
+        assert store.get(0).message is not None

@@ -1,0 +1,303 @@
+"""The verbs that put: what the comparison accepts from a right store, and that it notices each kind of wrong one."""
+
+import random
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from impl.commit_log import CommitLog
+from impl.components import Components
+from impl.disk_watch import DiskWatch
+from impl.entry import PutEntry
+from impl.errors import StoreClosed
+from impl.mapped_file import MappedFile
+from impl.message import PutResult, PutStatus
+from impl.multi_dispatch import QueueKey
+from impl.put_answers import PutAnswers
+from impl.queue_offsets import QueueOffsetTable
+from impl.running_flags import RunningFlags
+from impl.store import MessageStore
+from properties.case import (
+    BatchDefect,
+    Close,
+    Crash,
+    DiskUsed,
+    FailAppend,
+    FailSync,
+    Flush,
+    Member,
+    Open,
+    Operation,
+    Put,
+    PutBatch,
+    ReplicaIs,
+    Settings,
+    Step,
+    SwitchFlag,
+)
+from properties.recorder.dirty import DirtyTracker
+from properties.trial import Trial
+from properties.verdict import GuaranteeBroken
+from properties.workload import draw_operation
+
+ASYNC = Settings(file_bytes=4096)
+SYNC = replace(ASYNC, sync_flush=True)
+MASTER = replace(ASYNC, role="SYNC_MASTER")
+SYNC_MASTER = replace(SYNC, role="SYNC_MASTER")
+SLAVE = replace(ASYNC, role="SLAVE")
+LIGHT = replace(ASYNC, multi_dispatch=True, light_queues=True, light_queues_max=2)
+
+TWO = PutBatch(members=(Member(body_bytes=10), Member(body_bytes=20, fill=1)))
+LATER = Put(later=True)
+NO_WAIT = Put(properties="WAIT\x01false", later=True)
+HALF_A_FILE = Put(body_bytes=2000)
+NAMES_A_QUEUE = "INNER_MULTI_DISPATCH\x01%LMQ%a"
+
+
+def run(
+    tracker: DirtyTracker, settings: Settings, *operations: Operation, components: Components | None = None
+) -> Trial:
+    trial = Trial(settings, tracker=tracker, components=components)
+    for operation in operations:
+        trial.run(operation)
+    return trial
+
+
+# ---- a right store ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "operations", "records"),
+    [
+        (ASYNC, (TWO, Put(), TWO), 5),
+        (ASYNC, (HALF_A_FILE, PutBatch(members=(Member(body_bytes=900),) * 3), TWO), 6),
+        (ASYNC, (PutBatch(), replace(TWO, sys_flag=8), replace(TWO, topic="a/b"), replace(TWO, queue_id=-1)), 0),
+        (ASYNC, (TWO, Close(), TWO, Put(), LATER, Open(), TWO), 4),
+        (SYNC, (LATER, replace(TWO, later=True), NO_WAIT, Step(), Step(), LATER), 5),
+        (SYNC, (LATER, Put(), Step(), LATER, Flush(), Step()), 3),
+        (SYNC, (LATER, LATER, Close(), Open(), Put()), 3),
+        (SYNC, (LATER, FailSync(), Step(), LATER, Put(), Step(), Close(), Open(), Put()), 2),
+        (SYNC, (Put(), LATER, Crash(), Step(), Put()), 2),
+        (SYNC, (LATER, TWO, Crash(kill=True), Put()), 4),
+        (MASTER, (Put(), LATER, ReplicaIs("confirms"), TWO, ReplicaIs("silent"), Put(), ReplicaIs("behind"), LATER), 6),
+        (SYNC_MASTER, (LATER, ReplicaIs("confirms"), LATER, Step(), ReplicaIs("none"), FailSync(), Put(), Put()), 3),
+        (SLAVE, (Put(), TWO, LATER, replace(TWO, later=True)), 0),
+        (ASYNC, (SwitchFlag(2), Put(), SwitchFlag(8), SwitchFlag(2, on=False), TWO, SwitchFlag(8, on=False), Put()), 1),
+        (ASYNC, (SwitchFlag(1), Put(), SwitchFlag(4), LATER, Close(), Open(), Put()), 2),
+        (ASYNC, (DiskUsed(91), Put(), DiskUsed(90), Put(), DiskUsed(100), TWO, Crash(kill=True), Put()), 2),
+        (ASYNC, (FailAppend(), Put(), Put(), FailAppend(), TWO, FailAppend(), Put(topic=""), LATER, Put()), 2),
+        (ASYNC, (HALF_A_FILE, FailAppend(), HALF_A_FILE, Crash(kill=True), Put(), Close(), Open()), 2),
+        (SYNC, (HALF_A_FILE, FailAppend(), HALF_A_FILE, Crash(back=3), Put()), 2),
+        (LIGHT, (Put(properties=NAMES_A_QUEUE), Put(properties=NAMES_A_QUEUE + ",%LMQ%b,%LMQ%c"), Crash(kill=True)), 1),
+        (ASYNC, (Put(properties="DELAY\x0199"), Put(topic="RMQ_SYS_TRANS_HALF_TOPIC", sys_flag=4), Put()), 3),
+        (
+            ASYNC,
+            (Put(pairs=(("KEYS", "k"), ("WAIT", "false"))), Put(pairs=(("a\x01", "b"),)), Put(body_kind="none")),
+            2,
+        ),
+    ],
+)
+def test_a_right_store_passes(
+    tracker: DirtyTracker, settings: Settings, operations: tuple[Operation, ...], records: int
+) -> None:
+    trial = run(tracker, settings, *operations)
+    assert trial.performed == list(operations)
+    assert len(trial.log.records) == records
+
+
+@pytest.mark.parametrize(
+    "defect", ["no body", "empty", "cut short", "wrong total", "negative length", "bytes left over"]
+)
+def test_a_spoilt_batch_leaves_nothing_behind(tracker: DirtyTracker, defect: BatchDefect) -> None:
+    trial = run(tracker, ASYNC, TWO, replace(TWO, defect=defect), Put())
+    assert [record.queue_offset for record in trial.log.records] == [0, 1, 2]
+
+
+def test_a_blank_alone_is_left_by_a_refused_append_and_written_over(tracker: DirtyTracker) -> None:
+    trial = run(tracker, ASYNC, HALF_A_FILE, FailAppend(), HALF_A_FILE)
+    assert (trial.log.files, trial.log.end_offset, len(trial.log.records)) == (2, 4096, 1)
+    trial.run(Put())
+    assert [record.offset for record in trial.log.records] == [0, 4096]
+
+
+def test_a_put_waits_for_its_flush_until_the_step(tracker: DirtyTracker) -> None:
+    trial = run(tracker, SYNC, LATER, LATER)
+    assert (trial.log.flushed_offset, trial.store.flushed_offset) == (0, 0)
+    trial.run(Step())
+    assert trial.log.flushed_offset == trial.store.flushed_offset == trial.log.end_offset > 0
+
+
+def test_the_workload_of_campaigns_draws_batches_later_puts_and_steps() -> None:
+    rng = random.Random(0)
+    drawn = [draw_operation(rng, closed=False) for _ in range(500)]
+    assert {PutBatch, Step, Put} <= {type(operation) for operation in drawn}
+    assert any(put.later for put in drawn if isinstance(put, Put))
+
+
+# ---- wrong stores ----------------------------------------------------------------------------------------------------
+
+
+def log_that_answers(change: Callable[[PutResult], PutResult]) -> Components:
+    def put(self: CommitLog, message: Any, *, now_ms: int) -> PutResult:
+        return change(CommitLog.put(self, message, now_ms=now_ms))
+
+    def put_batch(self: CommitLog, batch: Any, *, now_ms: int) -> PutResult:
+        return change(CommitLog.put_batch(self, batch, now_ms=now_ms))
+
+    return Components(commit_log=type("_Changed", (CommitLog,), {"put": put, "put_batch": put_batch}))
+
+
+def answers(**methods: object) -> Components:
+    return Components(put_answers=type("_Wrong", (PutAnswers,), methods))
+
+
+def files(**methods: object) -> Components:
+    return Components(mapped_file=type("_Wrong", (MappedFile,), methods))
+
+
+def raises(*_: object, **__: object) -> Any:
+    raise RuntimeError("out of order")
+
+
+def at_once(self: PutAnswers, result: PutResult, *, waits: bool) -> Future[PutResult]:
+    answer: Future[PutResult] = Future()
+    answer.set_result(result)
+    return answer
+
+
+def never(self: PutAnswers, result: PutResult, *, waits: bool) -> Future[PutResult]:
+    return Future()
+
+
+def later_as(change: Callable[[PutResult], PutResult]) -> Components:
+    """Answers that are changed on their way into the future."""
+
+    def settle_async(self: PutAnswers, result: PutResult, *, waits: bool) -> Future[PutResult]:
+        answer: Future[PutResult] = Future()
+        PutAnswers.settle_async(self, result, waits=waits).add_done_callback(
+            lambda done: answer.set_result(change(done.result()))
+        )
+        return answer
+
+    return answers(settle_async=settle_async)
+
+
+class CountsABatchOnce(QueueOffsetTable):
+    """However many messages were appended, the next number of their queue is one higher."""
+
+    def advance(self, key: QueueKey, next_offset: int) -> None:
+        super().advance(key, min(next_offset, self.next_offset(key) + 1))
+
+
+class CountsWhatWasRefused(CommitLog):
+    """An append that fails uses up a number."""
+
+    def put(self, message: Any, *, now_ms: int) -> PutResult:
+        result = super().put(message, now_ms=now_ms)
+        if result.status is PutStatus.UNKNOWN_ERROR:
+            self._queue_offsets.advance((b"T", 0), self._queue_offsets.next_offset((b"T", 0)) + 1)
+        return result
+
+
+def blank_left_out(self: MappedFile) -> None:
+    self.written_position = self.size_bytes
+
+
+OTHERWISE = "a put answers otherwise than the model"
+WRONG: dict[str, tuple[Components, Settings, tuple[Operation, ...], int, str]] = {
+    "message id": (log_that_answers(lambda r: r._replace(store_host=("192.0.2.9", 1))), ASYNC, (Put(),), 8, OTHERWISE),
+    "message ids": (log_that_answers(lambda r: r._replace(record_ends=[5, 9])), ASYNC, (TWO,), 8, OTHERWISE),
+    "message count": (log_that_answers(lambda r: r._replace(message_count=1)), ASYNC, (TWO,), 8, OTHERWISE),
+    "size": (log_that_answers(lambda r: r._replace(size_bytes=r.size_bytes + 1)), ASYNC, (TWO,), 8, OTHERWISE),
+    "batch numbering": (Components(queue_offsets=CountsABatchOnce), ASYNC, (TWO, Put()), 8, OTHERWISE),
+    "batch raises": (log_that_answers(raises), ASYNC, (TWO,), 8, "put_batch raises RuntimeError"),
+    "later raises": (log_that_answers(raises), ASYNC, (LATER,), 8, "put_async raises RuntimeError"),
+    "before its flush": (answers(settle_async=at_once), SYNC, (LATER,), 2, "answered before its flush"),
+    "batch before its flush": (
+        answers(settle_async=at_once), SYNC, (replace(TWO, later=True),), 2, "answered before its flush"
+    ),
+    "without a flush": (
+        answers(_after_flush=lambda self, result: PutStatus.PUT_OK), SYNC, (TWO,), 9, "watermarks"
+    ),
+    "never": (answers(settle_async=never), SYNC, (LATER, Step()), 16, "a put is not answered"),
+    "never, without a disk to wait for": (answers(settle_async=never), MASTER, (LATER,), 16, "a put is not answered"),
+    "forgotten at close": (answers(finish=lambda self: None), SYNC, (LATER, Close()), 16, "a put is not answered"),
+    "another number later": (later_as(lambda r: r._replace(queue_offset=7)), SYNC, (LATER, Step()), 8, OTHERWISE),
+    "durable after a failed sync": (
+        later_as(lambda r: r._replace(status=PutStatus.PUT_OK)), SYNC, (LATER, FailSync(), Step()), 8, OTHERWISE
+    ),
+    "step raises": (
+        Components(commit_log=type("_Wrong", (CommitLog,), {"flush": raises})),
+        SYNC, (LATER, Step()), 8, "step raises RuntimeError",
+    ),
+    "replica not asked": (
+        answers(settle=lambda self, result, waits: result), MASTER, (ReplicaIs("silent"), Put()), 8, OTHERWISE
+    ),
+    "replica not asked later": (answers(settle_async=at_once), MASTER, (ReplicaIs("none"), LATER), 8, OTHERWISE),
+    "blank left out": (files(append_blank=blank_left_out), ASYNC, (HALF_A_FILE, HALF_A_FILE), 1, "no blank ends"),
+    "blank left out before a refused append": (
+        files(append_blank=blank_left_out), ASYNC, (HALF_A_FILE, FailAppend(), HALF_A_FILE), 1, "no blank ends"
+    ),
+    "refused bytes stay": (
+        files(take_back=lambda self, size_bytes: None), ASYNC, (Put(), FailAppend(), Put()), 1, "other bytes than"
+    ),
+    "refused append counts": (
+        Components(commit_log=CountsWhatWasRefused), ASYNC, (FailAppend(), Put(), Put()), 8, OTHERWISE
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_store_is_noticed_by_its_last_operation(tracker: DirtyTracker, name: str) -> None:
+    components, settings, operations, contract, sentence = WRONG[name]
+    trial = run(tracker, settings, *operations[:-1], components=components)
+    with pytest.raises(GuaranteeBroken, match=sentence) as caught:
+        trial.run(operations[-1])
+    assert caught.value.contract == contract
+    run(tracker, settings, *operations)
+
+
+def lets_everybody_in(self: PutEntry, **_: int) -> None:
+    """A gate that is open."""
+
+
+def refuses_on_any_flag(self: PutEntry, **_: int) -> PutStatus | None:
+    return PutStatus.SERVICE_NOT_AVAILABLE if self._flags.bits else None
+
+
+def is_closed(self: MessageStore, batch: object) -> PutResult:
+    raise StoreClosed(self.directory)
+
+
+@pytest.mark.parametrize(
+    ("part", "method", "wrong", "settings", "operations"),
+    [
+        (PutEntry, "refusal", lets_everybody_in, ASYNC, (SwitchFlag(2), Put())),
+        (PutEntry, "refusal", lets_everybody_in, ASYNC, (DiskUsed(91), TWO)),
+        (PutEntry, "refusal", lets_everybody_in, SLAVE, (LATER,)),
+        (PutEntry, "refusal", refuses_on_any_flag, ASYNC, (SwitchFlag(1), Put())),
+        (RunningFlags, "set", lambda self, flag: False, ASYNC, (SwitchFlag(8), Put())),
+        (RunningFlags, "clear", lambda self, flag: False, ASYNC, (SwitchFlag(8), SwitchFlag(8, on=False), Put())),
+        (DiskWatch, "_used_ratio", lambda self: 0.0, ASYNC, (DiskUsed(91), Put())),
+        (DiskWatch, "_used_ratio", lambda self: 0.91, ASYNC, (DiskUsed(90), Put())),
+        (MessageStore, "put_batch", is_closed, ASYNC, (Close(), TWO)),
+    ],
+)
+def test_a_gate_that_does_not_do_its_work_is_noticed(
+    tracker: DirtyTracker,
+    monkeypatch: pytest.MonkeyPatch,
+    part: type,
+    method: str,
+    wrong: Callable[..., object],
+    settings: Settings,
+    operations: tuple[Operation, ...],
+) -> None:
+    run(tracker, settings, *operations)
+    monkeypatch.setattr(part, method, wrong)
+    trial = run(tracker, settings, *operations[:-1])
+    with pytest.raises(GuaranteeBroken) as caught:
+        trial.run(operations[-1])
+    assert caught.value.contract == 8

@@ -1,0 +1,164 @@
+"""What lies around a store in a trial: each part answers as it was told, for the store that is in use."""
+
+import errno
+
+import pytest
+
+from impl.codec import MESSAGE_MAGIC
+from impl.components import Components
+from impl.message import Message, PutResult, PutStatus
+from impl.policy import PutLockKind
+from impl.running_flags import RunningFlag
+from impl.store import MessageStore
+from properties.bodies import BORN_TIMESTAMP
+from properties.case import Settings
+from properties.recorder.dirty import DirtyTracker
+from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
+from properties.stepped import run_stepped
+from properties.surroundings import HandDriven, Surroundings
+from properties.translation import CLEAN_RESOURCE_INTERVAL_MS, store_config
+
+MESSAGE = Message("T", b"body", born_timestamp=BORN_TIMESTAMP)
+SYNC = Settings(file_bytes=4096, sync_flush=True)
+MASTER = Settings(file_bytes=4096, role="SYNC_MASTER")
+
+
+class World:
+    """A clock, surroundings, and a disk on which stores open in them."""
+
+    def __init__(self, tracker: DirtyTracker) -> None:
+        self.now_ms = BORN_TIMESTAMP
+        self.tracker = tracker
+        self.surroundings = Surroundings(lambda: self.now_ms)
+        self.parts = self.surroundings.components(Components())
+        self.files = self.empty_disk()
+
+    def empty_disk(self) -> RecordingFiles:
+        files = RecordingFiles(EMPTY_DISK, tracker=self.tracker, journal=(), budget_bytes=1 << 20)
+        self.surroundings.use_disk(files, 0)
+        return files
+
+    def open(self, settings: Settings, *, files: RecordingFiles | None = None) -> MessageStore:
+        store = MessageStore.open(
+            "/store",
+            store_config(settings),
+            files=files or self.files,
+            clock=self.surroundings.clock,
+            components=self.parts,
+        )
+        self.surroundings.remember(store)
+        return store
+
+
+@pytest.fixture
+def world(tracker: DirtyTracker) -> World:
+    return World(tracker)
+
+
+def test_the_mapped_file_refuses_once_and_half_of_the_record_is_taken_back(world: World) -> None:
+    store = world.open(Settings(file_bytes=4096))
+    world.surroundings.use(store)
+    store.put(MESSAGE)
+    before = world.files.peek("/store/commitlog/" + "0" * 20, 0, 4096)
+    written: list[bytes] = []
+    file = store._log.mapped[0]
+    take_back = file.take_back
+
+    def seen(size_bytes: int) -> None:
+        written.append(bytes(file.view[file.written_position : file.written_position + 8]))
+        take_back(size_bytes)
+
+    file.take_back = seen  # type: ignore[method-assign]
+    world.surroundings.append_fails = True
+    assert store.put(MESSAGE) == PutResult(PutStatus.UNKNOWN_ERROR)
+    assert [head[4:] for head in written] == [MESSAGE_MAGIC.to_bytes(4, "big", signed=True)]
+    assert world.files.peek("/store/commitlog/" + "0" * 20, 0, 4096) == before
+    assert not world.surroundings.append_fails
+    assert store.put(MESSAGE).status is PutStatus.PUT_OK
+
+
+def test_an_append_that_is_refused_is_an_error_of_the_disk(world: World) -> None:
+    file = world.open(Settings(file_bytes=4096))._log.append_file()
+    world.surroundings.append_fails = True
+    with pytest.raises(OSError, match="refuses") as caught:
+        file.append(bytearray(10))
+    assert caught.value.errno == errno.EIO
+
+
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [
+        ("none", PutStatus.SLAVE_NOT_AVAILABLE),
+        ("behind", PutStatus.SLAVE_NOT_AVAILABLE),
+        ("silent", PutStatus.FLUSH_SLAVE_TIMEOUT),
+        ("confirms", PutStatus.PUT_OK),
+    ],
+)
+def test_replicas_answer_at_once_and_as_told(world: World, state: str, status: PutStatus) -> None:
+    world.surroundings.replica = state  # type: ignore[assignment]
+    store = world.open(MASTER)
+    assert store.put(MESSAGE).status is status
+    assert store.put_async(MESSAGE).result(timeout=0).status is status
+
+
+def test_a_step_is_one_of_the_store_in_use(world: World) -> None:
+    first, second = world.open(SYNC), world.open(SYNC, files=world.empty_disk())
+    answers = [store.put_async(MESSAGE) for store in (first, second)]
+    world.surroundings.use(first)
+    world.surroundings.step()
+    assert [answer.done() for answer in answers] == [True, False]
+    world.surroundings.use(second)
+    world.surroundings.step()
+    world.surroundings.step()
+    assert [answer.result(timeout=0).status for answer in answers] == [PutStatus.PUT_OK] * 2
+
+
+def test_a_runner_by_hand_runs_nothing_on_its_own() -> None:
+    runner = HandDriven()
+    runner.wake()
+    runner.stop()
+    runner.wake()
+
+
+@pytest.mark.parametrize(("percent", "full"), [(0, False), (90, False), (91, True), (100, True)])
+def test_a_used_disk_is_seen_at_the_next_look(world: World, percent: int, full: bool) -> None:
+    store = world.open(Settings(file_bytes=4096))
+    world.surroundings.use_disk(world.files, percent)
+    assert store.put(MESSAGE).stored, "not looked at yet"
+    world.now_ms += CLEAN_RESOURCE_INTERVAL_MS + 1
+    assert store.put(MESSAGE).stored is not full
+    assert bool(store.running_flags.bits & RunningFlag.DISK_FULL) is full
+
+
+def test_the_put_lock_is_held_since_the_put_read_the_clock_in_it(world: World) -> None:
+    surroundings = world.surroundings
+    store = world.open(Settings(file_bytes=4096))
+    surroundings.use(store)
+    lock = store._commit_log._put_lock
+    assert surroundings.lock_held_ms() == 0
+    with lock:
+        world.now_ms += 50
+        assert surroundings.lock_held_ms() == 0, "nobody has read the clock in it"
+        assert surroundings.clock() == world.now_ms
+        world.now_ms += 70
+        assert surroundings.lock_held_ms() == 70
+    assert surroundings.lock_held_ms() == 0
+    with lock:
+        assert surroundings.lock_held_ms() == 0, "the reading before belongs to another turn"
+
+
+def test_each_store_has_a_lock_of_its_own(world: World) -> None:
+    locks = [world.parts.put_lock(kind) for kind in PutLockKind]
+    with locks[0], locks[1]:
+        assert world.surroundings.lock_held_ms() == 0
+
+
+def test_a_flush_has_no_yield_points(world: World) -> None:
+    """Who flushes holds a lock that the scheduler does not know: nobody may be sent there meanwhile."""
+    store = world.open(SYNC)
+    world.surroundings.use(store)
+    tasks = [lambda: store.put(MESSAGE), lambda: store.put(MESSAGE)]
+    for before in range(140):
+        schedule = (*(0,) * before, 1)
+        outcomes = run_stepped(tasks, schedule, modules=("impl.commit_log",), hang_seconds=1.0)
+        assert [outcome.unwrap().status for outcome in outcomes] == [PutStatus.PUT_OK] * 2

@@ -1,0 +1,231 @@
+"""docs/coverage.md: every name on it exists, and every row has a test or says what comes later.
+
+Names are looked up in the sources, which are parsed and not run.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "coverage.md"
+HEADER = ("behaviour", "code", "tests", "model", "rules, bugs", "departs, later")
+MACHINES = ("properties/machine.py", "properties/put_machine.py")
+PLANTED = "properties/planted"
+PUT_BUGS = ("acknowledging", "putting", "batching", "dispatching")
+"""The modules of planted bugs that are about this page."""
+
+_CODE = re.compile(r"`([^`]+)`")
+_DEFINITION = re.compile(r"^\[([^\]]+)\]: (\S+)$", re.MULTILINE)
+_INLINE = re.compile(r"\[[^\]]+\]\(([^)]+)\)")
+_SHORTCUT = re.compile(r"(?<!\])\[([a-z ]+)\](?![(:])")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row; the fields are its cells."""
+
+    section: str
+    behaviour: str
+    code: str
+    tests: str
+    model: str
+    rules: str
+    departs: str
+
+
+def rows() -> list[Row]:
+    """Return the rows of all tables with our header."""
+    found, section, inside = [], "", False
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            section = line.strip("# ")
+        if not line.startswith("|"):
+            inside = False
+            continue
+        cells = tuple(cell.strip() for cell in line.strip().strip("|").split("|"))
+        if cells == HEADER:
+            inside = True
+        elif inside and not set(line) <= set("|-"):
+            assert len(cells) == len(HEADER), line
+            found.append(Row(section, *cells))
+    return found
+
+
+ROWS = rows()
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+@cache
+def tree_of(path: str) -> ast.Module:
+    """Return the parsed source of a file below the root."""
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"), path)
+
+
+def names_in(body: list[ast.stmt]) -> dict[str, ast.stmt]:
+    """Return what a module or a class defines itself, by name."""
+    found: dict[str, ast.stmt] = {}
+    for node in body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found[name] = node
+            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                found[name] = node
+    return found
+
+
+def missing(dotted: str) -> str:
+    """Return what of `room.module.Name.member` does not exist, or nothing."""
+    path, *rest = ROOT, *dotted.split(".")
+    while rest and (path / rest[0]).is_dir():
+        path /= rest.pop(0)
+    if not rest:
+        return "" if (path / "__init__.py").is_file() else f"package {path.name}"
+    module = path / f"{rest.pop(0)}.py"
+    if not module.is_file():
+        return f"module {module.name}"
+    body = tree_of(str(module.relative_to(ROOT))).body
+    for name in rest:
+        node = names_in(body).get(name)
+        if node is None:
+            return f"{name} in {module.name}"
+        body = node.body if isinstance(node, ast.ClassDef) else []
+    return ""
+
+
+def named_tests(row: Row) -> Iterator[tuple[str, str]]:
+    """Yield path and function (empty for the whole file) of each test that a row names."""
+    path = ""
+    for name in _CODE.findall(row.tests):
+        named, _, function = name.partition("::")
+        path = named or path
+        yield path, function
+
+
+@cache
+def bugs_of(module: str) -> frozenset[str]:
+    """Return the ids of the bugs that one module plants."""
+    bugs = names_in(tree_of(f"{PLANTED}/{module}.py").body)["BUGS"]
+    assert isinstance(bugs, ast.Assign)
+    assert isinstance(bugs.value, ast.Tuple)
+    firsts = [each.elts[0] for each in bugs.value.elts if isinstance(each, ast.Tuple)]
+    return frozenset(
+        first.value for first in firsts if isinstance(first, ast.Constant) and isinstance(first.value, str)
+    )
+
+
+def all_bugs() -> frozenset[str]:
+    """Return every planted bug."""
+    modules = [path.stem for path in (ROOT / PLANTED).glob("*.py") if path.stem != "__init__"]
+    return frozenset().union(*map(bugs_of, modules))
+
+
+@cache
+def machine_rules() -> frozenset[str]:
+    """Return `Machine.rule` for every method that is decorated as a rule."""
+    found = set()
+    for path in MACHINES:
+        for name, machine in names_in(tree_of(path).body).items():
+            for member in machine.body if isinstance(machine, ast.ClassDef) else []:
+                for decorator in member.decorator_list if isinstance(member, ast.FunctionDef) else []:
+                    match decorator:
+                        case ast.Call(func=ast.Name(id="rule")):
+                            assert isinstance(member, ast.FunctionDef)
+                            found.add(f"{name}.{member.name}")
+    return frozenset(found)
+
+
+def slugs(path: Path) -> frozenset[str]:
+    """Return the anchors of the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return frozenset(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings)
+
+
+def named(row: Row) -> str:
+    return f"{row.section}: {row.behaviour}"
+
+
+# ---- rows ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_has_its_sections() -> None:
+    sections = {row.section.split(" ")[0].rstrip(".") for row in ROWS}
+    assert {str(number) for number in (2, 3, 4, 5, 6, 7, 8, 13, 14, 15, 18, 19)} < sections
+    assert {"2.1", "2.4", "2.8", "2.9", "2.10", "2.11", "3", "4.1", "5", "6", "17"} < sections
+
+
+def test_behaviours_are_named_once() -> None:
+    names = [named(row) for row in ROWS]
+    assert sorted(set(names)) == sorted(names)
+    assert all(row.behaviour for row in ROWS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=named)
+def test_a_row_has_a_test_or_says_later(row: Row) -> None:
+    later = re.search(r"\blater\b", row.departs) is not None
+    assert list(named_tests(row)) or later
+    assert _CODE.findall(row.code) or later
+
+
+# ---- names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", ROWS, ids=named)
+def test_names_of_a_row_exist(row: Row) -> None:
+    wrong = [
+        f"{name}: no {gone}"
+        for cell in (row.code, row.model)
+        for name in _CODE.findall(cell)
+        if (gone := missing(name))
+    ]
+    assert all(name.startswith("impl.") for name in _CODE.findall(row.code))
+    assert all(name.startswith("model.") for name in _CODE.findall(row.model))
+    for path, function in named_tests(row):
+        if not path.startswith("tests/") or not (ROOT / path).is_file():
+            wrong.append(f"{path}: no such test file")
+        elif function and not isinstance(names_in(tree_of(path).body).get(function), ast.FunctionDef):
+            wrong.append(f"{path}: no {function}")
+        elif function and not function.startswith("test_"):
+            wrong.append(f"{path}: {function} is no test")
+    known = machine_rules() | all_bugs()
+    wrong += [f"no rule or bug {name}" for name in _CODE.findall(row.rules) if name not in known]
+    assert wrong == []
+
+
+def test_every_planted_bug_of_the_put_half_is_on_the_page() -> None:
+    on_page = {name for row in ROWS for name in _CODE.findall(row.rules)}
+    assert frozenset().union(*map(bugs_of, PUT_BUGS)) - on_page == set()
+
+
+def test_paths_in_the_text_exist() -> None:
+    paths = {name.partition("::")[0] for name in _CODE.findall(TEXT) if "/" in name and name.partition("::")[0]}
+    assert [path for path in sorted(paths) if path.endswith((".py", "/")) and not (ROOT / path).exists()] == []
+
+
+def test_the_checks_find_what_is_missing() -> None:
+    assert missing("impl.codec.check_record") == missing("impl.message.PutResult.stored") == missing("model") == ""
+    assert missing("impl.codec.check_records") == "check_records in codec.py"
+    assert missing("impl.message.PutResult.kept") == "kept in message.py"
+    assert missing("impl.codex") == "module codex.py"
+    assert "PutMachine.put_special" in machine_rules()
+    assert "PutMachine.open_store" not in machine_rules()
+    assert "lying-flush" in all_bugs()
+
+
+# ---- links -----------------------------------------------------------------------------------------------------------
+
+
+def test_links_resolve() -> None:
+    defined = dict(_DEFINITION.findall(TEXT))
+    used = set(_SHORTCUT.findall(TEXT))
+    assert used == set(defined)
+    for target in (*_INLINE.findall(TEXT), *defined.values()):
+        name, _, anchor = target.partition("#")
+        page = PAGE.parent / name if name else PAGE
+        assert page.is_file(), target
+        assert not anchor or anchor in slugs(page), target
