@@ -8,7 +8,7 @@ from impl import defaults
 from impl.codec import BLANK_BYTES
 from impl.delay import DelayLevels
 from impl.errors import BadConfig
-from impl.policy import BrokerRole, FlushDiskType, PutLockKind
+from impl.policy import PAGE_BYTES, BrokerRole, FlushDiskType, PutLockKind
 
 __all__ = ["MessageStoreConfig", "RecordChecksum"]
 
@@ -29,7 +29,8 @@ class MessageStoreConfig:
     """What a store is opened with. Raises BadConfig for a value that cannot work.
 
     `mapped_file_size_commit_log` and `max_message_size` are bytes. `record_checksum="record"` ends each record with
-    the checksum trailer of RocketMQ 5; `"body"` writes the pure records of 4.9.3.
+    the checksum trailer of RocketMQ 5; `"body"` writes the pure records of 4.9.3. `populate_ahead_bytes` (ours) is for
+    asynchronous stores: how far ahead of the records the pages of the log are made ready; 0 leaves that to page faults.
     """
 
     mapped_file_size_commit_log: int = defaults.MAPPED_FILE_SIZE_COMMIT_LOG
@@ -48,6 +49,7 @@ class MessageStoreConfig:
     slave_timeout: int = defaults.SLAVE_TIMEOUT
     clean_resource_interval: int = defaults.CLEAN_RESOURCE_INTERVAL
     disk_space_warning_level_ratio: float = defaults.DISK_SPACE_WARNING_LEVEL_RATIO
+    populate_ahead_bytes: int = defaults.POPULATE_AHEAD_BYTES
 
     def __post_init__(self) -> None:
         if not _SMALLEST_FILE_BYTES <= self.mapped_file_size_commit_log <= 1 << 40:
@@ -66,6 +68,8 @@ class MessageStoreConfig:
             value = getattr(self, name)
             if not isinstance(value, int) or value < 0:
                 raise BadConfig(name, value, "use a whole number, 0 or more")
+        if self.populate_ahead_bytes < 0 or self.populate_ahead_bytes % PAGE_BYTES:
+            raise BadConfig("populate_ahead_bytes", self.populate_ahead_bytes, f"use a multiple of {PAGE_BYTES}, or 0")
         if not 0 < self.disk_space_warning_level_ratio <= 1:
             raise BadConfig("disk_space_warning_level_ratio", self.disk_space_warning_level_ratio, "use 0.01 to 1.0")
         try:

@@ -68,6 +68,12 @@ class Files(Protocol):
     def unmap(self, mapping: Mapping) -> None:
         """Release the mapping. The caller holds no view of it any more."""
 
+    def populate(self, mapping: Mapping, position: int, size_bytes: int) -> None:
+        """Have pages of a writable mapping ready before they are written; `position` is a multiple of 4,096.
+
+        No byte changes, and nothing fails: where the kernel knows no such advice, the first write of each page waits.
+        """
+
     def read(self, file: OpenFile, offset: int, size_bytes: int) -> bytes:
         """Read up to `size_bytes` at `offset`; shorter at the end of the file."""
 

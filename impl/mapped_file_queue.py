@@ -24,7 +24,16 @@ def file_name(base_offset: int) -> str:
 class MappedFileQueue:
     """Owns the list of mapped files and the flushed watermark."""
 
-    def __init__(self, files: Files, directory: str, *, file_bytes: int, mapped_file: MappedFileFactory) -> None:
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        *,
+        file_bytes: int,
+        mapped_file: MappedFileFactory,
+        populate_ahead_bytes: int = 0,
+    ) -> None:
+        self._populate_ahead_bytes = populate_ahead_bytes
         self._files = files
         self._mapped_file = mapped_file
         self._flush_lock = threading.Lock()
@@ -72,7 +81,13 @@ class MappedFileQueue:
                 self._files.unlink(path)
             raise
         self.mapped.append(mapped)
+        self.populate_last()
         return mapped
+
+    def populate_last(self) -> None:
+        """Have the pages of the newest file ready ahead of the records, if that is wanted."""
+        if self._populate_ahead_bytes and self.mapped:
+            self.mapped[-1].populate_ahead(self._populate_ahead_bytes)
 
     def _make_durable(self, file: OpenFile) -> None:
         self._files.sync(file)

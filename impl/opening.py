@@ -12,6 +12,7 @@ from impl.errors import NoSpace
 from impl.files import Files
 from impl.loading import Finding, LogDirectory, examine_log_directory
 from impl.mapped_file_queue import MappedFileQueue
+from impl.policy import FlushDiskType
 from impl.queue_offsets import QueueOffsetTable
 from impl.store_lock import StoreLock, make_directories
 
@@ -34,11 +35,13 @@ class OpenDirectory:
         )
         self.checkpoint = Checkpoint(files, f"{directory}/checkpoint")
         self.abort: AbortMarker = components.abort_marker(files, directory)
+        asynchronous = config.flush_disk_type is FlushDiskType.ASYNC_FLUSH
         self.log: MappedFileQueue = components.mapped_file_queue(
             files,
             f"{directory}/commitlog",
             file_bytes=config.mapped_file_size_commit_log,
             mapped_file=components.mapped_file,
+            populate_ahead_bytes=config.populate_ahead_bytes if asynchronous else 0,
         )
         self.dispatch = components.dispatch(light_queues=config.enable_lmq) if config.enable_multi_dispatch else None
         self.queue_offsets: QueueOffsetTable = components.queue_offsets(self.dispatch)
@@ -94,6 +97,7 @@ class OpenDirectory:
             return
         self._prepare(found)
         recovery.carry_out(plan)
+        self.log.populate_last()
         self.floor.start(self.log.flushed_where)
 
     def _prepare(self, found: LogDirectory) -> None:

@@ -1,5 +1,6 @@
 """`Files` on the real disk: descriptors, shared mappings, fdatasync, open-file-description locks."""
 
+import contextlib
 import errno
 import fcntl
 import mmap
@@ -13,6 +14,10 @@ __all__ = ["OsFiles"]
 
 _WHOLE_FLOCK = "hhqqi4x"
 _ZEROS = bytes(1 << 20)
+
+
+_MADV_POPULATE_WRITE = 23
+"""Python names no constant for it."""
 
 
 class _OsFile:
@@ -75,6 +80,13 @@ class OsFiles:
         mapping.view.release()
         if mapping.memory is not None:
             mapping.memory.close()
+
+    def populate(self, mapping: Mapping, position: int, size_bytes: int) -> None:
+        """Source: madvise(2), MADV_POPULATE_WRITE, since Linux 5.14."""
+        assert isinstance(mapping, _OsMapping)
+        if mapping.memory is not None:
+            with contextlib.suppress(OSError):
+                mapping.memory.madvise(_MADV_POPULATE_WRITE, position, size_bytes)
 
     def read(self, file: OpenFile, offset: int, size_bytes: int) -> bytes:
         """Read through the descriptor; a hole in the disk is an error here, never a fault."""

@@ -117,11 +117,11 @@ class PutPath:
         now_ms = self._clock()
         elapsed_ms = now_ms - began_ms
         statistics = self._statistics
-        with self._statistics_guard:
-            statistics.record_put(elapsed_ms)
-            if result.offset < 0:
-                statistics.record_failure()
-            if now_ms >= statistics.due_ms:
+        statistics.record_put(elapsed_ms)
+        if result.offset < 0 or now_ms >= statistics.due_ms:
+            with self._statistics_guard:
+                if result.offset < 0:
+                    statistics.record_failure()
                 statistics.step(now_ms)
         if elapsed_ms > SLOW_PUT_MS:
             body_bytes = len(message.body or b"")

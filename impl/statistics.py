@@ -134,14 +134,15 @@ class StoreStatistics:
     """Counts since `started_ms`. Source: `StoreStatsService`.
 
     The counters have no lock of their own, and adding to one is not atomic. So `count_appended` belongs inside the put
-    lock; `record_put` and `record_failure` inside one lock of the caller's, the same for both; `step` and `snapshot`
-    inside one lock or one thread, which may be another. Calls of different kinds may overlap: a snapshot then has a
-    message and not yet its bytes, and a put at the very end of a minute counts in either.
+    lock; `record_failure`, `step` and `snapshot` inside one lock of the caller's, the same for all three. `record_put`
+    needs none: it hands the latency over in a deque, whose ends are safe to use from several threads, and `step` and
+    `snapshot` count it. Calls of different kinds may overlap: a snapshot then has a message and not yet its bytes.
 
     `due_ms` is when `step` is due.
     """
 
     __slots__ = (
+        "_answers",
         "_buckets",
         "_failure_count",
         "_latency_ms_max",
@@ -152,6 +153,7 @@ class StoreStatistics:
         "_started_ms",
         "_topics",
         "due_ms",
+        "record_put",
     )
 
     def __init__(self, *, started_ms: int) -> None:
@@ -161,6 +163,9 @@ class StoreStatistics:
         self._failure_count = 0
         self._latency_ms_max = 0
         self._buckets = [0] * len(PutLatencyBuckets.NAMES)
+        self._answers: deque[int] = deque()
+        self.record_put = self._answers.append
+        """Records the latency in milliseconds of a put, single or batch, when it is answered."""
         self._previous_minute: PutLatencyBuckets | None = None
         self._minute_ms = started_ms
         self._samples: deque[tuple[int, int]] = deque([(started_ms, 0)], _SAMPLES_MAX)  # time and message count
@@ -176,19 +181,13 @@ class StoreStatistics:
         counts[0] += messages
         counts[1] += size_bytes
 
-    def record_put(self, elapsed_ms: int) -> None:
-        """Count the latency of a put, single or batch, when it is answered. Needs the caller's lock.
-
-        Nearly all puts end in the first two buckets; those are not searched for, since the search is half the cost.
-        """
-        if elapsed_ms < 1:
-            self._buckets[0] += 1
-        elif elapsed_ms < 10:
-            self._buckets[1] += 1
-        else:
-            self._buckets[bisect_right(_LIMITS_MS, elapsed_ms)] += 1
-        if elapsed_ms > self._latency_ms_max:
-            self._latency_ms_max = elapsed_ms
+    def _count_answers(self) -> None:
+        """Take in the latencies recorded since the last call. Needs the caller's lock."""
+        answers, buckets = self._answers, self._buckets
+        for _ in range(len(answers)):  # those that come meanwhile are for the next call
+            elapsed_ms = answers.popleft()
+            buckets[bisect_right(_LIMITS_MS, elapsed_ms)] += 1
+            self._latency_ms_max = max(self._latency_ms_max, elapsed_ms)
 
     def record_failure(self) -> None:
         """Count a put that reached the log and is not in it. Needs the caller's lock."""
@@ -205,6 +204,7 @@ class StoreStatistics:
             self._minute_ms = self.due_ms = now_ms
         if now_ms < self.due_ms:
             return self.due_ms
+        self._count_answers()
         self._samples.append((now_ms, self._message_count))
         if now_ms - self._minute_ms >= _MINUTE_MS:
             ended, self._buckets = self._buckets, [0] * len(self._buckets)
@@ -215,6 +215,7 @@ class StoreStatistics:
 
     def snapshot(self, now_ms: int) -> StatisticsSnapshot:
         """Return all numbers; cost grows with the number of topics."""
+        self._count_answers()
         topics = [TopicCount(topic, *counts) for topic, counts in list(self._topics.items())]
         return StatisticsSnapshot(
             taken_ms=now_ms,

@@ -184,6 +184,11 @@ class StepCountingFiles:
         self._step()
         self._inner.unmap(mapping)
 
+    def populate(self, mapping: Mapping, position: int, size_bytes: int) -> None:
+        """Count, then do it."""
+        self._step()
+        self._inner.populate(mapping, position, size_bytes)
+
     def read(self, file: OpenFile, offset: int, size_bytes: int) -> bytes:
         """Count, then do it."""
         self._step()

@@ -275,6 +275,11 @@ class RecordingFiles:
         view = memoryview(recorded.inode.tracked.buffer)
         return _RecordedMapping(recorded.inode, view if recorded.writable else view.toreadonly())
 
+    def populate(self, mapping: Mapping, position: int, size_bytes: int) -> None:
+        """Nothing: memory is ready, and no byte changes."""
+        assert isinstance(mapping, _RecordedMapping)
+        assert position % PAGE_BYTES == 0
+
     def unmap(self, mapping: Mapping) -> None:
         """Take last versions, release the view."""
         self.mark("unmap")

@@ -148,6 +148,21 @@ def test_mapping_and_descriptor_see_each_other(disk: Disk) -> None:
     assert disk.content("a")[4090:4100] == b"abc\0stored"
 
 
+def test_populating_changes_no_byte_and_goes_beyond_no_end(disk: Disk) -> None:
+    file = disk.files.create(disk.path("a"))
+    disk.files.allocate(file, 3 * 4096)
+    mapping = disk.files.map(file)
+    mapping.view[4096:4099] = b"abc"
+    before = bytes(mapping.view)
+    disk.files.populate(mapping, 4096, 1 << 20)
+    disk.files.populate(mapping, 0, 1)
+    assert bytes(mapping.view) == before
+    mapping.view[0] = 1
+    disk.files.unmap(mapping)
+    disk.files.close(file)
+    assert disk.content("a") == b"\x01" + before[1:]
+
+
 def test_two_mappings_are_shared(disk: Disk) -> None:
     file = disk.files.create(disk.path("a"))
     disk.files.allocate(file, 4096)
