@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from isal.isal_zlib import crc32
 
-from impl.codec import MESSAGE_MAGIC, PROPERTIES_BYTES_MAX, TRAILER_BYTES
+from impl.codec import MESSAGE_MAGIC, PROPERTIES_BYTES_MAX, TRAILER_BYTES, ends_like_trailer
 from impl.message import BatchMember, PutStatus
 from impl.multi_dispatch import asks_for_dispatch
 from impl.properties_text import CHECKSUM_NAME, format_pairs
@@ -143,6 +143,8 @@ def encode_batch(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
         return PutStatus.PROPERTIES_SIZE_EXCEEDED
     template = record_template(frame)
     if template is None or not all(map(_is_text, stored)):
+        return PutStatus.MESSAGE_ILLEGAL
+    if not frame.trailer and any(map(ends_like_trailer, stored)):
         return PutStatus.MESSAGE_ILLEGAL
     fixed_bytes = len(template) + 1 + len(frame.topic) + _I16.size + reserved_bytes
     size_bytes = sum(fixed_bytes + len(member[1]) + len(text) for member, text in zip(members, stored, strict=True))

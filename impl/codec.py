@@ -30,6 +30,7 @@ __all__ = [
     "check_record",
     "decode_record",
     "encode_blank",
+    "ends_like_trailer",
     "has_consume_queue",
     "place_record",
     "properties_of_record",
@@ -86,6 +87,11 @@ def _states(trailer: bytes, checksum: int) -> bool:
     """Whether a trailer says this checksum; the same as comparing it with `_trailer`, in a third of the time."""
     digits = trailer[18:8:-1]
     return trailer[19] == 2 and digits.isdigit() and int(digits) == checksum
+
+
+def ends_like_trailer(properties: bytes) -> bool:
+    """Return whether a reader would take the end of these properties for a checksum trailer."""
+    return properties[-TRAILER_BYTES : -TRAILER_BYTES + len(_TRAILER_START)] == _TRAILER_START
 
 
 def encode_blank(remaining_bytes: int) -> bytes:

@@ -7,7 +7,7 @@ Source: `CommitLog.asyncPutMessage`, `asyncPutMessages`, `DefaultAppendMessageCa
 """
 
 import contextlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -40,7 +40,8 @@ Draft = TypeVar("Draft", bytearray, EncodedBatch, int)
 class CommitLog:
     """Owns the put lock and what it guards; the files belong to `log`.
 
-    `begin_time_in_lock` is the time at which the put under way took the lock, 0 while it is free.
+    `begin_time_in_lock` is the time at which the put under way took the lock, 0 while it is free. `interruption` is
+    what broke a put off half-way, such as a KeyboardInterrupt: what it left in the log is for a recovery to judge.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class CommitLog:
         self.log = log
         self.begin_time_in_lock = 0
         self.flushed_store_timestamp = 0
+        self.interruption: BaseException | None = None
         self._encoder = encoder
         self._batch_encoder = batch_encoder
         self._store_host = store_host
@@ -114,6 +116,9 @@ class CommitLog:
                 return append(incoming, draft, store_timestamp)
             except OSError:
                 return PutResult(PutStatus.UNKNOWN_ERROR)
+            except BaseException as error:
+                self._stopped, self.interruption = True, error
+                raise
             finally:
                 self.begin_time_in_lock = 0
 
@@ -175,18 +180,18 @@ class CommitLog:
             return PutResult(record)
         if any(topic_bytes(name.decode()) is None for name, _ in queues):
             return PutResult(PutStatus.MESSAGE_ILLEGAL)
-        light_queues = table.light_queues.union(filter(dispatch.is_light, queues))
-        if self._are_too_many(light_queues):
+        new_light_queues = set(filter(dispatch.is_light, queues)) - table.light_queues
+        if self._are_too_many(len(table.light_queues) + len(new_light_queues)):
             return PutResult(PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED)
         result = self._append(message, record, store_timestamp)
         if result.stored and codec.has_consume_queue(message.sys_flag):
-            table.light_queues = light_queues
+            table.light_queues |= new_light_queues
             for key, offset in offsets.items():
                 table.advance(key, offset + 1)
         return result
 
-    def _are_too_many(self, light_queues: Collection[QueueKey]) -> bool:
-        return len(light_queues) > self._light_queues_max
+    def _are_too_many(self, light_queues: int) -> bool:
+        return light_queues > self._light_queues_max
 
     def _append_batch(self, batch: MessageBatch, encoded: EncodedBatch, store_timestamp: int) -> PutResult:
         size_bytes, count = len(encoded.data), len(encoded.ends)

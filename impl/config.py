@@ -66,8 +66,8 @@ class MessageStoreConfig:
             raise BadConfig("broker_role", self.broker_role, "use BrokerRole.ASYNC_MASTER, SYNC_MASTER or SLAVE")
         for name in _COUNTS:
             value = getattr(self, name)
-            if not isinstance(value, int) or value < 0:
-                raise BadConfig(name, value, "use a whole number, 0 or more")
+            if not isinstance(value, int) or not 0 <= value < 1 << 31:
+                raise BadConfig(name, value, "use a whole number, 0 to 2,147,483,647")
         if self.populate_ahead_bytes < 0 or self.populate_ahead_bytes % PAGE_BYTES:
             raise BadConfig("populate_ahead_bytes", self.populate_ahead_bytes, f"use a multiple of {PAGE_BYTES}, or 0")
         if not 0 < self.disk_space_warning_level_ratio <= 1:

@@ -15,6 +15,7 @@ from impl.codec import (
     STORE_HOST_V6,
     TOPIC_BYTES_MAX,
     TRAILER_BYTES,
+    ends_like_trailer,
 )
 from impl.hosts import Host, host_bytes
 from impl.message import Message, PutStatus
@@ -125,4 +126,6 @@ class RecordEncoder:
         size_bytes = len(data) + self._trailer_bytes
         if size_bytes > PROPERTIES_BYTES_MAX:
             return PutStatus.PROPERTIES_SIZE_EXCEEDED
-        return PutStatus.MESSAGE_ILLEGAL if 0 in data else size_bytes.to_bytes(2, "big") + data
+        if 0 in data or (not self._trailer_bytes and ends_like_trailer(data)):
+            return PutStatus.MESSAGE_ILLEGAL
+        return size_bytes.to_bytes(2, "big") + data

@@ -4,11 +4,14 @@ A put that waits in its own thread needs no request: it flushes, and the flush o
 its own a matter of one comparison. Puts that were handed a future wait here. Source: `CommitLog.GroupCommitService`.
 """
 
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
 __all__ = ["GroupCommit"]
+
+_LOG = logging.getLogger("tornpage.store")
 
 
 class GroupCommit:
@@ -48,4 +51,12 @@ class GroupCommit:
             flushed_offset = self._flush()
         finally:
             for request in served:
-                request.set_result(flushed_offset)
+                _answer(request, flushed_offset)
+
+
+def _answer(request: Future[int], flushed_offset: int) -> None:
+    """Answer one request; what its callbacks raise must not keep the others waiting."""
+    try:
+        request.set_result(flushed_offset)
+    except BaseException:
+        _LOG.exception("callback_failed")

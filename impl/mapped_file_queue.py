@@ -45,12 +45,14 @@ class MappedFileQueue:
     @property
     def min_offset(self) -> int:
         """Physical offset of the first retained byte, 0 for an empty log."""
-        return self.mapped[0].base_offset if self.mapped else 0
+        mapped = self.mapped
+        return mapped[0].base_offset if mapped else 0
 
     @property
     def max_offset(self) -> int:
         """Physical offset just behind the last record."""
-        return self.mapped[-1].base_offset + self.mapped[-1].written_position if self.mapped else 0
+        mapped = self.mapped
+        return mapped[-1].base_offset + mapped[-1].written_position if mapped else 0
 
     def adopt(self, base_offset: int, *, writable: bool) -> None:
         """Map a file found at load behind those already there."""
@@ -75,7 +77,7 @@ class MappedFileQueue:
             self._files.allocate(file, self.file_bytes)
             self._make_durable(file)
             mapped = self._mapped_file(self._files, file, base_offset=base_offset, written_position=0)
-        except OSError:
+        except BaseException:
             self._files.close(file)
             with contextlib.suppress(OSError):  # a name that stays is an empty newest file; the next open removes it
                 self._files.unlink(path)
@@ -106,29 +108,34 @@ class MappedFileQueue:
 
     def find(self, offset: int) -> MappedFile | None:
         """Return the file that holds a physical offset."""
-        number = (offset - self.min_offset) // self.file_bytes
-        if 0 <= number < len(self.mapped) and self.mapped[number].holds(offset):
-            return self.mapped[number]
-        return next((mapped for mapped in self.mapped if mapped.holds(offset)), None)  # a damaged log has gaps
+        files = self.mapped  # close() takes the list away; it never empties this one
+        number = (offset - files[0].base_offset) // self.file_bytes if files else -1
+        if 0 <= number < len(files) and files[number].holds(offset):
+            return files[number]
+        return next((mapped for mapped in files if mapped.holds(offset)), None)  # a damaged log has gaps
 
     def flush(self) -> int:
         """Make everything written so far durable, oldest file first; return the flushed offset.
 
-        Raises the OSError of a failed sync; `flushed_where` then covers the files before it.
+        It never goes into a file before the one in front is durable to its end: a put that is rolling over has made
+        the next file already and writes the blank any moment now. Raises the OSError of a failed sync; `flushed_where`
+        then covers the files before it.
         """
         with self._flush_lock:
             start = self.find(self.flushed_where)
             for mapped in self.mapped[self.mapped.index(start) :] if start is not None else []:
                 mapped.flush()
                 self.flushed_where = mapped.base_offset + mapped.flushed_position
+                if mapped.flushed_position < mapped.size_bytes:
+                    break
             return self.flushed_where
 
     def close(self) -> None:
         """Give up all mappings; nothing is synced here. A flush under way ends first."""
         with self._flush_lock:
-            for mapped in self.mapped:
+            given_up, self.mapped = self.mapped, []
+            for mapped in given_up:
                 mapped.close()
-            self.mapped.clear()
 
     def check(self) -> None:
         """Assert what the class promises."""

@@ -89,7 +89,8 @@ class PutAnswers:
 
 def _replica_status(request: Future[bool]) -> PutStatus:
     """Return the answer of a request; one that is not done, or that failed, is not confirmed."""
-    return replica_status(request.done() and request.exception() is None and request.result())
+    answered = request.done() and not request.cancelled() and request.exception() is None
+    return replica_status(answered and request.result())
 
 
 def _answer(result: PutResult, flush: PutStatus, replica: PutStatus) -> PutResult:

@@ -118,11 +118,11 @@ class PutPath:
         elapsed_ms = now_ms - began_ms
         statistics = self._statistics
         statistics.record_put(elapsed_ms)
-        if result.offset < 0 or now_ms >= statistics.due_ms:
+        if result.offset < 0 or not statistics.stepped_ms <= now_ms < statistics.due_ms:
             with self._statistics_guard:
                 if result.offset < 0:
                     statistics.record_failure()
-                statistics.step(now_ms)
+                statistics.step(self._clock())  # anew: another thread may have stepped at a later time than ours
         if elapsed_ms > SLOW_PUT_MS:
             body_bytes = len(message.body or b"")
             warn_if_slow(elapsed_ms, topic=message.topic, body_bytes=body_bytes)

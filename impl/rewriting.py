@@ -37,7 +37,9 @@ def delayed(message: Message, text: str, levels: DelayLevels) -> Message | PutSt
         level = levels.highest
         pairs["DELAY"] = str(level)
     pairs["REAL_TOPIC"] = message.topic
-    pairs["REAL_QID"] = str(message.queue_id)
-    # a queue id that is none stays one, so that it is refused when its row comes
-    queue_id = queue_of_level(level) if 0 <= message.queue_id < 1 << 31 else -1
+    if 0 <= message.queue_id < 1 << 31:
+        pairs["REAL_QID"] = str(message.queue_id)
+        queue_id = queue_of_level(level)
+    else:
+        queue_id = -1  # what is none stays none, so that it is refused when its row comes
     return replace(message, topic=SCHEDULE_TOPIC, queue_id=queue_id, properties=format_pairs(pairs))

@@ -1,10 +1,13 @@
 """Who steps the services of a store: a thread in production, the test itself in a test."""
 
+import logging
 import threading
 from collections.abc import Callable
 from typing import Protocol
 
 __all__ = ["Runner", "Step", "ThreadRunner"]
+
+_LOG = logging.getLogger("tornpage.store")
 
 Step = Callable[[], None]
 """One round of a service."""
@@ -35,10 +38,19 @@ class ThreadRunner:
         """Let the thread step once more."""
         with self._state:
             self._has_work = True
-            if self._thread is None and not self._stopped:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
+            running = self._stopped or self._thread is not None or self._start()
             self._state.notify()
+        if not running:
+            self._step()  # no more threads to be had: the caller does the work
+
+    def _start(self) -> bool:
+        thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:
+            return False
+        self._thread = thread
+        return True
 
     def stop(self) -> None:
         """End the thread after the step it may be in."""
@@ -57,4 +69,7 @@ class ThreadRunner:
                 if self._stopped:
                     return
                 self._has_work = False
-            self._step()
+            try:
+                self._step()
+            except BaseException:  # what waits for a later step must not wait for ever
+                _LOG.exception("step_failed service=%s", self._name)

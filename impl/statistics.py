@@ -138,7 +138,7 @@ class StoreStatistics:
     needs none: it hands the latency over in a deque, whose ends are safe to use from several threads, and `step` and
     `snapshot` count it. Calls of different kinds may overlap: a snapshot then has a message and not yet its bytes.
 
-    `due_ms` is when `step` is due.
+    `due_ms` is when `step` is due, `stepped_ms` when it last had something to do: a time before it is a clock set back.
     """
 
     __slots__ = (
@@ -154,6 +154,7 @@ class StoreStatistics:
         "_topics",
         "due_ms",
         "record_put",
+        "stepped_ms",
     )
 
     def __init__(self, *, started_ms: int) -> None:
@@ -169,6 +170,7 @@ class StoreStatistics:
         self._previous_minute: PutLatencyBuckets | None = None
         self._minute_ms = started_ms
         self._samples: deque[tuple[int, int]] = deque([(started_ms, 0)], _SAMPLES_MAX)  # time and message count
+        self.stepped_ms = started_ms
         self.due_ms = started_ms + _SAMPLE_INTERVAL_MS
 
     def count_appended(self, topic: str, messages: int, size_bytes: int) -> None:
@@ -204,6 +206,7 @@ class StoreStatistics:
             self._minute_ms = self.due_ms = now_ms
         if now_ms < self.due_ms:
             return self.due_ms
+        self.stepped_ms = now_ms
         self._count_answers()
         self._samples.append((now_ms, self._message_count))
         if now_ms - self._minute_ms >= _MINUTE_MS:

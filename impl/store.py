@@ -45,7 +45,8 @@ class MessageStore:
         self.running_flags = RunningFlags()
         self._check = components.check_record
         self._flush_guard = threading.Lock()
-        self._close_guard = threading.RLock()  # a callback that close() calls may call close()
+        self._close_guard = threading.Lock()
+        self._closing = False
         self._lifecycle = Lifecycle(directory)
         self._held = OpenDirectory(directory, config, files=files, components=components)
         self._log = self._held.log
@@ -128,6 +129,7 @@ class MessageStore:
 
     def statistics(self) -> StatisticsSnapshot:
         """Return counts, latencies and rates of the puts so far; times are those of the store's clock."""
+        self._lifecycle.require_opener()
         return self._puts.statistics()
 
     # ---- verbs ---------------------------------------------------------------------------------------------------
@@ -151,7 +153,10 @@ class MessageStore:
     def get(self, offset: int) -> GetResult:
         """Return the message whose record begins at a physical offset."""
         self._lifecycle.require_open()
-        return self._commit_log.get(offset, readable_end=self.committed_offset)
+        found = self._commit_log.get(offset, readable_end=self.committed_offset)
+        if found.message is None:
+            self._lifecycle.require_open()  # nothing is found in a store that was closed meanwhile
+        return found
 
     def messages(self) -> Iterator[StoredMessage]:
         """Yield every record that verifies and is committed, in offset order."""
@@ -173,6 +178,8 @@ class MessageStore:
         A put that was appended just before `close()` may come here behind it: close has flushed the record then.
         """
         with self._flush_guard:
+            if self._commit_log.interruption is not None and self.read_only_reason is None:
+                self._lifecycle.become_read_only(f"a put was broken off: {self._commit_log.interruption!r}")
             if self.read_only_reason is None and self._lifecycle.shut != "closed":
                 try:
                     self._commit_log.flush()
@@ -190,24 +197,35 @@ class MessageStore:
     def close(self) -> None:
         """Answer who waits, flush, note the clean exit, give up the lock. Idempotent.
 
-        A store that is read-only, or whose last flush fails, keeps its abort marker; `read_only_reason` says why.
+        A store that is read-only, or whose last flush fails, keeps its abort marker; `read_only_reason` says why. Of
+        several closers one does the work and the others return at once: one of them may be a callback the first waits
+        for. Not for signal handlers: a flush or put under way in the same thread would wait for itself.
         """
         self._lifecycle.require_opener()
         with self._close_guard:
-            if self._lifecycle.shut == "closed":
+            if self._closing:
                 return
-            self._puts.stop()
-            if self.flush().durable:
-                try:
-                    self._held.note_clean_exit()
-                except OSError as error:
-                    self._lifecycle.read_only_reason = f"clean exit not noted: {error}"
-            with self._flush_guard:
-                self._lifecycle.shut = "closed"
-                self._held.close()
+            self._closing = True
+        try:
+            self._close()
+        except BaseException:
+            self._closing = False
+            raise
+
+    def _close(self) -> None:
+        self._puts.stop()
+        if self.flush().durable:
+            try:
+                self._held.note_clean_exit()
+            except OSError as error:
+                self._lifecycle.read_only_reason = f"clean exit not noted: {error}"
+        with self._flush_guard:
+            self._lifecycle.shut = "closed"
+            self._held.close()
 
     def check(self) -> None:
         """Assert the order of all watermarks (contract 9)."""
+        self._lifecycle.require_open()
         self._log.check()
         assert self.min_offset <= self.flushed_offset <= self.committed_offset <= self.max_offset
 

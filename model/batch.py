@@ -19,7 +19,7 @@ from model.delay import SCHEDULE_TOPIC, level_of
 from model.dispatch import names_in
 from model.message import TRANSACTION_BITS, Batch, Message, PutStatus, record_bytes
 from model.properties import joined, separators_inside, stored_bytes, text_of, without
-from model.refusal import fields_fit, is_topic, properties_fit, records_fit
+from model.refusal import ends_like_trailer, fields_fit, is_topic, properties_fit, records_fit
 from model.state import Layout
 
 __all__ = ["Inner", "messages_of", "parsed"]
@@ -114,6 +114,8 @@ def _refusal_as_stored(messages: Sequence[Message], *, layout: Layout) -> PutSta
     if not all(properties_fit(stored, trailer=layout.trailer) for stored in properties):
         return PutStatus.PROPERTIES_SIZE_EXCEEDED
     if any(b"\0" in stored or not _is_utf8(stored) for stored in properties):
+        return PutStatus.MESSAGE_ILLEGAL
+    if not layout.trailer and any(map(ends_like_trailer, properties)):
         return PutStatus.MESSAGE_ILLEGAL
     if not all(fields_fit(message) for message in messages):
         return PutStatus.MESSAGE_ILLEGAL

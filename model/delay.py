@@ -52,7 +52,9 @@ def rewritten(message: Message, *, layout: Layout) -> Message:
         return message
     level = min(wanted, layout.delay_levels)
     clamped = {"DELAY": str(level)} if level < wanted else {}
-    real = {"REAL_TOPIC": message.topic, "REAL_QID": str(message.queue_id)}
+    real = {"REAL_TOPIC": message.topic}
+    if 0 <= message.queue_id < 2**31:  # any other is refused for itself
+        real["REAL_QID"] = str(message.queue_id)
     return replace(
         message, topic=SCHEDULE_TOPIC, queue_id=level - 1, properties=changed(message.properties, clamped | real)
     )

@@ -1,7 +1,8 @@
 """Why a message is refused whatever the log looks like, row by row of docs/statuses.md.
 
 1. Topic: 1 to 127 bytes of UTF-8, neither "." nor "..", without NUL and "/".
-2. Properties: no separator inside a pair of a mapping; text; at most 32,767 bytes with all that the store adds; no NUL.
+2. Properties: no separator inside a pair of a mapping; text; at most 32,767 bytes with all that the store adds; no NUL;
+   where the store writes no trailer, no end that looks like one.
 3. Hosts are IPv4 or IPv6 addresses with a port of 32 bits, and every number fits its field.
 4. A record, or all records of a batch together, are not longer than the layout allows, and leave 8 bytes or more of
    an empty file.
@@ -18,7 +19,7 @@ from model.message import Message, PutStatus, record_bytes
 from model.properties import TRAILER_BYTES, separators_inside, stored_bytes
 from model.state import BLANK_BYTES, Layout
 
-__all__ = ["as_given", "as_stored", "fields_fit", "is_topic", "properties_fit", "records_fit"]
+__all__ = ["as_given", "as_stored", "ends_like_trailer", "fields_fit", "is_topic", "properties_fit", "records_fit"]
 
 TOPIC_BYTES_MAX = 127
 PROPERTIES_BYTES_MAX = 32_767
@@ -39,7 +40,7 @@ def as_stored(given: Message, stored: Message, *, layout: Layout) -> PutStatus |
         return PutStatus.MESSAGE_ILLEGAL
     if not properties_fit(properties, trailer=layout.trailer):
         return PutStatus.PROPERTIES_SIZE_EXCEEDED
-    if b"\0" in properties or not fields_fit(given):
+    if b"\0" in properties or (not layout.trailer and ends_like_trailer(properties)) or not fields_fit(given):
         return PutStatus.MESSAGE_ILLEGAL
     if not records_fit([record_bytes(stored, trailer=layout.trailer)], layout=layout):
         return PutStatus.MESSAGE_ILLEGAL
@@ -54,6 +55,11 @@ def is_topic(name: str) -> bool:
         return False
     fits = 1 <= len(encoded) <= TOPIC_BYTES_MAX
     return fits and b"\0" not in encoded and b"/" not in encoded and encoded not in (b".", b"..")
+
+
+def ends_like_trailer(stored: bytes) -> bool:
+    """Whether a reader would take the last 20 bytes of stored properties for a checksum trailer."""
+    return len(stored) >= TRAILER_BYTES and stored[-TRAILER_BYTES:].startswith(b"__CRC32#\x01")
 
 
 def properties_fit(stored: bytes, *, trailer: bool) -> bool:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from impl import batch as plain
 from impl.batch import BatchFrame, EncodedBatch
-from impl.codec import PROPERTIES_BYTES_MAX, TRAILER_BYTES
+from impl.codec import PROPERTIES_BYTES_MAX, TRAILER_BYTES, ends_like_trailer
 from impl.message import PutStatus
 from impl.properties_text import CHECKSUM_NAME
 
@@ -48,6 +48,8 @@ def encode_batch(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
     template = plain.record_template(frame)
     bytes_max = min(frame.record_bytes_max, frame.room_bytes_max)
     if template is None or len(body) > frame.record_bytes_max or (frame.multi_dispatch and _DISPATCH_NAME in body):
+        return plain.encode_batch(body, frame)
+    if not frame.trailer and ends_like_trailer(frame.properties):
         return plain.encode_batch(body, frame)
     head_bytes, fixed_bytes = len(template), len(template) + 1 + len(frame.topic)
     shared = np.frombuffer(b"".join((template, bytes((len(frame.topic),)), frame.topic, frame.properties)), np.uint8)

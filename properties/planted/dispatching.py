@@ -1,6 +1,6 @@
 """Bugs in messages that go elsewhere, or to several queues (RMQ-B65, RMQ-B74 to B77)."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -59,7 +59,7 @@ class _OffsetsBeforeTheLock(CommitLog):
 class _QuotaOfAnotherVariable(CommitLog):
     """The limit of light queues is worked out and then not looked at (RMQ-B77)."""
 
-    def _are_too_many(self, light_queues: Collection[QueueKey]) -> bool:
+    def _are_too_many(self, light_queues: int) -> bool:
         return False
 
 

@@ -150,8 +150,8 @@ def test_the_clock_is_read_before_and_under_the_lock(tmp_path: Path) -> None:
     """And once more for the latency; opening reads it too."""
     clock = SetClock(ticking=True)
     with open_store(tmp_path, clock=clock) as store:
-        clock.now_ms, clock.calls = 100, 0
+        before, clock.calls = clock.now_ms, 0
         put = store.put(Message("T", b""))
         stored = store.get(put.offset).message
     assert stored is not None
-    assert (stored.born_timestamp, stored.store_timestamp, clock.calls) == (101, 102, 3)
+    assert (stored.born_timestamp, stored.store_timestamp, clock.calls) == (before + 1, before + 2, 3)
