@@ -78,7 +78,7 @@ class Put:
     """Put a message. The body has `body_bytes` bytes drawn from `fill`, hides a whole record, is zero, or is None.
 
     Properties are the string `properties`, or the mapping of `pairs` when there are any. `later` puts it with
-    `put_async`, so that its answer comes with a Step.
+    `put_async`, so that its answer comes with a Step; `born_now` leaves the born time to the store's clock.
     """
 
     topic: str = "T"
@@ -93,6 +93,7 @@ class Put:
     born_v6: bool = False
     store_v6: bool = False
     later: bool = False
+    born_now: bool = False
     advance_ms: int = 1
     op: Literal["put"] = "put"
 
@@ -123,6 +124,7 @@ class PutBatch:
     store_v6: bool = False
     defect: BatchDefect = ""
     later: bool = False
+    born_now: bool = False
     advance_ms: int = 1
     op: Literal["put_batch"] = "put_batch"
 
@@ -138,7 +140,7 @@ class Step:
 class Concurrent:
     """Two producers put at the same time; `schedule` says who goes on at each yield point (properties/stepped).
 
-    `jump_step` is the yield point at which the clock jumps by `jump_ms`; 0 is none.
+    `jump_step` is the yield point at which the clock jumps by `jump_ms`; 0 is none. Born times are always given.
     """
 
     first: tuple[Put, ...] = ()

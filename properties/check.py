@@ -65,7 +65,7 @@ def check(
                     raise HarnessError(f"a failure does not replay: {failure.broken}")
                 return CheckResult(Verdict.BROKEN, _fired(planted), shrink(again, tracker=tracker))
             left, turn = left - count, turn + 1
-    silent = any(not machine.fired[name] for machine in planted for name in machine.must_run)
+    silent = any(machine.missing() for machine in planted)
     return CheckResult(Verdict.VACUOUS if silent else Verdict.HOLDS, _fired(planted), None)
 
 

@@ -43,6 +43,9 @@ class TrialMachine(RuleBasedStateMachine):
     progress: ClassVar[Progress] = Progress(lambda operations: None)
     must_run: ClassVar[tuple[str, ...]] = ()
     """Operations without which a run proves nothing."""
+    effects: ClassVar[Counter[str]] = Counter()
+    must_happen: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Effects without which a run proves nothing; one of each tuple is enough."""
 
     def start(self, settings: Settings) -> None:
         """Open a store on an empty disk; each machine's own first rule calls this."""
@@ -123,6 +126,14 @@ class TrialMachine(RuleBasedStateMachine):
         """Close; nothing may leak."""
         if hasattr(self, "trial") and not self.trial.closed and not self.is_broken:
             self.carry_out(Close())
+        if hasattr(self, "trial"):
+            self.effects.update(self.trial.effects)
+
+    @classmethod
+    def missing(cls) -> list[str]:
+        """Return what has not happened in the runs so far, and has to."""
+        operations = [name for name in cls.must_run if not cls.fired[name]]
+        return operations + [" or ".join(some) for some in cls.must_happen if not any(cls.effects[e] for e in some)]
 
 
 class CommitLogMachine(TrialMachine):
@@ -171,4 +182,5 @@ class CommitLogMachine(TrialMachine):
 
 def planted_machine(machine: type[TrialMachine], bug: str) -> type[TrialMachine]:
     """Return a machine with a planted bug, its counters fresh."""
-    return type("Planted" + machine.__name__, (machine,), {"bug": bug, "failure": None, "fired": Counter()})
+    fresh: dict[str, object] = {"bug": bug, "failure": None, "fired": Counter(), "effects": Counter()}
+    return type("Planted" + machine.__name__, (machine,), fresh)

@@ -3,9 +3,9 @@
 from hypothesis import strategies as st
 
 from properties.case import Concurrent, Member, Put, PutBatch, Settings
-from properties.strategies import one_of
+from properties.strategies import one_of, puts
 
-__all__ = ["batches", "concurrent_puts", "odd_batches", "settings_of_puts", "special_puts", "wide_batches"]
+__all__ = ["any_puts", "batches", "concurrent_puts", "odd_batches", "settings_of_puts", "special_puts", "wide_batches"]
 
 _TOPICS = ("T", "U", "%RETRY%group", "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_HALF_TOPIC", "%LMQ%a")
 _DISPATCH = "INNER_MULTI_DISPATCH\x01"
@@ -57,10 +57,10 @@ def settings_of_puts() -> st.SearchStrategy[Settings]:
         Settings,
         file_bytes=st.sampled_from((4096, 16384, 1024, 65536)),
         record_bytes_max=st.sampled_from((1 << 20, 2000)),
-        sync_flush=st.booleans(),
+        sync_flush=st.sampled_from((True, True, False)),
         trailer=st.sampled_from((True, False)),
-        files_max=st.sampled_from((1000, 3)),
-        role=st.sampled_from(("ASYNC_MASTER", "SYNC_MASTER", "ASYNC_MASTER", "SYNC_MASTER", "ASYNC_MASTER", "SLAVE")),
+        files_max=st.sampled_from((1000, 1000, 3)),
+        role=st.sampled_from((*("ASYNC_MASTER", "SYNC_MASTER") * 9, "ASYNC_MASTER", "SLAVE")),
         multi_dispatch=st.sampled_from((True, True, False)),
         light_queues=st.sampled_from((True, True, False)),
         light_queues_max=st.sampled_from((20_000, 2, 1)),
@@ -88,6 +88,7 @@ def special_puts() -> st.SearchStrategy[Put]:
         sys_flag=st.sampled_from((0, 0, 0, 0x04, 0x08, 0x0C)),
         store_v6=st.booleans(),
         later=st.booleans(),
+        born_now=st.sampled_from((False, False, False, True)),
         advance_ms=st.sampled_from((1, 0, 2000)),
     )
 
@@ -113,8 +114,14 @@ def batches() -> st.SearchStrategy[PutBatch]:
         born_v6=st.booleans(),
         store_v6=st.booleans(),
         later=st.booleans(),
+        born_now=st.sampled_from((False, False, False, True)),
         advance_ms=st.sampled_from((1, 0, 1000)),
     )
+
+
+def any_puts() -> st.SearchStrategy[Put | PutBatch]:
+    """Whatever a store with room accepts, and a little that it refuses."""
+    return puts() | special_puts() | batches()
 
 
 def odd_batches() -> st.SearchStrategy[PutBatch]:
@@ -157,8 +164,24 @@ def concurrent_puts() -> st.SearchStrategy[Concurrent]:
         properties=one_of((*(_DISPATCH + "%LMQ%a",) * 3, "", "WAIT\x01false", _DISPATCH + "T,%LMQ%b", "DELAY\x011")),
         advance_ms=st.just(0),
     )
-    puts = st.lists(put, min_size=1, max_size=3).map(tuple)
+    producer = st.lists(put, min_size=1, max_size=3).map(tuple)
     turns = st.lists(st.sampled_from((0, 0, 0, 1)), max_size=60).map(tuple)
-    late = st.integers(0, 50).map(lambda lines: (*(0,) * lines, 1))
+    late = st.integers(0, 90).map(lambda lines: (*(0,) * lines, 1))
     jump = st.sampled_from((0, 0, 15, 20, 25, 30, 40))
-    return st.builds(Concurrent, first=puts, second=puts, schedule=late | turns, jump_step=jump, jump_ms=st.just(2000))
+    any_time = st.builds(
+        Concurrent, first=producer, second=producer, schedule=late | turns, jump_step=jump, jump_ms=st.just(2000)
+    )
+    return any_time | st.builds(
+        _comes_late,
+        producer,
+        producer,
+        st.integers(20, 110),
+        st.sampled_from((0, 0, 0, 1)),
+        st.sampled_from((1001, 2000, 1000, 999)),
+    )
+
+
+def _comes_late(first: tuple[Put, ...], second: tuple[Put, ...], lines: int, behind: int, jump_ms: int) -> Concurrent:
+    """The second producer comes after so many lines of the first, and the clock jumps as it comes, or a line later."""
+    schedule = (*(0,) * lines, 1)
+    return Concurrent(first=first, second=second, schedule=schedule, jump_step=lines + behind, jump_ms=jump_ms)

@@ -5,12 +5,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from impl.components import Components
-from impl.message import PutResult
+from impl.message import Message as StoreMessage
+from impl.message import MessageBatch, PutResult
 from impl.running_flags import RunningFlag
 from model import commitlog
 from model.commitlog import Appended, PutOutcome
 from model.message import Batch, Message, PutStatus
-from model.state import CommitLog, Conditions, Record
+from model.state import BLANK_BYTES, CommitLog, Conditions, Record
 from properties.answers import expected_answer, found_answer
 from properties.case import (
     Concurrent,
@@ -22,6 +23,7 @@ from properties.concurrent import explained
 from properties.recorder.dirty import DirtyTracker
 from properties.translation import (
     CLEAN_RESOURCE_INTERVAL_MS,
+    born_at,
     given_of,
     store_batch,
     store_message,
@@ -53,8 +55,9 @@ class PutVerbs(TrialState):
 
     def put(self, put: Put | PutBatch) -> None:
         """Put a message or a batch; a closed store answers SERVICE_NOT_AVAILABLE."""
-        given, first = given_of(put), len(self.files.events)
+        first = len(self.files.events)
         self.now_ms += put.advance_ms
+        given = born_at(put, given_of(put), self.now_ms)
         conditions = self.conditions()
         if self.closed:
             after, appended = self.log, Appended(PutStatus.SERVICE_NOT_AVAILABLE)
@@ -63,13 +66,21 @@ class PutVerbs(TrialState):
                 self.log, given, layout=self.layout, store_timestamp=self.now_ms, conditions=conditions
             )
         if put.later:
-            after = self._put_later(given, after, appended, conditions)
+            after = self._put_later(put, given, after, appended, conditions)
         else:
             after, outcome = commitlog.settle(after, appended, layout=self.layout, conditions=conditions)
-            self._compare_answers(self.call_put(given), outcome)
+            self._compare_answers(self.call_put(put, given), outcome)
+        if appended.records:
+            self.effects["batches_stored"] += isinstance(put, PutBatch)
+            self.effects["least_room_left"] += -after.end_offset % self.layout.file_bytes == BLANK_BYTES
         self._note(appended.records, end_after=after.end_offset)
         self.end_verb(first, after)
         self.compare_watermarks()
+
+    @property
+    def waits_for_answers(self) -> bool:
+        """Whether a put has not been answered yet."""
+        return bool(self._waiting)
 
     def conditions(self) -> Conditions:
         """Return what the surroundings will do to the next put."""
@@ -79,17 +90,18 @@ class PutVerbs(TrialState):
             replica=self.surroundings.replica,
         )
 
-    def call_put(self, given: Message | Batch) -> PutResult:
+    def call_put(self, put: Put | PutBatch, given: Message | Batch) -> PutResult:
         """Put into the store and return its answer."""
-        if isinstance(given, Batch):
-            return observed("put_batch", lambda: self.store.put_batch(store_batch(given)))
-        return observed("put", lambda: self.store.put(store_message(given)))
+        message = _for_store(put, given)
+        if isinstance(message, MessageBatch):
+            return observed("put_batch", lambda: self.store.put_batch(message))
+        return observed("put", lambda: self.store.put(message))
 
     def _put_later(
-        self, given: Message | Batch, after: CommitLog, appended: Appended, conditions: Conditions
+        self, put: Put | PutBatch, given: Message | Batch, after: CommitLog, appended: Appended, conditions: Conditions
     ) -> CommitLog:
         """Put with `put_async`: who waits for the disk is answered by a step, everybody else at once."""
-        message = store_batch(given) if isinstance(given, Batch) else store_message(given)
+        message = _for_store(put, given)
         answer = observed("put_async", lambda: self.store.put_async(message))
         if appended.records and appended.waits and self.layout.sync_flush:
             if answer.done():
@@ -105,11 +117,11 @@ class PutVerbs(TrialState):
             raise GuaranteeBroken(16, "a put is not answered", outcome.status.value, "no answer")
         self._compare_answers(observed("put_async", answer.result), outcome)
 
-    @staticmethod
-    def _compare_answers(result: PutResult, outcome: PutOutcome) -> None:
+    def _compare_answers(self, result: PutResult, outcome: PutOutcome) -> None:
         expected, found = expected_answer(outcome), found_answer(result)
         if expected != found:
             raise GuaranteeBroken(8, "a put answers otherwise than the model", str(expected), str(found))
+        self.effects[f"answered_{outcome.status.value}"] += 1
 
     def _note(self, records: Sequence[Record], *, end_after: int) -> None:
         """Take what a put wrote into the judges' memory: its records, or only the blank before a refused append."""
@@ -133,6 +145,7 @@ class PutVerbs(TrialState):
         waiting, self._waiting = self._waiting, []
         if waiting:
             log, _ = commitlog.flush(log, sync_fails=sync_fails)
+        self.effects["answered_by_group_commit"] += len(waiting)
         for put in waiting:
             conditions = replace(put.conditions, sync_fails=False)
             log, outcome = commitlog.settle(log, put.appended, layout=self.layout, conditions=conditions)
@@ -166,3 +179,9 @@ class PutVerbs(TrialState):
 
     def _flag(self, bit: int, *, on: bool) -> None:
         self.log = replace(self.log, flags=self.log.flags | bit if on else self.log.flags & ~bit)
+
+
+def _for_store(put: Put | PutBatch, given: Message | Batch) -> StoreMessage | MessageBatch:
+    """Return what the store is given: everything the model is, but for a born time that is left to its clock."""
+    message = store_batch(given) if isinstance(given, Batch) else store_message(given)
+    return replace(message, born_timestamp=None) if put.born_now else message

@@ -14,6 +14,8 @@ __all__ = ["SIMPLER"]
 Item = TypeVar("Item")
 
 _SMALLER_FILES = (1024, 4096, 8192)
+_SWITCHES_MAX = 100
+"""At how many yield points one switch is tried in place of several."""
 
 
 def _fewer_operations(case: Case) -> Iterator[Case]:
@@ -120,17 +122,20 @@ def _simpler_batches(case: Case) -> Iterator[Case]:
 
 
 def _simpler_concurrency(case: Case) -> Iterator[Case]:
-    """One producer after the other, fewer puts, fewer switches, plainer messages."""
+    """One producer after the other, one switch, no jump, fewer puts, fewer switches, plainer messages."""
     plain = Put(advance_ms=0)
     for number, operation in enumerate(case.operations):
         if isinstance(operation, Concurrent):
             puts = (*operation.first, *operation.second)
             yield replace(case, operations=(*case.operations[:number], *puts, *case.operations[number + 1 :]))
+            if sum(map(bool, operation.schedule)) > 1:
+                for before in range(_SWITCHES_MAX):
+                    yield _with_operation(case, number, replace(operation, schedule=(*(0,) * before, 1)))
+            if operation.jump_step or operation.jump_ms:
+                yield _with_operation(case, number, replace(operation, jump_step=0, jump_ms=0))
             for name in ("first", "second", "schedule"):
                 for shorter in _shorter(getattr(operation, name)):
                     yield _with_operation(case, number, _with(operation, name, shorter))
-            if operation.jump_step or operation.jump_ms:
-                yield _with_operation(case, number, replace(operation, jump_step=0, jump_ms=0))
             for name in ("first", "second"):
                 producer = getattr(operation, name)
                 for index, put in enumerate(producer):

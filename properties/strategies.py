@@ -61,6 +61,7 @@ def _put(
         flag=st.sampled_from((0, 7, -1)),
         born_v6=st.booleans(),
         store_v6=st.booleans(),
+        born_now=st.sampled_from((False, False, False, True)),
         advance_ms=st.sampled_from((1, 0, 1000)),
     )
 

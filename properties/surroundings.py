@@ -36,12 +36,14 @@ class _Held:
 class Surroundings:
     """One trial's; `clock` is its virtual clock in milliseconds.
 
-    `replica` is what the best replica does, `append_fails` whether the mapped file refuses the next bytes (once).
+    `replica` is what the best replica does, `append_fails` whether the mapped file refuses the next bytes (once);
+    `read_in_lock` has the readings of the clock under the put lock, until somebody clears it.
     """
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self.replica: Literal["confirms", "silent", "behind", "none"] = "none"
         self.append_fails = False
+        self.read_in_lock: set[int] = set()
         self._clock = clock
         self._in_lock: tuple[int | None, int | None, int] | None = None
         self._newest = _Held(CooperativeLock("put lock", clock=clock))
@@ -81,11 +83,16 @@ class Surroundings:
         task = current_task()
         if self._used.lock.holder == (OUTSIDE if task is None else task.number):
             self._in_lock = (self._used.lock.holder, self._used.lock.held_since, now_ms)
+            self.read_in_lock.add(now_ms)
         return now_ms
 
     def lock_held_ms(self) -> int:
-        """For how long a put has been in the put lock, by its own reading of the clock; 0 when none is."""
-        if self._in_lock is None or self._in_lock[:2] != (self._used.lock.holder, self._used.lock.held_since):
+        """For how long a put has been in the put lock, by its own reading of the clock; 0 when none is.
+
+        A put that has only the release itself before it is no longer in it.
+        """
+        lock = self._used.lock
+        if self._in_lock is None or self._in_lock[:2] != (lock.holder, lock.held_since) or lock.is_left_next:
             return 0
         return self._clock() - self._in_lock[2]
 

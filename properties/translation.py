@@ -1,6 +1,6 @@
 """From the settings and messages of a case to what the store and what the model are opened and fed with."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from impl.config import MessageStoreConfig
 from impl.message import Message as StoreMessage
@@ -11,7 +11,15 @@ from model.state import Layout
 from properties.bodies import batch_of, message_of
 from properties.case import Put, PutBatch, Settings
 
-__all__ = ["CLEAN_RESOURCE_INTERVAL_MS", "given_of", "layout_of", "store_batch", "store_config", "store_message"]
+__all__ = [
+    "CLEAN_RESOURCE_INTERVAL_MS",
+    "born_at",
+    "given_of",
+    "layout_of",
+    "store_batch",
+    "store_config",
+    "store_message",
+]
 
 CLEAN_RESOURCE_INTERVAL_MS = 10_000
 
@@ -52,6 +60,11 @@ def layout_of(settings: Settings) -> Layout:
 def given_of(put: Put | PutBatch) -> Message | Batch:
     """Return what the model is given for a put."""
     return message_of(put) if isinstance(put, Put) else batch_of(put)
+
+
+def born_at(put: Put | PutBatch, given: Message | Batch, now_ms: int) -> Message | Batch:
+    """Return what the model is given when the store's clock says `now_ms`: a put may leave its born time to that."""
+    return replace(given, born_timestamp=now_ms) if put.born_now else given
 
 
 def store_message(message: Message) -> StoreMessage:

@@ -4,6 +4,7 @@
 of them afterwards.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -64,6 +65,7 @@ class TrialState:
         self._components = self.surroundings.components(components or components_of(settings.bug))
         self._config = store_config(settings)
         self.performed: list[Operation] = []
+        self.effects: Counter[str] = Counter()
         self.log = CommitLog()
         self.ledger = Ledger(file_bytes=settings.file_bytes)
         self.files = self.new_disk(EMPTY_DISK)
@@ -102,7 +104,7 @@ class TrialState:
     def disk_holds_the_log(self) -> None:
         """After every operation the files are, byte for byte, what was put, and zero behind it (contract 1)."""
         file_bytes = self.settings.file_bytes
-        for base in range(0, self.log.end_offset, file_bytes):
+        for base in range(0, max(self.log.end_offset, self.log.files * file_bytes), file_bytes):
             found = self.peek(f"{base:020d}", 0, file_bytes)
             if found != self.ledger.expected(base, self.log.end_offset):
                 raise GuaranteeBroken(1, f"the log file at {base} holds other bytes than were put")

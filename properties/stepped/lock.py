@@ -4,8 +4,9 @@ Its acquire has a yield point in front, its release one behind. Nobody queues: o
 becomes free, and the ones that come by, the schedule chooses, as an operating system may.
 """
 
+import sys
 from collections.abc import Callable
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Final
 
 from properties.stepped.task import Task, current_task
@@ -33,6 +34,7 @@ class CooperativeLock:
         self._owner: Task | int | None = None
         self._depth = 0
         self._held_since: int | None = None
+        self._taken_at: tuple[CodeType, int] | None = None
         self._acquiring = f"acquire {name}"
         self._released = f"release {name}"
 
@@ -102,8 +104,21 @@ class CooperativeLock:
             return f"task {self._owner.number}" + (", which has ended" if self._owner.ended else "")
         return "code outside the run"
 
+    @property
+    def is_left_next(self) -> bool:
+        """Whether its holder is back at the line of the `with` that took it: there is nothing left to do under it."""
+        if not isinstance(self._owner, Task) or self._taken_at is None:
+            return False
+        code, line = self._taken_at
+        frame = sys._current_frames().get(self._owner.thread.ident or 0)
+        while frame is not None and frame.f_code is not code:
+            frame = frame.f_back
+        return frame is not None and frame.f_lineno == line
+
     def __enter__(self) -> bool:
-        return self.acquire()
+        taken, frame = self.acquire(), sys._getframe(1)
+        self._taken_at = frame.f_code, frame.f_lineno
+        return taken
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

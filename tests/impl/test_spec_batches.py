@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from impl.message import BatchMember, MessageBatch, PutResult, PutStatus
+from properties.decode.record import Record, decode_record
 from tests.impl.status_cases import batch_of
 from tests.impl.support import log_bytes, open_store
 
@@ -50,6 +51,18 @@ def test_a_batch_waits_as_its_own_properties_say(own: str, common: str, waits: b
         put = store.put_batch(batch_of(member, member, properties=f"WAIT\x01{common}" if common else ""))
         assert put.status is PutStatus.PUT_OK
         assert store.flushed_offset == (put.size_bytes if waits else 0)
+
+
+def test_a_batch_without_a_born_time_is_born_when_it_comes(tmp_path: Path) -> None:
+    batch = replace(batch_of(b"one", b"two"), born_timestamp=None)
+    with open_store(tmp_path, clock=lambda: 1_700_000_000_123) as store:
+        assert store.put_batch(batch).status is PutStatus.PUT_OK
+    data = next(iter(log_bytes(tmp_path).values()))
+    first = decode_record(data, offset=0, room_bytes=len(data))
+    assert isinstance(first, Record)
+    second = decode_record(data[first.size_bytes :], offset=first.size_bytes, room_bytes=len(data) - first.size_bytes)
+    assert isinstance(second, Record)
+    assert [record.born_timestamp for record in (first, second)] == [1_700_000_000_123] * 2
 
 
 FIFTEEN = batch_of(*[b"x"] * 15)

@@ -52,3 +52,22 @@ def test_every_rest_of_a_file_becomes_a_blank_of_its_size(follower: str, trailer
     with open_store(tmp_path, file_bytes=FILE_BYTES, trailer=trailer) as store:
         assert store.findings == ()
         assert [stored.offset for stored in store.messages()] == expected
+
+
+@pytest.mark.parametrize("missing_bytes", [0, 1], ids=["just fits", "one byte too long"])
+@pytest.mark.parametrize("trailer", [True, False])
+def test_a_batch_stays_where_exactly_eight_bytes_are_left_behind_it(
+    missing_bytes: int, trailer: bool, tmp_path: Path
+) -> None:
+    batch, other = batch_of(b"one", b"two"), batch_of(b"x")
+    with open_store(tmp_path, file_bytes=FILE_BYTES, trailer=trailer) as store:
+        needed = put(store, batch).size_bytes
+        overhead = put(store, other).size_bytes - 1
+        body_bytes = FILE_BYTES - store.max_offset - overhead - needed - 8 + missing_bytes
+        put(store, batch_of(bytes(body_bytes)))
+        end = store.max_offset
+        assert end == FILE_BYTES - needed - 8 + missing_bytes
+        result = put(store, batch)
+        assert result.status is PutStatus.PUT_OK
+        assert result.offset == (FILE_BYTES if missing_bytes else end)
+        assert store.max_offset == (FILE_BYTES + needed if missing_bytes else FILE_BYTES - 8)

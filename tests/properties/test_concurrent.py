@@ -13,7 +13,7 @@ from impl.entry import PutEntry
 from impl.message import PutResult, PutStatus
 from model.message import Batch, Message
 from properties import concurrent
-from properties.case import Concurrent, FailAppend, Put, Settings, SwitchFlag
+from properties.case import Concurrent, FailAppend, Put, PutBatch, Settings, SwitchFlag
 from properties.planted import components_of
 from properties.recorder.dirty import DirtyTracker
 from properties.stepped import StepTrace, every_schedule, run_stepped
@@ -37,8 +37,8 @@ class Listening(Trial):
         self.answers: list[PutResult] = []
         super().__init__(settings, tracker=tracker, components=components)
 
-    def call_put(self, given: Message | Batch) -> PutResult:
-        result = super().call_put(given)
+    def call_put(self, put: Put | PutBatch, given: Message | Batch) -> PutResult:
+        result = super().call_put(put, given)
         self.answers.append(result)
         return result
 
@@ -147,10 +147,49 @@ class Unlocked(CommitLog):
         super().__init__(*arguments, **{**settings, "put_lock": nullcontext()})
 
 
-def test_a_put_lock_that_does_not_lock_is_caught(tracker: DirtyTracker) -> None:
+def test_a_put_lock_that_does_not_lock_is_caught(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the order of the puts alone, whatever the clock was read under."""
+    monkeypatch.setattr(concurrent, "_stamped_under_the_lock", lambda trial, producers: None)
     unlocked = Components(commit_log=Unlocked)
     assert broken_by(tracker, ASYNC, one_switch((PUT,), (PUT,)), unlocked) & {1, 17}
     run(tracker, ASYNC, Concurrent(first=(PUT,), second=(PUT,)), unlocked)
+
+
+class StampedEarly(CommitLog):
+    """The store timestamp is when the put came, not when it got the lock."""
+
+    def put(self, message: Any, *, now_ms: int) -> PutResult:
+        self._clock, clock = (lambda: now_ms), self._clock
+        try:
+            return super().put(message, now_ms=now_ms)
+        finally:
+            self._clock = clock
+
+
+def test_a_store_timestamp_read_before_the_lock_is_caught(tracker: DirtyTracker) -> None:
+    with pytest.raises(GuaranteeBroken, match="not read under the put lock") as caught:
+        run(tracker, ASYNC, Concurrent(first=(PUT,), second=(PUT,)), Components(commit_log=StampedEarly))
+    assert caught.value.contract == 17
+
+
+def test_what_was_flushed_on_an_asynchronous_store_is_what_the_model_says(tracker: DirtyTracker) -> None:
+    class FlushesWhatItLikes(CommitLog):
+        def put(self, message: Any, *, now_ms: int) -> PutResult:
+            result = super().put(message, now_ms=now_ms)
+            self.flush()
+            return result
+
+    eager = Components(commit_log=FlushesWhatItLikes)
+    with pytest.raises(GuaranteeBroken, match="watermarks") as caught:
+        run(tracker, ASYNC, Concurrent(first=(PUT,), second=(PUT,)), eager)
+    assert caught.value.contract == 9
+    run(tracker, SYNC, Concurrent(first=(PUT,), second=(PUT,)), eager)
+
+
+def test_a_born_time_is_given_with_concurrent_puts(tracker: DirtyTracker) -> None:
+    now = replace(PUT, born_now=True)
+    with_none, without = (run(tracker, ASYNC, Concurrent(first=(p,), second=(PUT,))) for p in (now, PUT))
+    assert with_none.log == without.log
 
 
 def test_offsets_read_before_the_lock_are_caught(tracker: DirtyTracker) -> None:
@@ -176,7 +215,7 @@ def test_a_lock_that_is_never_given_back_is_caught(tracker: DirtyTracker) -> Non
 
 def switches_under_the_lock() -> Iterator[Concurrent]:
     """The clock jumps at the yield point at which the other producer comes."""
-    for point in range(1, 60):
+    for point in range(1, 130):
         schedule = (*(0,) * point, 1)
         yield Concurrent(first=(PUT,), second=(PUT,), schedule=schedule, jump_step=point, jump_ms=JUMP_MS)
 
@@ -188,6 +227,7 @@ def busy_of(trial: Listening) -> int:
 def test_busy_is_answered_while_the_lock_is_held_for_too_long_and_only_then(tracker: DirtyTracker) -> None:
     found = [busy_of(run(tracker, ASYNC, operation)) for operation in switches_under_the_lock()]
     assert set(found) == {0, 1}
+    assert "".join(map(str, found)).strip("0").strip("1") == "", "from one line under the lock to another"
     shorter = (replace(operation, jump_ms=1000) for operation in switches_under_the_lock())
     assert {busy_of(run(tracker, ASYNC, operation)) for operation in shorter} == {0}
 

@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from typing import ClassVar
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
@@ -35,6 +36,14 @@ def test_a_run_in_which_something_never_happened_is_vacuous(tracker: DirtyTracke
     result = checked(tracker, examples=1, steps=2)
     assert result.verdict is Verdict.VACUOUS
     assert any(not result.fired[name] for name in PutMachine.must_run)
+
+
+def test_a_run_in_which_an_effect_never_happened_is_vacuous(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert checked(tracker).verdict is Verdict.HOLDS
+    monkeypatch.setattr(PutMachine, "must_happen", (*PutMachine.must_happen, ("batches_stored", "neither"), ("never",)))
+    assert checked(tracker).verdict is Verdict.VACUOUS
 
 
 def test_machines_share_a_small_run_equally(tracker: DirtyTracker) -> None:

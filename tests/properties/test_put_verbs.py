@@ -20,6 +20,7 @@ from impl.put_answers import PutAnswers
 from impl.queue_offsets import QueueOffsetTable
 from impl.running_flags import RunningFlags
 from impl.store import MessageStore
+from properties.bodies import BORN_TIMESTAMP
 from properties.case import (
     BatchDefect,
     Close,
@@ -128,6 +129,28 @@ def test_a_put_waits_for_its_flush_until_the_step(tracker: DirtyTracker) -> None
     assert (trial.log.flushed_offset, trial.store.flushed_offset) == (0, 0)
     trial.run(Step())
     assert trial.log.flushed_offset == trial.store.flushed_offset == trial.log.end_offset > 0
+
+
+def test_a_born_time_left_to_the_store_is_its_clock(tracker: DirtyTracker) -> None:
+    puts = (Put(born_now=True, advance_ms=5), replace(TWO, born_now=True), Put(born_now=True, later=True), Step())
+    trial = run(tracker, SYNC, *puts)
+    born = [record.message.born_timestamp - BORN_TIMESTAMP for record in trial.log.records]
+    assert born == [5, 6, 6, 7]
+
+
+def test_effects_are_counted(tracker: DirtyTracker) -> None:
+    exact = Put(body_bytes=4096 - 8 - 112)
+    trial = run(tracker, SYNC, LATER, TWO, Step(), Put(topic=""), FailAppend(), LATER, Close(), Open(), exact)
+    assert trial.effects == {
+        "answered_PUT_OK": 3,
+        "answered_MESSAGE_ILLEGAL": 1,
+        "answered_UNKNOWN_ERROR": 1,
+        "answered_by_group_commit": 1,
+        "batches_stored": 1,
+        "least_room_left": 1,
+    }
+    assert not trial.waits_for_answers
+    assert run(tracker, SYNC, LATER).waits_for_answers
 
 
 def test_the_workload_of_campaigns_draws_batches_later_puts_and_steps() -> None:

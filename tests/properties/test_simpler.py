@@ -141,6 +141,15 @@ def test_only_what_matters_of_concurrent_puts_stays(
         assert both.schedule == ()
 
 
+def test_one_switch_is_tried_in_place_of_many() -> None:
+    def switches_late(both: Concurrent) -> bool:
+        return (sum(both.schedule) == 1 and both.schedule.index(1) >= 37) or sum(both.schedule) > 4
+
+    busy = replace(BOTH, schedule=(0, 1, 0, 1, 1) * 9)
+    case = smallest(Case(Settings(), (busy,)), lambda case: any(map(switches_late, concurrent_of(case))))
+    assert case.operations == (Concurrent(schedule=(*(0,) * 37, 1)),)
+
+
 SETTINGS = Settings(
     file_bytes=65536,
     sync_flush=True,
