@@ -27,11 +27,13 @@ _TURN_EXAMPLES_MAX = 50
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What the machine found; `fired` counts operations that were carried out, by kind."""
+    """What the machines found; `fired` counts operations that were carried out, by kind, `silent` names what never
+    happened and makes the run vacuous."""
 
     verdict: Verdict
     fired: Counter[str]
     failure: Failure | None
+    silent: tuple[str, ...] = ()
 
 
 def check(
@@ -65,8 +67,8 @@ def check(
                     raise HarnessError(f"a failure does not replay: {failure.broken}")
                 return CheckResult(Verdict.BROKEN, _fired(planted), shrink(again, tracker=tracker))
             left, turn = left - count, turn + 1
-    silent = any(machine.missing() for machine in planted)
-    return CheckResult(Verdict.VACUOUS if silent else Verdict.HOLDS, _fired(planted), None)
+    silent = tuple(dict.fromkeys(name for machine in planted for name in machine.missing()))
+    return CheckResult(Verdict.VACUOUS if silent else Verdict.HOLDS, _fired(planted), None, silent)
 
 
 def _fired(machines: Sequence[type[TrialMachine]]) -> Counter[str]:

@@ -82,7 +82,9 @@ def check_outcome(
         case_file = None if out is None else save_case(result.failure, out)
         if case_file is not None:
             findings[-1]["case_file"] = str(case_file)
-    elif result.verdict.value == "vacuous":
-        findings.append({"code": "never-ran", "severity": "vacuous", "sentence": "an operation never ran"})
+    for name in result.silent:
+        findings.append({"code": "never-happened", "severity": "vacuous", "sentence": f"{name} never happened"})
+    if result.silent:
+        lines.append(f"vacuous: {', '.join(result.silent)} never happened; give more examples")
     text = "\n".join([*lines, "", f"verdict: {result.verdict.value}"])
     return Outcome("check", result.verdict.value, figures, ["seconds"], findings, seed=seed), text
