@@ -1,7 +1,7 @@
 """The store as users open it: on this machine's disk, by this machine's clock."""
 
 import os
-import time
+from time import time_ns
 from typing import Self
 
 from impl import store
@@ -15,7 +15,7 @@ __all__ = ["MessageStore"]
 
 
 def _wall_clock_ms() -> int:
-    return time.time_ns() // 1_000_000
+    return time_ns() // 1_000_000
 
 
 class MessageStore(store.MessageStore):
