@@ -45,8 +45,8 @@ class Surroundings:
         self.append_fails = False
         self.read_in_lock: set[int] = set()
         self._clock = clock
-        self._in_lock: tuple[int | None, int | None, int] | None = None
-        self._newest = _Held(CooperativeLock("put lock", clock=clock))
+        self._in_lock: tuple[int | None, int] | None = None
+        self._newest = _Held(CooperativeLock("put lock"))
         self._used = self._newest
         self._by_store: WeakKeyDictionary[MessageStore, _Held] = WeakKeyDictionary()
 
@@ -62,7 +62,7 @@ class Surroundings:
         )
 
     def _take_lock(self, kind: PutLockKind) -> CooperativeLock:
-        self._newest = _Held(CooperativeLock("put lock", clock=self._clock))
+        self._newest = _Held(CooperativeLock("put lock"))
         return self._newest.lock
 
     def _take_step(self, step: Step) -> "HandDriven":
@@ -82,7 +82,7 @@ class Surroundings:
         now_ms = self._clock()
         task = current_task()
         if self._used.lock.holder == (OUTSIDE if task is None else task.number):
-            self._in_lock = (self._used.lock.holder, self._used.lock.held_since, now_ms)
+            self._in_lock = (self._used.lock.acquisition, now_ms)
             self.read_in_lock.add(now_ms)
         return now_ms
 
@@ -92,9 +92,9 @@ class Surroundings:
         A put that has only the release itself before it is no longer in it.
         """
         lock = self._used.lock
-        if self._in_lock is None or self._in_lock[:2] != (lock.holder, lock.held_since) or lock.is_left_next:
+        if self._in_lock is None or self._in_lock[0] != lock.acquisition or lock.is_left_next:
             return 0
-        return self._clock() - self._in_lock[2]
+        return self._clock() - self._in_lock[1]
 
     def step(self) -> None:
         """Let group commit take one step."""

@@ -5,7 +5,6 @@ becomes free, and the ones that come by, the schedule chooses, as an operating s
 """
 
 import sys
-from collections.abc import Callable
 from types import CodeType, TracebackType
 from typing import Final
 
@@ -23,17 +22,15 @@ class CooperativeLock:
 
     Args:
         name: For reports.
-        clock: Answers the time, in the unit `held_since` shall have. Its code has no yield points here.
         reentrant: Whether the holder may acquire it again.
     """
 
-    def __init__(self, name: str, *, clock: Callable[[], int] | None = None, reentrant: bool = False) -> None:
+    def __init__(self, name: str, *, reentrant: bool = False) -> None:
         self.name = name
-        self._clock = clock
         self._reentrant = reentrant
         self._owner: Task | int | None = None
         self._depth = 0
-        self._held_since: int | None = None
+        self._acquisitions = 0
         self._taken_at: tuple[CodeType, int] | None = None
         self._acquiring = f"acquire {name}"
         self._released = f"release {name}"
@@ -49,9 +46,9 @@ class CooperativeLock:
         return self._owner.number if isinstance(self._owner, Task) else self._owner
 
     @property
-    def held_since(self) -> int | None:
-        """When its holder acquired it; None while it is free, and without a clock."""
-        return self._held_since
+    def acquisition(self) -> int | None:
+        """Which acquisition, counted from 1, holds it; None while it is free. No clock tells two of them apart."""
+        return None if self._owner is None else self._acquisitions
 
     def locked(self) -> bool:
         """Whether somebody holds it, under the name `threading.Lock` has for it."""
@@ -75,8 +72,8 @@ class CooperativeLock:
             if task is None:
                 raise HarnessError(f"{self.name}, held by {self._holder_text()}, is waited for outside a stepped run")
             task.wait_for(self)
-        self._held_since = self._now(task)
         self._owner, self._depth = owner, 1
+        self._acquisitions += 1
         return True
 
     def release(self) -> None:
@@ -88,14 +85,9 @@ class CooperativeLock:
             raise RuntimeError(f"{who} releases {self.name}, held by {self._holder_text()}")
         self._depth -= 1
         if not self._depth:
-            self._owner = self._held_since = None
+            self._owner = None
         if task is not None:
             task.point(self._released)
-
-    def _now(self, task: Task | None) -> int | None:
-        if self._clock is None:
-            return None
-        return self._clock() if task is None else task.run.quietly(self._clock)
 
     def _holder_text(self) -> str:
         if self._owner is None:

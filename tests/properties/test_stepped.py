@@ -238,36 +238,36 @@ def test_who_waits_is_not_runnable_until_the_release() -> None:
     assert order == ["still held", "waited", "released"]
 
 
-def test_a_lock_knows_its_holder_and_since_when() -> None:
-    now_ms = 500
-    lock = CooperativeLock("lock", clock=lambda: now_ms)
+def test_a_lock_knows_its_holder_and_its_acquisitions() -> None:
+    lock = CooperativeLock("lock")
     seen: list[tuple[int | None, int | None]] = []
 
     def look() -> bool:
-        seen.append((lock.holder, lock.held_since))
+        seen.append((lock.holder, lock.acquisition))
         return lock.acquire(blocking=False)
 
-    def hold() -> None:
-        with lock:
-            yield_point("held")
+    def hold_twice() -> None:
+        for _ in range(2):
+            with lock:
+                yield_point("held")
 
-    def advance() -> None:
-        nonlocal now_ms
-        now_ms += 2_000
+    outcomes = run_stepped([hold_twice, look], [0, 0, 1])
+    assert (outcomes[1].value, seen) == (False, [(0, 1)])
+    assert (lock.holder, lock.acquisition, lock.is_free) == (None, None, True)
+    with lock:
+        assert lock.acquisition == 3
 
-    # also when the clock's own code is watched: taking the lock is one step
-    outcomes = run_stepped([hold, look], [0, 0, 1], at_step={1: advance})
-    assert (outcomes[1].value, seen) == (False, [(0, 2_500)])
-    assert (lock.holder, lock.held_since, lock.is_free) == (None, None, True)
+
+def test_taking_a_lock_is_one_step() -> None:
     trace = StepTrace()
-    run_stepped([lock.acquire], [], modules=HERE, trace=trace)
+    run_stepped([CooperativeLock("lock").acquire], [], modules=HERE, trace=trace)
     assert trace.steps == 1
 
 
 def test_a_lock_outside_a_run_is_an_ordinary_one() -> None:
-    lock = CooperativeLock("lock", clock=lambda: 7)
+    lock = CooperativeLock("lock")
     with lock:
-        assert (lock.holder, lock.held_since, lock.locked()) == (OUTSIDE, 7, True)
+        assert (lock.holder, lock.acquisition, lock.locked()) == (OUTSIDE, 1, True)
         assert not lock.acquire(blocking=False)
         with pytest.raises(HarnessError, match="lock, held by code outside the run"):
             lock.acquire()
