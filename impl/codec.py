@@ -50,8 +50,8 @@ STORE_HOST_V6 = 0x20
 TRANSACTION_MASK = 0x0C
 
 _TRAILER_START = b"__CRC32#\x01"
-_TEN_DIGITS = 10**10
-"""Added to a checksum so that its decimal digits are ten, behind a 1."""
+_REVERSED_TRAILER = b"\x02%010d" + _TRAILER_START[::-1]
+"""Reversed, since its ten digits stand with the least significant first (docs/format.md, "Trailer")."""
 _NO_QUEUE = 0x04
 """Set in the transaction types prepared (0x04) and rollback (0x0C), clear in none (0x00) and commit (0x08)."""
 
@@ -73,14 +73,13 @@ def has_consume_queue(sys_flag: int) -> bool:
 
 
 def place_record(
-    record: bytearray, *, queue_offset: int, physical_offset: int, store_timestamp: int, trailer: bool
+    record: bytearray, queue_offset: int, physical_offset: int, store_timestamp: int, trailer: bool
 ) -> None:
     """Fill in what is known only under the put lock, then append the checksum trailer over all of it."""
     _OFFSETS.pack_into(record, 20, queue_offset, physical_offset)
     _I64.pack_into(record, 68 if record[39] & BORN_HOST_V6 else 56, store_timestamp)
     if trailer:
-        # ten digits, least significant first (docs/format.md, "Trailer")
-        record += _TRAILER_START + str(_TEN_DIGITS + (crc32(record) & 0x7FFFFFFF))[:0:-1].encode() + b"\x02"
+        record += (_REVERSED_TRAILER % (crc32(record) & 0x7FFFFFFF))[::-1]
 
 
 def _states(trailer: bytes, checksum: int) -> bool:

@@ -23,14 +23,18 @@ from impl.properties_text import text_of
 
 __all__ = ["RecordEncoder", "topic_bytes"]
 
-_HEADS = {(born, store): struct.Struct(f">iiiiiqqiq{born}sq{store}siqi") for born in (8, 20) for store in (8, 20)}
-"""Everything up to the body, by the lengths of born and store host."""
-_HEAD_V4 = _HEADS[8, 8]
-assert _HEAD_V4.size == 88
+_HEADS = {(born, store): struct.Struct(f">5i16xiq{born}s8x{store}siqi") for born in (8, 20) for store in (8, 20)}
+"""Everything up to the body, by the lengths of born and store host; zero where `codec.place_record` fills in."""
+assert _HEADS[8, 8].size == 88
 assert _HEADS[20, 20].size == 112
 
+_NOT_HOST_BITS = ~(BORN_HOST_V6 | STORE_HOST_V6)
 _EMPTY = bytearray()
 _TOPICS_MAX = 4096
+_HOSTS_MAX = 4096
+
+_Hosts = tuple[bytes, bytes, int, struct.Struct]
+"""Born and store host as stored, their bits in sysFlag, and what packs them."""
 
 
 def topic_bytes(topic: str) -> bytes | None:
@@ -51,6 +55,7 @@ class RecordEncoder:
         self._store_host = host_bytes(store_host)
         self._trailer_bytes = TRAILER_BYTES if trailer else 0
         self._record_bytes_max = min(record_bytes_max, room_bytes_max)
+        self._hosts: dict[tuple[Host, Host | None], _Hosts] = {}
         self._topics: dict[str, bytes] = {}
         self._no_properties = self._trailer_bytes.to_bytes(2, "big")
 
@@ -62,19 +67,14 @@ class RecordEncoder:
         topic = self._topics.get(message.topic) or self._learn(message.topic)
         if topic is None:
             return PutStatus.MESSAGE_ILLEGAL
-        properties = self._no_properties if not message.properties else self._properties(message)
+        properties = self._properties(message) if message.properties else self._no_properties
         if not isinstance(properties, bytes):
             return properties
-        try:
-            born_host = host_bytes(message.born_host)
-            store_host = self._store_host if message.store_host is None else host_bytes(message.store_host)
-        except ValueError:
+        pair = (message.born_host, message.store_host)
+        hosts = self._hosts.get(pair) or self._learn_hosts(*pair)
+        if hosts is None:
             return PutStatus.MESSAGE_ILLEGAL
-        sys_flag, head = message.sys_flag & ~(BORN_HOST_V6 | STORE_HOST_V6), _HEAD_V4
-        if len(born_host) + len(store_host) != 16:
-            sys_flag |= BORN_HOST_V6 if len(born_host) == 20 else 0
-            sys_flag |= STORE_HOST_V6 if len(store_host) == 20 else 0
-            head = _HEADS[len(born_host), len(store_host)]
+        born_host, store_host, host_bits, head = hosts
         body = message.body or b""
         total = head.size + len(body) + len(topic) + len(properties) + self._trailer_bytes
         if message.queue_id < 0 or total > self._record_bytes_max:
@@ -87,12 +87,9 @@ class RecordEncoder:
                 crc32(body) & 0x7FFFFFFF,
                 message.queue_id,
                 message.flag,
-                0,
-                0,
-                sys_flag,
+                message.sys_flag & _NOT_HOST_BITS | host_bits,
                 now_ms if born_timestamp is None else born_timestamp,
                 born_host,
-                0,
                 store_host,
                 message.reconsume_times,
                 message.prepared_transaction_offset,
@@ -111,6 +108,19 @@ class RecordEncoder:
             self._topics.clear()
         self._topics[topic] = stored = bytes((len(data),)) + data
         return stored
+
+    def _learn_hosts(self, born: Host, store: Host | None) -> _Hosts | None:
+        """Return the hosts of a message as stored, and remember them; None if one of them is none."""
+        try:
+            born_host = host_bytes(born)
+            store_host = self._store_host if store is None else host_bytes(store)
+        except ValueError:
+            return None
+        host_bits = (BORN_HOST_V6 if len(born_host) == 20 else 0) | (STORE_HOST_V6 if len(store_host) == 20 else 0)
+        if len(self._hosts) >= _HOSTS_MAX:
+            self._hosts.clear()
+        self._hosts[born, store] = hosts = (born_host, store_host, host_bits, _HEADS[len(born_host), len(store_host)])
+        return hosts
 
     def _properties(self, message: Message) -> bytes | PutStatus:
         """Return the stored string with its length before it and the separator that the trailer needs."""
