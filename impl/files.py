@@ -30,6 +30,11 @@ class DiskUsage:
     total_bytes: int
     free_bytes: int
 
+    @property
+    def used_ratio(self) -> float:
+        """The share that is in use, of a disk that has a size."""
+        return (self.total_bytes - self.free_bytes) / self.total_bytes
+
 
 class OpenFile(Protocol):
     """An open file; the seam that opened it is the only one who looks inside."""
@@ -74,11 +79,26 @@ class Files(Protocol):
         No byte changes, and nothing fails: where the kernel knows no such advice, the first write of each page waits.
         """
 
+    def advise_will_need(self, mapping: Mapping) -> None:
+        """Say that the whole mapping is needed soon. Advice: no byte changes, and nothing fails."""
+
+    def lock_memory(self, mapping: Mapping) -> bool:
+        """Keep the pages of a writable mapping in memory until it is unlocked or unmapped; return whether they are.
+
+        A limit or a system that refuses is False and a warning in the log, never an error. No byte changes.
+        """
+
+    def unlock_memory(self, mapping: Mapping) -> None:
+        """Let the pages of a writable mapping go again, whether they were locked or not."""
+
     def read(self, file: OpenFile, offset: int, size_bytes: int) -> bytes:
         """Read up to `size_bytes` at `offset`; shorter at the end of the file."""
 
-    def pwrite(self, file: OpenFile, data: bytes, offset: int) -> None:
-        """Write all of `data` at `offset`, growing the file if need be."""
+    def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
+        """Write all of `data`, which holds bytes, at `offset`, growing the file if need be.
+
+        After an error a part of it may have been written, from its begin on.
+        """
 
     def zero(self, file: OpenFile, offset: int, size_bytes: int) -> None:
         """Overwrite a range inside the file with zeros; its blocks stay reserved."""

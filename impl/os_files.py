@@ -7,14 +7,15 @@ import mmap
 import os
 import stat
 import struct
+from collections.abc import Iterator
 
 from impl.files import DiskUsage, FileStat, Mapping, OpenFile
+from impl.memory import lock_pages, unlock_pages
 
 __all__ = ["OsFiles"]
 
 _WHOLE_FLOCK = "hhqqi4x"
 _ZEROS = bytes(1 << 20)
-
 
 _MADV_POPULATE_WRITE = 23
 """Python names no constant for it."""
@@ -42,6 +43,20 @@ def _os_file(file: OpenFile) -> _OsFile:
     return file
 
 
+def _os_mapping(mapping: Mapping) -> _OsMapping:
+    assert isinstance(mapping, _OsMapping)
+    return mapping
+
+
+@contextlib.contextmanager
+def _about(path: str) -> Iterator[None]:
+    """Name the file in an error: calls on a descriptor know no path."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from error
+
+
 class OsFiles:
     """The disk of this machine. Every OSError carries the path it was about."""
 
@@ -50,56 +65,80 @@ class OsFiles:
         return _OsFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644), writable=True)
 
     def open(self, path: str, *, writable: bool) -> OpenFile:
-        """Open an existing file."""
-        return _OsFile(path, os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC), writable=writable)
+        """Open an existing file; a directory is refused, which Linux does only for writing."""
+        fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
+        if not writable and stat.S_ISDIR(os.fstat(fd).st_mode):
+            os.close(fd)
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return _OsFile(path, fd, writable=writable)
 
     def close(self, file: OpenFile) -> None:
         """Close the descriptor; a lock taken through it ends."""
-        os.close(_os_file(file).fd)
+        with _about(file.path):
+            os.close(_os_file(file).fd)
 
     def allocate(self, file: OpenFile, size_bytes: int) -> None:
         """Reserve blocks before mapping, so that a full disk is an error here and not SIGBUS later."""
-        try:
+        with _about(file.path):
             os.posix_fallocate(_os_file(file).fd, 0, size_bytes)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, file.path) from error
 
     def map(self, file: OpenFile) -> Mapping:
         """Map the whole file; an empty file has an empty mapping."""
         os_file = _os_file(file)
-        size_bytes = os.fstat(os_file.fd).st_size
-        if size_bytes == 0:
-            return _OsMapping(None, memoryview(b""))
-        protection = mmap.PROT_READ | (mmap.PROT_WRITE if os_file.writable else 0)
-        memory = mmap.mmap(os_file.fd, size_bytes, flags=mmap.MAP_SHARED, prot=protection)
+        with _about(file.path):
+            size_bytes = os.fstat(os_file.fd).st_size
+            if size_bytes == 0:
+                return _OsMapping(None, memoryview(b""))
+            protection = mmap.PROT_READ | (mmap.PROT_WRITE if os_file.writable else 0)
+            memory = mmap.mmap(os_file.fd, size_bytes, flags=mmap.MAP_SHARED, prot=protection)
         return _OsMapping(memory, memoryview(memory))
 
     def unmap(self, mapping: Mapping) -> None:
         """Release view and mapping."""
-        assert isinstance(mapping, _OsMapping)
-        mapping.view.release()
-        if mapping.memory is not None:
-            mapping.memory.close()
+        os_mapping = _os_mapping(mapping)
+        os_mapping.view.release()
+        if os_mapping.memory is not None:
+            os_mapping.memory.close()
 
     def populate(self, mapping: Mapping, position: int, size_bytes: int) -> None:
         """Source: madvise(2), MADV_POPULATE_WRITE, since Linux 5.14."""
-        assert isinstance(mapping, _OsMapping)
-        if mapping.memory is not None:
+        memory = _os_mapping(mapping).memory
+        if memory is not None:
             with contextlib.suppress(OSError):
-                mapping.memory.madvise(_MADV_POPULATE_WRITE, position, size_bytes)
+                memory.madvise(_MADV_POPULATE_WRITE, position, size_bytes)
+
+    def advise_will_need(self, mapping: Mapping) -> None:
+        """Source: madvise(2), MADV_WILLNEED."""
+        memory = _os_mapping(mapping).memory
+        if memory is not None:
+            with contextlib.suppress(OSError):
+                memory.madvise(mmap.MADV_WILLNEED)
+
+    def lock_memory(self, mapping: Mapping) -> bool:
+        """Source: mlock(2); of an empty mapping nothing can leave memory."""
+        memory = _os_mapping(mapping).memory
+        return memory is None or lock_pages(memory)
+
+    def unlock_memory(self, mapping: Mapping) -> None:
+        """Source: munlock(2)."""
+        memory = _os_mapping(mapping).memory
+        if memory is not None:
+            unlock_pages(memory)
 
     def read(self, file: OpenFile, offset: int, size_bytes: int) -> bytes:
         """Read through the descriptor; a hole in the disk is an error here, never a fault."""
-        return os.pread(_os_file(file).fd, size_bytes, offset)
+        with _about(file.path):
+            return os.pread(_os_file(file).fd, size_bytes, offset)
 
-    def pwrite(self, file: OpenFile, data: bytes, offset: int) -> None:
+    def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
         """Write all of it; a short write goes on until the kernel says why."""
         rest = memoryview(data)
-        while rest:
-            count = os.pwrite(_os_file(file).fd, rest, offset)
-            if count == 0:
-                raise OSError(errno.EIO, "nothing written", file.path)
-            rest, offset = rest[count:], offset + count
+        with _about(file.path):
+            while rest:
+                count = os.pwrite(_os_file(file).fd, rest, offset)
+                if count == 0:
+                    raise OSError(errno.EIO, "nothing written")
+                rest, offset = rest[count:], offset + count
 
     def zero(self, file: OpenFile, offset: int, size_bytes: int) -> None:
         """Write zeros, so that the blocks stay allocated."""
@@ -108,13 +147,15 @@ class OsFiles:
 
     def sync(self, file: OpenFile) -> None:
         """fdatasync on the descriptor: covers stores through the mapping and releases the interpreter meanwhile."""
-        os.fdatasync(_os_file(file).fd)
+        with _about(file.path):
+            os.fdatasync(_os_file(file).fd)
 
     def sync_directory(self, path: str) -> None:
         """fsync on the directory."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            with _about(path):
+                os.fsync(fd)
         finally:
             os.close(fd)
 
@@ -152,7 +193,7 @@ class OsFiles:
         except OSError as error:
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 return False
-            raise
+            raise OSError(error.errno, error.strerror, file.path) from error
         return True
 
     def disk_usage(self, path: str) -> DiskUsage:

@@ -2,18 +2,18 @@
 
 Every seam call looks for pages the store changed through its mappings, so that each content a page had between two
 barriers becomes a version in the journal. Closing syncs nothing. A moment between two seam calls at which a crash may
-fall is an *event*: the length of the journal there.
+fall is an *event*: the length of the journal there. One thread at a time calls: order is what is recorded.
 
 What it leaves out: the kernel writing a page while the store changes it (tears below 512 bytes), and blocks that were
 not allocated (SIGBUS), which only a real file system shows.
 """
 
 import errno
-import os
 
 from impl.files import DiskUsage, FileStat, Mapping, OpenFile
-from properties.recorder.dirty import DirtyTracker, Tracked
+from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import DiskState, Image, parent_of
+from properties.recorder.inodes import Inode, Names, RecordedFile, RecordedMapping, recorded, refusal, writable
 from properties.recorder.journal import (
     PAGE_BYTES,
     DirectoryMade,
@@ -32,61 +32,13 @@ __all__ = ["EMPTY_DISK", "RecordingFiles"]
 EMPTY_DISK = Image(directories=frozenset({"/"}), files={})
 
 
-class _Inode:
-    """Live content of one file."""
-
-    __slots__ = ("allocated_bytes", "links", "locked", "mappings", "number", "opens", "tracked")
-
-    def __init__(self, number: int, tracked: Tracked) -> None:
-        self.number = number
-        self.tracked = tracked
-        self.allocated_bytes = len(tracked.buffer)
-        self.links = 1
-        self.opens = 0
-        self.mappings = 0
-        self.locked = False
-
-
-class _RecordedFile:
-    __slots__ = ("holds_lock", "inode", "path", "writable")
-
-    def __init__(self, path: str, inode: _Inode, *, writable: bool) -> None:
-        self.path = path
-        self.inode = inode
-        self.writable = writable
-        self.holds_lock = False
-
-
-class _RecordedMapping:
-    __slots__ = ("inode", "view")
-
-    def __init__(self, inode: _Inode, view: memoryview) -> None:
-        self.inode = inode
-        self.view = view
-
-
-def _recorded(file: OpenFile) -> _RecordedFile:
-    assert isinstance(file, _RecordedFile)
-    return file
-
-
-def _writable(file: OpenFile) -> _RecordedFile:
-    recorded = _recorded(file)
-    if not recorded.writable:
-        raise _refusal(errno.EBADF, file.path)
-    return recorded
-
-
-def _refusal(code: int, path: str) -> OSError:
-    """Return the error a real disk answers with; OSError picks the class that belongs to the number."""
-    return OSError(code, os.strerror(code), path)
-
-
 class RecordingFiles:
     """Start from a durable image, optionally with the journal of a process that was killed on it.
 
-    `budget_bytes` is how much `allocate` may reserve in all; `failing_syncs` makes that many file syncs fail next;
-    `scripted_usage` is what the disk then says about its size and room, whatever the budget allows.
+    `budget_bytes` is how much `allocate` may reserve in all. Faults on order count down: `failing_syncs` of files;
+    `failing_writes` to mapped files, where the first half of the bytes arrives and EIO follows; `failing_allocations`,
+    which reserve nothing and answer `allocation_code`. `scripted_usage` is what the disk then says about its size and
+    room, whatever the budget allows.
     """
 
     def __init__(
@@ -96,18 +48,22 @@ class RecordingFiles:
         self.journal: list[Entry] = list(journal)
         self.events: list[int] = []
         self.failing_syncs = 0
+        self.failing_writes = 0
+        self.failing_allocations = 0
+        self.allocation_code = errno.EIO
         self.scripted_usage: DiskUsage | None = None
         self._tracker = tracker
         self._budget_bytes = budget_bytes
         state = DiskState(base, disk="kill")
         state.apply_all(journal)
-        names, self._directories = state.visible()
-        self._inodes = {path: self._load(number, state.inodes[number].latest()) for path, number in names.items()}
+        names, directories = state.visible()
+        files = {path: self._load(number, state.inodes[number].latest()) for path, number in names.items()}
+        self._names = Names(directories, files)
         self._next_inode = max(state.inodes, default=-1) + 1
-        self._mapped: dict[int, _Inode] = {}
+        self._mapped: dict[int, Inode] = {}
 
-    def _load(self, number: int, content: bytearray) -> _Inode:
-        return _Inode(number, self._tracker.watch(content))
+    def _load(self, number: int, content: bytearray) -> Inode:
+        return Inode(number, self._tracker.watch(content))
 
     # ---- looking -------------------------------------------------------------------------------------------------
 
@@ -116,7 +72,7 @@ class RecordingFiles:
         for inode in self._mapped.values():
             self._take_versions(inode)
 
-    def _take_versions(self, inode: _Inode) -> None:
+    def _take_versions(self, inode: Inode) -> None:
         tracked = inode.tracked
         for page in tracked.changed():
             content = bytes(tracked.buffer[page * PAGE_BYTES : (page + 1) * PAGE_BYTES])
@@ -141,112 +97,79 @@ class RecordingFiles:
 
     # ---- names ---------------------------------------------------------------------------------------------------
 
-    def _find(self, path: str) -> _Inode:
-        if path in self._directories:
-            raise _refusal(errno.EISDIR, path)
-        inode = self._inodes.get(path)
-        if inode is None:
-            raise self._missing(path)
-        return inode
-
-    def _missing(self, path: str) -> OSError:
-        """Return why a path names nothing: a file stands where a directory should, or there is nothing."""
-        above = parent_of(path)
-        while above not in self._directories and above not in self._inodes:
-            above = parent_of(above)
-        return _refusal(errno.ENOTDIR if above in self._inodes else errno.ENOENT, path)
-
-    def _require_directory(self, path: str) -> None:
-        if path in self._inodes:
-            raise _refusal(errno.ENOTDIR, path)
-        if path not in self._directories:
-            raise self._missing(path)
-
-    def _require_free_name(self, path: str) -> None:
-        if path in self._inodes or path in self._directories:
-            raise _refusal(errno.EEXIST, path)
-        if parent_of(path) not in self._directories:
-            raise self._missing(path)
-
     def create(self, path: str) -> OpenFile:
         """Create an empty file."""
-        self._require_free_name(path)
-        inode = self._inodes[path] = self._load(self._next_inode, bytearray())
+        self._names.require_free_name(path)
+        inode = self._names.files[path] = self._load(self._next_inode, bytearray())
         self._next_inode += 1
         self._note(FileCreated(inode.number, path))
         inode.opens += 1
-        return _RecordedFile(path, inode, writable=True)
+        return RecordedFile(path, inode, writable=True)
 
     def open(self, path: str, *, writable: bool) -> OpenFile:
         """Open an existing file."""
         self.mark("open")
-        inode = self._find(path)
+        inode = self._names.find(path)
         inode.opens += 1
-        return _RecordedFile(path, inode, writable=writable)
+        return RecordedFile(path, inode, writable=writable)
 
     def close(self, file: OpenFile) -> None:
         """Close; nothing is synced."""
         self.mark("close")
-        recorded = _recorded(file)
-        recorded.inode.opens -= 1
-        if recorded.holds_lock:
-            recorded.inode.locked = recorded.holds_lock = False
-        self._forget(recorded.inode)
+        closed = recorded(file)
+        closed.inode.opens -= 1
+        if closed.holds_lock:
+            closed.inode.locked = closed.holds_lock = False
+        self._forget(closed.inode)
 
-    def _forget(self, inode: _Inode) -> None:
+    def _forget(self, inode: Inode) -> None:
         if not (inode.links or inode.opens or inode.mappings):
             inode.allocated_bytes = 0
             inode.tracked.close()
 
     def rename(self, source: str, target: str) -> None:
         """Rename within one directory, replacing the target."""
-        inode = self._find(source)
-        if target in self._directories:
-            raise _refusal(errno.EISDIR, target)
+        inode = self._names.find(source)
+        if target in self._names.directories:
+            raise refusal(errno.EISDIR, target)
         if parent_of(source) != parent_of(target):
             raise OSError(errno.EXDEV, "the recorder renames within one directory", source)
         if source == target:
             return
         self._note(FileRenamed(inode.number, source, target))
-        replaced = self._inodes.get(target)
-        self._inodes[target] = self._inodes.pop(source)
+        replaced = self._names.files.get(target)
+        self._names.files[target] = self._names.files.pop(source)
         if replaced is not None:
             replaced.links = 0
             self._forget(replaced)
 
     def unlink(self, path: str) -> None:
         """Remove a name; an open file lives on without it."""
-        inode = self._find(path)
+        inode = self._names.find(path)
         self._note(FileUnlinked(inode.number, path))
-        del self._inodes[path]
+        del self._names.files[path]
         inode.links = 0
         self._forget(inode)
 
     def make_directory(self, path: str) -> None:
         """Create one directory."""
-        self._require_free_name(path)
+        self._names.require_free_name(path)
         self._note(DirectoryMade(path))
-        self._directories.add(path)
+        self._names.directories.add(path)
 
     def list_directory(self, path: str) -> list[str]:
         """Return the names in a directory, sorted."""
         self.mark("list")
-        self._require_directory(path)
-        prefix = path.rstrip("/") + "/"
-        below = [name[len(prefix) :] for name in (*self._inodes, *self._directories) if name.startswith(prefix)]
-        return sorted(name for name in below if name and "/" not in name)
+        return self._names.below(path)
 
     def stat(self, path: str) -> FileStat | None:
         """Return what a path names."""
         self.mark("stat")
-        if path in self._directories:
-            return FileStat("directory", 0)
-        inode = self._inodes.get(path)
-        return None if inode is None else FileStat("file", len(inode.tracked.buffer))
+        return self._names.stat(path)
 
     # ---- content -------------------------------------------------------------------------------------------------
 
-    def _resize(self, inode: _Inode, size_bytes: int) -> None:
+    def _resize(self, inode: Inode, size_bytes: int) -> None:
         if inode.mappings:
             raise OSError(errno.EBUSY, "the recorder does not resize a mapped file")
         content = bytes(inode.tracked.buffer[:size_bytes]).ljust(size_bytes, b"\0")
@@ -254,14 +177,14 @@ class RecordingFiles:
         inode.tracked = self._tracker.watch(content)
         self._note(Resized(inode.number, size_bytes))
 
-    def _allocated_bytes(self) -> int:
-        return sum(inode.allocated_bytes for inode in self._inodes.values())
-
     def allocate(self, file: OpenFile, size_bytes: int) -> None:
         """Reserve and grow, or fail as a full disk does."""
-        inode = _writable(file).inode
-        if self._allocated_bytes() - inode.allocated_bytes + size_bytes > self._budget_bytes:
-            raise _refusal(errno.ENOSPC, file.path)
+        inode = writable(file).inode
+        if self.failing_allocations:
+            self.failing_allocations -= 1
+            raise refusal(self.allocation_code, file.path)
+        if self._names.allocated_bytes() - inode.allocated_bytes + size_bytes > self._budget_bytes:
+            raise refusal(errno.ENOSPC, file.path)
         if size_bytes > len(inode.tracked.buffer):
             self._resize(inode, size_bytes)
         inode.allocated_bytes = max(inode.allocated_bytes, size_bytes)
@@ -269,21 +192,34 @@ class RecordingFiles:
     def map(self, file: OpenFile) -> Mapping:
         """Map the live content."""
         self.mark("map")
-        recorded = _recorded(file)
-        recorded.inode.mappings += 1
-        self._mapped[recorded.inode.number] = recorded.inode
-        view = memoryview(recorded.inode.tracked.buffer)
-        return _RecordedMapping(recorded.inode, view if recorded.writable else view.toreadonly())
+        opened = recorded(file)
+        opened.inode.mappings += 1
+        self._mapped[opened.inode.number] = opened.inode
+        view = memoryview(opened.inode.tracked.buffer)
+        return RecordedMapping(opened.inode, view if opened.writable else view.toreadonly())
 
     def populate(self, mapping: Mapping, position: int, size_bytes: int) -> None:
         """Nothing: memory is ready, and no byte changes."""
-        assert isinstance(mapping, _RecordedMapping)
+        assert isinstance(mapping, RecordedMapping)
         assert position % PAGE_BYTES == 0
+
+    def advise_will_need(self, mapping: Mapping) -> None:
+        """Nothing but a place where a crash may fall."""
+        self.mark("advise")
+
+    def lock_memory(self, mapping: Mapping) -> bool:
+        """Nothing but a place where a crash may fall: this disk has no memory but memory."""
+        self.mark("lock memory")
+        return True
+
+    def unlock_memory(self, mapping: Mapping) -> None:
+        """Nothing but a place where a crash may fall."""
+        self.mark("unlock memory")
 
     def unmap(self, mapping: Mapping) -> None:
         """Take last versions, release the view."""
         self.mark("unmap")
-        assert isinstance(mapping, _RecordedMapping)
+        assert isinstance(mapping, RecordedMapping)
         mapping.view.release()
         inode = mapping.inode
         inode.mappings -= 1
@@ -294,11 +230,18 @@ class RecordingFiles:
     def read(self, file: OpenFile, offset: int, size_bytes: int) -> bytes:
         """Read live content."""
         self.mark("read")
-        return bytes(_recorded(file).inode.tracked.buffer[offset : offset + size_bytes])
+        return bytes(recorded(file).inode.tracked.buffer[offset : offset + size_bytes])
 
-    def pwrite(self, file: OpenFile, data: bytes, offset: int) -> None:
-        """Write into the page cache, growing the file if need be."""
-        inode = _writable(file).inode
+    def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
+        """Write into the page cache, growing the file if need be; or write half of it and fail."""
+        inode = writable(file).inode
+        if inode.mappings and self.failing_writes:
+            self.failing_writes -= 1
+            self._write(inode, data[: len(data) // 2], offset)
+            raise refusal(errno.EIO, file.path)
+        self._write(inode, data, offset)
+
+    def _write(self, inode: Inode, data: bytes | memoryview, offset: int) -> None:
         end = offset + len(data) if data else 0
         if end > len(inode.tracked.buffer):
             self._resize(inode, end)
@@ -309,53 +252,49 @@ class RecordingFiles:
 
     def zero(self, file: OpenFile, offset: int, size_bytes: int) -> None:
         """Write zeros inside the file."""
-        self.pwrite(file, bytes(size_bytes), offset)
+        self._write(writable(file).inode, bytes(size_bytes), offset)
 
     def sync(self, file: OpenFile) -> None:
         """The barrier for content and size, or EIO that leaves every page dirty."""
-        inode = _recorded(file).inode
+        inode = recorded(file).inode
         if self.failing_syncs:
             self.failing_syncs -= 1
             self._note(FileSynced(inode.number, succeeded=False))
-            raise _refusal(errno.EIO, file.path)
+            raise refusal(errno.EIO, file.path)
         self._note(FileSynced(inode.number, succeeded=True))
 
     def sync_directory(self, path: str) -> None:
         """The barrier for names."""
-        self._require_directory(path)
+        self._names.require_directory(path)
         self._note(DirectorySynced(path))
 
     def lock(self, file: OpenFile) -> bool:
         """Take the lock unless another open file holds it."""
         self.mark("lock")
-        recorded = _writable(file)
-        if recorded.inode.locked and not recorded.holds_lock:
+        opened = writable(file)
+        if opened.inode.locked and not opened.holds_lock:
             return False
-        recorded.inode.locked = recorded.holds_lock = True
+        opened.inode.locked = opened.holds_lock = True
         return True
 
     def disk_usage(self, path: str) -> DiskUsage:
         """The budget and what is left of it, or what the test scripted."""
-        if path not in self._directories:
-            self._find(path)
+        if path not in self._names.directories:
+            self._names.find(path)
         if self.scripted_usage is not None:
             return self.scripted_usage
-        return DiskUsage(self._budget_bytes, self._budget_bytes - self._allocated_bytes())
+        return DiskUsage(self._budget_bytes, self._budget_bytes - self._names.allocated_bytes())
 
     # ---- for the crash lab ---------------------------------------------------------------------------------------
 
     def peek(self, path: str, offset: int, size_bytes: int) -> bytes:
         """Return what the process sees of a file, taking no version."""
-        return bytes(self._find(path).tracked.buffer[offset : offset + size_bytes])
+        return bytes(self._names.find(path).tracked.buffer[offset : offset + size_bytes])
 
     def paths(self) -> list[str]:
         """Return the names of all files the process sees, sorted."""
-        return sorted(self._inodes)
+        return sorted(self._names.files)
 
     def leaks(self) -> list[str]:
         """Return what a closed store still holds: open files and mappings."""
-        return [
-            f"{path}: {inode.opens} open, {inode.mappings} mapped"
-            for path, inode in sorted(self._inodes.items())
-            if inode.opens or inode.mappings
-        ]
+        return self._names.in_use()

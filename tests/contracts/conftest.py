@@ -6,9 +6,24 @@ import pytest
 
 from impl.os_files import OsFiles
 from tests.contracts.disks import Disk, recording_files
+from tests.contracts.fake_os import faked_files
+
+FAKED_WRONG = {
+    "test_create_refuses_a_taken_name_and_leaves_it_alone[faked-directory]": "pyfakefs answers EISDIR, Linux EEXIST",
+    "test_a_file_is_no_directory[faked]": "pyfakefs answers ENOENT to an open below a file, Linux ENOTDIR",
+    "test_rename_of_a_name_below_a_file_is_refused[faked]": "pyfakefs answers ENOENT, Linux ENOTDIR",
+}
+"""Where pyfakefs 6.3.2 is not like Linux; a test that passes on a later one has to leave this table."""
 
 
-@pytest.fixture(params=["real", "recorded"])
-def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Disk:
+@pytest.fixture(params=["real", "recorded", "faked"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     root = str(tmp_path)
-    return Disk(OsFiles() if request.param == "real" else recording_files(root), root)
+    if request.node.name in FAKED_WRONG:
+        request.applymarker(pytest.mark.xfail(reason=FAKED_WRONG[request.node.name]))
+    match request.param:
+        case "real":
+            return Disk(OsFiles(), root)
+        case "recorded":
+            return Disk(recording_files(root), root)
+    return Disk(faked_files(root, monkeypatch), root)

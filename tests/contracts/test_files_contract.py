@@ -1,9 +1,10 @@
-"""One contract for both disks: the real one and the recorded one answer every call alike.
+"""One contract for all disks: the real one, the recorded one and one that others faked answer every call alike.
 
 What only a recorded disk does (a budget, failing syncs, a journal) is tested in test_recording_files.py.
 """
 
 import errno
+from collections.abc import Callable
 
 import pytest
 
@@ -52,9 +53,10 @@ def test_open_keeps_the_content(disk: Disk) -> None:
     assert disk.content("a") == b"aXc"
 
 
-def test_open_for_writing_refuses_a_directory(disk: Disk) -> None:
+@pytest.mark.parametrize("writable", [False, True])
+def test_open_refuses_a_directory(disk: Disk, writable: bool) -> None:
     disk.files.make_directory(disk.path("a"))
-    assert error_of(lambda: disk.files.open(disk.path("a"), writable=True)) == errno.EISDIR
+    assert error_of(lambda: disk.files.open(disk.path("a"), writable=writable)) == errno.EISDIR
 
 
 def test_two_openers_see_one_file(disk: Disk) -> None:
@@ -113,6 +115,41 @@ def test_pwrite_of_nothing_changes_nothing(disk: Disk) -> None:
     disk.files.close(file)
 
 
+@pytest.mark.parametrize("kind", [bytes, memoryview, lambda data: memoryview(bytearray(data))])
+def test_pwrite_takes_bytes_and_views_of_bytes(disk: Disk, kind: Callable[[bytes], bytes | memoryview]) -> None:
+    file = disk.files.create(disk.path("a"))
+    data = kind(b"0123456789")
+    disk.files.pwrite(file, data[2:6], 1)
+    assert disk.files.read(file, 0, 100) == b"\x002345"
+    disk.files.close(file)
+
+
+def test_pwrite_holds_its_buffer_no_longer_than_it_writes(disk: Disk) -> None:
+    file = disk.files.create(disk.path("a"))
+    buffer = bytearray(b"abc")
+    with memoryview(buffer) as view, view[1:] as part:
+        disk.files.pwrite(file, part, 0)
+    buffer.append(0)  # raises BufferError while a view is left
+    disk.files.close(file)
+    assert disk.content("a") == b"bc"
+
+
+def test_pwrite_over_the_end_keeps_what_lies_before(disk: Disk) -> None:
+    file = disk.files.create(disk.path("a"))
+    disk.files.pwrite(file, b"abcdef", 0)
+    disk.files.pwrite(file, b"XYZ", 5)
+    assert disk.files.read(file, 0, 100) == b"abcdeXYZ"
+    disk.files.close(file)
+
+
+def test_pwrite_of_several_pages_at_once(disk: Disk) -> None:
+    file = disk.files.create(disk.path("a"))
+    data = bytes(number % 251 for number in range(3 * 4096 + 17))
+    disk.files.pwrite(file, data, 4000)
+    assert disk.files.read(file, 4000, 1 << 20) == data
+    disk.files.close(file)
+
+
 @pytest.mark.parametrize(
     ("offset", "size_bytes", "expected"), [(0, 3, b"abc"), (1, 9, b"bc"), (3, 1, b""), (99, 1, b""), (1, 0, b"")]
 )
@@ -128,6 +165,23 @@ def test_zero_overwrites_a_range_only(disk: Disk) -> None:
     disk.files.pwrite(file, b"x" * 10_000, 0)
     disk.files.zero(file, 10, 9_000)
     assert disk.files.read(file, 0, 20_000) == b"x" * 10 + bytes(9_000) + b"x" * 990
+    disk.files.close(file)
+
+
+def test_zero_of_nothing_changes_nothing(disk: Disk) -> None:
+    file = disk.files.create(disk.path("a"))
+    disk.files.pwrite(file, b"abc", 0)
+    disk.files.zero(file, 1, 0)
+    assert disk.files.read(file, 0, 10) == b"abc"
+    disk.files.close(file)
+
+
+def test_zero_of_more_than_it_writes_at_once(disk: Disk) -> None:
+    file = disk.files.create(disk.path("a"))
+    size_bytes = (2 << 20) + 3
+    disk.files.pwrite(file, b"x" * (size_bytes + 2), 0)
+    disk.files.zero(file, 1, size_bytes)
+    assert disk.files.read(file, 0, size_bytes + 2) == b"x" + bytes(size_bytes) + b"x"
     disk.files.close(file)
 
 
@@ -157,6 +211,26 @@ def test_populating_changes_no_byte_and_goes_beyond_no_end(disk: Disk) -> None:
     disk.files.populate(mapping, 4096, 1 << 20)
     disk.files.populate(mapping, 0, 1)
     assert bytes(mapping.view) == before
+    mapping.view[0] = 1
+    disk.files.unmap(mapping)
+    disk.files.close(file)
+    assert disk.content("a") == b"\x01" + before[1:]
+
+
+def test_locking_and_advising_change_no_byte_and_may_be_repeated(disk: Disk) -> None:
+    file = disk.files.create(disk.path("a"))
+    disk.files.allocate(file, 3 * 4096 + 5)
+    mapping = disk.files.map(file)
+    mapping.view[4096:4099] = b"abc"
+    before = bytes(mapping.view)
+    disk.files.unlock_memory(mapping)
+    assert disk.files.lock_memory(mapping) in (True, False)
+    assert disk.files.lock_memory(mapping) in (True, False)
+    disk.files.advise_will_need(mapping)
+    assert bytes(mapping.view) == before
+    disk.files.unlock_memory(mapping)
+    disk.files.unlock_memory(mapping)
+    disk.files.lock_memory(mapping)
     mapping.view[0] = 1
     disk.files.unmap(mapping)
     disk.files.close(file)
@@ -199,5 +273,9 @@ def test_an_empty_file_has_an_empty_mapping(disk: Disk) -> None:
     file = disk.files.create(disk.path("a"))
     mapping = disk.files.map(file)
     assert len(mapping.view) == 0
+    disk.files.populate(mapping, 0, 4096)
+    disk.files.advise_will_need(mapping)
+    assert disk.files.lock_memory(mapping)
+    disk.files.unlock_memory(mapping)
     disk.files.unmap(mapping)
     disk.files.close(file)

@@ -1,11 +1,11 @@
-"""One contract for both disks: names, barriers, locks and room."""
+"""One contract for all disks: names, barriers, locks and room."""
 
 import errno
 from collections.abc import Callable
 
 import pytest
 
-from impl.files import FileStat
+from impl.files import FileStat, OpenFile
 from tests.contracts.disks import Disk, error_of
 
 # ---- names --------------------------------------------------------------------------------------------------------
@@ -26,6 +26,21 @@ def test_rename_keeps_an_open_target_readable(disk: Disk) -> None:
     disk.files.rename(disk.path("new"), disk.path("old"))
     assert disk.files.read(file, 0, 10) == b"old"
     disk.files.close(file)
+
+
+def test_rename_keeps_the_renamed_file_open(disk: Disk) -> None:
+    disk.write("old", b"old")
+    file = disk.files.create(disk.path("new"))
+    disk.files.rename(disk.path("new"), disk.path("old"))
+    disk.files.pwrite(file, b"late", 0)
+    disk.files.close(file)
+    assert disk.content("old") == b"late"
+
+
+def test_rename_of_a_name_below_a_file_is_refused(disk: Disk) -> None:
+    disk.write("a", b"abc")
+    assert error_of(lambda: disk.files.rename(disk.path("a/b"), disk.path("c"))) == errno.ENOTDIR
+    assert disk.files.list_directory(disk.root) == ["a"]
 
 
 def test_rename_to_itself_changes_nothing(disk: Disk) -> None:
@@ -72,6 +87,12 @@ def test_an_unlinked_name_can_be_created_again(disk: Disk) -> None:
 
 def test_unlink_needs_the_file(disk: Disk) -> None:
     assert error_of(lambda: disk.files.unlink(disk.path("a"))) == errno.ENOENT
+
+
+def test_unlink_below_a_file_is_refused(disk: Disk) -> None:
+    disk.write("a", b"abc")
+    assert error_of(lambda: disk.files.unlink(disk.path("a/b"))) == errno.ENOTDIR
+    assert disk.content("a") == b"abc"
 
 
 def test_unlink_refuses_a_directory(disk: Disk) -> None:
@@ -134,6 +155,14 @@ def test_sync_covers_any_open_file(disk: Disk) -> None:
     disk.files.sync(file)
     disk.files.unmap(mapping)
     disk.files.close(file)
+
+
+def test_sync_works_through_a_file_opened_for_reading(disk: Disk) -> None:
+    disk.write("a", b"abc")
+    file = disk.files.open(disk.path("a"), writable=False)
+    disk.files.sync(file)
+    disk.files.close(file)
+    assert disk.content("a") == b"abc"
 
 
 def test_sync_directory_needs_the_directory(disk: Disk) -> None:
@@ -212,4 +241,43 @@ def test_an_error_carries_the_path(disk: Disk, call: Callable[[Disk], object]) -
     with pytest.raises(FileNotFoundError) as caught:
         call(disk)
     assert str(caught.value.filename).startswith(disk.path("no"))
+    assert caught.value.strerror
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda disk, file: disk.files.pwrite(file, b"x", 0),
+        lambda disk, file: disk.files.zero(file, 0, 1),
+        lambda disk, file: disk.files.allocate(file, 100),
+        lambda disk, file: disk.files.lock(file),
+    ],
+    ids=["pwrite", "zero", "allocate", "lock"],
+)
+def test_an_error_of_an_open_file_carries_the_path(disk: Disk, call: Callable[[Disk, OpenFile], object]) -> None:
+    file = disk.files.open(disk.write("a", b"abc"), writable=False)
+    with pytest.raises(OSError, match="a") as caught:
+        call(disk, file)
+    assert (caught.value.errno, caught.value.filename) == (errno.EBADF, disk.path("a"))
+    assert caught.value.strerror
+    disk.files.close(file)
+    assert disk.content("a") == b"abc"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda disk: disk.files.create(disk.path("a")),
+        lambda disk: disk.files.make_directory(disk.path("a")),
+        lambda disk: disk.files.unlink(disk.path("a")),
+        lambda disk: disk.files.open(disk.path("a"), writable=False),
+        lambda disk: disk.files.open(disk.path("a"), writable=True),
+    ],
+    ids=["create", "make_directory", "unlink", "open", "open for writing"],
+)
+def test_an_error_about_a_directory_carries_the_path(disk: Disk, call: Callable[[Disk], object]) -> None:
+    disk.files.make_directory(disk.path("a"))
+    with pytest.raises(OSError, match="a") as caught:
+        call(disk)
+    assert caught.value.filename == disk.path("a")
     assert caught.value.strerror

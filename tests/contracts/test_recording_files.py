@@ -5,11 +5,13 @@ import random
 
 import pytest
 
+from impl.components import Components
 from impl.config import MessageStoreConfig
-from impl.files import DiskUsage
+from impl.files import DiskUsage, FileStat
 from impl.message import Message, PutStatus
 from impl.policy import FlushDiskType
 from impl.store import MessageStore
+from properties.hand_driven import HandDriven
 from properties.images import compose, disk_state
 from properties.recorder.dirty import CompareTracker, DirtyTracker, choose_tracker, write_protect_available
 from properties.recorder.disk import Image
@@ -95,6 +97,67 @@ def test_a_failing_sync_is_an_error_and_no_barrier() -> None:
     assert on_disk_for_sure(files).files == {"/a": b"abc"}
 
 
+@pytest.mark.parametrize(("data", "arrived"), [(b"abcdef", b"abc"), (b"abcde", b"ab"), (b"a", b"")])
+def test_a_failing_write_leaves_the_first_half_of_its_bytes(data: bytes, arrived: bytes) -> None:
+    files = recording_files()
+    file = files.create("/a")
+    files.allocate(file, PAGE_BYTES)
+    mapping = files.map(file)
+    files.failing_writes = 1
+    with pytest.raises(OSError, match="/a") as caught:
+        files.pwrite(file, memoryview(data), 1)
+    assert caught.value.errno == errno.EIO
+    assert bytes(mapping.view[:10]) == (b"\0" + arrived).ljust(10, b"\0")
+    assert files.events[-1] == len(files.journal), "a crash may fall between the failure and what follows"
+    files.pwrite(file, memoryview(data), 1)
+    assert bytes(mapping.view[1:10]) == data.ljust(9, b"\0")
+
+
+def test_what_a_failing_write_left_may_reach_the_disk_and_need_not() -> None:
+    files = recording_files()
+    file = files.create("/a")
+    files.allocate(file, PAGE_BYTES)
+    files.sync(file)
+    files.sync_directory("/")
+    files.map(file)
+    files.failing_writes = 1
+    with pytest.raises(OSError, match="/a"):
+        files.pwrite(file, b"abcdef", 0)
+    assert versions(files) == [b"abc"]
+    assert on_disk_for_sure(files).files == {"/a": bytes(PAGE_BYTES)}
+
+
+def test_writes_fail_in_mapped_files_only_and_zeroing_never() -> None:
+    files = recording_files()
+    checkpoint, log = files.create("/checkpoint"), files.create("/log")
+    files.allocate(log, PAGE_BYTES)
+    files.map(log)
+    files.failing_writes = 2
+    files.pwrite(checkpoint, b"abc", 0)
+    files.zero(log, 0, 10)
+    assert files.failing_writes == 2
+    for _ in range(2):
+        with pytest.raises(OSError, match="/log"):
+            files.pwrite(log, b"abc", 0)
+    files.pwrite(log, b"abc", 0)
+    assert files.peek("/checkpoint", 0, 3) == files.peek("/log", 0, 3) == b"abc"
+
+
+@pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EFBIG])
+def test_a_failing_allocation_reserves_nothing(code: int) -> None:
+    files = recording_files()
+    file = files.create("/a")
+    before = files.disk_usage("/")
+    files.failing_allocations, files.allocation_code = 2, code
+    for _ in range(2):
+        with pytest.raises(OSError, match="/a") as caught:
+            files.allocate(file, 100)
+        assert caught.value.errno == code
+    assert (files.disk_usage("/"), files.stat("/a")) == (before, FileStat("file", 0))
+    files.allocate(file, 100)
+    assert files.stat("/a") == FileStat("file", 100)
+
+
 # ---- barriers --------------------------------------------------------------------------------------------------------
 
 
@@ -142,6 +205,21 @@ def test_every_mark_takes_a_version() -> None:
         mapping.view[:3] = text
         files.mark("record")
     assert versions(files) == [b"one", b"two", b"six"]
+
+
+@pytest.mark.parametrize("verb", ["advise_will_need", "lock_memory", "unlock_memory"])
+def test_calls_about_memory_are_places_for_a_crash_and_change_nothing(verb: str) -> None:
+    files = recording_files()
+    file = files.create("/a")
+    files.allocate(file, PAGE_BYTES)
+    mapping = files.map(file)
+    entries = len(files.journal)
+    getattr(files, verb)(mapping)
+    assert len(files.journal) == entries
+    mapping.view[:3] = b"one"
+    getattr(files, verb)(mapping)
+    assert versions(files) == [b"one"]
+    assert files.events[-1] == len(files.journal) == entries + 1
 
 
 def test_writes_between_two_calls_are_one_version() -> None:
@@ -205,8 +283,10 @@ def run_workload(files: RecordingFiles, *, seed: int) -> list[PutStatus]:
     )
     now_ms = 1_700_000_000_000
 
+    components = Components(runner=lambda service: HandDriven(service, lambda: now_ms))
+
     def open_store() -> MessageStore:
-        return MessageStore.open("/store", config, files=files, clock=lambda: now_ms)
+        return MessageStore.open("/store", config, files=files, clock=lambda: now_ms, components=components)
 
     store, answers = open_store(), []
     for _ in range(60):
