@@ -6,7 +6,7 @@ room is concerned. Queue offsets are taken and counted under the put lock, and c
 Source: `CommitLog.asyncPutMessage`, `asyncPutMessages`, `DefaultAppendMessageCallback`.
 """
 
-import contextlib
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
@@ -79,6 +79,7 @@ class CommitLog:
         self._statistics = statistics
         self._clock = clock
         self._check = check
+        self._unflushed: deque[tuple[int, int]] = deque()
         self._stopped = False
         self._last_store_timestamp = 0
 
@@ -224,22 +225,18 @@ class CommitLog:
         if last is not None and last.size_bytes - last.written_position >= needed_bytes:
             return last
         try:
-            following = self.log.append_file()
+            following = self.log.next_file()
         except OSError:
             return None
-        if last is not None and last.written_position < last.size_bytes:
-            self._close_file(last)
+        if last is not None and not last.is_full:
+            try:
+                last.append_blank()
+            except OSError:
+                last.take_back(codec.BLANK_BYTES)
+                self.log.give_back(following)
+                raise
+        self.log.add(following)
         return following
-
-    def _close_file(self, last: MappedFile) -> None:
-        """Write the blank behind which the next file goes on; without it that file must not be."""
-        try:
-            last.append_blank()
-        except OSError:
-            last.take_back(codec.BLANK_BYTES)
-            with contextlib.suppress(OSError):  # a name that stays is taken: later puts need another opening
-                self.log.drop_behind(self.log.mapped.index(last))
-            raise
 
     def stop(self) -> None:
         """Refuse puts from here on; one that is under way has been appended when this returns."""
@@ -248,11 +245,18 @@ class CommitLog:
 
     # ---- flush and get -------------------------------------------------------------------------------------------
 
-    def flush(self) -> None:
-        """Make everything put so far durable. Raises the OSError of a failed sync."""
-        store_timestamp = self._last_store_timestamp  # before the sync: later records are not covered by it
-        self.log.flush()
-        self.flushed_store_timestamp = max(self.flushed_store_timestamp, store_timestamp)
+    def flush(self, least_pages: int = 0) -> None:
+        """Make durable what is worth it. Raises the OSError of a failed sync.
+
+        `flushed_store_timestamp` is that of a record which is durable: a flush may have left out the newest ones.
+        """
+        store_timestamp, end_offset = self._last_store_timestamp, self.log.max_offset  # of this or a later record
+        if self._unflushed and self._unflushed[-1][0] == end_offset:
+            self._unflushed.pop()  # the same end with an older time: an append was just under way then
+        self._unflushed.append((end_offset, store_timestamp))
+        flushed_where = self.log.flush(least_pages)
+        while self._unflushed and self._unflushed[0][0] <= flushed_where:
+            self.flushed_store_timestamp = max(self.flushed_store_timestamp, self._unflushed.popleft()[1])
 
     def get(self, offset: int, *, readable_end: int) -> GetResult:
         """Return the record that begins at a physical offset; bytes that fail a check are never served."""

@@ -9,10 +9,16 @@ from dataclasses import dataclass
 
 from impl import codec
 from impl.abort_marker import AbortMarker
+from impl.allocation import AllocateMappedFiles
+from impl.background import Background
 from impl.batch_encoder import BatchEncoder
 from impl.commit_log import CommitLog
 from impl.durable_floor import DurableFloor
 from impl.encoder import RecordEncoder
+from impl.group_commit import GroupCommit
+from impl.loading import FoundLog, examine_log
+from impl.log_directories import LogDirectories
+from impl.log_files import LogFileMaker
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
 from impl.multi_dispatch import MultiDispatch
@@ -22,14 +28,12 @@ from impl.put_lock import PutLock, make_put_lock
 from impl.queue_offsets import QueueOffsetTable
 from impl.recovery import Recovery
 from impl.replication import NoReplicas, Replicas
-from impl.runner import Runner, Step, ThreadRunner
+from impl.runner import RunnerFactory, ThreadRunner
 from impl.scan import RecordChecker
+from impl.time_outs import TimeOuts
+from impl.transient_store_pool import TransientStorePool
 
 __all__ = ["Components"]
-
-
-def _thread_runner(step: Step) -> Runner:
-    return ThreadRunner(step, name="tornpage-group-commit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,11 @@ class Components:
     """Factories of the parts, called when a store opens."""
 
     mapped_file: Callable[..., MappedFile] = MappedFile
+    examine: Callable[..., FoundLog] = examine_log
+    log_directories: Callable[..., LogDirectories] = LogDirectories
+    log_file_maker: Callable[..., LogFileMaker] = LogFileMaker
+    allocation: Callable[..., AllocateMappedFiles] = AllocateMappedFiles
+    pool: Callable[..., TransientStorePool] = TransientStorePool
     mapped_file_queue: Callable[..., MappedFileQueue] = MappedFileQueue
     commit_log: Callable[..., CommitLog] = CommitLog
     encoder: Callable[..., RecordEncoder] = RecordEncoder
@@ -44,9 +53,12 @@ class Components:
     dispatch: Callable[..., MultiDispatch] = MultiDispatch
     queue_offsets: Callable[..., QueueOffsetTable] = QueueOffsetTable
     put_answers: Callable[..., PutAnswers] = PutAnswers
+    group_commit: Callable[..., GroupCommit] = GroupCommit
+    time_outs: Callable[[], TimeOuts] = TimeOuts
     put_lock: Callable[[PutLockKind], PutLock] = make_put_lock
     replicas: Callable[[], Replicas] = NoReplicas
-    runner: Callable[[Step], Runner] = _thread_runner
+    background: Callable[..., Background] = Background
+    runner: RunnerFactory = ThreadRunner
     durable_floor: Callable[..., DurableFloor] = DurableFloor
     abort_marker: Callable[..., AbortMarker] = AbortMarker
     recovery: Callable[..., Recovery] = Recovery

@@ -8,7 +8,19 @@ from impl import defaults
 from impl.codec import BLANK_BYTES
 from impl.delay import DelayLevels
 from impl.errors import BadConfig
-from impl.policy import PAGE_BYTES, BrokerRole, FlushDiskType, PutLockKind
+from impl.log_paths import require_log_paths
+from impl.policy import (
+    PAGE_BYTES,
+    AllocationPolicy,
+    BrokerRole,
+    CommitPolicy,
+    FlushDiskType,
+    FlushPolicy,
+    ImpossiblePolicy,
+    PutLockKind,
+    QueueFlushPolicy,
+    WarmUp,
+)
 
 __all__ = ["MessageStoreConfig", "RecordChecksum"]
 
@@ -21,7 +33,26 @@ _COUNTS = (
     "ha_slave_fallbehind_max",
     "slave_timeout",
     "clean_resource_interval",
+    "sync_flush_timeout",
+    "flush_interval_commit_log",
+    "flush_commit_log_least_pages",
+    "flush_commit_log_thorough_interval",
+    "commit_interval_commit_log",
+    "commit_commit_log_least_pages",
+    "commit_commit_log_thorough_interval",
+    "flush_interval_consume_queue",
+    "flush_consume_queue_least_pages",
+    "flush_consume_queue_thorough_interval",
+    "transient_store_pool_size",
+    "mapped_files_ahead",
+    "flush_least_pages_when_warm_mapped_file",
 )
+_POOL_BUFFERS_MAX = 1_000
+_BUFFERS_TO_ROLL = 2
+_FLUSH = FlushPolicy(FlushDiskType.ASYNC_FLUSH)
+_COMMIT = CommitPolicy()
+_QUEUE_FLUSH = QueueFlushPolicy()
+_ALLOCATION = AllocationPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +62,16 @@ class MessageStoreConfig:
     `mapped_file_size_commit_log` and `max_message_size` are bytes. `record_checksum="record"` ends each record with
     the checksum trailer of RocketMQ 5; `"body"` writes the pure records of 4.9.3. `populate_ahead_bytes` (ours) is for
     asynchronous stores: how far ahead of the records the pages of the log are made ready; 0 leaves that to page faults.
+
+    `store_path_commit_log` has the directories that the log is spread over, each of one store only; relative paths are
+    below the store directory, and empty means `commitlog` there. Those of `read_only_commit_log_store_paths` get no
+    new file; the files they have are written and removed like others.
     """
 
     mapped_file_size_commit_log: int = defaults.MAPPED_FILE_SIZE_COMMIT_LOG
     max_message_size: int = defaults.MAX_MESSAGE_SIZE
+    store_path_commit_log: tuple[str, ...] = ()
+    read_only_commit_log_store_paths: tuple[str, ...] = ()
     flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH
     record_checksum: RecordChecksum = "record"
     store_host: tuple[str, int] = defaults.STORE_HOST
@@ -49,7 +86,25 @@ class MessageStoreConfig:
     slave_timeout: int = defaults.SLAVE_TIMEOUT
     clean_resource_interval: int = defaults.CLEAN_RESOURCE_INTERVAL
     disk_space_warning_level_ratio: float = defaults.DISK_SPACE_WARNING_LEVEL_RATIO
+    disk_space_clean_forcibly_ratio: float = defaults.DISK_SPACE_CLEAN_FORCIBLY_RATIO
     populate_ahead_bytes: int = defaults.POPULATE_AHEAD_BYTES
+    sync_flush_timeout: int = _FLUSH.sync_flush_timeout
+    flush_interval_commit_log: int = _FLUSH.flush_interval_commit_log
+    flush_commit_log_least_pages: int = _FLUSH.flush_commit_log_least_pages
+    flush_commit_log_thorough_interval: int = _FLUSH.flush_commit_log_thorough_interval
+    flush_commit_log_timed: bool = _FLUSH.flush_commit_log_timed
+    commit_interval_commit_log: int = _COMMIT.commit_interval_commit_log
+    commit_commit_log_least_pages: int = _COMMIT.commit_commit_log_least_pages
+    commit_commit_log_thorough_interval: int = _COMMIT.commit_commit_log_thorough_interval
+    flush_interval_consume_queue: int = _QUEUE_FLUSH.flush_interval_consume_queue
+    flush_consume_queue_least_pages: int = _QUEUE_FLUSH.flush_consume_queue_least_pages
+    flush_consume_queue_thorough_interval: int = _QUEUE_FLUSH.flush_consume_queue_thorough_interval
+    transient_store_pool_enable: bool = False
+    transient_store_pool_size: int = defaults.TRANSIENT_STORE_POOL_SIZE
+    fast_fail_if_no_buffer_in_store_pool: bool = False
+    mapped_files_ahead: int = _ALLOCATION.files_ahead
+    warm_up: WarmUp = WarmUp.NONE
+    flush_least_pages_when_warm_mapped_file: int = _ALLOCATION.flush_least_pages_when_warm_mapped_file
 
     def __post_init__(self) -> None:
         if not _SMALLEST_FILE_BYTES <= self.mapped_file_size_commit_log <= 1 << 40:
@@ -70,12 +125,72 @@ class MessageStoreConfig:
                 raise BadConfig(name, value, "use a whole number, 0 to 2,147,483,647")
         if self.populate_ahead_bytes < 0 or self.populate_ahead_bytes % PAGE_BYTES:
             raise BadConfig("populate_ahead_bytes", self.populate_ahead_bytes, f"use a multiple of {PAGE_BYTES}, or 0")
-        if not 0 < self.disk_space_warning_level_ratio <= 1:
-            raise BadConfig("disk_space_warning_level_ratio", self.disk_space_warning_level_ratio, "use 0.01 to 1.0")
+        if not isinstance(self.warm_up, WarmUp):
+            raise BadConfig("warm_up", self.warm_up, "use WarmUp.NONE, TOUCH, TOUCH_AND_FORCE or POPULATE")
+        if not 1 <= self.transient_store_pool_size <= _POOL_BUFFERS_MAX:
+            raise BadConfig("transient_store_pool_size", self.transient_store_pool_size, "use 1 to 1,000 buffers")
+        if self.fast_fail_if_no_buffer_in_store_pool and 0 < self.pool_buffers < _BUFFERS_TO_ROLL:
+            remedy = "use 2 or more: with fast fail the file in use keeps one, and the next needs another"
+            raise BadConfig("transient_store_pool_size", self.transient_store_pool_size, remedy)
+        self._require_policies()
+        require_log_paths(self.store_path_commit_log, self.read_only_commit_log_store_paths)
+        for name in ("disk_space_warning_level_ratio", "disk_space_clean_forcibly_ratio"):
+            if not 0 < getattr(self, name) <= 1:
+                raise BadConfig(name, getattr(self, name), "use 0.01 to 1.0")
         try:
             self.delay_levels()
         except ValueError as error:
             raise BadConfig("message_delay_level", self.message_delay_level, str(error)) from error
+
+    def _require_policies(self) -> None:
+        try:
+            self.flush_policy()
+            self.commit_policy()
+            self.queue_flush_policy()
+            self.allocation_policy()
+        except ImpossiblePolicy as error:
+            raise BadConfig(error.field, error.value, f"use {error.allowed}") from error
+
+    def flush_policy(self) -> FlushPolicy:
+        """Return when the commit log is flushed."""
+        return FlushPolicy(
+            self.flush_disk_type,
+            flush_interval_commit_log=self.flush_interval_commit_log,
+            flush_commit_log_least_pages=self.flush_commit_log_least_pages,
+            flush_commit_log_thorough_interval=self.flush_commit_log_thorough_interval,
+            flush_commit_log_timed=self.flush_commit_log_timed,
+            sync_flush_timeout=self.sync_flush_timeout,
+        )
+
+    def commit_policy(self) -> CommitPolicy:
+        """Return when the buffers of the pool are committed."""
+        return CommitPolicy(
+            commit_interval_commit_log=self.commit_interval_commit_log,
+            commit_commit_log_least_pages=self.commit_commit_log_least_pages,
+            commit_commit_log_thorough_interval=self.commit_commit_log_thorough_interval,
+        )
+
+    def queue_flush_policy(self) -> QueueFlushPolicy:
+        """Return when consume queues and checkpoint are flushed."""
+        return QueueFlushPolicy(
+            flush_interval_consume_queue=self.flush_interval_consume_queue,
+            flush_consume_queue_least_pages=self.flush_consume_queue_least_pages,
+            flush_consume_queue_thorough_interval=self.flush_consume_queue_thorough_interval,
+        )
+
+    def allocation_policy(self) -> AllocationPolicy:
+        """Return which log files are made before they are needed, and how."""
+        return AllocationPolicy(
+            files_ahead=self.mapped_files_ahead,
+            warm_up=self.warm_up,
+            flush_least_pages_when_warm_mapped_file=self.flush_least_pages_when_warm_mapped_file,
+        )
+
+    @property
+    def pool_buffers(self) -> int:
+        """How many buffers the transient store pool has; 0 where RocketMQ has no pool: SYNC_FLUSH, and SLAVE."""
+        asynchronous = self.flush_disk_type is FlushDiskType.ASYNC_FLUSH and self.broker_role is not BrokerRole.SLAVE
+        return self.transient_store_pool_size if self.transient_store_pool_enable and asynchronous else 0
 
     def delay_levels(self) -> DelayLevels:
         """Return the parsed table of delay levels."""

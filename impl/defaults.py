@@ -5,6 +5,7 @@ Source: `MessageStoreConfig` of RocketMQ 4.9.3.
 
 __all__ = [
     "CLEAN_RESOURCE_INTERVAL",
+    "DISK_SPACE_CLEAN_FORCIBLY_RATIO",
     "DISK_SPACE_WARNING_LEVEL_RATIO",
     "HA_SLAVE_FALLBEHIND_MAX",
     "MAPPED_FILE_SIZE_COMMIT_LOG",
@@ -44,8 +45,15 @@ SLAVE_TIMEOUT = 3_000
 CLEAN_RESOURCE_INTERVAL = 10_000
 """`cleanResourceInterval`, ms between two looks at how full the disk is."""
 
+DISK_SPACE_CLEAN_FORCIBLY_RATIO = 0.85
+"""System property `rocketmq.broker.diskSpaceCleanForciblyRatio`: a fuller disk gets no new log file while another can
+take it."""
+
 DISK_SPACE_WARNING_LEVEL_RATIO = 0.90
 """System property `rocketmq.broker.diskSpaceWarningLevelRatio`: a fuller disk takes no more messages."""
 
 POPULATE_AHEAD_BYTES = 64 << 10
 """Ours: pages made ready at a time, ahead of the records; two microseconds each less than a fault."""
+
+TRANSIENT_STORE_POOL_SIZE = 5
+"""`transientStorePoolSize`, buffers of the size of one log file."""

@@ -2,7 +2,9 @@
 
 import logging
 import threading
+from collections.abc import Sequence
 
+from impl.disk_usage import disk_usage_of
 from impl.files import Files
 from impl.running_flags import RunningFlag, RunningFlags
 
@@ -12,22 +14,37 @@ _LOG = logging.getLogger("tornpage.store")
 
 
 class DiskWatch:
-    """Owns the bit DISK_FULL for the disk that holds `path`.
+    """Owns the bit DISK_FULL for the disks that hold `paths`; the least full of them counts.
 
     `due_ms` is when to look next and `looked_ms` when the last look was, so that a put compares two numbers and rarely
     calls `step`; both are 0 until the first look, which the store takes when it opens. Of several callers one looks.
     Two watches may not share the flags: the one would clear what the other has set. A disk that cannot be asked
-    changes nothing; RocketMQ counts it as empty, which hides a full one.
+    changes nothing; RocketMQ counts it as empty, which hides that the others are full.
     Source: `DefaultMessageStore.CleanCommitLogService.isSpaceFull`.
     """
 
-    __slots__ = ("_files", "_flags", "_interval_ms", "_looking", "_path", "_warning_level_ratio", "due_ms", "looked_ms")
+    __slots__ = (
+        "_files",
+        "_flags",
+        "_interval_ms",
+        "_looking",
+        "_paths",
+        "_warning_level_ratio",
+        "due_ms",
+        "looked_ms",
+    )
 
     def __init__(
-        self, files: Files, path: str, flags: RunningFlags, *, warning_level_ratio: float, interval_ms: int
+        self,
+        files: Files,
+        paths: Sequence[str],
+        flags: RunningFlags,
+        *,
+        warning_level_ratio: float,
+        interval_ms: int,
     ) -> None:
         self._files = files
-        self._path = path
+        self._paths = paths
         self._flags = flags
         self._warning_level_ratio = warning_level_ratio
         self._interval_ms = interval_ms
@@ -53,18 +70,11 @@ class DiskWatch:
             return
         if used_ratio > self._warning_level_ratio:
             if self._flags.set(RunningFlag.DISK_FULL):
-                _LOG.warning("disk_full path=%r used_ratio=%.4f", self._path, used_ratio)
+                _LOG.warning("disk_full path=%r used_ratio=%.4f", ", ".join(self._paths), used_ratio)
         elif self._flags.clear(RunningFlag.DISK_FULL):
-            _LOG.info("disk_has_room path=%r used_ratio=%.4f", self._path, used_ratio)
+            _LOG.info("disk_has_room path=%r used_ratio=%.4f", ", ".join(self._paths), used_ratio)
 
     def _used_ratio(self) -> float | None:
-        """Return used / total, or None when the disk does not say."""
-        try:
-            usage = self._files.disk_usage(self._path)
-        except OSError as error:
-            _LOG.warning("disk_unreadable path=%r error=%r", self._path, error.strerror)
-            return None
-        if usage.total_bytes <= 0:
-            _LOG.warning("disk_unreadable path=%r error='it has no size'", self._path)
-            return None
-        return (usage.total_bytes - usage.free_bytes) / usage.total_bytes
+        """Return used / total of the least full disk, or None when none says."""
+        usages = [disk_usage_of(self._files, path) for path in self._paths]
+        return min((usage.used_ratio for usage in usages if usage is not None), default=None)

@@ -45,6 +45,7 @@ class DurableFloor:
         self._path = path
         self._file_bytes = file_bytes
         self._file: OpenFile | None = None
+        self._offset = 0
 
     def load(self) -> Floor | None:
         """Return the floor, or None when there is no file of ours or it cannot be trusted."""
@@ -73,14 +74,17 @@ class DurableFloor:
         else:
             self._file = self._files.open(self._path, writable=True)
         self._files.pwrite(self._file, _pack(offset, self._file_bytes), 0)
+        self._offset = offset
         self._files.sync(self._file)
         self._files.sync_directory(directory)
 
     def raise_to(self, offset: int) -> None:
-        """Note that the log is durable up to `offset`."""
+        """Note that the log is durable up to `offset`; a store that rests writes nothing."""
         assert self._file is not None
-        with contextlib.suppress(OSError):  # a floor that stays low is still true
-            self._files.pwrite(self._file, _pack(offset, self._file_bytes), 0)
+        if offset > self._offset:
+            with contextlib.suppress(OSError):  # a floor that stays low is still true
+                self._files.pwrite(self._file, _pack(offset, self._file_bytes), 0)
+                self._offset = offset
 
     def sync(self) -> None:
         """Make the floor itself durable: before a clean exit."""

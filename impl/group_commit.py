@@ -1,62 +1,60 @@
-"""Group commit: one flush answers every put that waits for the disk.
+"""Group commit: one flush answers every put that waits for the disk. Source: `CommitLog.GroupCommitService`."""
 
-A put that waits in its own thread needs no request: it flushes, and the flush of another that covered its record makes
-its own a matter of one comparison. Puts that were handed a future wait here. Source: `CommitLog.GroupCommitService`.
-"""
-
-import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+
+from impl.message import PutStatus
+from impl.time_outs import Request
 
 __all__ = ["GroupCommit"]
 
-_LOG = logging.getLogger("tornpage.store")
+_PUT_OK, _DISK_TOO_LATE = PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT  # looking members up costs as much as a call
 
 
 class GroupCommit:
-    """The requests of `put_async` on a synchronous store; `flush` returns the offset up to which the log is durable."""
+    """The requests of a synchronous store; `flush` makes all of the log durable and returns up to where it is.
+
+    RocketMQ tries a request twice, one file each time, so that one which lies further ahead times out at once; one
+    flush of ours goes over all files.
+    """
+
+    name = "group-commit"
 
     def __init__(self, flush: Callable[[], int]) -> None:
         self._flush = flush
         self._guard = threading.Lock()
-        self._waiting: list[Future[int]] = []
+        self._waiting: list[Request] = []
         self._finished = False
 
-    def submit(self) -> Future[int]:
-        """Return what a later step answers: how far the log is durable after a flush that began after this call."""
-        request: Future[int] = Future()
+    def submit(self, request: Request) -> None:
+        """Have it answered by a flush that begins after this call."""
         with self._guard:
+            self._waiting.append(request)
             finished = self._finished
-            if not finished:
-                self._waiting.append(request)
         if finished:
-            request.set_result(self._flush())
-        return request
+            self._serve()
+
+    def step(self, _now_ms: int) -> None:
+        """Flush once and answer all that wait by then; puts that do not wait are flushed too."""
+        self._serve()
+
+    def _serve(self) -> None:
+        with self._guard:
+            served, self._waiting = self._waiting, []
+        flushed_offset = 0
+        try:
+            flushed_offset = self._flush()
+        finally:  # each request ends, whatever the flush does
+            for request in served:
+                request.answer(self._status(request, flushed_offset))
+
+    @staticmethod
+    def _status(request: Request, flushed_offset: int) -> PutStatus:
+        """Return what a flush means for a request: others may have made its records durable before one failed."""
+        return _PUT_OK if flushed_offset >= request.end_offset else _DISK_TOO_LATE
 
     def finish(self) -> None:
         """Answer all that wait; a request that comes later is answered by a flush of its own."""
         with self._guard:
             self._finished = True
-        self.step()
-
-    def step(self) -> None:
-        """Flush once and answer all that wait by then; each request ends, whatever the flush does."""
-        with self._guard:
-            served, self._waiting = self._waiting, []
-        if not served:
-            return
-        flushed_offset = 0
-        try:
-            flushed_offset = self._flush()
-        finally:
-            for request in served:
-                _answer(request, flushed_offset)
-
-
-def _answer(request: Future[int], flushed_offset: int) -> None:
-    """Answer one request; what its callbacks raise must not keep the others waiting."""
-    try:
-        request.set_result(flushed_offset)
-    except BaseException:
-        _LOG.exception("callback_failed")
+        self._serve()

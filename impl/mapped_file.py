@@ -1,14 +1,18 @@
 """One file of the commit log: a mapping, its watermarks, and who still holds it.
 
 Always `flushed_position <= committed_position <= written_position <= size_bytes`; none ever goes down while the file
-is open. Positions are bytes from the start of the file. Bytes beyond `written_position` are zero.
-Source: `MappedFile`, `ReferenceResource`.
+is open. Positions are bytes from the start of the file. Bytes beyond `committed_position` are zero in the mapping.
+
+With a buffer of the transient store pool, appends go to the buffer, and a commit writes them to the file; readers and
+flushes see the file only. Source: `MappedFile`, `ReferenceResource`.
 """
 
 import threading
 
-from impl.codec import encode_blank
+from impl.codec import BLANK_BYTES, encode_blank
 from impl.files import Files, OpenFile
+from impl.policy import AllocationPolicy, FlushDiskType
+from impl.warm_up import warm_up
 
 __all__ = ["MappedFile"]
 
@@ -21,22 +25,26 @@ class MappedFile:
         self._file = file
         self._mapping = files.map(file)
         self.view = self._mapping.view
+        self.target = self.view
         self.base_offset = base_offset
         self.size_bytes = len(self.view)
         self.written_position = written_position
         self.flushed_position = 0
         self.failure: OSError | None = None
         self.blank_position: int | None = None
+        self._buffer: memoryview | None = None
+        self._committed_position = 0
         self._populate_bytes = 0
         self._populated_position = self.size_bytes
+        self._is_locked = False
         self._references = 1
         self._closed = False
         self._guard = threading.Lock()
 
     @property
     def committed_position(self) -> int:
-        """End of what readers may see; without a write buffer everything written is committed."""
-        return self.written_position
+        """End of what readers may see; without a buffer everything written is committed."""
+        return self.written_position if self._buffer is None else self._committed_position
 
     @property
     def path(self) -> str:
@@ -47,6 +55,11 @@ class MappedFile:
     def end_offset(self) -> int:
         """Physical offset just behind this file."""
         return self.base_offset + self.size_bytes
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing more can be appended."""
+        return self.written_position == self.size_bytes
 
     def holds(self, offset: int) -> bool:
         """Whether a physical offset lies in this file."""
@@ -62,9 +75,18 @@ class MappedFile:
         end = start + len(record)
         if end > self._populated_position:
             self._populate(end)
-        self.view[start:end] = record
+        self.target[start:end] = record
         self._files.mark("record")
         self.written_position = end  # last: whoever reads below it sees whole records only
+
+    def warm_up(self, policy: AllocationPolicy, flush_disk_type: FlushDiskType) -> None:
+        """Have all pages ready and locked, as the policy says; they are unlocked once the whole file is on disk.
+
+        Called before the first append. RocketMQ unlocks six seconds after the roll, durable or not.
+        """
+        self._is_locked = warm_up(
+            self._files, self._file, self._mapping, policy=policy, flush_disk_type=flush_disk_type
+        )
 
     def populate_ahead(self, size_bytes: int) -> None:
         """From now on have pages ready in steps of so many bytes, a multiple of a page: a fault costs three times that.
@@ -83,7 +105,7 @@ class MappedFile:
         """Declare the rest of the file empty; the file is full afterwards."""
         start = self.written_position
         blank = encode_blank(self.size_bytes - start)
-        self.view[start : start + len(blank)] = blank
+        self.target[start : start + len(blank)] = blank
         self._files.mark("blank")
         self.blank_position = start
         self.written_position = self.size_bytes
@@ -92,30 +114,58 @@ class MappedFile:
         """Erase what a refused append of so many bytes may have left behind the written position."""
         start = self.written_position
         end = min(start + size_bytes, self.size_bytes)
-        self.view[start:end] = bytes(end - start)
+        self.target[start:end] = bytes(end - start)
+
+    @property
+    def has_buffer(self) -> bool:
+        """Whether appends go to a buffer."""
+        return self._buffer is not None
+
+    def use_buffer(self, buffer: memoryview) -> None:
+        """Append to a buffer of the file's size from here on; called before the first append.
+
+        What an earlier file left in it is never written: a commit ends where this file's own bytes end.
+        """
+        self._buffer = self.target = buffer
+
+    def commit(self) -> None:
+        """Write what the buffer holds to the file, then move the watermark.
+
+        Raises OSError when the disk takes less; the bytes stay in the buffer, and the next commit writes them again.
+        """
+        if self._buffer is None:
+            return
+        written = self.written_position  # before the write: later records are not part of it
+        end = written if self.blank_position is None else self.blank_position + BLANK_BYTES
+        self._files.pwrite(self._file, self._buffer[self._committed_position : end], self._committed_position)
+        self._committed_position = written
+
+    def take_buffer(self) -> memoryview | None:
+        """Return the buffer, if there is one, to whom it belongs; what was not committed is lost."""
+        buffer, self._buffer = self._buffer, None
+        self.target = self.view
+        return buffer
 
     def flush(self) -> None:
-        """Make everything written durable, then move the watermark.
+        """Make everything committed durable, then move the watermark.
 
         A failed sync moves nothing and poisons the file: the kernel may have dropped the pages, so a later success
         would prove nothing (contract 9). Raises the OSError of the sync, then and at every later call.
         """
         if self.failure is not None:
             raise self.failure
-        written = self.written_position  # before the call: later records are not covered by it
-        if written == self.flushed_position:
+        committed = self.committed_position  # before the call: later records are not covered by it
+        if committed == self.flushed_position:
             return
         try:
             self._files.sync(self._file)
         except OSError as error:
             self.failure = error
             raise
-        self.flushed_position = written
-
-    def recovered(self, *, written_position: int) -> None:
-        """Adopt what recovery found; nothing counts as flushed yet. Called before the first append."""
-        self.written_position = written_position
-        self.flushed_position = 0
+        self.flushed_position = committed
+        if self._is_locked and committed == self.size_bytes:
+            self._files.unlock_memory(self._mapping)
+            self._is_locked = False
 
     def zero(self, position: int, size_bytes: int) -> None:
         """Overwrite a range with zeros; durable after the next successful sync."""

@@ -1,44 +1,47 @@
-"""The commit log's files in order: rolling to a new one, finding one, flushing them front to back.
+"""The commit log's files in order: rolling to a new one, finding one, committing and flushing them front to back.
 
-The files are contiguous: each begins where the one before it ends. `min_offset <= flushed_where <= max_offset`, all
-physical offsets, none going down while the log is open. Source: `MappedFileQueue`.
+The files are contiguous: each begins where the one before it ends.
+`min_offset <= flushed_where <= committed_where <= max_offset`, all physical offsets, none going down while the log is
+open. Source: `MappedFileQueue`.
 """
 
-import contextlib
+import errno
 import threading
-from collections.abc import Callable
+from collections import deque
 
-from impl.files import Files, OpenFile
+from impl.allocation import AllocateMappedFiles
+from impl.log_files import LogFileMaker
 from impl.mapped_file import MappedFile
+from impl.policy import CommitPolicy, FlushPolicy
+from impl.transient_store_pool import TransientStorePool
 
-__all__ = ["MappedFileFactory", "MappedFileQueue", "file_name"]
-
-MappedFileFactory = Callable[..., MappedFile]
-
-
-def file_name(base_offset: int) -> str:
-    """Return the name of the file that begins at a physical offset: 20 digits. Source: `UtilAll.offset2FileName`."""
-    return f"{base_offset:020d}"
+__all__ = ["MappedFileQueue"]
 
 
 class MappedFileQueue:
-    """Owns the list of mapped files and the flushed watermark."""
+    """Owns the list of mapped files, the flushed watermark, and which files have a buffer of the pool.
+
+    With `fast_fail` a new file of a log with a pool has to have a buffer.
+    """
 
     def __init__(
         self,
-        files: Files,
-        directory: str,
+        maker: LogFileMaker,
+        allocation: AllocateMappedFiles,
         *,
-        file_bytes: int,
-        mapped_file: MappedFileFactory,
+        fast_fail: bool = False,
         populate_ahead_bytes: int = 0,
     ) -> None:
+        self._maker = maker
+        self._allocation = allocation
+        self._pool: TransientStorePool | None = None
+        self._fast_fail = fast_fail
         self._populate_ahead_bytes = populate_ahead_bytes
-        self._files = files
-        self._mapped_file = mapped_file
         self._flush_lock = threading.Lock()
-        self.directory = directory
-        self.file_bytes = file_bytes
+        self._commit_lock = threading.Lock()
+        self._buffered: deque[MappedFile] = deque()  # puts add to the end, commits take from the front
+        self.directories = maker.directories
+        self.file_bytes = maker.file_bytes
         self.mapped: list[MappedFile] = []
         self.flushed_where = 0
 
@@ -52,48 +55,73 @@ class MappedFileQueue:
     def max_offset(self) -> int:
         """Physical offset just behind the last record."""
         mapped = self.mapped
-        return mapped[-1].base_offset + mapped[-1].written_position if mapped else 0
+        if not mapped:
+            return 0
+        last = mapped[-1]  # once: the next file may be there at the second look
+        return last.base_offset + last.written_position
 
-    def adopt(self, base_offset: int, *, writable: bool) -> None:
-        """Map a file found at load behind those already there."""
-        file = self._files.open(f"{self.directory}/{file_name(base_offset)}", writable=writable)
+    @property
+    def committed_where(self) -> int:
+        """Physical offset up to which readers may see: the end of what is committed of the first file with a buffer."""
+        end_offset = self.max_offset  # before the look: a file with a buffer is there before it is written to
         try:
-            mapped = self._mapped_file(self._files, file, base_offset=base_offset, written_position=0)
-        except BaseException:
-            self._files.close(file)
-            raise
-        mapped.written_position = mapped.size_bytes  # until recovery says better, as in RocketMQ
-        self.mapped.append(mapped)
+            first = self._buffered[0]
+        except IndexError:
+            return end_offset
+        return first.base_offset + first.committed_position
 
-    def append_file(self) -> MappedFile:
-        """Create the next file, durable in size and name before anything is written to it.
+    def adopt(self, path: str, *, writable: bool) -> None:
+        """Map a file found at load behind those already there."""
+        self.mapped.append(self._maker.open(path, writable=writable))
 
-        Raises OSError when the disk refuses; then the directory is as before.
+    def next_file(self) -> MappedFile:
+        """Return the file behind the last one, durable in size and name, with a buffer if one is free.
+
+        It is not part of the log before `add`, so that the file in front can be closed first. Raises OSError when
+        there is none to be had.
         """
         base_offset = self.mapped[-1].end_offset if self.mapped else 0
-        path = f"{self.directory}/{file_name(base_offset)}"
-        file = self._files.create(path)
+        buffer = self._borrow(base_offset)
         try:
-            self._files.allocate(file, self.file_bytes)
-            self._make_durable(file)
-            mapped = self._mapped_file(self._files, file, base_offset=base_offset, written_position=0)
+            mapped = self._allocation.take(base_offset)
         except BaseException:
-            self._files.close(file)
-            with contextlib.suppress(OSError):  # a name that stays is an empty newest file; the next open removes it
-                self._files.unlink(path)
+            self._return(buffer)
             raise
+        if buffer is not None:
+            mapped.use_buffer(buffer)
+        return mapped
+
+    def _borrow(self, base_offset: int) -> memoryview | None:
+        buffer = None if self._pool is None else self._pool.borrow()
+        if buffer is None and self._pool is not None and self._fast_fail:
+            path = self._maker.path_of(base_offset)
+            raise OSError(errno.ENOBUFS, "no buffer of the transient store pool is free", path)
+        return buffer
+
+    def _return(self, buffer: memoryview | None) -> None:
+        if self._pool is not None and buffer is not None:
+            self._pool.give_back(buffer)
+
+    def add(self, mapped: MappedFile) -> None:
+        """Go on in a new file, the one in front being full."""
+        if mapped.has_buffer:
+            self._buffered.append(mapped)
         self.mapped.append(mapped)
         self.populate_last()
-        return mapped
+
+    def give_back(self, mapped: MappedFile) -> None:
+        """Keep a new file, which was not added and not written to, for the next time."""
+        self._return(mapped.take_buffer())
+        self._allocation.give_back(mapped)
+
+    def use_pool(self, pool: TransientStorePool) -> None:
+        """Have new files borrow a buffer from here on."""
+        self._pool = pool
 
     def populate_last(self) -> None:
         """Have the pages of the newest file ready ahead of the records, if that is wanted."""
         if self._populate_ahead_bytes and self.mapped:
             self.mapped[-1].populate_ahead(self._populate_ahead_bytes)
-
-    def _make_durable(self, file: OpenFile) -> None:
-        self._files.sync(file)
-        self._files.sync_directory(self.directory)
 
     def drop_behind(self, index: int) -> None:
         """Remove all files behind the one at `index`, last first, each durably before the next.
@@ -101,10 +129,7 @@ class MappedFileQueue:
         A directory may lose any of several unlinks: an earlier file that goes while a later one stays is a gap.
         """
         while len(self.mapped) > index + 1:
-            mapped = self.mapped.pop()
-            mapped.close()
-            self._files.unlink(mapped.path)
-            self._files.sync_directory(self.directory)
+            self._maker.remove(self.mapped.pop())
 
     def find(self, offset: int) -> MappedFile | None:
         """Return the file that holds a physical offset."""
@@ -114,8 +139,31 @@ class MappedFileQueue:
             return files[number]
         return next((mapped for mapped in files if mapped.holds(offset)), None)  # a damaged log has gaps
 
-    def flush(self) -> int:
-        """Make everything written so far durable, oldest file first; return the flushed offset.
+    def commit(self, least_pages: int = 0) -> bool:
+        """Write the buffers that are worth it to their files, oldest first; return whether anything moved.
+
+        A full file gives its buffer back. Raises the OSError of a failed write; what was written before it counts.
+        """
+        moved = False
+        with self._commit_lock:
+            while self._buffered:
+                mapped = self._buffered[0]
+                if CommitPolicy.is_due(
+                    written_position=mapped.written_position,
+                    committed_position=mapped.committed_position,
+                    least_pages=least_pages,
+                    file_is_full=mapped.is_full,
+                ):
+                    mapped.commit()
+                    moved = True
+                if mapped.committed_position < mapped.size_bytes:
+                    break
+                self._buffered.popleft()
+                self._return(mapped.take_buffer())
+        return moved
+
+    def flush(self, least_pages: int = 0) -> int:
+        """Make the committed bytes that are worth it durable, oldest file first; return the flushed offset.
 
         It never goes into a file before the one in front is durable to its end: a put that is rolling over has made
         the next file already and writes the blank any moment now. Raises the OSError of a failed sync; `flushed_where`
@@ -124,22 +172,30 @@ class MappedFileQueue:
         with self._flush_lock:
             start = self.find(self.flushed_where)
             for mapped in self.mapped[self.mapped.index(start) :] if start is not None else []:
-                mapped.flush()
-                self.flushed_where = mapped.base_offset + mapped.flushed_position
+                if FlushPolicy.is_due(
+                    written_position=mapped.committed_position,
+                    flushed_position=mapped.flushed_position,
+                    least_pages=least_pages,
+                    file_is_full=mapped.is_full,
+                ):
+                    mapped.flush()
+                    self.flushed_where = mapped.base_offset + mapped.flushed_position
                 if mapped.flushed_position < mapped.size_bytes:
                     break
             return self.flushed_where
 
     def close(self) -> None:
-        """Give up all mappings; nothing is synced here. A flush under way ends first."""
-        with self._flush_lock:
+        """Give up all mappings; nothing is written or synced here. A flush or commit under way ends first."""
+        with self._commit_lock, self._flush_lock:
             given_up, self.mapped = self.mapped, []
+            self._buffered.clear()
             for mapped in given_up:
+                self._return(mapped.take_buffer())
                 mapped.close()
 
     def check(self) -> None:
         """Assert what the class promises."""
-        assert self.min_offset <= self.flushed_where <= self.max_offset
+        assert self.min_offset <= self.flushed_where <= self.committed_where <= self.max_offset
         for before, after in zip(self.mapped, self.mapped[1:], strict=False):
             assert before.end_offset == after.base_offset
             assert before.written_position == before.size_bytes

@@ -4,17 +4,22 @@ The order is the promise of contracts 6, 7 and 14. Source: `DefaultMessageStore.
 """
 
 from impl.abort_marker import AbortMarker
+from impl.allocation import AllocateMappedFiles
 from impl.checkpoint import Checkpoint
 from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.durable_floor import DurableFloor, Floor
-from impl.errors import NoSpace
+from impl.errors import BadConfig, NoSpace
 from impl.files import Files
-from impl.loading import Finding, LogDirectory, examine_log_directory
+from impl.loading import Finding, FoundLog
+from impl.log_directories import LogDirectories, directory_of
+from impl.log_files import LogFileMaker
+from impl.log_paths import resolved_log_paths
 from impl.mapped_file_queue import MappedFileQueue
 from impl.policy import FlushDiskType
 from impl.queue_offsets import QueueOffsetTable
 from impl.store_lock import StoreLock, make_directories
+from impl.transient_store_pool import TransientStorePool
 
 __all__ = ["OpenDirectory"]
 
@@ -23,26 +28,32 @@ class OpenDirectory:
     """The files of one store directory, held open: what a store writes besides its answers.
 
     `findings` and `damage` (a sentence, or None) say what was found; a damaged directory is left as it is. Raises
-    StoreInUse, WrongFileSize, NoSpace or OSError, holding nothing then.
+    BadConfig, StoreInUse, WrongFileSize, NoSpace or OSError, holding nothing then.
     """
 
     def __init__(self, directory: str, config: MessageStoreConfig, *, files: Files, components: Components) -> None:
         self.directory = directory
         self._config = config
         self._files = files
+        self._examine_log = components.examine
         self.floor: DurableFloor = components.durable_floor(
             files, f"{directory}/config/durableFloor", file_bytes=config.mapped_file_size_commit_log
         )
         self.checkpoint = Checkpoint(files, f"{directory}/checkpoint")
         self.abort: AbortMarker = components.abort_marker(files, directory)
-        asynchronous = config.flush_disk_type is FlushDiskType.ASYNC_FLUSH
-        self.log: MappedFileQueue = components.mapped_file_queue(
+        self._pool: TransientStorePool | None = None
+        self._maker: LogFileMaker = components.log_file_maker(
             files,
-            f"{directory}/commitlog",
+            self._log_directories(components),
             file_bytes=config.mapped_file_size_commit_log,
             mapped_file=components.mapped_file,
-            populate_ahead_bytes=config.populate_ahead_bytes if asynchronous else 0,
+            policy=config.allocation_policy(),
+            flush_disk_type=config.flush_disk_type,
         )
+        self._allocation: AllocateMappedFiles = components.allocation(
+            self._maker, policy=config.allocation_policy(), runner=components.runner
+        )
+        self.log = self._queue(components)
         self.dispatch = components.dispatch(light_queues=config.enable_lmq) if config.enable_multi_dispatch else None
         self.queue_offsets: QueueOffsetTable = components.queue_offsets(self.dispatch)
         self.findings: tuple[Finding, ...] = ()
@@ -57,19 +68,39 @@ class OpenDirectory:
             self.close()
             raise
 
+    def _log_directories(self, components: Components) -> LogDirectories:
+        config = self._config
+        paths, read_only = resolved_log_paths(
+            self.directory, config.store_path_commit_log, config.read_only_commit_log_store_paths
+        )
+        return components.log_directories(
+            self._files,
+            paths,
+            read_only=read_only,
+            file_bytes=config.mapped_file_size_commit_log,
+            clean_forcibly_ratio=config.disk_space_clean_forcibly_ratio,
+        )
+
+    def _queue(self, components: Components) -> MappedFileQueue:
+        config = self._config
+        asynchronous = config.flush_disk_type is FlushDiskType.ASYNC_FLUSH
+        return components.mapped_file_queue(
+            self._maker,
+            self._allocation,
+            fast_fail=config.fast_fail_if_no_buffer_in_store_pool,
+            populate_ahead_bytes=config.populate_ahead_bytes if asynchronous and not config.pool_buffers else 0,
+        )
+
     def _look_first(self) -> None:
         """Refuse what can be refused before a directory without a lock file gets anything from us."""
         if self._files.stat(f"{self.directory}/lock") is None:
             self._examine(self.floor.load())
 
-    def _examine(self, floor: Floor | None) -> LogDirectory:
-        needed = self._config.mapped_file_size_commit_log
-        found = examine_log_directory(self._files, self.log.directory, file_bytes=needed, floor=floor)
-        if not found.base_offsets:
-            existing = self.log.directory
-            while self._files.stat(existing) is None:
-                existing = existing.rpartition("/")[0] or "/"
-            free_bytes = self._files.disk_usage(existing).free_bytes
+    def _examine(self, floor: Floor | None) -> FoundLog:
+        needed, directories = self._config.mapped_file_size_commit_log, self.log.directories
+        found = self._examine_log(self._files, directories, file_bytes=needed, floor=floor)
+        if not found.paths:
+            free_bytes = directories.free_bytes()
             if free_bytes < needed:
                 raise NoSpace(self.directory, needed_bytes=needed, free_bytes=free_bytes)
         return found
@@ -78,8 +109,8 @@ class OpenDirectory:
         floor = self.floor.load()
         clean_exit = not self.abort.present()
         found = self._examine(floor)
-        for base_offset in found.base_offsets:
-            self.log.adopt(base_offset, writable=True)
+        for path in found.paths:
+            self.log.adopt(path, writable=True)
         recovery = components.recovery(
             self._files,
             self.log,
@@ -95,26 +126,33 @@ class OpenDirectory:
             self.damage = next(finding.message for finding in plan.findings if finding.severity == "damage")
             self.log.flushed_where = max(self.log.min_offset, plan.scan.end_offset)  # it was read from the disk
             return
+        self._use_pool(components)
         self._prepare(found)
         recovery.carry_out(plan)
         self.log.populate_last()
         self.floor.start(self.log.flushed_where)
 
-    def _prepare(self, found: LogDirectory) -> None:
-        """Make what every writable store has; the abort marker last, before the log is touched.
+    def _use_pool(self, components: Components) -> None:
+        """Have the buffers that were asked for, locked memory of several files: only for a store that may be used."""
+        count, file_bytes = self._config.pool_buffers, self._config.mapped_file_size_commit_log
+        if not count:
+            return
+        try:
+            self._pool = components.pool(count, file_bytes)
+        except OSError as error:
+            raise BadConfig("transient_store_pool_size", count, str(error.strerror)) from error
+        self.log.use_pool(self._pool)
 
-        The names in the log directory are synced first: an opener before us may have been killed between removing a
-        file and syncing that, and a file that comes back must not do so behind our own removals.
-        """
-        for name in ("config", "commitlog"):
-            make_directories(self._files, f"{self.directory}/{name}")
-        self._files.sync_directory(self.log.directory)
+    def _prepare(self, found: FoundLog) -> None:
+        """Make what every writable store has; the abort marker last, before the log is touched."""
+        make_directories(self._files, f"{self.directory}/config")
+        self.log.directories.prepare()
         self.checkpoint.load()
         self.checkpoint.start()
         self.abort.create()
-        if found.empty_newest is not None:
-            self._files.unlink(found.empty_newest)
-            self._files.sync_directory(self.log.directory)
+        for path in found.leftovers:
+            self._files.unlink(path)
+            self._files.sync_directory(directory_of(path))
 
     def note_flushed(self, store_timestamp: int) -> None:
         """Say that the log is durable up to its flushed offset, with records up to a store timestamp."""
@@ -127,9 +165,15 @@ class OpenDirectory:
         self.floor.sync()
         self.abort.remove()
 
+    def stop_allocation(self) -> None:
+        """Make no more log files, and remove those that nobody needed."""
+        self._allocation.close()
+
     def close(self) -> None:
         """Give everything up; nothing is synced here."""
         self.log.close()
+        if self._pool is not None:
+            self._pool.close()
         self.floor.close()
         self.checkpoint.close()
         self._lock.release()

@@ -12,10 +12,13 @@ __all__ = [
     "PAGE_BYTES",
     "AllocationPolicy",
     "BrokerRole",
+    "CommitPolicy",
     "FlushDiskType",
     "FlushPolicy",
     "ImpossiblePolicy",
     "PutLockKind",
+    "QueueFlushPolicy",
+    "WarmUp",
 ]
 
 PAGE_BYTES = 4096
@@ -29,6 +32,7 @@ class ImpossiblePolicy(ValueError):
         super().__init__(f"{field} is {value}; it has to be {allowed}")
         self.field = field
         self.value = value
+        self.allowed = allowed
 
 
 class FlushDiskType(Enum):
@@ -53,13 +57,26 @@ class PutLockKind(Enum):
     SPIN = "SPIN"
 
 
+class WarmUp(Enum):
+    """How the pages of a new log file are made ready; RocketMQ's `warmMapedFileEnable` is NONE or TOUCH_AND_FORCE."""
+
+    NONE = "NONE"
+    """Not at all: the first record of each page waits for it."""
+    TOUCH = "TOUCH"
+    """Store a byte into each page and leave the pages dirty for the first flush."""
+    TOUCH_AND_FORCE = "TOUCH_AND_FORCE"
+    """The same, and under SYNC_FLUSH sync them too, so that no flush has blocks to convert."""
+    POPULATE = "POPULATE"
+    """Ask the kernel for the pages, which costs a third of storing into them. Nothing where it cannot (Linux 5.14)."""
+
+
 @dataclass(frozen=True, slots=True)
 class FlushPolicy:
     """When a put is answered, and when what is written goes to the disk.
 
     SYNC_FLUSH answers after the record is on disk, unless the producer said WAIT=false (property `WAIT`); one flush
     serves all who wait (group commit). ASYNC_FLUSH answers from the page cache; a timer flushes behind it, and
-    `flush()` or `close()` make everything durable. The three numbers rule the timer only.
+    `flush()` or `close()` make everything durable. Interval, pages and thorough interval rule the timer only.
     """
 
     flush_disk_type: FlushDiskType
@@ -69,21 +86,26 @@ class FlushPolicy:
     """`flushCommitLogLeastPages`: a round leaves a file alone that has fewer new pages; 0 means any byte will do."""
     flush_commit_log_thorough_interval: int = 10_000
     """`flushCommitLogThoroughInterval`, ms: when this has passed, one round ignores the page rule."""
+    flush_commit_log_timed: bool = True
+    """`flushCommitLogTimed`: rounds come by the clock alone; else a put that fills the pages of the rule wakes one."""
+    sync_flush_timeout: int = 5_000
+    """`syncFlushTimeout`, ms: how long a synchronous put waits for the disk."""
 
     def __post_init__(self) -> None:
         _at_least("flush_interval_commit_log", self.flush_interval_commit_log, 1)
         _at_least("flush_commit_log_least_pages", self.flush_commit_log_least_pages, 0)
         _at_least("flush_commit_log_thorough_interval", self.flush_commit_log_thorough_interval, 0)
+        _at_least("sync_flush_timeout", self.sync_flush_timeout, 1)
 
     def answers_after_flush(self, *, wait_store_msg_ok: bool) -> bool:
         """Return whether the answer to a put promises the disk. Source: `CommitLog.submitFlushRequest`."""
         return wait_store_msg_ok and self.flush_disk_type is FlushDiskType.SYNC_FLUSH
 
     def least_pages(self, *, since_thorough_ms: int) -> int:
-        """Return the page rule of the next timed round; 0 makes it a thorough one.
+        """Return the page rule of the round that begins now; 0 makes it a thorough one.
 
-        RocketMQ asks before it sleeps, so that a thorough flush comes one interval after it was due, and its first
-        round is thorough. Source: `CommitLog.FlushRealTimeService`.
+        RocketMQ asks before it sleeps, so that a thorough flush comes one interval after it was due.
+        Source: `CommitLog.FlushRealTimeService`.
         """
         thorough = since_thorough_ms >= self.flush_commit_log_thorough_interval
         return 0 if thorough else self.flush_commit_log_least_pages
@@ -95,11 +117,57 @@ class FlushPolicy:
         The last bytes of a full file never wait, and group commit asks with `least_pages=0`.
         Source: `MappedFile.isAbleToFlush`, which also says yes to a full file that has nothing left to flush.
         """
-        if written_position <= flushed_position:
-            return False
-        if file_is_full or least_pages == 0:
-            return True
-        return written_position // PAGE_BYTES - flushed_position // PAGE_BYTES >= least_pages
+        return _is_due(written_position, flushed_position, least_pages, file_is_full)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPolicy:
+    """When what lies in the buffers of the transient store pool goes to the page cache."""
+
+    commit_interval_commit_log: int = 200
+    """`commitIntervalCommitLog`, ms: the longest pause between two rounds."""
+    commit_commit_log_least_pages: int = 4
+    """`commitCommitLogLeastPages`: a round leaves a buffer alone that has fewer new pages; 0 means any byte will do."""
+    commit_commit_log_thorough_interval: int = 200
+    """`commitCommitLogThoroughInterval`, ms: when so long nothing was committed, a round ignores the page rule."""
+
+    def __post_init__(self) -> None:
+        _at_least("commit_interval_commit_log", self.commit_interval_commit_log, 1)
+        _at_least("commit_commit_log_least_pages", self.commit_commit_log_least_pages, 0)
+        _at_least("commit_commit_log_thorough_interval", self.commit_commit_log_thorough_interval, 0)
+
+    def least_pages(self, *, since_commit_ms: int) -> int:
+        """Return the page rule of a round; 0 makes it a thorough one. Source: `CommitLog.CommitRealTimeService`."""
+        thorough = since_commit_ms >= self.commit_commit_log_thorough_interval
+        return 0 if thorough else self.commit_commit_log_least_pages
+
+    @staticmethod
+    def is_due(*, written_position: int, committed_position: int, least_pages: int, file_is_full: bool) -> bool:
+        """Return whether a buffer is worth a write in this round. Source: `MappedFile.isAbleToCommit`."""
+        return _is_due(written_position, committed_position, least_pages, file_is_full)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFlushPolicy:
+    """When consume queues go to the disk, and the checkpoint after them."""
+
+    flush_interval_consume_queue: int = 1_000
+    """`flushIntervalConsumeQueue`, ms."""
+    flush_consume_queue_least_pages: int = 2
+    """`flushConsumeQueueLeastPages`."""
+    flush_consume_queue_thorough_interval: int = 60_000
+    """`flushConsumeQueueThoroughInterval`, ms: when this has passed, a round ignores the page rule and ends with the
+    checkpoint."""
+
+    def __post_init__(self) -> None:
+        _at_least("flush_interval_consume_queue", self.flush_interval_consume_queue, 1)
+        _at_least("flush_consume_queue_least_pages", self.flush_consume_queue_least_pages, 0)
+        _at_least("flush_consume_queue_thorough_interval", self.flush_consume_queue_thorough_interval, 0)
+
+    def least_pages(self, *, since_thorough_ms: int) -> int:
+        """Return the page rule of a round; 0 makes it a thorough one. Source: `FlushConsumeQueueService`."""
+        thorough = since_thorough_ms >= self.flush_consume_queue_thorough_interval
+        return 0 if thorough else self.flush_consume_queue_least_pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +179,8 @@ class AllocationPolicy:
     """
 
     files_ahead: int = 1
-    warm_mapped_file_enable: bool = False
-    """`warmMapedFileEnable`: store a byte into each page before the file is handed over."""
+    warm_up: WarmUp = WarmUp.NONE
+    """`warmMapedFileEnable`: what is done to the pages of a file before it is handed over."""
     flush_least_pages_when_warm_mapped_file: int = 4096
     """`flushLeastPagesWhenWarmMapedFile`: under SYNC_FLUSH, warming syncs each time so many pages were touched."""
 
@@ -122,9 +190,9 @@ class AllocationPolicy:
 
     @property
     def name(self) -> str:
-        """The policy in a word: "on-demand", "one-ahead", "2-ahead"; "+warm" behind it where files are warmed."""
+        """The policy in a word: "on-demand", "one-ahead", "2-ahead"; behind it "+touch", "+warm" or "+populate"."""
         ahead = {0: "on-demand", 1: "one-ahead"}.get(self.files_ahead, f"{self.files_ahead}-ahead")
-        return ahead + ("+warm" if self.warm_mapped_file_enable else "")
+        return ahead + _WARM_UP_SUFFIXES[self.warm_up]
 
     def wanted(self, *, file_index: int) -> range:
         """Return the files to ask for, oldest first, when the writer turns to file `file_index`.
@@ -138,10 +206,24 @@ class AllocationPolicy:
 
         ASYNC_FLUSH leaves the touched pages dirty for the first flush. Source: `MappedFile.warmMappedFile`.
         """
-        if not self.warm_mapped_file_enable or flush_disk_type is FlushDiskType.ASYNC_FLUSH:
+        if self.warm_up is not WarmUp.TOUCH_AND_FORCE or flush_disk_type is FlushDiskType.ASYNC_FLUSH:
             return ()
         step = self.flush_least_pages_when_warm_mapped_file
         return tuple(min(step, file_pages - done) for done in range(0, file_pages, step))
+
+
+_WARM_UP_SUFFIXES = {
+    WarmUp.NONE: "",
+    WarmUp.TOUCH: "+touch",
+    WarmUp.TOUCH_AND_FORCE: "+warm",
+    WarmUp.POPULATE: "+populate",
+}
+
+
+def _is_due(end: int, done: int, least_pages: int, file_is_full: bool) -> bool:
+    if end <= done:
+        return False
+    return file_is_full or least_pages == 0 or end // PAGE_BYTES - done // PAGE_BYTES >= least_pages
 
 
 def _at_least(field: str, value: int, smallest: int) -> None:

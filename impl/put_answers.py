@@ -1,90 +1,180 @@
 """What an appended put is answered, and when: after the disk, after a replica, or at once.
 
-Both waits begin before either is awaited. A failed flush is FLUSH_DISK_TIMEOUT; an answer of the replication that is
-not PUT_OK takes its place. Source: `CommitLog.submitFlushRequest`, `submitReplicaRequest`.
+Both waits begin before either is awaited. A flush that fails or comes too late is FLUSH_DISK_TIMEOUT; an answer of the
+replication that is not PUT_OK takes its place. Source: `CommitLog.submitFlushRequest`, `submitReplicaRequest`.
 """
 
+import logging
 from collections.abc import Callable
-from concurrent.futures import Future, wait
-from time import monotonic
+from concurrent.futures import Future
 
 from impl.group_commit import GroupCommit
 from impl.message import PutResult, PutStatus
 from impl.policy import FlushPolicy
 from impl.replication import ReplicaGate, replica_status
-from impl.runner import Runner
+from impl.runner import RunnerFactory
+from impl.time_outs import Awaited, Request, TimeOuts
 
-__all__ = ["PutAnswers"]
+__all__ = ["PendingAnswer", "PutAnswers"]
+
+_LOG = logging.getLogger("tornpage.store")
+
+_PUT_OK = PutStatus.PUT_OK  # looking a member up costs as much as a call
+_GRACE_MS = 5_000
+"""What `DefaultMessageStore.putMessage` waits longer than the longer of both time-outs."""
+
+
+class PendingAnswer(Future[PutResult]):
+    """The answer of one put; it comes when both statuses are known. None is one that is still to be said.
+
+    To group commit and the time-outs it is the request of the disk's status. It cannot be cancelled: the record is in
+    the log. `on_answer` hears the answer first.
+    """
+
+    too_late = PutStatus.FLUSH_DISK_TIMEOUT
+
+    def __init__(
+        self,
+        result: PutResult,
+        *,
+        flush: PutStatus | None,
+        replica: PutStatus | None,
+        deadline_ms: int,
+        on_answer: Callable[[PutResult], None],
+    ) -> None:
+        super().__init__()
+        self.end_offset = result.offset + result.size_bytes
+        self.deadline_ms = deadline_ms
+        self.replica: Awaited | None = None
+        self._appended = result
+        self._flush = flush
+        self._replica = replica
+        self._on_answer = on_answer
+        self._flush_unsaid = [None] if flush is None else []
+        self._others_missing = [None] if flush is None and replica is None else []
+
+    def cancel(self) -> bool:
+        """Return False."""
+        return False
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the disk's status has been said."""
+        return not self._flush_unsaid
+
+    def answer(self, status: PutStatus) -> None:
+        """Take what the disk says, unless it was said."""
+        try:
+            self._flush_unsaid.pop()  # one of several threads gets it
+        except IndexError:
+            return
+        self._flush = status
+        self._answer_if_last()
+
+    def replicated(self, status: PutStatus) -> None:
+        """Take what the replica says; called once."""
+        self._replica = status
+        self._answer_if_last()
+
+    def give_up(self) -> None:
+        """Answer by time-outs whatever is open."""
+        if self.replica is not None:
+            self.replica.answer(self.replica.too_late)
+        self.answer(self.too_late)
+
+    def _answer_if_last(self) -> None:
+        try:
+            self._others_missing.pop()  # one of two threads gets it, the other one answers
+        except IndexError:
+            status = self._flush if self._replica is _PUT_OK else self._replica
+            assert status is not None
+            result = _with_status(self._appended, status)
+            try:
+                self._on_answer(result)
+            except BaseException:
+                _LOG.exception("count_failed")  # the put is answered all the same
+            self.set_result(result)
 
 
 class PutAnswers:
-    """Settles appended puts. `flush` tries to make all of the log durable and returns up to where it is."""
+    """Settles appended puts, and owns the services that say how."""
 
     def __init__(
         self,
         *,
         flush_policy: FlushPolicy,
-        flush: Callable[[], int],
         group_commit: GroupCommit,
-        group_commit_runner: Runner,
+        time_outs: TimeOuts,
+        runner: RunnerFactory,
         replica_gate: ReplicaGate,
         slave_timeout_ms: int,
     ) -> None:
-        self._flush_policy = flush_policy
-        self._flush = flush
-        self._group_commit = group_commit
-        self._group_commit_runner = group_commit_runner
+        self._flush_timeout_ms = flush_policy.sync_flush_timeout
         self._replica_gate = replica_gate
-        self._slave_timeout_s = slave_timeout_ms / 1000
+        self._slave_timeout_ms = slave_timeout_ms
+        self._group_commit = group_commit
+        self._group_commit_runner = runner(group_commit)
+        self._time_outs = time_outs
+        self._time_outs_runner = runner(time_outs)
+        self._is_synchronous = flush_policy.answers_after_flush(wait_store_msg_ok=True)
 
-    def settle(self, result: PutResult, *, waits: bool) -> PutResult:
-        """Wait, in this thread, for what the answer of an appended put needs."""
+    def settle(
+        self, result: PutResult, *, waits: bool, on_answer: Callable[[PutResult], None]
+    ) -> PutResult | PendingAnswer:
+        """Return the answer of an appended put, or that it is open; only who is open is told to `on_answer`."""
         replica = self._replica_gate.request(result.offset + result.size_bytes, waits=waits)
-        given_up_s = monotonic() + self._slave_timeout_s
-        status = PutStatus.PUT_OK
-        if self._flush_policy.answers_after_flush(wait_store_msg_ok=waits):
-            status = self._after_flush(result)
+        flushes = self._answers_after_flush(waits)
+        if not flushes:
+            if self._is_synchronous:
+                self._group_commit_runner.wake()
+            if isinstance(replica, PutStatus):
+                return _with_status(result, replica)
+        pending = PendingAnswer(
+            result,
+            flush=None if flushes else _PUT_OK,
+            replica=replica if isinstance(replica, PutStatus) else None,
+            deadline_ms=self._time_outs_runner.now_ms() + self._flush_timeout_ms,
+            on_answer=on_answer,
+        )
         if isinstance(replica, Future):
-            wait([replica], max(0.0, given_up_s - monotonic()))
-            replica = _replica_status(replica)
-        return _answer(result, status, replica)
-
-    def _after_flush(self, result: PutResult) -> PutStatus:
-        return self._flush_status(result, self._flush())
-
-    @staticmethod
-    def _flush_status(result: PutResult, flushed_offset: int) -> PutStatus:
-        """Return what a flush means for a put: others may have made its records durable before one failed."""
-        durable = flushed_offset >= result.offset + result.size_bytes
-        return PutStatus.PUT_OK if durable else PutStatus.FLUSH_DISK_TIMEOUT
-
-    def settle_async(self, result: PutResult, *, waits: bool) -> Future[PutResult]:
-        """Return the answer of an appended put as a future; replicas answer it after their own time-out."""
-        answer: Future[PutResult] = Future()
-        answer.set_running_or_notify_cancel()  # it cannot be called back: the record is in the log
-        replica = self._replica_gate.request(result.offset + result.size_bytes, waits=waits)
-
-        def flushed(status: PutStatus) -> None:
-            if isinstance(replica, Future):
-                replica.add_done_callback(
-                    lambda done: answer.set_result(_answer(result, status, _replica_status(done)))
-                )
-            else:
-                answer.set_result(_answer(result, status, replica))
-
-        if self._flush_policy.answers_after_flush(wait_store_msg_ok=waits):
-            self._group_commit.submit().add_done_callback(
-                lambda done: flushed(self._flush_status(result, done.result()))
-            )
+            self._await_replica(pending, replica)
+        if flushes:
+            self._group_commit.submit(pending)
             self._group_commit_runner.wake()
-        else:
-            flushed(PutStatus.PUT_OK)
-        return answer
+            self._watch(pending, self._flush_timeout_ms)
+        return pending
+
+    def _answers_after_flush(self, waits: bool) -> bool:
+        return waits and self._is_synchronous
+
+    def _await_replica(self, pending: PendingAnswer, replica: Future[bool]) -> None:
+        awaited = pending.replica = Awaited(
+            pending.replicated,
+            end_offset=pending.end_offset,
+            deadline_ms=self._time_outs_runner.now_ms() + self._slave_timeout_ms,
+            too_late=PutStatus.FLUSH_SLAVE_TIMEOUT,
+        )
+        replica.add_done_callback(lambda done: awaited.answer(_replica_status(done)))
+        self._watch(awaited, self._slave_timeout_ms)
+
+    def _watch(self, request: Request, timeout_ms: int) -> None:
+        """Have it answered in the end; last, since behind `finish` that is at once."""
+        if self._time_outs.watch(request, timeout_ms):
+            self._time_outs_runner.wake()
+
+    def wait(self, pending: PendingAnswer) -> PutResult:
+        """Return the answer once it is known; who waits for longer than every time-out gives up."""
+        patience_ms = max(self._flush_timeout_ms, self._slave_timeout_ms) + _GRACE_MS
+        if not self._group_commit_runner.wait(pending, timeout_ms=patience_ms):
+            pending.give_up()
+        return pending.result()
 
     def finish(self) -> None:
-        """Answer every put that still waits for the disk; no step of the service runs afterwards."""
+        """Answer every put that still waits; no step of a service runs afterwards."""
         self._group_commit_runner.stop()
         self._group_commit.finish()
+        self._time_outs_runner.stop()
+        self._time_outs.finish()
 
 
 def _replica_status(request: Future[bool]) -> PutStatus:
@@ -93,6 +183,5 @@ def _replica_status(request: Future[bool]) -> PutStatus:
     return replica_status(answered and request.result())
 
 
-def _answer(result: PutResult, flush: PutStatus, replica: PutStatus) -> PutResult:
-    status = flush if replica is PutStatus.PUT_OK else replica
+def _with_status(result: PutResult, status: PutStatus) -> PutResult:
     return result if status is result.status else result._replace(status=status)

@@ -10,12 +10,12 @@ from impl.config import MessageStoreConfig
 from impl.disk_watch import DiskWatch
 from impl.entry import PutEntry
 from impl.files import Clock, Files
-from impl.group_commit import GroupCommit
 from impl.lifecycle import Lifecycle
 from impl.message import Message, MessageBatch, PutResult, PutStatus
 from impl.opening import OpenDirectory
-from impl.policy import BrokerRole, FlushDiskType, FlushPolicy
+from impl.policy import BrokerRole, FlushDiskType
 from impl.properties_text import text_of, wait_store_msg_ok
+from impl.put_answers import PendingAnswer
 from impl.replication import ReplicaGate
 from impl.running_flags import RunningFlags
 from impl.statistics import SLOW_PUT_MS, StatisticsSnapshot, StoreStatistics, warn_if_slow, warn_if_slow_in_lock
@@ -24,7 +24,10 @@ __all__ = ["PutPath"]
 
 
 class PutPath:
-    """Everything a put meets; `flush` tries to make all of the log durable and returns up to where it is."""
+    """Everything a put meets; `flush` tries to make all of the log durable and returns up to where it is.
+
+    `written`, where a service waits for that, is told where each put ended.
+    """
 
     def __init__(
         self,
@@ -37,13 +40,15 @@ class PutPath:
         clock: Clock,
         components: Components,
         flush: Callable[[], int],
+        written: Callable[[int], None] | None,
     ) -> None:
+        self._written = written
         now_ms = clock()
         self._lifecycle = lifecycle
         self._clock = clock
         self._disk_watch = DiskWatch(
             files,
-            held.log.directory,
+            held.log.directories.writable,
             flags,
             warning_level_ratio=config.disk_space_warning_level_ratio,
             interval_ms=config.clean_resource_interval,
@@ -56,12 +61,11 @@ class PutPath:
         self._statistics = StoreStatistics(started_ms=now_ms)
         self._statistics_guard = threading.Lock()
         self.commit_log = _commit_log(held, config, components, statistics=self._statistics, clock=clock)
-        group_commit = GroupCommit(flush)
         self._answers = components.put_answers(
-            flush_policy=FlushPolicy(config.flush_disk_type),
-            flush=flush,
-            group_commit=group_commit,
-            group_commit_runner=components.runner(group_commit.step),
+            flush_policy=config.flush_policy(),
+            group_commit=components.group_commit(flush),
+            time_outs=components.time_outs(),
+            runner=components.runner,
             replica_gate=ReplicaGate(
                 config.broker_role, components.replicas(), fallbehind_max=config.ha_slave_fallbehind_max
             ),
@@ -73,32 +77,38 @@ class PutPath:
 
     def put(self, append: Callable[..., PutResult], message: Message | MessageBatch) -> PutResult:
         """Put by one of the commit log's appends, and wait in this thread for what the answer needs."""
+        settled = self._put(append, message)
+        return self._answers.wait(settled) if isinstance(settled, PendingAnswer) else settled
+
+    def put_async(self, append: Callable[..., PutResult], message: Message | MessageBatch) -> Future[PutResult]:
+        """Put by one of the commit log's appends; the future has the answer once it is known."""
+        settled = self._put(append, message)
+        if isinstance(settled, PendingAnswer):
+            return settled
+        answer: Future[PutResult] = Future()
+        answer.set_result(settled)
+        return answer
+
+    def _put(self, append: Callable[..., PutResult], message: Message | MessageBatch) -> PutResult | PendingAnswer:
         began_ms = self._clock()
         refusal = self._refusal(began_ms)
         if refusal is not None:
             return PutResult(refusal)
         result = append(message, now_ms=began_ms)
-        appended_ms = None
+        if self._written is not None and result.offset >= 0:
+            self._written(result.offset + result.size_bytes)
         if self._answers_wait and result.offset >= 0:
             appended_ms = self._clock()
-            result = self._answers.settle(result, waits=_waits(message))
-        self._count(message, result, began_ms, appended_ms)
+            settled = self._answers.settle(
+                result,
+                waits=_waits(message),
+                on_answer=lambda answer: self._count(message, answer, began_ms, appended_ms),
+            )
+            if isinstance(settled, PendingAnswer):
+                return settled
+            result = settled
+        self._count(message, result, began_ms, None)
         return result
-
-    def put_async(self, append: Callable[..., PutResult], message: Message | MessageBatch) -> Future[PutResult]:
-        """Put by one of the commit log's appends; the future has the answer once it is known."""
-        began_ms = self._clock()
-        refusal = self._refusal(began_ms)
-        if refusal is not None:
-            return _answered(PutResult(refusal))
-        result = append(message, now_ms=began_ms)
-        appended_ms = self._clock()
-        if self._answers_wait and result.stored:
-            answer = self._answers.settle_async(result, waits=_waits(message))
-        else:
-            answer = _answered(result)
-        answer.add_done_callback(lambda done: self._count(message, done.result(), began_ms, appended_ms))
-        return answer
 
     def _refusal(self, now_ms: int) -> PutStatus | None:
         """Return why a put may not begin, or None; look at the disk when that is due."""
@@ -183,9 +193,3 @@ def _commit_log(
 def _waits(message: Message | MessageBatch) -> bool:
     """Return whether a producer wants to wait for disk and replica (property WAIT)."""
     return not message.properties or wait_store_msg_ok(text_of(message.properties) or "")
-
-
-def _answered(result: PutResult) -> Future[PutResult]:
-    answer: Future[PutResult] = Future()
-    answer.set_result(result)
-    return answer

@@ -5,7 +5,8 @@ cut are kept aside first, in `<root>/quarantine/<cut offset>.<number>` (contract
 """
 
 from impl.files import Files
-from impl.mapped_file_queue import MappedFileQueue, file_name
+from impl.log_files import file_name
+from impl.mapped_file_queue import MappedFileQueue
 from impl.scan import RecordChecker, first_nonzero, islands
 from impl.store_lock import make_directories
 

@@ -123,7 +123,7 @@ class Recovery:
 
     def _finding(self, severity: Literal["damage", "tear"], code: str, offset: int, message: str) -> Finding:
         file = self._log.find(offset)
-        path = file.path if file is not None else self._log.directory
+        path = file.path if file is not None else self._log.directories.names
         return Finding(severity, code, path, offset, f"{path}: {message}")
 
 

@@ -9,6 +9,9 @@ from impl.policy import BrokerRole
 __all__ = ["NoReplicas", "ReplicaGate", "Replicas", "replica_status"]
 
 
+_PUT_OK = PutStatus.PUT_OK  # looking a member up costs as much as a call
+
+
 class Replicas(Protocol):
     """The replicas of this log that are connected at the moment. Source: `HAService`, `GroupTransferService`."""
 
@@ -63,7 +66,7 @@ class ReplicaGate:
         `next_offset` is the end of the record in the log; `waits` is the producer's WAIT.
         """
         if not (waits and self._synchronous):
-            return PutStatus.PUT_OK
+            return _PUT_OK
         acknowledged = self._replicas.acknowledged_offset
         if acknowledged is None or next_offset - acknowledged >= self._fallbehind_max:
             return PutStatus.SLAVE_NOT_AVAILABLE

@@ -1,5 +1,6 @@
 """The message store: wiring and the public verbs. What they answer: docs/statuses.md. Source: `DefaultMessageStore`."""
 
+import logging
 import os
 import threading
 from collections.abc import Iterator
@@ -21,6 +22,8 @@ from impl.running_flags import RunningFlags
 from impl.statistics import StatisticsSnapshot
 
 __all__ = ["FlushResult", "MessageStore"]
+
+_LOG = logging.getLogger("tornpage.store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,13 @@ class MessageStore:
         if self._held.damage is not None:
             self._lifecycle.become_read_only(self._held.damage)
         try:
+            self._background = components.background(
+                config,
+                runner=components.runner,
+                flush=self._make_durable,
+                commit=self._commit,
+                checkpoint=self._held.checkpoint,
+            )
             self._puts = PutPath(
                 self._held,
                 self._lifecycle,
@@ -62,11 +72,14 @@ class MessageStore:
                 clock=clock,
                 components=components,
                 flush=self._make_durable,
+                written=self._background.written,
             )
         except BaseException:
             self._held.close()
             raise
         self._commit_log = self._puts.commit_log
+        if not self._lifecycle.shut:
+            self._background.start()
 
     @classmethod
     def open(
@@ -115,7 +128,7 @@ class MessageStore:
     @property
     def committed_offset(self) -> int:
         """End of what readers may see: below the flushed end once a sync has failed."""
-        return self.flushed_offset if self._failed_file() is not None else self._log.max_offset
+        return self.flushed_offset if self._failed_file() is not None else self._log.committed_where
 
     @property
     def flushed_offset(self) -> int:
@@ -167,13 +180,30 @@ class MessageStore:
                 yield message
 
     def flush(self) -> FlushResult:
-        """Make everything put so far durable."""
+        """Make everything put so far durable: what is in a buffer is committed first."""
         self._lifecycle.require_open()
+        commit_failure = self._commit_failure()
         flushed_offset = self._make_durable()
-        return FlushResult(self.read_only_reason is None, flushed_offset)
+        return FlushResult(self.read_only_reason is None and commit_failure is None, flushed_offset)
 
-    def _make_durable(self) -> int:
-        """Flush the log, note it, and return the flushed offset; a failed sync makes the store read-only.
+    def _commit_failure(self) -> str | None:
+        """Commit everything; return why that did not work, or None."""
+        try:
+            self._log.commit()
+        except OSError as error:
+            return f"commit to {error.filename or self._log.directories.names} failed: {error.strerror or error}"
+        return None
+
+    def _commit(self, least_pages: int) -> bool:
+        """Commit what is worth it; what the disk refuses stays in its buffer for the next round."""
+        try:
+            return self._log.commit(least_pages)
+        except OSError as error:
+            _LOG.warning("commit_failed path=%r error=%r", error.filename, error.strerror)
+            return False
+
+    def _make_durable(self, least_pages: int = 0) -> int:
+        """Flush what is worth it, note it, and return the flushed offset; a failed sync makes the store read-only.
 
         A put that was appended just before `close()` may come here behind it: close has flushed the record then.
         """
@@ -182,10 +212,13 @@ class MessageStore:
                 self._lifecycle.become_read_only(f"a put was broken off: {self._commit_log.interruption!r}")
             if self.read_only_reason is None and self._lifecycle.shut != "closed":
                 try:
-                    self._commit_log.flush()
+                    self._commit_log.flush(least_pages)
                 except OSError as error:
                     failed = self._failed_file()
-                    self._lifecycle.become_read_only(f"sync of {failed or self._log.directory} failed: {error}")
+                    reason = error.strerror or error
+                    self._lifecycle.become_read_only(
+                        f"sync of {failed or self._log.directories.names} failed: {reason}"
+                    )
                 else:
                     self._held.note_flushed(self._commit_log.flushed_store_timestamp)
             return self._log.flushed_where
@@ -214,7 +247,13 @@ class MessageStore:
 
     def _close(self) -> None:
         self._puts.stop()
-        if self.flush().durable:
+        self._held.stop_allocation()
+        self._background.stop()
+        commit_failure = self._commit_failure()
+        self._make_durable()
+        if commit_failure is not None:
+            self._lifecycle.read_only_reason = self.read_only_reason or commit_failure
+        if self.read_only_reason is None:
             try:
                 self._held.note_clean_exit()
             except OSError as error:
@@ -226,8 +265,12 @@ class MessageStore:
     def check(self) -> None:
         """Assert the order of all watermarks (contract 9)."""
         self._lifecycle.require_open()
-        self._log.check()
-        assert self.min_offset <= self.flushed_offset <= self.committed_offset <= self.max_offset
+        try:
+            self._log.check()
+            assert self.min_offset <= self.flushed_offset <= self.committed_offset <= self.max_offset
+        except AssertionError:
+            self._lifecycle.require_open()  # a store that was closed meanwhile has given its files up
+            raise
 
     def __enter__(self) -> Self:
         return self

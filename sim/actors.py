@@ -10,7 +10,7 @@ import numpy as np
 from simpy import Environment, Event, Store
 from simpy.events import ProcessGenerator
 
-from impl.policy import PAGE_BYTES, AllocationPolicy, FlushPolicy
+from impl.policy import PAGE_BYTES, AllocationPolicy, FlushPolicy, WarmUp
 from sim.device import Device
 from sim.distributions import Int64s
 from sim.log import Dirty, Log, now_ns
@@ -161,7 +161,7 @@ def allocator(
         file_index, requested_ns = yield files.requests.get()
         start_ns = now_ns(env)
         yield env.timeout(device.times.allocation_ns(file_bytes))
-        if policy.warm_mapped_file_enable:
+        if policy.warm_up is not WarmUp.NONE:
             yield env.timeout(device.warm_up_ns(file_bytes))
             for synced in policy.warm_up_syncs(file_pages=pages, flush_disk_type=flush.flush_disk_type):
                 yield env.timeout(device.sync_ns(synced * PAGE_BYTES, reserved_only=True))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from simpy import Environment
 
-from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
 from sim import actors
 from sim.device import Device, DeviceTimes
 from sim.distributions import Int64s
@@ -169,15 +169,15 @@ def run(scenario: Scenario, seed: int, *, probe: Probe | None = None) -> Trace:
 
 
 def _log(env: Environment, scenario: Scenario, seed: int) -> Log:
-    warmed = scenario.allocation.warm_mapped_file_enable
+    warm_up = scenario.allocation.warm_up
     return Log(
         env,
         Device(scenario.device, stream(seed, "put lock")),
         file_bytes=scenario.file_bytes,
         smallest_bytes=scenario.workload.sizes.smallest_bytes,
         rows=scenario.messages if scenario.messages is not None else 1 << 12,
-        warmed=warmed,
-        forced=warmed and scenario.flush.flush_disk_type is FlushDiskType.SYNC_FLUSH,
+        warmed=warm_up is not WarmUp.NONE,
+        forced=warm_up is WarmUp.TOUCH_AND_FORCE and scenario.flush.flush_disk_type is FlushDiskType.SYNC_FLUSH,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
 from sim import tables
 from sim.analytic import Estimate, put_law
 from sim.device import DeviceTimes
@@ -134,7 +134,7 @@ def _row(point: Point, trace: Trace) -> Row:
         "flush_thorough_ms": flush.flush_commit_log_thorough_interval if timed else 0,
         "allocation": scenario.allocation.name,
         "files_ahead": scenario.allocation.files_ahead,
-        "warm": int(scenario.allocation.warm_mapped_file_enable),
+        "warm": int(scenario.allocation.warm_up is not WarmUp.NONE),
         "device": scenario.device.name,
         "load": workload.name,
         "rate_per_s": float(workload.rate_per_s) if isinstance(workload, OpenPoisson) else 0.0,

@@ -195,7 +195,7 @@ def _points(
     seed: int,
 ) -> "list[Point]":
     """Return the grid that was asked for; refuse what is impossible."""
-    from impl.policy import AllocationPolicy
+    from impl.policy import AllocationPolicy, WarmUp
     from sim.device import PRESETS
     from sim.distributions import Constant, Exponential
     from sim.sweep import grid
@@ -213,11 +213,12 @@ def _points(
         think = Exponential(think_us * 1000) if think_us else Constant(0)
         workloads: list[Workload] = [OpenPoisson(rate, sizes) for rate in rates]
         workloads += [ClosedLoop(count, sizes, think) for count in producers]
+        warm_up = WarmUp.TOUCH_AND_FORCE if warm else WarmUp.NONE
         return grid(
             flushes=[
                 policy for flush in flushes for policy in _flush_policies(flush, intervals_ms, least_pages, thorough_ms)
             ],
-            allocations=[AllocationPolicy({"on-demand": 0, "one-ahead": 1}[name], warm) for name in allocations],
+            allocations=[AllocationPolicy({"on-demand": 0, "one-ahead": 1}[name], warm_up) for name in allocations],
             devices=[PRESETS[name] for name in devices],
             workloads=workloads,
             file_bytes=[file_size],

@@ -1,32 +1,40 @@
 """What the tests of the store share: a clock that is told the time, disks that fail on order, small stores."""
 
-import errno
-import os
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 
+from impl.allocation import AllocateMappedFiles
 from impl.components import Components
 from impl.config import MessageStoreConfig
-from impl.files import DiskUsage, FileStat, Mapping, OpenFile
-from impl.message import Message, MessageBatch, PutResult
+from impl.log_directories import LogDirectories
+from impl.log_files import LogFileMaker
+from impl.mapped_file import MappedFile
+from impl.mapped_file_queue import MappedFileQueue
+from impl.message import Message, MessageBatch, PutResult, PutStatus
 from impl.os_files import OsFiles
-from impl.policy import FlushDiskType
-from impl.runner import Step
+from impl.policy import AllocationPolicy, FlushDiskType, WarmUp
 from impl.store import MessageStore
+from tests.impl.faulty_files import FaultyFiles, ScriptedDisk
+from tests.impl.hand_runner import HandDriven, HandRunner
 
 __all__ = [
     "MESSAGE",
     "FaultyFiles",
+    "HandDriven",
     "HandRunner",
     "ScriptedDisk",
     "ScriptedReplicas",
     "SetClock",
     "chain_of",
     "config_of",
+    "fill_to",
     "log_bytes",
+    "maker_of",
     "open_store",
     "put",
+    "queue_of",
     "snapshot",
     "watermarks",
 ]
@@ -46,143 +54,6 @@ class SetClock:
         self.calls += 1
         self.now_ms += self._ticking
         return self.now_ms
-
-
-class FaultyFiles(OsFiles):
-    """The real disk, with a log of barriers and faults on order.
-
-    `faults` maps a verb to a function of the path that may raise; `on_mark` is called with each label.
-    """
-
-    def __init__(self) -> None:
-        self.faults: dict[str, Callable[[str], None]] = {}
-        self.on_mark: Callable[[str], None] | None = None
-        self.calls: list[tuple[str, str]] = []
-
-    def _call(self, verb: str, path: str) -> None:
-        self.calls.append((verb, path))
-        if verb in self.faults:
-            self.faults[verb](path)
-
-    def fail(self, verb: str, *, code: int = errno.EIO, part: str = "", times: int = 1 << 30, skip: int = 0) -> None:
-        """Let `verb` fail for paths that contain `part`, after `skip` good calls, `times` times."""
-        left = [skip, times]
-
-        def fault(path: str) -> None:
-            if part not in path:
-                return
-            if left[0]:
-                left[0] -= 1
-            elif left[1]:
-                left[1] -= 1
-                raise OSError(code, os.strerror(code), path)
-
-        self.faults[verb] = fault
-
-    def mend(self) -> None:
-        """Let everything succeed again."""
-        self.faults.clear()
-
-    def create(self, path: str) -> OpenFile:
-        self._call("create", path)
-        return super().create(path)
-
-    def open(self, path: str, *, writable: bool) -> OpenFile:
-        self._call("open", path)
-        return super().open(path, writable=writable)
-
-    def allocate(self, file: OpenFile, size_bytes: int) -> None:
-        self._call("allocate", file.path)
-        super().allocate(file, size_bytes)
-
-    def map(self, file: OpenFile) -> Mapping:
-        self._call("map", file.path)
-        return super().map(file)
-
-    def pwrite(self, file: OpenFile, data: bytes, offset: int) -> None:
-        self._call("pwrite", file.path)
-        super().pwrite(file, data, offset)
-
-    def sync(self, file: OpenFile) -> None:
-        self._call("sync", file.path)
-        super().sync(file)
-
-    def sync_directory(self, path: str) -> None:
-        self._call("sync_directory", path)
-        super().sync_directory(path)
-
-    def unlink(self, path: str) -> None:
-        self._call("unlink", path)
-        super().unlink(path)
-
-    def make_directory(self, path: str) -> None:
-        self._call("make_directory", path)
-        super().make_directory(path)
-
-    def list_directory(self, path: str) -> list[str]:
-        self._call("list_directory", path)
-        return super().list_directory(path)
-
-    def stat(self, path: str) -> FileStat | None:
-        self._call("stat", path)
-        return super().stat(path)
-
-    def lock(self, file: OpenFile) -> bool:
-        self._call("lock", file.path)
-        return super().lock(file)
-
-    def disk_usage(self, path: str) -> DiskUsage:
-        self._call("disk_usage", path)
-        return super().disk_usage(path)
-
-    def mark(self, label: str) -> None:
-        if self.on_mark is not None:
-            self.on_mark(label)
-
-
-class ScriptedDisk(FaultyFiles):
-    """A real disk that says what it was told about its room."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.looks = 0
-        self.usage = DiskUsage(total_bytes=1 << 30, free_bytes=1 << 29)
-
-    def use(self, ratio: float) -> None:
-        """Let so much of the disk be in use."""
-        self.usage = DiskUsage(total_bytes=1 << 30, free_bytes=(1 << 30) - round(ratio * (1 << 30)))
-
-    def disk_usage(self, path: str) -> DiskUsage:
-        self.looks += 1
-        super().disk_usage(path)
-        return self.usage
-
-
-class HandRunner:
-    """A runner that steps when the test says so; hand it to `Components.runner`."""
-
-    def __init__(self) -> None:
-        self.wakes = 0
-        self.stopped = False
-        self._step: Step | None = None
-
-    def __call__(self, step: Step) -> "HandRunner":
-        """Take the service to drive."""
-        self._step = step
-        return self
-
-    def step(self) -> None:
-        """Let the service do one round."""
-        assert self._step is not None
-        self._step()
-
-    def wake(self) -> None:
-        """Count it."""
-        self.wakes += 1
-
-    def stop(self) -> None:
-        """Note it."""
-        self.stopped = True
 
 
 class ScriptedReplicas:
@@ -208,12 +79,13 @@ class ScriptedReplicas:
 def config_of(
     *, file_bytes: int = 1024, sync: bool = False, trailer: bool = True, record_bytes_max: int = 1 << 20
 ) -> MessageStoreConfig:
-    """Return the configuration of a small store."""
+    """Return the configuration of a small store that makes each file on demand."""
     return MessageStoreConfig(
         mapped_file_size_commit_log=file_bytes,
         max_message_size=record_bytes_max,
         flush_disk_type=FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH,
         record_checksum="record" if trailer else "body",
+        mapped_files_ahead=0,
     )
 
 
@@ -239,9 +111,46 @@ def open_store(
     )
 
 
+def maker_of(
+    directory: Path,
+    files: OsFiles,
+    *,
+    file_bytes: int = 256,
+    files_ahead: int = 0,
+    warm_up: WarmUp = WarmUp.NONE,
+    sync: bool = False,
+) -> LogFileMaker:
+    """Return a maker of small log files in one directory."""
+    return LogFileMaker(
+        files,
+        LogDirectories(files, [str(directory)], read_only=(), file_bytes=file_bytes, clean_forcibly_ratio=0.85),
+        file_bytes=file_bytes,
+        mapped_file=MappedFile,
+        policy=AllocationPolicy(files_ahead=files_ahead, warm_up=warm_up),
+        flush_disk_type=FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH,
+    )
+
+
+def queue_of(directory: Path, files: OsFiles, *, file_bytes: int = 256) -> MappedFileQueue:
+    """Return an empty row of small files in one directory, each made on demand."""
+    maker = maker_of(directory, files, file_bytes=file_bytes)
+    return MappedFileQueue(
+        maker, AllocateMappedFiles(maker, policy=AllocationPolicy(files_ahead=0), runner=HandRunner())
+    )
+
+
 def put(store: MessageStore, message: Message | MessageBatch) -> PutResult:
     """Put a message or a batch."""
     return store.put_batch(message) if isinstance(message, MessageBatch) else store.put(message)
+
+
+def fill_to(store: MessageStore, end_offset: int) -> None:
+    """Put one message whose record ends at an offset of the last file."""
+    overhead_bytes = 120 if store._commit_log._trailer else 100
+    room_bytes = end_offset - store.max_offset
+    result = store.put(replace(MESSAGE, body=bytes(max(0, room_bytes - overhead_bytes))))
+    missing_bytes = end_offset - store.max_offset
+    assert (result.status, missing_bytes) == (PutStatus.PUT_OK, 0), missing_bytes
 
 
 def watermarks(store: MessageStore) -> tuple[int, int, int, int]:

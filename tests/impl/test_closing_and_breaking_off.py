@@ -10,6 +10,7 @@ import pytest
 
 from impl.components import Components
 from impl.errors import ForkedStore, StoreClosed
+from impl.files import OpenFile
 from impl.mapped_file import MappedFile
 from impl.message import Message, PutResult, PutStatus
 from impl.policy import BrokerRole
@@ -55,30 +56,64 @@ def test_store_without_a_thread_to_spare_steps_in_the_caller(tmp_path: Path, mon
         assert store.put_async(MESSAGE).result(timeout=0).status is PutStatus.PUT_OK
 
 
+@pytest.mark.parametrize("pooled", [False, True])
+def test_services_without_a_thread_to_spare_work_in_the_caller(
+    pooled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    config = replace(config_of(), mapped_files_ahead=1, transient_store_pool_enable=pooled)
+    with monkeypatch.context() as no_threads:
+        no_threads.setattr(threading.Thread, "start", refuse)
+        with open_store(tmp_path, config=config) as store:
+            results = [store.put(replace(MESSAGE, body=bytes(600))) for _ in range(4)]
+            assert {result.status for result in results} == {PutStatus.PUT_OK}
+            assert store.flush().durable
+    with open_store(tmp_path) as store:
+        assert len(list(store.messages())) == 4
+
+
 @pytest.mark.parametrize("error", [SystemExit(), KeyboardInterrupt(), ValueError()], ids=repr)
 def test_callback_that_raises_keeps_nobody_waiting(error: BaseException, tmp_path: Path) -> None:
     def raise_it(answer: Future[PutResult]) -> None:
         raise error
 
-    with open_store(tmp_path, sync=True) as store:
+    go = threading.Event()
+
+    class WaitingFiles(FaultyFiles):
+        """A disk that syncs the log once the callback is there: before that it would run in this thread."""
+
+        def sync(self, file: OpenFile) -> None:
+            if threading.current_thread().name == "tornpage-group-commit":
+                assert go.wait(PATIENCE_S)
+            super().sync(file)
+
+    with open_store(tmp_path, sync=True, files=WaitingFiles()) as store:
         answers = [store.put_async(MESSAGE) for _ in range(3)]
         answers[0].add_done_callback(raise_it)
+        go.set()
         answers += [store.put_async(MESSAGE) for _ in range(3)]
         assert {answer.result(PATIENCE_S).status for answer in answers} == {PutStatus.PUT_OK}
 
 
 def test_runner_goes_on_after_a_step_that_raises() -> None:
-    steps: list[int] = []
+    class RaisesOnce:
+        """A service that fails in its first step."""
+
+        name = "test"
+        steps = 0
+
+        def step(self, now_ms: int) -> int | None:
+            self.steps += 1
+            if self.steps == 1:
+                runner.wake()
+                raise ValueError("once")
+            done.set()
+            return None
+
     done = threading.Event()
-
-    def step() -> None:
-        steps.append(len(steps))
-        if len(steps) == 1:
-            runner.wake()
-            raise ValueError("once")
-        done.set()
-
-    runner = ThreadRunner(step, name="test")
+    runner = ThreadRunner(RaisesOnce())
     runner.wake()
     assert done.wait(PATIENCE_S)
     runner.stop()
@@ -89,7 +124,7 @@ class Interrupting(MappedFile):
 
     def append(self, record: bytearray) -> None:
         if self.written_position:
-            self.view[self.written_position : self.written_position + 8] = b"\xffhalf..."
+            self.target[self.written_position : self.written_position + 8] = b"\xffhalf..."
             raise KeyboardInterrupt
         super().append(record)
 

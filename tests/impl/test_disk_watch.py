@@ -36,7 +36,7 @@ class CountingDisk(RecordingFiles):
 
 def watch_of(disk: CountingDisk, flags: RunningFlags, *, ratio: float = 0.90, path: str = "/") -> DiskWatch:
     """Return a watch that looks each ten seconds."""
-    return DiskWatch(disk, path, flags, warning_level_ratio=ratio, interval_ms=10_000)
+    return DiskWatch(disk, [path], flags, warning_level_ratio=ratio, interval_ms=10_000)
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,14 @@
 import pytest
 
 from impl.group_commit import GroupCommit
+from impl.message import PutStatus
+from impl.time_outs import Awaited
+
+OK, LATE = PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT
 
 
 class Flushes:
-    """A flush that counts its calls, and raises while `broken`."""
+    """A flush that gets 100 bytes further at each call, and raises while `broken`."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -19,35 +23,65 @@ class Flushes:
         return 100 * self.calls
 
 
-def test_step_without_requests_flushes_nothing() -> None:
-    flush = Flushes()
-    GroupCommit(flush).step()
-    assert flush.calls == 0
+def request(answers: list[PutStatus], *, end_offset: int = 100) -> Awaited:
+    """Return a request that adds its status to the answers."""
+    return Awaited(answers.append, end_offset=end_offset, deadline_ms=5_000, too_late=LATE)
 
 
-def test_one_flush_answers_all() -> None:
+def test_step_without_requests_flushes_what_nobody_waits_for() -> None:
     flush = Flushes()
-    group_commit = GroupCommit(flush)
-    requests = [group_commit.submit() for _ in range(3)]
-    group_commit.step()
-    assert [request.result(timeout=0) for request in requests] == [100, 100, 100]
+    GroupCommit(flush).step(0)
     assert flush.calls == 1
 
 
+def test_one_flush_answers_all_by_where_they_end() -> None:
+    flush, answers = Flushes(), list[PutStatus]()
+    group_commit = GroupCommit(flush)
+    for end_offset in (99, 100, 101):
+        group_commit.submit(request(answers, end_offset=end_offset))
+    assert answers == []
+    group_commit.step(0)
+    assert answers == [OK, OK, LATE]
+    assert flush.calls == 1
+    group_commit.step(0)
+    assert answers == [OK, OK, LATE]
+
+
 def test_flush_that_raises_answers_that_nothing_is_durable() -> None:
-    flush = Flushes()
+    flush, answers = Flushes(), list[PutStatus]()
     flush.broken = True
     group_commit = GroupCommit(flush)
-    request = group_commit.submit()
+    group_commit.submit(request(answers))
     with pytest.raises(RuntimeError):
-        group_commit.step()
-    assert request.result(timeout=0) == 0
+        group_commit.step(0)
+    assert answers == [LATE]
+    flush.broken = False
+    group_commit.step(0)
+    assert answers == [LATE]
+
+
+def test_request_that_comes_during_a_flush_is_answered_by_the_next() -> None:
+    answers: list[PutStatus] = []
+
+    def flush() -> int:
+        if not answers:
+            group_commit.submit(request(answers, end_offset=1))
+        return 100
+
+    group_commit = GroupCommit(flush)
+    group_commit.submit(request(answers))
+    group_commit.step(0)
+    assert answers == [OK]
+    group_commit.step(0)
+    assert answers == [OK, OK]
 
 
 def test_finish_answers_who_waits_and_who_comes_later() -> None:
-    flush = Flushes()
+    flush, answers = Flushes(), list[PutStatus]()
     group_commit = GroupCommit(flush)
-    early = group_commit.submit()
+    group_commit.submit(request(answers))
     group_commit.finish()
-    assert early.result(timeout=0) == 100
-    assert group_commit.submit().result(timeout=0) == 200
+    assert answers == [OK]
+    group_commit.submit(request(answers, end_offset=200))
+    assert answers == [OK, OK]
+    assert flush.calls == 2

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from impl.log_files import file_name
 from impl.mapped_file import MappedFile
-from impl.mapped_file_queue import MappedFileQueue, file_name
-from tests.impl.support import FaultyFiles
+from impl.mapped_file_queue import MappedFileQueue
+from tests.impl.support import FaultyFiles, queue_of
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def make_queue(tmp_path: Path, files: FaultyFiles) -> Iterator[Callable[[], Mapp
     made: list[MappedFileQueue] = []
 
     def make() -> MappedFileQueue:
-        made.append(MappedFileQueue(files, str(tmp_path), file_bytes=256, mapped_file=MappedFile))
+        made.append(queue_of(tmp_path, files))
         return made[-1]
 
     yield make
@@ -31,10 +32,17 @@ def make_queue(tmp_path: Path, files: FaultyFiles) -> Iterator[Callable[[], Mapp
         queue.close()
 
 
+def append_file(queue: MappedFileQueue) -> MappedFile:
+    """Go on in the next file."""
+    file = queue.next_file()
+    queue.add(file)
+    return file
+
+
 def fill(queue: MappedFileQueue, count: int) -> None:
     """Append `count` full files."""
     for _ in range(count):
-        file = queue.append_file()
+        file = append_file(queue)
         file.append(bytearray(100))
         file.append_blank()
     queue.check()
@@ -66,9 +74,10 @@ def test_files_are_contiguous(make_queue: Callable[[], MappedFileQueue], tmp_pat
 def test_new_file_is_durable_in_size_and_name_before_use(
     make_queue: Callable[[], MappedFileQueue], files: FaultyFiles, tmp_path: Path
 ) -> None:
-    make_queue().append_file()
+    append_file(make_queue())
     path = str(tmp_path / file_name(0))
     assert files.calls == [
+        ("disk_usage", str(tmp_path)),
         ("create", path),
         ("allocate", path),
         ("sync", path),
@@ -86,13 +95,13 @@ def test_refused_file_leaves_the_directory_as_it_was(
     fill(queue, 1)
     files.fail(verb, code=code)
     with pytest.raises(OSError) as refused:  # noqa: PT011 - the code is checked below
-        queue.append_file()
+        append_file(queue)
     assert refused.value.errno == code
     assert [path.name for path in tmp_path.iterdir()] == [file_name(0)]
     assert queue.max_offset == 256
     queue.check()
     files.mend()
-    assert queue.append_file().base_offset == 256
+    assert append_file(queue).base_offset == 256
 
 
 def test_find_gives_the_file_that_holds_an_offset(make_queue: Callable[[], MappedFileQueue]) -> None:
@@ -106,26 +115,30 @@ def test_find_gives_the_file_that_holds_an_offset(make_queue: Callable[[], Mappe
     assert queue.find(-1) is None
 
 
-def test_adopted_files_count_as_written_until_recovery(make_queue: Callable[[], MappedFileQueue]) -> None:
+def test_adopted_files_count_as_written_until_recovery(
+    make_queue: Callable[[], MappedFileQueue], tmp_path: Path
+) -> None:
     first = make_queue()
     fill(first, 3)
     first.close()
     queue = make_queue()
     for base in (256, 512):
-        queue.adopt(base, writable=True)
+        queue.adopt(str(tmp_path / file_name(base)), writable=True)
     assert (queue.min_offset, queue.max_offset) == (256, 768)
     assert queue.find(0) is None
     found = queue.find(300)
     assert found is not None
     assert found.base_offset == 256
     queue.flushed_where = queue.max_offset
-    assert queue.append_file().base_offset == 768
+    assert append_file(queue).base_offset == 768
 
 
-def test_adopting_a_missing_file_raises_and_adopts_nothing(make_queue: Callable[[], MappedFileQueue]) -> None:
+def test_adopting_a_missing_file_raises_and_adopts_nothing(
+    make_queue: Callable[[], MappedFileQueue], tmp_path: Path
+) -> None:
     queue = make_queue()
     with pytest.raises(FileNotFoundError):
-        queue.adopt(0, writable=True)
+        queue.adopt(str(tmp_path / file_name(0)), writable=True)
     assert queue.mapped == []
 
 
@@ -154,7 +167,7 @@ def test_flush_reaches_the_end_and_syncs_only_what_is_new(
     fill(queue, 2)
     assert queue.flush() == 512
     assert queue.flush() == 512
-    queue.append_file().append(bytearray(50))
+    append_file(queue).append(bytearray(50))
     files.calls.clear()
     assert queue.flush() == 562
     assert [(verb, path[-3:]) for verb, path in files.calls] == [("sync", "512")]
@@ -178,11 +191,11 @@ def test_drop_behind_goes_last_first_each_durably(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_check_refuses_a_gap(make_queue: Callable[[], MappedFileQueue]) -> None:
+def test_check_refuses_a_gap(make_queue: Callable[[], MappedFileQueue], tmp_path: Path) -> None:
     first = make_queue()
     fill(first, 3)
     queue = make_queue()
     for base in (0, 512):
-        queue.adopt(base, writable=True)
+        queue.adopt(str(tmp_path / file_name(base)), writable=True)
     with pytest.raises(AssertionError):
         queue.check()

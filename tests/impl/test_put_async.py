@@ -39,7 +39,8 @@ def test_future_of_an_asynchronous_store_is_done_at_once(message: Message | Mess
             assert answer.done()
             assert answer.result() == put(twin, message)
         assert ours.flushed_offset == 0
-        assert runner.wakes == 0
+        assert "group-commit" in runner.services
+        assert runner["group-commit"].wakes == 0
 
 
 @EITHER
@@ -47,7 +48,7 @@ def test_future_of_a_synchronous_store_is_done_after_the_step(message: Message |
     store, runner = by_hand(tmp_path)
     with store:
         answer = store.put_async(message)
-        assert (answer.done(), runner.wakes, store.flushed_offset) == (False, 1, 0)
+        assert (answer.done(), runner["group-commit"].wakes, store.flushed_offset) == (False, 1, 0)
         assert store.max_offset > 0
         runner.step()
         result = answer.result(timeout=0)
@@ -128,7 +129,7 @@ def test_close_answers_everything(tmp_path: Path, fails: bool) -> None:
     if fails:
         files.fail("sync", part="commitlog")
     store.close()
-    assert runner.stopped
+    assert all(service.stopped for service in runner.services.values())
     expected = PutStatus.FLUSH_DISK_TIMEOUT if fails else PutStatus.PUT_OK
     assert {answer.result(timeout=0).status for answer in answers} == {expected}
     assert (tmp_path / "abort").exists() is fails

@@ -68,7 +68,8 @@ def test_full_disk_refuses_until_there_is_room_again(tmp_path: Path) -> None:
 
 def test_disk_is_looked_at_once_per_interval(tmp_path: Path) -> None:
     disk, clock = ScriptedDisk(), SetClock()
-    with open_store(tmp_path, files=disk, clock=clock) as store:
+    with open_store(tmp_path, file_bytes=1 << 16, files=disk, clock=clock) as store:
+        store.put(MESSAGE)  # its file is made, which asks for the room of one
         looks = disk.looks
         for _ in range(30):
             clock.now_ms += 1000

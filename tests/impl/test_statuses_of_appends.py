@@ -17,6 +17,7 @@ from tests.impl.status_cases import batch_of
 from tests.impl.support import (
     MESSAGE,
     FaultyFiles,
+    HandRunner,
     ScriptedReplicas,
     SetClock,
     config_of,
@@ -28,14 +29,18 @@ from tests.impl.support import (
 )
 
 APPEND_ROWS = {
-    "a new log file is needed": "`CREATE_MAPEDFILE_FAILED`",
+    "a new log file is needed, `fast_fail": "`CREATE_MAPEDFILE_FAILED`",
+    "a new log file is needed, was not prepared, and cannot": "`CREATE_MAPEDFILE_FAILED`",
+    "a new log file is needed, and whoever prepares it": "`CREATE_MAPEDFILE_FAILED`",
     "the mapped file refuses the bytes": "`UNKNOWN_ERROR`",
     "`SYNC_MASTER` and synchronous store, WAIT not false, and both": "the answer of the replication",
     "synchronous store, WAIT not false, and the sync fails": "`FLUSH_DISK_TIMEOUT`",
+    "synchronous store, WAIT not false, and `sync_flush_timeout` ends before the flush does": "`FLUSH_DISK_TIMEOUT`",
     "`SYNC_MASTER`, WAIT not false, and no replica is connected": "`SLAVE_NOT_AVAILABLE`",
     "`SYNC_MASTER`, WAIT not false, and no replica has confirmed": "`FLUSH_SLAVE_TIMEOUT`",
     "synchronous store, WAIT not false": "`PUT_OK`",
     "synchronous store, WAIT=false": "`PUT_OK`",
+    "asynchronous store, and the file has a buffer of the transient store pool": "`PUT_OK`",
     "asynchronous store": "`PUT_OK`",
 }
 """How each row begins, and what the tests below expect of it."""
@@ -203,11 +208,14 @@ def test_synchronous_put_is_durable_and_raises_the_floor(message: Message | Mess
 def test_synchronous_put_without_waiting_is_in_the_page_cache(
     message: Message | MessageBatch, properties: str | dict[str, str], tmp_path: Path
 ) -> None:
-    with open_store(tmp_path, sync=True) as store:
+    runner = HandRunner()
+    with open_store(tmp_path, sync=True, components=Components(runner=runner)) as store:
         result = put_ok(store, replace(message, properties=properties))
         assert in_log(tmp_path, result)
         assert store.flushed_offset == floor_of(tmp_path) == 0
         assert store.get(0).message is not None
+        runner.step()
+        assert store.flushed_offset == floor_of(tmp_path) == store.max_offset
 
 
 @EITHER
@@ -216,4 +224,76 @@ def test_asynchronous_put_is_in_the_page_cache(message: Message | MessageBatch, 
         result = put_ok(store, message)
         assert in_log(tmp_path, result)
         assert store.flushed_offset == floor_of(tmp_path) == 0
+        assert store.get(0).message is not None
+
+
+@EITHER
+def test_file_without_a_buffer_is_refused_where_that_is_to_fail_fast(
+    message: Message | MessageBatch, tmp_path: Path
+) -> None:
+    config = replace(
+        config_of(),
+        transient_store_pool_enable=True,
+        transient_store_pool_size=2,
+        fast_fail_if_no_buffer_in_store_pool=True,
+    )
+    runner = HandRunner()
+    with open_store(tmp_path, config=config, components=Components(runner=runner)) as store:
+        for _ in range(2):
+            put_ok(store, replace(MESSAGE, body=bytes(850)))
+        before, marks = snapshot(tmp_path), watermarks(store)
+        assert put(store, message) == PutResult(PutStatus.CREATE_MAPEDFILE_FAILED)
+        assert (snapshot(tmp_path), watermarks(store)) == (before, marks)
+        runner.step("commit")
+        assert put_ok(store, message).offset == 2048
+
+
+@EITHER
+def test_file_that_nobody_prepares_in_time_refuses_the_put(message: Message | MessageBatch, tmp_path: Path) -> None:
+    runner = HandRunner()
+    config = replace(config_of(), mapped_files_ahead=1)
+    with open_store(tmp_path, config=config, components=Components(runner=runner)) as store:
+        driven = runner["allocate"]
+        step, driven.step = driven.step, lambda: None  # type: ignore[method-assign]
+        before, marks = snapshot(tmp_path), watermarks(store)
+        assert put(store, message) == PutResult(PutStatus.CREATE_MAPEDFILE_FAILED)
+        assert (snapshot(tmp_path), watermarks(store)) == (before, marks)
+        driven.step = step  # type: ignore[method-assign]
+        runner.step("allocate")
+        assert put_ok(store, message).offset == 0
+
+
+@EITHER
+def test_late_flush_is_a_time_out_of_a_put_that_is_durable_later(
+    message: Message | MessageBatch, tmp_path: Path
+) -> None:
+    runner = HandRunner()
+    with open_store(tmp_path, sync=True, components=Components(runner=runner)) as store:
+        answer = store.put_async(message)
+        runner.step("time-outs", after_ms=4_999)
+        assert not answer.done()
+        runner.step("time-outs", after_ms=1)
+        result = answer.result(timeout=0)
+        assert (result.status, result.offset) == (PutStatus.FLUSH_DISK_TIMEOUT, 0)
+        assert in_log(tmp_path, result)
+        assert store.flushed_offset == 0
+        assert store.get(0).message is not None
+        runner.step()
+        assert store.flushed_offset == floor_of(tmp_path) == store.max_offset == result.size_bytes
+        assert put_ok(store, message).queue_offset == result.message_count
+
+
+@EITHER
+def test_put_into_a_buffer_is_served_after_its_commit(message: Message | MessageBatch, tmp_path: Path) -> None:
+    runner = HandRunner()
+    config = replace(config_of(), transient_store_pool_enable=True, transient_store_pool_size=1)
+    with open_store(tmp_path, config=config, components=Components(runner=runner)) as store:
+        result = put_ok(store, message)
+        assert not in_log(tmp_path, result)
+        assert watermarks(store) == (0, 0, 0, result.size_bytes)
+        assert store.get(0).message is None
+        assert list(store.messages()) == []
+        runner.step("commit")
+        assert in_log(tmp_path, result)
+        assert watermarks(store) == (0, 0, result.size_bytes, result.size_bytes)
         assert store.get(0).message is not None

@@ -8,7 +8,7 @@ Found by: the commit log machine.
 
 import pytest
 
-from impl import opening
+from impl import log_directories, opening
 from impl.files import Files
 from properties.case import Close, Crash, Flush, Open, Operation, Put, Settings
 from tests.regressions.conftest import Attempt
@@ -35,6 +35,7 @@ def test_whatever_the_first_open_had_done_the_second_makes_durable(attempt: Atte
 
 
 def test_taking_what_is_there_for_durable_loses_it(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "make_directories", make_missing_only)
+    for module in (opening, log_directories):
+        monkeypatch.setattr(module, "make_directories", make_missing_only)
     broken = [attempt(operations, SETTINGS) for operations in kills_in_the_first_open()]
     assert {error.contract for error in broken if error is not None} & {2, 6}

@@ -7,7 +7,8 @@ Found by: the crash campaign; this is its shrunk case.
 """
 
 from impl.components import Components
-from impl.mapped_file_queue import MappedFileQueue
+from impl.log_files import LogFileMaker
+from impl.mapped_file import MappedFile
 from properties.case import Crash, Operation, Put, Settings
 from tests.regressions.conftest import Attempt
 
@@ -21,14 +22,12 @@ def kills_in_recovery() -> list[tuple[Operation, ...]]:
     return [(*puts, TORN, Crash(kill=True, back=back)) for back in range(1, 30)]
 
 
-class RemovalIsNotSynced(MappedFileQueue):
+class RemovalIsNotSynced(LogFileMaker):
     """The mistake at its root: whoever removes a file leaves the name to chance."""
 
-    def drop_behind(self, index: int) -> None:
-        while len(self.mapped) > index + 1:
-            mapped = self.mapped.pop()
-            mapped.close()
-            self._files.unlink(mapped.path)
+    def remove(self, mapped: MappedFile) -> None:
+        mapped.close()
+        self._files.unlink(mapped.path)
 
 
 def test_a_killed_removal_is_made_durable_by_the_next_open(attempt: Attempt) -> None:
@@ -37,6 +36,6 @@ def test_a_killed_removal_is_made_durable_by_the_next_open(attempt: Attempt) -> 
 
 
 def test_a_removal_left_to_chance_can_come_back(attempt: Attempt) -> None:
-    mistake = Components(mapped_file_queue=RemovalIsNotSynced)
+    mistake = Components(log_file_maker=RemovalIsNotSynced)
     broken = [attempt(operations, SETTINGS, mistake) for operations in kills_in_recovery()]
     assert {error.contract for error in broken if error is not None} == {3}

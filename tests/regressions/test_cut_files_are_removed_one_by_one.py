@@ -27,10 +27,11 @@ class OneSyncForAll(MappedFileQueue):
     def drop_behind(self, index: int) -> None:
         removed = self.mapped[index + 1 :]
         del self.mapped[index + 1 :]
+        files = self._maker._files
         for mapped in reversed(removed):
             mapped.close()
-            self._files.unlink(mapped.path)
-        self._files.sync_directory(self.directory)
+            files.unlink(mapped.path)
+        files.sync_directory(self.directories.paths[0])
 
 
 def test_a_crash_between_two_removals_leaves_no_gap(attempt: Attempt) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy, ImpossiblePolicy
+from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy, ImpossiblePolicy, WarmUp
 
 TIMED = FlushPolicy(FlushDiskType.ASYNC_FLUSH)
 
@@ -14,7 +14,7 @@ TIMED = FlushPolicy(FlushDiskType.ASYNC_FLUSH)
 def test_defaults_are_those_of_message_store_config() -> None:
     assert (TIMED.flush_interval_commit_log, TIMED.flush_commit_log_least_pages) == (500, 4)
     assert TIMED.flush_commit_log_thorough_interval == 10_000
-    assert AllocationPolicy() == AllocationPolicy(1, False, 4096)
+    assert AllocationPolicy() == AllocationPolicy(1, WarmUp.NONE, 4096)
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,17 @@ def test_files_are_wanted_oldest_first() -> None:
     assert list(AllocationPolicy(1).wanted(file_index=7)) == [7, 8]
     assert list(AllocationPolicy(3).wanted(file_index=0)) == [0, 1, 2, 3]
     assert [AllocationPolicy(n).name for n in range(3)] == ["on-demand", "one-ahead", "2-ahead"]
-    assert AllocationPolicy(1, True).name == "one-ahead+warm"
+    names = [AllocationPolicy(1, warm_up).name for warm_up in WarmUp]
+    assert names == ["one-ahead", "one-ahead+touch", "one-ahead+warm", "one-ahead+populate"]
 
 
 def test_warming_syncs_only_under_sync_flush_and_covers_every_page() -> None:
-    policy = AllocationPolicy(1, True, 100)
+    policy = AllocationPolicy(1, WarmUp.TOUCH_AND_FORCE, 100)
     assert policy.warm_up_syncs(file_pages=250, flush_disk_type=FlushDiskType.SYNC_FLUSH) == (100, 100, 50)
     assert policy.warm_up_syncs(file_pages=250, flush_disk_type=FlushDiskType.ASYNC_FLUSH) == ()
-    assert AllocationPolicy(1).warm_up_syncs(file_pages=250, flush_disk_type=FlushDiskType.SYNC_FLUSH) == ()
+    for warm_up in (WarmUp.NONE, WarmUp.TOUCH, WarmUp.POPULATE):
+        silent = AllocationPolicy(1, warm_up, 100)
+        assert silent.warm_up_syncs(file_pages=250, flush_disk_type=FlushDiskType.SYNC_FLUSH) == ()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
 from sim.device import PRESETS, Device, DeviceTimes
 from sim.distributions import Constant
 from sim.run import run
@@ -87,7 +87,7 @@ def test_warming_moves_the_cost_from_puts_to_the_allocator(flush_type: FlushDisk
     cold = run(
         scenario(flush=flush, allocation=AllocationPolicy(1), device=times, file_bytes=1 << 20, messages=5_000), 1
     )
-    warm_policy = AllocationPolicy(1, warm_mapped_file_enable=True, flush_least_pages_when_warm_mapped_file=100)
+    warm_policy = AllocationPolicy(1, warm_up=WarmUp.TOUCH_AND_FORCE, flush_least_pages_when_warm_mapped_file=100)
     warm = run(scenario(flush=flush, allocation=warm_policy, device=times, file_bytes=1 << 20, messages=5_000), 1)
     assert ((cold.written_ns - cold.start_ns) >= (warm.written_ns - warm.start_ns)).all()
     assert (warm.written_ns - warm.start_ns).max() == times.copy_ns(1024)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, FlushPolicy
+from impl.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
 from sim.device import DeviceTimes
 from sim.distributions import Constant, Distribution, Exponential, LogNormal
 from sim.log import BLANK_BYTES
@@ -47,7 +47,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             draw(st.integers(0, 6)),
             draw(st.integers(0, 500)),
         ),
-        allocation=AllocationPolicy(draw(st.integers(0, 3)), draw(st.booleans()), draw(st.integers(1, 4))),
+        allocation=AllocationPolicy(draw(st.integers(0, 3)), draw(st.sampled_from(WarmUp)), draw(st.integers(1, 4))),
         device=device,
         workload=draw(
             st.one_of(

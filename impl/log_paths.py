@@ -1,0 +1,63 @@
+"""The directories of the log as a configuration names them: text only, no disk is asked.
+
+RocketMQ takes one text with the paths between commas, and 4.9.3 makes a directory of that very name. Source:
+`MessageStoreConfig.getStorePathCommitLog`, `getReadOnlyCommitLogStorePaths`.
+"""
+
+import posixpath
+from itertools import permutations
+
+from impl.errors import BadConfig
+
+__all__ = ["require_log_paths", "resolved_log_paths"]
+
+_PATHS, _READ_ONLY = "store_path_commit_log", "read_only_commit_log_store_paths"
+_DEFAULT = ("commitlog",)
+_OTHERS = ("abort", "checkpoint", "config", "consumequeue", "index", "lock", "quarantine")
+"""Names in the store directory that mean something else."""
+_NO_ROOT = "/\0"
+"""Stands for a store directory that is not known yet; no path can lie in it by its text."""
+
+
+def require_log_paths(paths: tuple[str, ...], read_only: tuple[str, ...]) -> None:
+    """Raise BadConfig for paths that cannot work, whatever the store directory is."""
+    resolved_log_paths(_NO_ROOT, paths, read_only)
+
+
+def resolved_log_paths(
+    root: str, paths: tuple[str, ...], read_only: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return all log directories and the read-only ones among them, absolute. Raises BadConfig."""
+    every = _resolved(_PATHS, root, paths) or _resolved(_PATHS, root, _DEFAULT)
+    kept = _resolved(_READ_ONLY, root, read_only)
+    if len(set(every)) < len(every):
+        raise BadConfig(_PATHS, paths, "name each directory once")
+    if any(_is_inside(path, other) for path, other in permutations(every, 2)):
+        raise BadConfig(_PATHS, paths, "name directories of which none lies inside another")
+    for path in every:
+        if path == root or _is_inside(root, path) or any(_holds(f"{root}/{other}", path) for other in _OTHERS):
+            raise BadConfig(_PATHS, paths, "name directories of their own, apart from the other files of the store")
+    if not set(kept) <= set(every):
+        raise BadConfig(_READ_ONLY, read_only, f"name directories of {_PATHS}")
+    if set(kept) == set(every):
+        raise BadConfig(_READ_ONLY, read_only, "leave one directory for new files")
+    return every, kept
+
+
+def _resolved(name: str, root: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+    if not isinstance(paths, tuple) or not all(isinstance(path, str) for path in paths):
+        raise BadConfig(name, paths, 'use a tuple of paths, such as ("/disk1/log", "/disk2/log")')
+    if any(not path or "\0" in path or "," in path for path in paths):
+        raise BadConfig(name, paths, "use paths that are not empty and have no comma or NUL, each an entry of its own")
+    relative = [posixpath.normpath(path) for path in paths if not path.startswith("/")]
+    if any(path == ".." or path.startswith("../") for path in relative):
+        raise BadConfig(name, paths, "use an absolute path for what is not below the store directory")
+    return tuple("/" + posixpath.normpath(posixpath.join(root, path)).lstrip("/") for path in paths)
+
+
+def _is_inside(path: str, directory: str) -> bool:
+    return path.startswith(f"{directory.rstrip('/')}/") and path != directory
+
+
+def _holds(directory: str, path: str) -> bool:
+    return path == directory or _is_inside(path, directory)

@@ -1,0 +1,50 @@
+"""Consume queues to the disk, the checkpoint behind them. Source: `DefaultMessageStore.FlushConsumeQueueService`."""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from impl.checkpoint import Checkpoint
+from impl.policy import QueueFlushPolicy
+
+__all__ = ["FlushConsumeQueues", "Flushable"]
+
+
+class Flushable(Protocol):
+    """Files that can be made durable as far as they are worth it."""
+
+    def flush(self, least_pages: int = 0) -> int:
+        """Flush by a page rule. Raises OSError."""
+
+
+class FlushConsumeQueues:
+    """Flushes what `queues` yields; a thorough round, as the first one is, then writes the checkpoint.
+
+    The checkpoint may say of the queues only what was dispatched before the round began.
+    """
+
+    name = "flush-queues"
+
+    def __init__(
+        self, policy: QueueFlushPolicy, checkpoint: Checkpoint, queues: Callable[[], Iterable[Flushable]]
+    ) -> None:
+        self._policy = policy
+        self._checkpoint = checkpoint
+        self._queues = queues
+        self._thorough_ms: int | None = None
+
+    def step(self, now_ms: int) -> int:
+        """Flush one round. Raises OSError, and leaves the checkpoint as it is then."""
+        least_pages = self._least_pages(now_ms)
+        dispatched_timestamp = self._checkpoint.logics_msg_timestamp
+        for queue in self._queues():
+            queue.flush(least_pages)
+        if least_pages == 0:
+            self._checkpoint.logics_msg_timestamp = dispatched_timestamp
+            self._checkpoint.flush()
+            self._thorough_ms = now_ms  # last: a round that fails is tried again as it was
+        return now_ms + self._policy.flush_interval_consume_queue
+
+    def _least_pages(self, now_ms: int) -> int:
+        if self._thorough_ms is None:
+            return 0
+        return self._policy.least_pages(since_thorough_ms=now_ms - self._thorough_ms)

@@ -1,0 +1,33 @@
+"""Symptom: `check()` failed with an AssertionError when another thread closed the store.
+
+Cause: a store that closes gives its files up; the offsets that were compared then were those of an empty log.
+Fix: a check that fails looks again whether the store is open, and raises StoreClosed (impl/store.py, `check`).
+Found by: the test with four producers, a checker and a closer (tests/impl/test_stress.py).
+"""
+
+from pathlib import Path
+
+import pytest
+
+from impl.components import Components
+from impl.errors import StoreClosed
+from impl.mapped_file_queue import MappedFileQueue
+from impl.store import MessageStore
+from tests.impl.support import MESSAGE, HandRunner, open_store
+
+
+def test_it_is_told_that_the_store_is_closed(tmp_path: Path) -> None:
+    stores: list[MessageStore] = []
+
+    class ClosedMeanwhile(MappedFileQueue):
+        """Another thread closes the store as the check begins."""
+
+        def check(self) -> None:
+            stores[0].close()
+            super().check()
+
+    components = Components(runner=HandRunner(), mapped_file_queue=ClosedMeanwhile)
+    stores.append(open_store(tmp_path, components=components))
+    stores[0].put(MESSAGE)
+    with pytest.raises(StoreClosed):
+        stores[0].check()

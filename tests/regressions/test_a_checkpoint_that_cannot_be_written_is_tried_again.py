@@ -1,0 +1,28 @@
+"""Symptom: one failed write of the checkpoint left the old one on the disk for another minute.
+
+Cause: the round counted as thorough before it had succeeded; the next one, a second later, went by the page rule again
+and wrote no checkpoint.
+Fix: a round is thorough once the checkpoint is on the disk (impl/queue_flush.py, `step`).
+Found by: a review.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from impl.components import Components
+from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, open_store
+
+
+@pytest.mark.parametrize("verb", ["pwrite", "sync"])
+def test_next_round_writes_it(verb: str, tmp_path: Path) -> None:
+    files, runner = FaultyFiles(), HandRunner()
+    with open_store(tmp_path, files=files, components=Components(runner=runner)) as store:
+        timestamp = store.put(MESSAGE).store_timestamp
+        store.flush()
+        files.fail(verb, part="checkpoint", times=1)
+        with pytest.raises(OSError, match="Input/output"):
+            runner.step("flush-queues", after_ms=1_000)
+        runner.step("flush-queues", after_ms=1_000)
+        assert (tmp_path / "checkpoint").read_bytes()[:8] == timestamp.to_bytes(8)
+        assert files.calls[-1] == ("sync", str(tmp_path / "checkpoint"))

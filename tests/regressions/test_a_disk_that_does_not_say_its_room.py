@@ -1,0 +1,25 @@
+"""Symptom: puts that needed a new file were refused on a disk with room, because it could not be asked for its room.
+
+Cause: the look at the free space before a file is made took an error of the look for an error of the disk.
+Fix: a disk that does not say is tried; reserving the blocks tells (impl/log_files.py, `_require_room`).
+Found by: the test of the disk watch, which asks the same question.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from impl.components import Components
+from impl.message import PutStatus
+from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, open_store
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_reserving_tells(has_room: bool, tmp_path: Path) -> None:
+    files = FaultyFiles()
+    with open_store(tmp_path, files=files, components=Components(runner=HandRunner())) as store:
+        files.fail("disk_usage")
+        if not has_room:
+            refuse = files.faults["disk_usage"]
+            files.faults["allocate"] = refuse
+        assert store.put(MESSAGE).status is (PutStatus.PUT_OK if has_room else PutStatus.CREATE_MAPEDFILE_FAILED)

@@ -1,0 +1,29 @@
+"""Symptom: a store whose commits failed grew in memory with each flush.
+
+Cause: each flush noted up to where the log was and of what time, to know the time once that was durable; a flush that
+gets nowhere never takes a note away.
+Fix: one note for one end of the log (impl/commit_log.py, `flush`).
+Found by: a review.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+from impl.components import Components
+from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, config_of, open_store
+
+
+def test_one_end_is_noted_once(tmp_path: Path) -> None:
+    files = FaultyFiles()
+    config = replace(config_of(), transient_store_pool_enable=True)
+    with open_store(tmp_path, config=config, files=files, components=Components(runner=HandRunner())) as store:
+        store.put(MESSAGE)
+        files.fail("pwrite", part="commitlog")
+        for _ in range(50):
+            assert not store.flush().durable
+        assert len(store._commit_log._unflushed) == 1
+        files.mend()
+        last = store.put(MESSAGE)
+        assert store.flush().durable
+        assert store._held.checkpoint.physic_msg_timestamp == last.store_timestamp
+        assert len(store._commit_log._unflushed) == 0

@@ -1,0 +1,40 @@
+"""Symptom: after a clean close the checkpoint was older than the newest record.
+
+Cause: a flush by another thread came between the bytes of a record and the note of its time. It covered the record with
+the time of the one before; later flushes, that of the close included, found nothing new and looked at no time.
+Fix: each flush notes the time, whether or not there are new bytes (impl/commit_log.py, `flush`).
+Found by: a review for races.
+"""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from impl.components import Components
+from impl.mapped_file import MappedFile
+from impl.store import MessageStore
+from tests.impl.support import MESSAGE, HandRunner, open_store
+
+
+@pytest.mark.parametrize("puts", [1, 2])
+def test_next_flush_notes_the_time(puts: int, tmp_path: Path) -> None:
+    stores: list[MessageStore] = []
+
+    class FlushedAtOnce(MappedFile):
+        """Another thread flushes as soon as the bytes are there."""
+
+        def append(self, record: bytearray) -> None:
+            super().append(record)
+            flusher = threading.Thread(target=stores[0].flush)
+            flusher.start()
+            flusher.join(timeout=10)
+
+    components = Components(mapped_file=FlushedAtOnce, runner=HandRunner())
+    with open_store(tmp_path, components=components) as store:
+        stores.append(store)
+        results = [store.put(MESSAGE) for _ in range(puts)]
+        assert store.flushed_offset == store.max_offset
+        before = [0, *(result.store_timestamp for result in results)][-2]
+        assert store._held.checkpoint.physic_msg_timestamp == before
+    assert (tmp_path / "checkpoint").read_bytes()[:8] == results[-1].store_timestamp.to_bytes(8)

@@ -1,0 +1,76 @@
+"""Symptom: an open that was refused, or that found damage, had taken and locked memory of five log files before.
+
+Cause: the buffers of the pool were made first of all, and not given back when the store was in use.
+Fix: they are made behind the lock and a recovery that finds no damage (impl/opening.py, `_use_pool`); a pool that
+gets no memory is told as a value of the configuration that does not work.
+Found by: a review.
+"""
+
+import errno
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from impl.components import Components
+from impl.config import MessageStoreConfig
+from impl.errors import BadConfig, StoreInUse, WrongFileSize
+from impl.transient_store_pool import TransientStorePool
+from tests.impl.support import MESSAGE, HandRunner, config_of, open_store, snapshot
+
+
+class Pools:
+    """Counts the pools that are made."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.refused = False
+
+    def __call__(self, count: int, buffer_bytes: int) -> TransientStorePool:
+        """Make one."""
+        self.made += 1
+        if self.refused:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory: lower transient_store_pool_size")
+        return TransientStorePool(count, buffer_bytes)
+
+
+def pooled(*, file_bytes: int = 1024) -> MessageStoreConfig:
+    return replace(config_of(file_bytes=file_bytes), transient_store_pool_enable=True)
+
+
+def test_refused_open_makes_no_pool(tmp_path: Path) -> None:
+    pools = Pools()
+    components = Components(pool=pools, runner=HandRunner())
+    with open_store(tmp_path) as store:
+        store.put(MESSAGE)
+        with pytest.raises(StoreInUse):
+            open_store(tmp_path, config=pooled(), components=components)
+    with pytest.raises(WrongFileSize):
+        open_store(tmp_path, config=pooled(file_bytes=2048), components=components)
+    assert pools.made == 0
+
+
+def test_damaged_store_makes_no_pool(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.put(MESSAGE)
+    log_file = tmp_path / "commitlog" / ("0" * 20)
+    damaged = bytearray(log_file.read_bytes())
+    damaged[20] ^= 0xFF
+    log_file.write_bytes(damaged)
+    pools = Pools()
+    with open_store(tmp_path, config=pooled(), components=Components(pool=pools, runner=HandRunner())) as store:
+        assert store.read_only_reason is not None
+    assert pools.made == 0
+
+
+def test_pool_without_memory_is_a_bad_configuration_and_holds_nothing(tmp_path: Path) -> None:
+    with open_store(tmp_path) as store:
+        store.put(MESSAGE)
+    before = snapshot(tmp_path)
+    pools = Pools()
+    pools.refused = True
+    with pytest.raises(BadConfig, match="lower transient_store_pool_size"):
+        open_store(tmp_path, config=pooled(), components=Components(pool=pools, runner=HandRunner()))
+    assert snapshot(tmp_path) == before
+    with open_store(tmp_path, config=pooled()) as store:
+        assert len(list(store.messages())) == 1

@@ -1,0 +1,37 @@
+"""Symptom: a future of `put_async` was never done, and a `put` in its own thread waited for ever (contract 16).
+
+Cause: the answer is taken into the statistics before it is given; when that raised, as it does with a clock that fails,
+the answer was known and given to nobody.
+Fix: the answer is given in any case (impl/put_answers.py, `PendingAnswer`).
+Found by: a review.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from impl.components import Components
+from impl.message import PutStatus
+from tests.impl.support import MESSAGE, HandRunner, SetClock, open_store
+
+
+class BreakingClock(SetClock):
+    """A clock that fails while it is broken."""
+
+    broken = False
+
+    def __call__(self) -> int:
+        if self.broken:
+            raise OSError("the clock is broken")
+        return super().__call__()
+
+
+def test_answer_is_given_in_any_case(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    clock, runner = BreakingClock(), HandRunner()
+    with open_store(tmp_path, sync=True, clock=clock, components=Components(runner=runner)) as store:
+        answers = [store.put_async(MESSAGE) for _ in range(3)]
+        clock.broken = True
+        runner.step()
+        clock.broken = False
+        assert [answer.result(timeout=0).status for answer in answers] == [PutStatus.PUT_OK] * 3
+    assert "count_failed" in caplog.text
