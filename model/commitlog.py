@@ -3,8 +3,10 @@
 1. Records stand one behind the other in files of one size; none spans two files, and at least 8 bytes stay free
    behind each. When a record does not fit, the rest of the file is blank and the record begins the next file. The
    records of a batch are placed like one record.
-2. `0 <= flushed_offset <= end_offset`; neither goes down, except through a crash (model/disasters.py).
-3. A refused put changes nothing. Bytes that the mapped file refuses leave at most a new file and the closed one before.
+2. `0 <= flushed_offset <= committed_offset <= end_offset`; none goes down, except through a crash
+   (model/disasters.py).
+3. A refused put changes nothing in the log; a file that was asked for may come later. Bytes that the mapped file
+   refuses leave at most a new file and the closed one before.
 4. Records of one queue are numbered from 0 without a gap, as long as nothing names the queue besides
    (model/dispatch.py); prepared and rolled-back transactions carry 0 and do not count.
 5. After a failed sync nothing more is accepted, and reads stop at what was flushed.
@@ -18,9 +20,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from model import batch, delay, dispatch, entry, refusal
+from model import allocation, batch, delay, dispatch, entry, refusal, waiting
+from model.allocation import NO_TROUBLE
+from model.flushing import flush
 from model.message import Batch, Message, PutStatus, record_bytes, waits_for_disk
 from model.state import BLANK_BYTES, CommitLog, Conditions, Layout, Record
+from model.waiting import Waiting
 
 __all__ = [
     "NO_TROUBLE",
@@ -37,9 +42,8 @@ __all__ = [
     "put",
     "reopen",
     "settle",
+    "wait_for",
 ]
-
-NO_TROUBLE = Conditions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +114,18 @@ def append(
         return log, Appended(messages)
     sizes_bytes = [record_bytes(message, trailer=layout.trailer) for message in messages]
     if log.end_offset + sum(sizes_bytes) + BLANK_BYTES > log.files * layout.file_bytes:
-        if log.files == layout.files_max or conditions.sync_fails:
+        log, taken = allocation.take(log, layout=layout, now_ms=store_timestamp, conditions=conditions)
+        if not taken:
             return log, Appended(PutStatus.CREATE_MAPEDFILE_FAILED)
-        log = replace(log, end_offset=log.files * layout.file_bytes, files=log.files + 1)
     if conditions.append_fails:
         return log, Appended(PutStatus.UNKNOWN_ERROR)
     records = _records(log, messages, sizes_bytes, layout, store_timestamp)
-    appended = replace(log, records=(*log.records, *records), end_offset=records[-1].end_offset)
+    appended = replace(
+        log,
+        records=(*log.records, *records),
+        end_offset=records[-1].end_offset,
+        appended_in_this_life=log.appended_in_this_life + len(records),
+    )
     return appended, Appended(PutStatus.PUT_OK, records, waits_for_disk(given))
 
 
@@ -151,29 +160,31 @@ def _records(
 def settle(
     log: CommitLog, appended: Appended, *, layout: Layout, conditions: Conditions = NO_TROUBLE
 ) -> tuple[CommitLog, PutOutcome]:
-    """Answer an append, once disk and replica have done for it what was promised.
+    """Answer an append at once: flush if it waits for the disk, and wait for no replica that does not answer.
 
     Others may have appended and flushed meanwhile: what is durable already needs no sync.
     """
-    if not appended.records or not appended.waits:
-        return log, PutOutcome(appended.status, appended.records)
-    status = appended.status
-    if layout.sync_flush and appended.records[-1].end_offset > log.flushed_offset:
-        log, durable = flush(log, sync_fails=conditions.sync_fails)
-        status = status if durable else PutStatus.FLUSH_DISK_TIMEOUT
-    if layout.role == "SYNC_MASTER" and conditions.replica != "confirms":
-        is_silent = conditions.replica == "silent"
-        status = PutStatus.FLUSH_SLAVE_TIMEOUT if is_silent else PutStatus.SLAVE_NOT_AVAILABLE
+    if not appended.records:
+        return log, PutOutcome(appended.status)
+    open_waits = wait_for(appended, layout=layout, now_ms=0, conditions=conditions)
+    if open_waits.disk is None:
+        if open_waits.end_offset > log.flushed_offset:
+            log, _ = flush(log, sync_fails=conditions.sync_fails)
+        open_waits = waiting.flushed(open_waits, log)
+    status = waiting.given_up(open_waits).answer
+    assert status is not None
     return log, PutOutcome(status, appended.records)
 
 
-def flush(log: CommitLog, *, sync_fails: bool = False) -> tuple[CommitLog, bool]:
-    """Make everything appended durable; a failed sync moves nothing and poisons the log."""
-    if log.poisoned:
-        return log, False
-    if sync_fails and log.flushed_offset < log.end_offset:
-        return replace(log, poisoned=True), False
-    return replace(log, flushed_offset=log.end_offset), True
+def wait_for(appended: Appended, *, layout: Layout, now_ms: int, conditions: Conditions = NO_TROUBLE) -> Waiting:
+    """Return what an append that was not refused waits for."""
+    return waiting.begin(
+        appended.records[-1].end_offset,
+        waits=appended.waits,
+        layout=layout,
+        now_ms=now_ms,
+        conditions=conditions,
+    )
 
 
 def get(log: CommitLog, offset: int) -> tuple[GetStatus, Record | None]:
@@ -189,6 +200,6 @@ def get(log: CommitLog, offset: int) -> tuple[GetStatus, Record | None]:
 
 
 def reopen(log: CommitLog) -> CommitLog:
-    """Close cleanly and open again: everything appended is durable, an empty newest file stays, no flag is set."""
+    """Close cleanly and open again: everything appended is durable, an empty newest file stays, all else is fresh."""
     assert not log.poisoned
-    return replace(log, flushed_offset=log.end_offset, flags=0)
+    return CommitLog(log.records, log.end_offset, flushed_offset=log.end_offset, files=log.files)

@@ -1,8 +1,8 @@
 """Every log that recovery may present after a disaster (contract 1-3, 6).
 
-Power loss keeps the durable records and any longer prefix of what was appended; process kill keeps everything
-appended. A verb that had not returned may have happened whole or not at all, a batch in part besides. What recovery
-presents is durable.
+Power loss keeps the durable records and any longer prefix of what was appended; process kill keeps everything that
+was committed, which is all of it where no buffer of the pool is in use. A verb that had not returned may have happened
+whole or not at all, a batch in part besides. What recovery presents is durable.
 
 Where the next record goes is part of the answer: a file that was closed with a blank stays closed if the blank
 survived, even when the record behind it did not.
@@ -32,7 +32,8 @@ def power_loss(before: CommitLog, after: CommitLog, *, layout: Layout) -> Iterat
 
 def process_kill(before: CommitLog, after: CommitLog, *, layout: Layout) -> Iterator[CommitLog]:
     """Yield each legal log after the process died while a verb leads from `before` to `after`."""
-    yield from _prefixes(after, len(before.records), layout=layout, floor_offset=before.end_offset)
+    kept = sum(record.end_offset <= before.committed_offset for record in before.records)
+    yield from _prefixes(after, kept, layout=layout, floor_offset=before.committed_offset)
 
 
 def _prefixes(log: CommitLog, least: int, *, layout: Layout, floor_offset: int) -> Iterator[CommitLog]:

@@ -1,8 +1,11 @@
 """The values of the commit log: what it was opened with, what surrounds it, and what it holds.
 
 1. A record knows its place, its number in its queue, and the message as stored.
-2. `0 <= flushed_offset <= end_offset`; readers see no further than `readable_end`.
-3. Running flags 2, 4, 8 and 16 forbid writing; they live as long as the process.
+2. `0 <= flushed_offset <= committed_offset <= end_offset`; readers see no further than `readable_end`.
+3. A file with a buffer of the pool keeps what is not committed in the memory of the process alone; any other file has
+   all of it in the page cache (model/pool.py).
+4. Prepared files follow those of the log and hold nothing (model/allocation.py).
+5. Running flags 2, 4, 8 and 16 forbid writing; they live as long as the process, as buffers and times do.
 
 Source: docs/statuses.md, "every put".
 """
@@ -12,15 +15,21 @@ from typing import Literal
 
 from model.message import Message
 
-__all__ = ["BLANK_BYTES", "CommitLog", "Conditions", "Layout", "Record"]
+__all__ = ["BLANK_BYTES", "PAGE_BYTES", "Buffer", "CommitLog", "Conditions", "Layout", "Record"]
 
 BLANK_BYTES = 8
+PAGE_BYTES = 4096
+"""The unit of the page rules, whatever pages the machine has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The sizes and promises a store was opened with. `files_max` is how many files the disk has room for;
-    `delay_levels` is the highest delay level."""
+    """The sizes and promises a store was opened with.
+
+    `files_max` is how many files the disk has room for; `delay_levels` is the highest delay level. `pool_buffers` is
+    the size of the transient store pool, 0 without one; `fast_fail` refuses a new file when no buffer is left for it.
+    `files_ahead` is how many files are made before they are needed.
+    """
 
     file_bytes: int
     record_bytes_max: int
@@ -33,21 +42,38 @@ class Layout:
     delay_levels: int = 18
     role: Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"] = "ASYNC_MASTER"
     page_cache_busy_ms: int = 1000
+    pool_buffers: int = 0
+    fast_fail: bool = False
+    files_ahead: int = 0
+    least_pages: int = 4
+    flush_thorough_ms: int = 10_000
+    commit_thorough_ms: int = 200
+    note_thorough_ms: int = 60_000
+    sync_flush_timeout_ms: int = 5000
+    slave_timeout_ms: int = 3000
+    allocation_retry_ms: int = 1000
+
+    @property
+    def has_pool(self) -> bool:
+        """Whether files may have buffers: an asynchronous master alone uses the pool."""
+        return self.pool_buffers > 0 and not self.sync_flush and self.role != "SLAVE"
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What the surroundings will do to one put.
+    """What the surroundings will do to one put, or to one step of a service.
 
-    `sync_fails`: the next file sync of the disk, if this put needs one, fails: that of a new file (which is then
-    refused) or that of a flush. `append_fails`: the mapped file refuses the bytes. `replica`: what the best replica of
-    a `SYNC_MASTER` does: it confirms in time, says nothing, is too far behind, or is not there. `lock_held_ms`: for
-    how long the put lock has been held when this put arrives.
+    `sync_fails`: the next file sync of the disk, if there is one, fails: that of a new file (which is then refused) or
+    that of a flush. `no_room`: the disk says it has less room than a file needs. `append_fails`: the mapped file
+    refuses the bytes. `replica`: what the best replica of a `SYNC_MASTER` does: it confirms in time, gives up, never
+    answers, is too far behind, or is not there. `lock_held_ms`: for how long the put lock has been held when this put
+    arrives.
     """
 
     sync_fails: bool = False
+    no_room: bool = False
     append_fails: bool = False
-    replica: Literal["confirms", "silent", "behind", "none"] = "none"
+    replica: Literal["confirms", "silent", "hangs", "behind", "none"] = "none"
     lock_held_ms: int = 0
 
 
@@ -68,9 +94,24 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
+class Buffer:
+    """The buffer of the file from `base_offset` to `end_offset`; what lies below `committed_offset` was copied out."""
+
+    base_offset: int
+    end_offset: int
+    committed_offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class CommitLog:
     """`end_offset` is where the next record goes unless it needs a new file; `poisoned` says a sync has failed;
-    `flags` are the running flags (`RunningFlags`)."""
+    `flags` are the running flags (`RunningFlags`).
+
+    `buffers` are those in use, lowest file first. `prepared` files are there behind the `files` of the log, and
+    `asked` are wanted there, made or not; `retry_ms` is when a file that could not be made is tried again.
+    `flushed_ms`, `committed_ms` and `noted_ms` are when the timed flush, the timed commit and the flush of the queues
+    were last thorough; None is never. `appended_in_this_life` records are of the present opening.
+    """
 
     records: tuple[Record, ...] = ()
     end_offset: int = 0
@@ -78,8 +119,22 @@ class CommitLog:
     files: int = 0
     poisoned: bool = False
     flags: int = 0
+    buffers: tuple[Buffer, ...] = ()
+    prepared: int = 0
+    asked: int = 0
+    retry_ms: int = 0
+    flushed_ms: int | None = None
+    committed_ms: int | None = None
+    noted_ms: int | None = None
+    appended_in_this_life: int = 0
+
+    @property
+    def committed_offset(self) -> int:
+        """Physical offset up to which everything is in the page cache."""
+        held = [buffer for buffer in self.buffers if buffer.committed_offset < min(self.end_offset, buffer.end_offset)]
+        return held[0].committed_offset if held else self.end_offset
 
     @property
     def readable_end(self) -> int:
         """Physical offset up to which readers see records."""
-        return self.flushed_offset if self.poisoned else self.end_offset
+        return self.flushed_offset if self.poisoned else self.committed_offset

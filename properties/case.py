@@ -28,6 +28,7 @@ __all__ = [
     "DiskUsed",
     "FailAppend",
     "FailSync",
+    "FailWrite",
     "Flush",
     "Get",
     "Member",
@@ -36,6 +37,7 @@ __all__ = [
     "Put",
     "PutBatch",
     "ReplicaIs",
+    "ServiceName",
     "Settings",
     "Step",
     "SwitchFlag",
@@ -49,6 +51,7 @@ TOKEN_PREFIX = "tp1-"
 _SHOWN_CHARACTERS = 300
 
 DamageKind = Literal["truncate", "flip", "misdirect"]
+ServiceName = Literal["group-commit", "time-outs", "flush", "commit", "allocate", "flush-queues"]
 
 
 class BadToken(ValueError):
@@ -57,7 +60,12 @@ class BadToken(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the store and its disk are made of in a case. `bug` names a planted bug, or is empty."""
+    """What the store and its disk are made of in a case. `bug` names a planted bug, or is empty.
+
+    `pool_buffers` is the size of the transient store pool, 0 for none; `least_pages` is the page rule of the timed
+    flush and of the timed commit; `files_ahead` is how many log files are made before they are needed; `log_paths` is
+    over how many directories they are spread, 1 or 2.
+    """
 
     file_bytes: int = 16384
     record_bytes_max: int = 1 << 20
@@ -70,6 +78,11 @@ class Settings:
     light_queues: bool = False
     light_queues_max: int = 20_000
     delay_levels: int = 18
+    pool_buffers: int = 0
+    fast_fail: bool = False
+    files_ahead: int = 0
+    least_pages: int = 4
+    log_paths: int = 1
     bug: str = ""
 
 
@@ -131,8 +144,13 @@ class PutBatch:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Group commit takes a step: all puts that wait for their answer get it."""
+    """Time passes, then a service takes one step; one that the store does not have takes none.
 
+    A step of group commit answers all puts that wait for the disk.
+    """
+
+    service: ServiceName = "group-commit"
+    after_ms: int = 0
     op: Literal["step"] = "step"
 
 
@@ -170,9 +188,9 @@ class DiskUsed:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaIs:
-    """From now on the best replica confirms, says nothing, is too far behind, or is not there."""
+    """From now on the best replica confirms, gives up at once, never answers, is too far behind, or is not there."""
 
-    state: Literal["confirms", "silent", "behind", "none"] = "none"
+    state: Literal["confirms", "silent", "hangs", "behind", "none"] = "none"
     op: Literal["replica_is"] = "replica_is"
 
 
@@ -221,6 +239,13 @@ class FailSync:
 
 
 @dataclass(frozen=True, slots=True)
+class FailWrite:
+    """The next write to a log file that does not go through its mapping, a commit, ends half way with EIO."""
+
+    op: Literal["fail_write"] = "fail_write"
+
+
+@dataclass(frozen=True, slots=True)
 class Crash:
     """Power loss, or kill of the process, and recovery. `back` events before the answer of the last verb; 0 is at rest.
 
@@ -261,10 +286,11 @@ Operation = (
     | Close
     | Open
     | FailSync
+    | FailWrite
     | Crash
     | Damage
 )
-WITHOUT_A_VERB = (Get, SwitchFlag, DiskUsed, ReplicaIs, FailAppend, FailSync)
+WITHOUT_A_VERB = (Get, SwitchFlag, DiskUsed, ReplicaIs, FailAppend, FailSync, FailWrite)
 """Operations that ask nothing of the disk: no crash falls into them."""
 
 _OPERATIONS: dict[str, Any] = {
@@ -281,6 +307,7 @@ _OPERATIONS: dict[str, Any] = {
     "close": Close,
     "open": Open,
     "fail_sync": FailSync,
+    "fail_write": FailWrite,
     "crash": Crash,
     "damage": Damage,
 }
@@ -338,6 +365,8 @@ class Case:
             raise BadToken(f"the case cannot be read: {error}") from error
         if settings.disk not in ("posix-strict", "journal", "kill"):
             raise BadToken(f"unknown disk {settings.disk!r}: posix-strict, journal or kill")
+        if settings.log_paths not in (1, 2):
+            raise BadToken(f"log_paths is {settings.log_paths!r}: 1 or 2")
         return cls(settings, operations)
 
 

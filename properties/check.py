@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.reporting import with_reporter
 from hypothesis.stateful import run_state_machine_as_test
 
+from properties.flush_machine import FlushMachine
 from properties.machine import CommitLogMachine, Progress, TrialMachine, planted_machine
 from properties.put_machine import PutMachine
 from properties.recorder.dirty import DirtyTracker
@@ -16,9 +17,9 @@ from properties.verdict import HarnessError, Verdict
 
 __all__ = ["MACHINES", "PROFILES", "CheckResult", "check"]
 
-MACHINES: dict[str, type[TrialMachine]] = {"commit-log": CommitLogMachine, "put": PutMachine}
+MACHINES: dict[str, type[TrialMachine]] = {"commit-log": CommitLogMachine, "put": PutMachine, "flush": FlushMachine}
 
-PROFILES = {"quick": (150, 25), "deep": (5_000, 60)}
+PROFILES = {"quick": (225, 25), "deep": (5_000, 60)}
 """Examples and steps per example."""
 
 _TURN_EXAMPLES_MAX = 50

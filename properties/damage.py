@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from model.state import CommitLog, Record
 from properties.case import Damage
-from properties.judges import LOG_DIRECTORY
+from properties.log_places import log_files
 from properties.recorder.disk import Image
 
 __all__ = ["Lost", "damaged_image"]
@@ -30,9 +30,9 @@ def damaged_image(
     if damage.kind == "truncate":
         newest = max(record.offset for record in log.records) // file_bytes * file_bytes
         kept = damage.amount % file_bytes
-        return _with(image, newest, image.files[_path(newest)][:kept]), Lost(newest + kept, newest + file_bytes)
+        return _with(image, newest, image.files[_path(image, newest)][:kept]), Lost(newest + kept, newest + file_bytes)
     base = record.offset // file_bytes * file_bytes
-    content = bytearray(image.files[_path(base)])
+    content = bytearray(image.files[_path(image, base)])
     start, end = record.offset - base, record.end_offset - base
     if damage.kind == "flip":
         covered = _covered_positions(record, trailer=trailer)
@@ -43,7 +43,7 @@ def damaged_image(
             return None
         other = others[damage.amount % len(others)]
         other_base = other.offset // file_bytes * file_bytes
-        source = image.files[_path(other_base)]
+        source = image.files[_path(image, other_base)]
         content[start:end] = source[other.offset - other_base : other.end_offset - other_base]
     return _with(image, base, bytes(content)), Lost(record.offset, record.end_offset)
 
@@ -60,9 +60,9 @@ def _covered_positions(record: Record, *, trailer: bool) -> list[int]:
     return [*range(12), *range(28, 36), *range(72 + hosts, 72 + hosts + len(record.message.body or b""))]
 
 
-def _path(base: int) -> str:
-    return f"{LOG_DIRECTORY}/{base:020d}"
+def _path(image: Image, base: int) -> str:
+    return next(path for path in log_files(image.files) if path.endswith(f"/{base:020d}"))
 
 
 def _with(image: Image, base: int, content: bytes) -> Image:
-    return Image(directories=image.directories, files={**image.files, _path(base): content})
+    return Image(directories=image.directories, files={**image.files, _path(image, base): content})

@@ -15,10 +15,11 @@ from typing import get_args
 import mmh3
 
 from model.state import CommitLog
-from properties.case import WITHOUT_A_VERB, Case, Crash, Damage, DamageKind, Operation, Settings
+from properties.case import WITHOUT_A_VERB, Case, Crash, Damage, DamageKind, Open, Operation, Settings
 from properties.certificate import assert_legal
 from properties.images import compose, facts_of
-from properties.judges import JUDGES, LOG_DIRECTORY, LegalLogs, Recovered
+from properties.judges import JUDGES, LegalLogs, Recovered
+from properties.log_places import log_files
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import DiskState, Image
 from properties.recorder.journal import ProcessKilled
@@ -26,7 +27,7 @@ from properties.replay import Failure
 from properties.sampling import armed_faults, draw, fired_faults
 from properties.trial import Trial, Window
 from properties.verdict import GuaranteeBroken
-from properties.workload import draw_operation, draw_settings
+from properties.workload import draw_operation, draw_settings, mode_of
 
 __all__ = ["Tally", "explore_seed", "fingerprint"]
 
@@ -43,6 +44,8 @@ DAMAGES: tuple[DamageKind, ...] = get_args(DamageKind)
 @dataclass
 class Tally:
     """What a campaign did. `states` counts states with 2 files and 10 records at least, `all_states` every one.
+
+    Beside the fault classes `armed`, `fired` and `mattered` count the durability modes, `mode_sync` and so on.
 
     `discovery` holds (all states, distinct images, distinct recovered logs) every 256 states.
     """
@@ -66,6 +69,12 @@ def fingerprint(image: Image) -> bytes:
     """Return a 128-bit hash of everything a disk holds."""
     parts = [part for path in sorted(image.files) for part in (path.encode(), b"\0", image.files[path])]
     return mmh3.hash_bytes(b"".join(parts))
+
+
+def _counts(log: CommitLog, *, file_bytes: int) -> bool:
+    """Whether a crash of this log is a state that counts; what is in a buffer of the pool is on no disk."""
+    committed = sum(record.end_offset <= log.committed_offset for record in log.records)
+    return log.committed_offset > file_bytes * (COUNTED_FILES_MIN - 1) and committed >= COUNTED_RECORDS_MIN
 
 
 def explore_seed(seed: str, base: Settings, *, tracker: DirtyTracker, tally: Tally) -> Iterator[Failure | None]:
@@ -108,11 +117,14 @@ class _History:
         started = perf_counter()
         self._trial.run(operation)
         self._tally.seconds["history"] += perf_counter() - started
+        if isinstance(operation, Open):
+            self._life_start = len(self._done)  # the windows begin anew
 
     def _live(self, operations: int) -> None:
         self._life_start = len(self._done)
         for _ in range(operations + self._rng.randrange(operations // 2)):
-            self._carry_out(draw_operation(self._rng, closed=self._trial.closed))
+            trial = self._trial
+            self._carry_out(draw_operation(self._rng, closed=trial.closed, services=trial.services))
 
     # ---- crash states --------------------------------------------------------------------------------------------
 
@@ -122,7 +134,7 @@ class _History:
         applied = 0
         for number, window in enumerate(trial.windows):
             self._legal = {}
-            counted = window.after.files >= COUNTED_FILES_MIN and len(window.after.records) >= COUNTED_RECORDS_MIN
+            counted = _counts(window.after, file_bytes=self._settings.file_bytes)
             for event in range(window.first, window.last):
                 position = trial.files.events[event]
                 state.apply_all(trial.files.journal[applied:position])
@@ -142,7 +154,7 @@ class _History:
         if kill:
             crash = Crash(kill=True, back=back)
             files = trial.new_disk(trial.files.base, (*trial.files.journal[:position], ProcessKilled()))
-            armed = fired = {"kill"}
+            armed, fired = {"kill"}, {"kill"}
         else:
             facts = facts_of(state)
             crash = Crash(back=back, survived=draw(facts, self._rng))
@@ -166,7 +178,8 @@ class _History:
         done = self._done[: self._operations_until(number)]
         try:
             found = trial.judged(files, legal)
-            self._count(found, armed, fired, ceiling=len(window.after.records), counted=counted)
+            mode = {mode_of(self._settings)}
+            self._count(found, armed | mode, fired | mode, ceiling=len(window.after.records), counted=counted)
             self._again(found)
             if self._rng.random() < RECOVERY_CRASH_SHARE:
                 answered = window.at(at_rest=back == 0) if kill else found.legal[found.key]
@@ -203,7 +216,7 @@ class _History:
 
     def _again(self, found: Recovered) -> None:
         durable = fingerprint(found.durable)
-        logs = {path: content for path, content in found.durable.files.items() if path.startswith(LOG_DIRECTORY)}
+        logs = {path: found.durable.files[path] for path in log_files(found.durable.files)}
         self._tally.recovered.add(fingerprint(Image(frozenset(), logs)))
         key = durable + repr(found.key).encode()
         if key not in self._tally.verified:

@@ -11,14 +11,12 @@ from impl.store import MessageStore
 from model.state import CommitLog
 from properties.images import compose, disk_state
 from properties.ledger import Ledger
+from properties.log_places import LOG_DIRECTORY, ROOT, log_files
 from properties.recorder.disk import Disk, Image
 from properties.recorder.recording_files import RecordingFiles
 from properties.verdict import GuaranteeBroken
 
-__all__ = ["JUDGES", "LOG_DIRECTORY", "ROOT", "LegalLogs", "Recovered", "durable_image"]
-
-ROOT = "/store"
-LOG_DIRECTORY = f"{ROOT}/commitlog"
+__all__ = ["JUDGES", "LOG_DIRECTORY", "ROOT", "LegalLogs", "Recovered", "durable_image", "physic_timestamp"]
 
 LegalLogs = Mapping[tuple[int, int], CommitLog]
 """Each legal log by (number of records, end offset)."""
@@ -46,6 +44,14 @@ def durable_image(files: RecordingFiles, *, disk: Disk) -> Image:
     return compose(disk_state(files.base, files.journal, len(files.journal), disk=disk), {})
 
 
+def physic_timestamp(image: Image) -> int:
+    """Return up to which store timestamp the checkpoint on a disk says the log is durable.
+
+    Source: docs/format.md, section 6.
+    """
+    return int.from_bytes(image.files.get(f"{ROOT}/checkpoint", b"")[:8], "big", signed=True)
+
+
 def opens_for_writing(found: Recovered) -> None:
     """Contract 7: every state inside the crash model is recovered to a writable store."""
     if found.store.read_only_reason is not None:
@@ -56,11 +62,12 @@ def is_a_prefix(found: Recovered) -> None:
     """Contract 1: what is kept is, byte for byte, what was appended; files in one row, none missing, none too many."""
     end = found.store.max_offset
     file_bytes = found.ledger.file_bytes
-    names = {f"{LOG_DIRECTORY}/{base:020d}": base for base in range(0, end, file_bytes)}
-    present = {path for path in found.files.paths() if path.startswith(f"{LOG_DIRECTORY}/")}
-    if present != set(names):
-        raise GuaranteeBroken(1, "the log has other files than its end says", str(sorted(names)), str(sorted(present)))
-    for path, base in names.items():
+    names = [f"{base:020d}" for base in range(0, end, file_bytes)]
+    present = log_files(found.files.paths())
+    if [_name(path) for path in present] != names:
+        raise GuaranteeBroken(1, "the log has other files than its end says", str(names), str(present))
+    for path in present:
+        base = int(_name(path))
         content, expected = found.files.peek(path, 0, file_bytes + 1), found.ledger.expected(base, end)
         kept = min(file_bytes, end - base)
         if content[:kept] != expected[:kept]:
@@ -80,17 +87,16 @@ def nothing_behind_the_end(found: Recovered) -> None:
     """Contract 3: every byte behind the end is zero, in the page cache and on the disk, so none can come back."""
     end = found.store.max_offset
     file_bytes = found.ledger.file_bytes
-    for path, content in found.durable.files.items():
-        if path.startswith(f"{LOG_DIRECTORY}/"):
-            base = int(path.rpartition("/")[2])
-            for where, stored in (("on disk", content), ("in the page cache", _live(found.files, path, file_bytes))):
-                behind = stored[max(0, end - base) :]
-                if behind != bytes(len(behind)):
-                    left = behind.lstrip(b"\0")
-                    at = base + len(stored) - len(left)
-                    raise GuaranteeBroken(
-                        3, f"a byte cut by recovery is still {where} at offset {at}", "0x00", f"0x{left[0]:02x}"
-                    )
+    for path in log_files(found.durable.files):
+        base, content = int(_name(path)), found.durable.files[path]
+        for where, stored in (("on disk", content), ("in the page cache", _live(found.files, path, file_bytes))):
+            behind = stored[max(0, end - base) :]
+            if behind != bytes(len(behind)):
+                left = behind.lstrip(b"\0")
+                at = base + len(stored) - len(left)
+                raise GuaranteeBroken(
+                    3, f"a byte cut by recovery is still {where} at offset {at}", "0x00", f"0x{left[0]:02x}"
+                )
 
 
 def _live(files: RecordingFiles, path: str, file_bytes: int) -> bytes:
@@ -100,8 +106,9 @@ def _live(files: RecordingFiles, path: str, file_bytes: int) -> bytes:
 def recovered_is_durable(found: Recovered) -> None:
     """Contract 6: what recovery presents is on disk, so that the next recovery presents it again."""
     end = found.store.max_offset
+    durable = {_name(path): found.durable.files[path] for path in log_files(found.durable.files)}
     for base in range(0, end, found.ledger.file_bytes):
-        stored = found.durable.files.get(f"{LOG_DIRECTORY}/{base:020d}")
+        stored = durable.get(f"{base:020d}")
         kept = min(found.ledger.file_bytes, end - base)
         if stored is None or stored[:kept] != found.ledger.expected(base, end)[:kept]:
             raise GuaranteeBroken(6, f"recovery presents bytes from offset {base} on that are not durable")
@@ -117,6 +124,16 @@ def watermarks_in_order(found: Recovered) -> None:
         )
 
 
+def checkpoint_is_not_ahead(found: Recovered) -> None:
+    """Contract 9: the checkpoint on disk names no time after the newest record that is there; whoever starts a recovery
+    from it would step over what is missing.
+    """
+    says = physic_timestamp(found.durable)
+    newest = max((record.store_timestamp for record in found.legal[found.key].records), default=0)
+    if says > newest:
+        raise GuaranteeBroken(9, "the checkpoint is newer than the durable log", f"{newest} at most", str(says))
+
+
 JUDGES: tuple[Callable[[Recovered], None], ...] = (
     opens_for_writing,
     is_a_prefix,
@@ -124,8 +141,13 @@ JUDGES: tuple[Callable[[Recovered], None], ...] = (
     nothing_behind_the_end,
     recovered_is_durable,
     watermarks_in_order,
+    checkpoint_is_not_ahead,
 )
 """In the order in which they speak."""
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
 
 
 def _first_difference(first: bytes, second: bytes) -> int:

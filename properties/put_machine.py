@@ -157,10 +157,10 @@ class PutMachine(TrialMachine):
         self.carry_out(put)
         event(put.op, payload="stored" if len(self.trial.log.records) > before else "refused")
 
-    @precondition(lambda self: self.trial.waits_for_answers)
+    @precondition(lambda self: not self.trial.closed and self.settings.sync_flush)
     @rule()
     def group_commit_steps(self) -> None:
-        """Group commit answers whoever waits."""
+        """Group commit answers whoever waits, and flushes when nobody does."""
         self.carry_out(Step())
 
     @precondition(lambda self: self._may_flush())

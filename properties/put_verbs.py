@@ -1,6 +1,6 @@
 """The verbs that put, each compared with the model as it returns, and what may stand in their way."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
@@ -8,17 +8,14 @@ from impl.components import Components
 from impl.message import Message as StoreMessage
 from impl.message import MessageBatch, PutResult
 from impl.running_flags import RunningFlag
-from model import commitlog
+from model import commitlog, waiting
 from model.commitlog import Appended, PutOutcome
+from model.flushing import flush
 from model.message import Batch, Message, PutStatus
-from model.state import BLANK_BYTES, CommitLog, Conditions, Record
+from model.state import BLANK_BYTES, CommitLog, Conditions
+from model.waiting import Waiting
 from properties.answers import expected_answer, found_answer
-from properties.case import (
-    Concurrent,
-    Put,
-    PutBatch,
-    Settings,
-)
+from properties.case import Concurrent, Put, PutBatch, ServiceName, Settings
 from properties.concurrent import explained
 from properties.recorder.dirty import DirtyTracker
 from properties.translation import (
@@ -38,19 +35,19 @@ DISK_FULL_ABOVE_PERCENT = 90
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
-    """A put that waits for its answer, and the conditions under which it was appended."""
+class _Open:
+    """A put that has not been answered: what it waits for, by the model."""
 
     answer: Future[PutResult]
     appended: Appended
-    conditions: Conditions
+    waits: Waiting
 
 
 class PutVerbs(TrialState):
     """Puts of a trial: messages and batches, at once, later, and by two producers at the same time."""
 
     def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Components | None = None) -> None:
-        self._waiting: list[_Waiting] = []
+        self._open: list[_Open] = []
         super().__init__(settings, tracker=tracker, components=components)
 
     def put(self, put: Put | PutBatch) -> None:
@@ -68,24 +65,43 @@ class PutVerbs(TrialState):
         if put.later:
             after = self._put_later(put, given, after, appended, conditions)
         else:
-            after, outcome = commitlog.settle(after, appended, layout=self.layout, conditions=conditions)
-            self._compare_answers(self.call_put(put, given), outcome)
+            after = self._put_now(put, given, after, appended, conditions)
         if appended.records:
-            self.effects["batches_stored"] += isinstance(put, PutBatch)
-            self.effects["least_room_left"] += -after.end_offset % self.layout.file_bytes == BLANK_BYTES
-        self._note(appended.records, end_after=after.end_offset)
+            self.happened("batches_stored", isinstance(put, PutBatch))
+            self.happened("least_room_left", -after.end_offset % self.layout.file_bytes == BLANK_BYTES)
+        self.appended(appended.records, end_after=after.end_offset)
+        self._count_files(after, appended)
         self.end_verb(first, after)
         self.compare_watermarks()
+
+    def _count_files(self, after: CommitLog, appended: Appended) -> None:
+        """Note how a put came to a new file, or did not."""
+        before = self.log
+        if after.files > before.files:
+            self.happened("prepared_files_taken", before.prepared > after.prepared)
+            self.happened("files_without_a_buffer", self.layout.has_pool and len(after.buffers) == len(before.buffers))
+        refused = appended.status is PutStatus.CREATE_MAPEDFILE_FAILED
+        self.happened(
+            "fast_failed",
+            (
+                refused
+                and self.layout.has_pool
+                and self.layout.fast_fail
+                and len(before.buffers) == self.layout.pool_buffers
+            ),
+        )
 
     @property
     def waits_for_answers(self) -> bool:
         """Whether a put has not been answered yet."""
-        return bool(self._waiting)
+        return bool(self._open)
 
     def conditions(self) -> Conditions:
-        """Return what the surroundings will do to the next put."""
+        """Return what the surroundings will do to the next put, or to the next step of a service."""
+        usage = self.files.scripted_usage
         return Conditions(
             sync_fails=bool(self.files.failing_syncs),
+            no_room=usage is not None and usage.free_bytes < self.layout.file_bytes,
             append_fails=self.surroundings.append_fails,
             replica=self.surroundings.replica,
         )
@@ -97,20 +113,58 @@ class PutVerbs(TrialState):
             return observed("put_batch", lambda: self.store.put_batch(message))
         return observed("put", lambda: self.store.put(message))
 
+    def _put_now(
+        self, put: Put | PutBatch, given: Message | Batch, after: CommitLog, appended: Appended, conditions: Conditions
+    ) -> CommitLog:
+        """Put and wait: who waits for the disk has group commit take a step, which answers all others as well."""
+        result = self.call_put(put, given)
+        if not appended.records:
+            self._compare_answers(result, PutOutcome(appended.status))
+            return after
+        waits = commitlog.wait_for(appended, layout=self.layout, now_ms=self.now_ms, conditions=conditions)
+        if waits.disk is None:
+            after, _ = flush(after, sync_fails=conditions.sync_fails)
+            waits = waiting.flushed(waits, after)
+            self.happened("answered_with_another", self.end_waits(lambda each: waiting.flushed(each, after)))
+        self._compare_answers(result, _outcome(appended, waiting.given_up(waits)))
+        return after
+
     def _put_later(
         self, put: Put | PutBatch, given: Message | Batch, after: CommitLog, appended: Appended, conditions: Conditions
     ) -> CommitLog:
-        """Put with `put_async`: who waits for the disk is answered by a step, everybody else at once."""
+        """Put with `put_async`: who waits for disk or replica is answered later, everybody else at once."""
         message = _for_store(put, given)
         answer = observed("put_async", lambda: self.store.put_async(message))
-        if appended.records and appended.waits and self.layout.sync_flush:
-            if answer.done():
-                raise GuaranteeBroken(2, "a put is answered before its flush", "no answer yet", str(answer.result()))
-            self._waiting.append(_Waiting(answer, appended, conditions))
+        if not appended.records:
+            self._compare_later(answer, PutOutcome(appended.status))
             return after
-        after, outcome = commitlog.settle(after, appended, layout=self.layout, conditions=conditions)
-        self._compare_later(answer, outcome)
+        waits = commitlog.wait_for(appended, layout=self.layout, now_ms=self.now_ms, conditions=conditions)
+        if waits.answer is not None:
+            self._compare_later(answer, _outcome(appended, waits))
+            return after
+        if answer.done():
+            raise GuaranteeBroken(2, "a put is answered before its flush", "no answer yet", str(answer.result()))
+        if waits.disk is None:
+            self.require_will_step("group-commit")
+        self._open.append(_Open(answer, appended, waits))
         return after
+
+    def require_will_step(self, name: ServiceName, *, by_ms: int | None = None) -> None:
+        """Contract 16: a service that somebody waits for will take a step without being told again, and in time."""
+        service = self.surroundings.service(name)
+        if service is None or not service.will_step(by_ms):
+            raise GuaranteeBroken(16, "nobody wakes a service that has work", name, "it sleeps")
+
+    def end_waits(self, change: Callable[[Waiting], Waiting]) -> int:
+        """End waits as the model says, and compare what is answered then; return how many puts that were."""
+        after = [replace(each, waits=change(each.waits)) for each in self._open]
+        for each in after:
+            if each.waits.answer is not None:
+                self._compare_later(each.answer, _outcome(each.appended, each.waits))
+            elif each.answer.done():
+                raise GuaranteeBroken(16, "a put is answered too early", "no answer yet", str(each.answer.result()))
+        self._open = [each for each in after if each.waits.answer is None]
+        return len(after) - len(self._open)
 
     def _compare_later(self, answer: Future[PutResult], outcome: PutOutcome) -> None:
         if not answer.done():
@@ -121,36 +175,7 @@ class PutVerbs(TrialState):
         expected, found = expected_answer(outcome), found_answer(result)
         if expected != found:
             raise GuaranteeBroken(8, "a put answers otherwise than the model", str(expected), str(found))
-        self.effects[f"answered_{outcome.status.value}"] += 1
-
-    def _note(self, records: Sequence[Record], *, end_after: int) -> None:
-        """Take what a put wrote into the judges' memory: its records, or only the blank before a refused append."""
-        end_before = self.log.end_offset
-        for record in records:
-            self.ledger.note(record, end_before=end_before, peek=self.peek)
-            end_before = record.end_offset
-        if end_after > end_before:
-            self.ledger.note_blank(end_before, self.peek)
-
-    def step(self) -> None:
-        """Let group commit take a step: all that wait are answered."""
-        first, after = len(self.files.events), self.log
-        sync_fails = bool(self.files.failing_syncs)
-        observed("step", self.surroundings.step)
-        self.end_verb(first, self.answer_waiting(after, sync_fails=sync_fails))
-        self.compare_watermarks()
-
-    def answer_waiting(self, log: CommitLog, *, sync_fails: bool) -> CommitLog:
-        """Compare the answers of all puts that waited; one flush serves them."""
-        waiting, self._waiting = self._waiting, []
-        if waiting:
-            log, _ = commitlog.flush(log, sync_fails=sync_fails)
-        self.effects["answered_by_group_commit"] += len(waiting)
-        for put in waiting:
-            conditions = replace(put.conditions, sync_fails=False)
-            log, outcome = commitlog.settle(log, put.appended, layout=self.layout, conditions=conditions)
-            self._compare_later(put.answer, outcome)
-        return log
+        self.happened(f"answered_{outcome.status.value}")
 
     def put_concurrently(self, operation: Concurrent) -> None:
         """Two producers put at once; some order of their puts explains all answers."""
@@ -159,7 +184,9 @@ class PutVerbs(TrialState):
         first = len(self.files.events)
         self.files.failing_syncs = 0
         after = explained(self, operation)
-        self._note(after.records[len(self.log.records) :], end_after=after.end_offset)
+        if after.flushed_offset > self.log.flushed_offset:
+            self.end_waits(lambda each: waiting.flushed(each, after))
+        self.appended(after.records[len(self.log.records) :], end_after=after.end_offset)
         self.end_verb(first, after)
         self.compare_watermarks()
 
@@ -179,6 +206,11 @@ class PutVerbs(TrialState):
 
     def _flag(self, bit: int, *, on: bool) -> None:
         self.log = replace(self.log, flags=self.log.flags | bit if on else self.log.flags & ~bit)
+
+
+def _outcome(appended: Appended, waits: Waiting) -> PutOutcome:
+    assert waits.answer is not None
+    return PutOutcome(waits.answer, appended.records)
 
 
 def _for_store(put: Put | PutBatch, given: Message | Batch) -> StoreMessage | MessageBatch:

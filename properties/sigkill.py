@@ -18,15 +18,16 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from types import FrameType
 
 from impl.components import Components
-from properties.case import Close, FailSync, Operation, Settings
+from properties.case import Close, FailSync, FailWrite, Operation, Settings
 from properties.planted import components_of
 from properties.sigkill_child import KillMode
 from properties.sigkill_cycle import Child, Cycle, KillPoint, KillReport, KillViolation, PlannedLife
+from properties.translation import layout_of, services_of
 from properties.verdict import HarnessError
 from properties.workload import draw_operation, draw_settings
 
@@ -184,14 +185,14 @@ class _Runner:
         rng = random.Random(f"kill {self._report.seed} {self._report.mode} cycle {number}")
         lives = [PlannedLife(program.operations, *program.draw_point(rng))]
         while len(lives) < LIVES_MAX and rng.random() < ANOTHER_LIFE_SHARE:
-            operations = _draw_operations(rng, LATER_OPERATIONS)
+            operations = _draw_operations(rng, LATER_OPERATIONS, program.settings)
             lives.append(PlannedLife(operations, *program.draw_later_point(rng, len(operations))))
         return self._cycle(number, program, lives)
 
     def _rehearse(self, number: int) -> _Program:
         rng = random.Random(f"kill {self._report.seed} program {number}")
-        settings = draw_settings(self._settings, rng)
-        operations = _draw_operations(rng, OPERATIONS_MIN + rng.randrange(OPERATIONS_SPREAD))
+        settings = replace(draw_settings(self._settings, rng), log_paths=1)  # the judge of kills reads one directory
+        operations = _draw_operations(rng, OPERATIONS_MIN + rng.randrange(OPERATIONS_SPREAD), settings)
         rehearsal = self._cycle(-1, _Program(number, settings, operations), [PlannedLife(operations)])
         rehearsal.start()
         rehearsal.finish()
@@ -213,13 +214,14 @@ class _Runner:
         )
 
 
-def _draw_operations(rng: random.Random, count: int) -> tuple[Operation, ...]:
-    """Draw a life that ends with a clean close; failed syncs belong to another layer."""
+def _draw_operations(rng: random.Random, count: int, settings: Settings) -> tuple[Operation, ...]:
+    """Draw a life that ends with a clean close; syncs and writes that fail belong to another layer."""
+    services = services_of(layout_of(settings))
     operations: list[Operation] = []
     closed = False
     while len(operations) < count or closed:
-        operation = draw_operation(rng, closed=closed)
-        if not isinstance(operation, FailSync):
+        operation = draw_operation(rng, closed=closed, services=services)
+        if not isinstance(operation, FailSync | FailWrite):
             closed = isinstance(operation, Close)
             operations.append(operation)
     return (*operations, Close())

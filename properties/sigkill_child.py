@@ -3,7 +3,7 @@
 It runs in a forked child and says how far it got in a page it shares with its parent. A verb is published as returned
 after it returned, so the page may lag behind the truth, but it never claims more than was answered.
 
-Group commit is stepped by the program, in the one thread there is.
+The services of the store are stepped by the program, in the one thread there is.
 
 What it leaves out: a kill inside one system call or one copy of bytes, since the signal is sent between them.
 """
@@ -21,14 +21,15 @@ from types import FrameType
 from typing import Any, Literal, NoReturn
 
 from impl.components import Components
-from impl.files import DiskUsage, Files, FileStat, Mapping, OpenFile
+from impl.files import Files
 from impl.message import Message, PutResult
 from impl.os_files import OsFiles
-from impl.runner import Step as GroupCommitStep
+from impl.runner import Service
 from impl.store import MessageStore
 from model.message import Batch
 from properties.case import Close, Flush, Get, Open, Operation, Put, PutBatch, Settings, Step
-from properties.surroundings import HandDriven
+from properties.hand_driven import HandDriven
+from properties.step_counting_files import StepCountingFiles
 from properties.translation import given_of, store_batch, store_config, store_message
 
 __all__ = [
@@ -37,7 +38,6 @@ __all__ = [
     "KillMode",
     "Life",
     "Progress",
-    "StepCountingFiles",
     "run_child",
 ]
 
@@ -147,114 +147,6 @@ class Progress:
         raise AssertionError("a process outlived its SIGKILL")
 
 
-class StepCountingFiles:
-    """Another `Files` with a call in front of each method, the call for `mark` included."""
-
-    def __init__(self, inner: Files, step: Callable[[], None]) -> None:
-        self._inner = inner
-        self._step = step
-
-    def create(self, path: str) -> OpenFile:
-        """Count, then do it."""
-        self._step()
-        return self._inner.create(path)
-
-    def open(self, path: str, *, writable: bool) -> OpenFile:
-        """Count, then do it."""
-        self._step()
-        return self._inner.open(path, writable=writable)
-
-    def close(self, file: OpenFile) -> None:
-        """Count, then do it."""
-        self._step()
-        self._inner.close(file)
-
-    def allocate(self, file: OpenFile, size_bytes: int) -> None:
-        """Count, then do it."""
-        self._step()
-        self._inner.allocate(file, size_bytes)
-
-    def map(self, file: OpenFile) -> Mapping:
-        """Count, then do it."""
-        self._step()
-        return self._inner.map(file)
-
-    def unmap(self, mapping: Mapping) -> None:
-        """Count, then do it."""
-        self._step()
-        self._inner.unmap(mapping)
-
-    def populate(self, mapping: Mapping, position: int, size_bytes: int) -> None:
-        """Count, then do it."""
-        self._step()
-        self._inner.populate(mapping, position, size_bytes)
-
-    def read(self, file: OpenFile, offset: int, size_bytes: int) -> bytes:
-        """Count, then do it."""
-        self._step()
-        return self._inner.read(file, offset, size_bytes)
-
-    def pwrite(self, file: OpenFile, data: bytes, offset: int) -> None:
-        """Count, then do it."""
-        self._step()
-        self._inner.pwrite(file, data, offset)
-
-    def zero(self, file: OpenFile, offset: int, size_bytes: int) -> None:
-        """Count, then do it."""
-        self._step()
-        self._inner.zero(file, offset, size_bytes)
-
-    def sync(self, file: OpenFile) -> None:
-        """Count, then do it."""
-        self._step()
-        self._inner.sync(file)
-
-    def sync_directory(self, path: str) -> None:
-        """Count, then do it."""
-        self._step()
-        self._inner.sync_directory(path)
-
-    def rename(self, source: str, target: str) -> None:
-        """Count, then do it."""
-        self._step()
-        self._inner.rename(source, target)
-
-    def unlink(self, path: str) -> None:
-        """Count, then do it."""
-        self._step()
-        self._inner.unlink(path)
-
-    def make_directory(self, path: str) -> None:
-        """Count, then do it."""
-        self._step()
-        self._inner.make_directory(path)
-
-    def list_directory(self, path: str) -> list[str]:
-        """Count, then do it."""
-        self._step()
-        return self._inner.list_directory(path)
-
-    def stat(self, path: str) -> FileStat | None:
-        """Count, then do it."""
-        self._step()
-        return self._inner.stat(path)
-
-    def lock(self, file: OpenFile) -> bool:
-        """Count, then do it."""
-        self._step()
-        return self._inner.lock(file)
-
-    def disk_usage(self, path: str) -> DiskUsage:
-        """Count, then do it."""
-        self._step()
-        return self._inner.disk_usage(path)
-
-    def mark(self, label: str) -> None:
-        """Count, then do it."""
-        self._step()
-        self._inner.mark(label)
-
-
 def run_child(life: Life, progress: Progress) -> NoReturn:
     """Live and die. Called right after fork; never returns, and nothing of the parent's is cleaned up here."""
     status = EXIT_FAILED
@@ -284,8 +176,8 @@ class _Child:
         self._kill_at = 0
         self._offsets = [0]
         self._waiting: list[Future[PutResult]] = []
-        self._group_commit: GroupCommitStep | None = None
-        self._components = replace(life.components, runner=self._take_step)
+        self._services: dict[str, HandDriven] = {}
+        self._components = replace(life.components, runner=self._take_service)
         self._files: Files = OsFiles()
         if life.mode == "step":
             self._files = StepCountingFiles(self._files, self._step)
@@ -330,9 +222,9 @@ class _Child:
         )
         self._progress.end(verb, self._store.max_offset)
 
-    def _take_step(self, step: GroupCommitStep) -> HandDriven:
-        self._group_commit = step
-        return HandDriven()
+    def _take_service(self, service: Service) -> HandDriven:
+        driven = self._services[service.name] = HandDriven(service, lambda: self._now_ms)
+        return driven
 
     def _carry_out(self, verb: int, operation: Operation) -> None:
         end_offset = -1
@@ -342,11 +234,13 @@ class _Child:
                 return
             case Put() | PutBatch():
                 end_offset = self._put(verb, operation)
-            case Step():
+            case Step(name, after_ms):
+                self._now_ms += after_ms
                 self._begin(verb)
-                if self._group_commit is not None:
-                    self._group_commit()
-                self._answered()
+                if name in self._services:
+                    self._services[name].step()
+                if name == "group-commit":
+                    self._answered()
             case Get():
                 self._begin(verb)
                 base = self._offsets[operation.record % len(self._offsets)]

@@ -6,17 +6,18 @@ the directory and decoded by the judges' own decoder; the store under test is as
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from impl.components import Components
 from impl.files import OpenFile
 from impl.os_files import OsFiles
 from impl.store import MessageStore
-from model import commitlog, disasters
-from model.state import CommitLog
-from properties.case import Close, Flush, Open, Operation, Put, PutBatch, Settings, Step
+from model import allocation, commitlog, disasters, flushing, pool
+from model.state import CommitLog, Layout
+from properties.case import Close, Flush, Open, Operation, Put, PutBatch, ServiceName, Settings, Step
 from properties.decode.record import BLANK_MAGIC
+from properties.hand_driven import HandDriven
 from properties.ledger import compare_record
 from properties.sigkill_child import Progress
 from properties.translation import given_of, layout_of, store_config
@@ -72,12 +73,28 @@ def model_path(
                 log, appended = commitlog.append(log, given_of(operation), layout=layout, store_timestamp=now_ms)
                 if not operation.later:
                     log, _ = commitlog.settle(log, appended, layout=layout)
-            case Flush() | Step():
-                log, _ = commitlog.flush(log)
+            case Step(service, after_ms):
+                now_ms += after_ms
+                log = _stepped(log, service, layout, now_ms)
+            case Flush():
+                log, _ = flushing.flush(log)
             case Close():
                 log = commitlog.reopen(log)
         path.append(log)
     return path
+
+
+def _stepped(log: CommitLog, service: ServiceName, layout: Layout, now_ms: int) -> CommitLog:
+    match service:
+        case "group-commit" if layout.sync_flush:
+            return flushing.flush(log)[0]
+        case "flush" if not layout.sync_flush:
+            return flushing.flush_round(log, layout=layout, now_ms=now_ms)[0]
+        case "commit":
+            return pool.commit_round(log, layout=layout, now_ms=now_ms)[0]
+        case "allocate":
+            return allocation.allocate_round(log, layout=layout, now_ms=now_ms)[0]
+    return log
 
 
 def legal_after(
@@ -128,7 +145,7 @@ def _name_of(verb: int, operations: Sequence[Operation]) -> str:
 
 
 class _AbandonableFiles(OsFiles):
-    """The real disk, which can let go of everything as the end of a process does."""
+    """The real disk, which can let go of everything as the end of a process does; no thread may go on with it then."""
 
     def __init__(self) -> None:
         self._open_files: list[OpenFile] = []
@@ -167,7 +184,7 @@ class _Disk:
                 store_config(self.settings),
                 files=files,
                 clock=self.clock,
-                components=self.components,
+                components=replace(self.components, runner=lambda service: HandDriven(service, self.clock)),
             )
         except Exception as error:
             raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from model.message import record_bytes
 from properties.bodies import message_of
-from properties.case import Case, Concurrent, Crash, Operation, Put, PutBatch, Settings
+from properties.case import Case, Concurrent, Crash, Operation, Put, PutBatch, Settings, Step
 
 __all__ = ["SIMPLER"]
 
@@ -53,9 +53,25 @@ def _simpler_settings(case: Case) -> Iterator[Case]:
         "light_queues",
         "light_queues_max",
         "delay_levels",
+        "fast_fail",
+        "pool_buffers",
+        "files_ahead",
+        "least_pages",
+        "log_paths",
     ):
         if getattr(case.settings, name) != getattr(default, name):
             yield replace(case, settings=_with(case.settings, name, getattr(default, name)))
+
+
+def _simpler_steps(case: Case) -> Iterator[Case]:
+    """No time passes before a step, or less, and group commit takes it."""
+    for number, operation in enumerate(case.operations):
+        if isinstance(operation, Step):
+            if operation.service != Step().service:
+                yield _with_operation(case, number, replace(operation, service=Step().service))
+            for after_ms in sorted({0, operation.after_ms // 2}):
+                if after_ms < operation.after_ms:
+                    yield _with_operation(case, number, replace(operation, after_ms=after_ms))
 
 
 def _simpler_crashes(case: Case) -> Iterator[Case]:
@@ -175,6 +191,7 @@ SIMPLER: tuple[Callable[[Case], Iterator[Case]], ...] = (
     _merged_puts,
     _simpler_settings,
     _simpler_crashes,
+    _simpler_steps,
     _simpler_concurrency,
     _simpler_batches,
     _simpler_puts,

@@ -39,6 +39,7 @@ def settings_of_trials() -> st.SearchStrategy[Settings]:
         trailer=st.sampled_from((True, False)),
         files_max=st.sampled_from((1000, 4, 2)),
         disk=st.sampled_from(("posix-strict", "journal")),
+        log_paths=st.sampled_from((1, 1, 2)),
     )
 
 

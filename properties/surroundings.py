@@ -1,4 +1,4 @@
-"""What lies around a store in a trial: replicas, disk space, a mapped file that may refuse, the put lock, the runner.
+"""What lies around a store in a trial: replicas, disk space, a mapped file that may refuse, the put lock, services.
 
 Each answers as an operation of the case says, so that a trial stays a function of its operations.
 """
@@ -6,20 +6,21 @@ Each answers as an operation of the case says, so that a trial stays a function 
 import errno
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from impl.components import Components
 from impl.files import DiskUsage
 from impl.policy import PutLockKind
-from impl.runner import Step
+from impl.runner import Service
 from impl.store import MessageStore
+from properties.hand_driven import HandDriven
 from properties.recorder.recording_files import RecordingFiles
 from properties.stepped import OUTSIDE, CooperativeLock
 from properties.stepped.task import current_task
 
-__all__ = ["HandDriven", "Surroundings"]
+__all__ = ["Surroundings"]
 
 _TOTAL_BYTES = 10**12
 _FAR_AHEAD = 1 << 60
@@ -27,10 +28,13 @@ _FAR_AHEAD = 1 << 60
 
 @dataclass(slots=True)
 class _Held:
-    """What the surroundings hold of one store: its put lock, and the step of its group commit."""
+    """What the surroundings hold of one store: its put lock, and its services by name.
+
+    The services belong to the store, and lead to it: held here, they would keep every store that was judged alive.
+    """
 
     lock: CooperativeLock
-    step: Step | None = None
+    services: WeakValueDictionary[str, HandDriven] = field(default_factory=WeakValueDictionary)
 
 
 class Surroundings:
@@ -41,7 +45,7 @@ class Surroundings:
     """
 
     def __init__(self, clock: Callable[[], int]) -> None:
-        self.replica: Literal["confirms", "silent", "behind", "none"] = "none"
+        self.replica: Literal["confirms", "silent", "hangs", "behind", "none"] = "none"
         self.append_fails = False
         self.read_in_lock: set[int] = set()
         self._clock = clock
@@ -55,23 +59,23 @@ class Surroundings:
         return replace(
             parts,
             replicas=lambda: _ScriptedReplicas(self),
-            runner=self._take_step,
+            runner=self._take_service,
             put_lock=self._take_lock,
             mapped_file=_refusing(parts.mapped_file, self),
             commit_log=_flushing_in_one_step(parts.commit_log),
         )
 
     def _take_lock(self, kind: PutLockKind) -> CooperativeLock:
-        self._newest = _Held(CooperativeLock("put lock"))
+        self._newest.lock = CooperativeLock("put lock")
         return self._newest.lock
 
-    def _take_step(self, step: Step) -> "HandDriven":
-        self._newest.step = step
-        return HandDriven()
+    def _take_service(self, service: Service) -> HandDriven:
+        driven = self._newest.services[service.name] = HandDriven(service, self._clock)
+        return driven
 
     def remember(self, store: MessageStore) -> None:
         """Say that `store` is the one just opened with these parts."""
-        self._by_store[store] = self._newest
+        self._by_store[store], self._newest = self._newest, _Held(CooperativeLock("put lock"))
 
     def use(self, store: MessageStore) -> None:
         """Speak of this store from now on; others may be open beside it, to be judged."""
@@ -96,10 +100,9 @@ class Surroundings:
             return 0
         return self._clock() - self._in_lock[1]
 
-    def step(self) -> None:
-        """Let group commit take one step."""
-        if self._used.step is not None:
-            self._used.step()
+    def service(self, name: str) -> HandDriven | None:
+        """Return a service of the store in use, None if it has none of that name."""
+        return self._used.services.get(name)
 
     @staticmethod
     def use_disk(files: RecordingFiles, percent: int) -> None:
@@ -109,7 +112,7 @@ class Surroundings:
 
 
 class _ScriptedReplicas:
-    """Replicas that answer at once."""
+    """Replicas that answer at once, or never."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
@@ -126,18 +129,9 @@ class _ScriptedReplicas:
 
     def request(self, next_offset: int) -> Future[bool]:
         answer: Future[bool] = Future()
-        answer.set_result(self._surroundings.replica == "confirms")
+        if self._surroundings.replica != "hangs":
+            answer.set_result(self._surroundings.replica == "confirms")
         return answer
-
-
-class HandDriven:
-    """A runner that leaves the stepping to the case."""
-
-    def wake(self) -> None:
-        """Nothing is stepped before the case says so."""
-
-    def stop(self) -> None:
-        """Nothing runs on its own."""
 
 
 def _refusing(kind: Any, surroundings: Surroundings) -> Any:
@@ -148,7 +142,7 @@ def _refusing(kind: Any, surroundings: Surroundings) -> Any:
             if surroundings.append_fails:
                 surroundings.append_fails = False
                 half_bytes = len(record) // 2
-                self.view[self.written_position : self.written_position + half_bytes] = record[:half_bytes]
+                self.target[self.written_position : self.written_position + half_bytes] = record[:half_bytes]
                 raise OSError(errno.EIO, "the mapped file refuses the bytes", self.path)
             super().append(record)
 
@@ -159,11 +153,10 @@ def _flushing_in_one_step(kind: Any) -> Any:
     """Return a class of commit logs that have no yield points in a flush: the lock around it is the store's own."""
 
     class FlushingInOneStep(kind):  # type: ignore[misc]
-        def flush(self) -> None:
+        def flush(self, *arguments: Any, **options: Any) -> Any:
             task = current_task()
             if task is None:
-                super().flush()
-            else:
-                task.run.quietly(super().flush)
+                return super().flush(*arguments, **options)
+            return task.run.quietly(lambda: super(FlushingInOneStep, self).flush(*arguments, **options))
 
     return FlushingInOneStep

@@ -9,13 +9,15 @@ from impl.policy import BrokerRole, FlushDiskType
 from model.message import Batch, Message
 from model.state import Layout
 from properties.bodies import batch_of, message_of
-from properties.case import Put, PutBatch, Settings
+from properties.case import Put, PutBatch, ServiceName, Settings
+from properties.log_places import log_directories
 
 __all__ = [
     "CLEAN_RESOURCE_INTERVAL_MS",
     "born_at",
     "given_of",
     "layout_of",
+    "services_of",
     "store_batch",
     "store_config",
     "store_message",
@@ -29,6 +31,7 @@ def store_config(settings: Settings) -> MessageStoreConfig:
     return MessageStoreConfig(
         mapped_file_size_commit_log=settings.file_bytes,
         max_message_size=settings.record_bytes_max,
+        store_path_commit_log=log_directories(settings.log_paths),
         flush_disk_type=FlushDiskType.SYNC_FLUSH if settings.sync_flush else FlushDiskType.ASYNC_FLUSH,
         record_checksum="record" if settings.trailer else "body",
         broker_role=BrokerRole(settings.role),
@@ -38,6 +41,12 @@ def store_config(settings: Settings) -> MessageStoreConfig:
         max_lmq_consume_queue_num=settings.light_queues_max,
         ha_slave_fallbehind_max=1,
         clean_resource_interval=CLEAN_RESOURCE_INTERVAL_MS,
+        transient_store_pool_enable=settings.pool_buffers > 0,
+        transient_store_pool_size=max(1, settings.pool_buffers),
+        fast_fail_if_no_buffer_in_store_pool=settings.fast_fail,
+        mapped_files_ahead=settings.files_ahead,
+        flush_commit_log_least_pages=settings.least_pages,
+        commit_commit_log_least_pages=settings.least_pages,
     )
 
 
@@ -54,7 +63,19 @@ def layout_of(settings: Settings) -> Layout:
         light_queues_max=settings.light_queues_max,
         delay_levels=settings.delay_levels,
         role=settings.role,
+        pool_buffers=settings.pool_buffers,
+        fast_fail=settings.fast_fail,
+        files_ahead=settings.files_ahead,
+        least_pages=settings.least_pages,
     )
+
+
+def services_of(layout: Layout) -> tuple[ServiceName, ...]:
+    """Return the services that a store has to have."""
+    mode: tuple[ServiceName, ...] = ("group-commit",) if layout.sync_flush else ("flush",)
+    pool: tuple[ServiceName, ...] = ("commit",) if layout.has_pool else ()
+    ahead: tuple[ServiceName, ...] = ("allocate",) if layout.files_ahead else ()
+    return (*mode, *pool, *ahead, "time-outs", "flush-queues")
 
 
 def given_of(put: Put | PutBatch) -> Message | Batch:

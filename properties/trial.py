@@ -5,7 +5,7 @@ A trial is a function of its settings and operations: the clock is virtual, the 
 
 from dataclasses import replace
 
-from model import commitlog, disasters
+from model import commitlog, disasters, flushing
 from model.state import CommitLog
 from properties.case import (
     Close,
@@ -15,6 +15,7 @@ from properties.case import (
     DiskUsed,
     FailAppend,
     FailSync,
+    FailWrite,
     Flush,
     Get,
     Open,
@@ -28,18 +29,19 @@ from properties.case import (
 from properties.certificate import assert_legal
 from properties.damage import damaged_image
 from properties.images import Choice, compose, disk_state, facts_of
-from properties.judges import JUDGES, LOG_DIRECTORY, ROOT, LegalLogs, Recovered
-from properties.put_verbs import PutVerbs
+from properties.judges import JUDGES, ROOT, LegalLogs, Recovered
+from properties.log_places import log_files
 from properties.recorder.disk import Image
 from properties.recorder.journal import ProcessKilled
 from properties.recorder.recording_files import RecordingFiles
+from properties.service_verbs import ServiceVerbs
 from properties.trial_state import Window, observed
 from properties.verdict import GuaranteeBroken
 
 __all__ = ["Trial", "Window"]
 
 
-class Trial(PutVerbs):
+class Trial(ServiceVerbs):
     """Carries out operations one by one. Raises GuaranteeBroken where a promise does not hold.
 
     `components` are the parts of the store, in place of those that `settings.bug` stands for.
@@ -59,7 +61,7 @@ class Trial(PutVerbs):
             case Put() | PutBatch():
                 self.put(operation)
             case Step():
-                self.step()
+                self.step(operation)
             case Concurrent():
                 self.put_concurrently(operation)
             case SwitchFlag(bit, on):
@@ -80,19 +82,25 @@ class Trial(PutVerbs):
                 self.open()
             case FailSync():
                 self.files.failing_syncs = 1
+            case FailWrite():
+                self.files.failing_writes = 1
             case Crash():
                 self.crash(operation)
             case Damage():
                 self.damage(operation)
         self.disk_holds_the_log()
+        self.everybody_is_waited_for()
 
     def flush(self) -> None:
-        """Flush; a failed sync is answered as such and moves nothing."""
+        """Flush; a failed sync, or a commit that fails, is answered as such and moves nothing."""
         first = len(self.files.events)
-        after, durable = commitlog.flush(self.log, sync_fails=bool(self.files.failing_syncs))
+        after, durable = flushing.flush(
+            self.log, sync_fails=bool(self.files.failing_syncs), write_fails=bool(self.files.failing_writes)
+        )
         result = observed("flush", self.store.flush)
         if result.durable != durable:
             raise GuaranteeBroken(9, "a flush answers otherwise than the model", str(durable), str(result.durable))
+        self.happened("sync_failed_under_flush()", after.poisoned and not self.log.poisoned)
         self.end_verb(first, after)
         self.compare_watermarks()
 
@@ -117,29 +125,44 @@ class Trial(PutVerbs):
                 raise GuaranteeBroken(1, f"the message served at offset {offset} is not the one put there")
 
     def close(self) -> None:
-        """Close cleanly, or as a poisoned store closes; nothing may leak."""
+        """Close, cleanly or as a store closes whose disk fails; nobody waits any longer, and nothing may leak."""
         if self.closed:
             return
         first = len(self.files.events)
-        self.files.failing_syncs = 0
+        after, clean = flushing.close(
+            self.log, sync_fails=bool(self.files.failing_syncs), write_fails=bool(self.files.failing_writes)
+        )
+        if not after.poisoned:
+            self.files.failing_syncs = 0  # what it would hit is no sync of the log
         observed("close", self.store.close)
         self.closed = True
-        after = self.answer_waiting(self.log, sync_fails=False)
-        after = after if after.poisoned else commitlog.reopen(after)
+        self.answer_all(after)
+        self.happened("sync_failed_under_close()", after.poisoned and not self.log.poisoned)
+        self.happened("unclean_for_a_commit", not clean and not after.poisoned)
         self.end_verb(first, after)
+        self.note_what_the_page_cache_has()
         if self.files.leaks():
             raise GuaranteeBroken(11, "a closed store still holds files", "nothing", "; ".join(self.files.leaks()))
-        if not after.poisoned:
+        if clean != (self.store.read_only_reason is None):
+            reason = str(self.store.read_only_reason)
+            raise GuaranteeBroken(2, "a close says otherwise than the model whether it was clean", str(clean), reason)
+        if clean:
             self._clean_exit_is_durable()
+        elif f"{ROOT}/abort" not in self.durable(self.files).files:
+            raise GuaranteeBroken(2, "an exit that was not clean has removed its abort marker")
 
     def _clean_exit_is_durable(self) -> None:
-        """After a clean close all of the log is on disk, and so is the word that the exit was clean (contract 2)."""
+        """After a clean close all of the log is on disk and nothing else, and the word that the exit was clean (2)."""
         stored = self.durable(self.files).files
-        for base in range(0, self.log.end_offset, self.settings.file_bytes):
-            if stored.get(f"{LOG_DIRECTORY}/{base:020d}") != self.ledger.expected(base, self.log.end_offset):
-                raise GuaranteeBroken(2, f"a clean exit left the log file at {base} not durable")
+        expected = {
+            self.log_file(base): self.ledger.expected(base, self.log.end_offset)
+            for base in range(0, self.log.files * self.settings.file_bytes, self.settings.file_bytes)
+        }
+        if {path: stored[path] for path in log_files(stored)} != expected:
+            raise GuaranteeBroken(2, "a clean exit left the log not durable, or files that it has no use for")
         if f"{ROOT}/abort" in stored:
             raise GuaranteeBroken(2, "a clean exit left its abort marker on disk")
+        self.checkpoint_is_right(self.log)
 
     def open(self) -> None:
         """Open again after a close; all of the log is there, or what a poisoned store had made durable."""
@@ -148,6 +171,7 @@ class Trial(PutVerbs):
         first, before = len(self.files.events), self.log
         legal = self.legal_between(replace(before, poisoned=False), before, kill=not before.poisoned)
         self.surroundings.use_disk(self.files, 0)
+        self.files.mend()
         found = self.recover(self.files, legal)
         self._adopt(found, first=first, before=before)
 
@@ -226,7 +250,8 @@ class Trial(PutVerbs):
     def _adopt(self, found: Recovered, *, first: int, before: CommitLog | None) -> None:
         self.ledger = self.ledger.copy()
         self.ledger.truncate(found.store.max_offset)
-        self.store, self.closed, self.windows, self._waiting = found.store, False, [], []
+        self.store, self.closed, self.windows, self._open = found.store, False, [], []
+        self._unnoted = []
         self.surroundings.use(self.store)
         adopted = found.legal[found.key]
         self.log = adopted if before is None else replace(before, poisoned=False, flags=0)
@@ -247,6 +272,7 @@ class Trial(PutVerbs):
         """Damage the closed store: it must open read-only, name the place, serve what verifies, change nothing."""
         if self.log.poisoned or not self.log.records:
             return
+        self.files.mend()
         self.close()
         harmed = damaged_image(
             damage,

@@ -5,20 +5,19 @@ of them afterwards.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from impl.components import Components
 from impl.store import MessageStore
-from model.state import CommitLog
+from model.state import BLANK_BYTES, CommitLog, Record
 from properties.bodies import BORN_TIMESTAMP
-from properties.case import (
-    Operation,
-    Settings,
-)
-from properties.judges import LOG_DIRECTORY, ROOT, durable_image
+from properties.case import Operation, Settings
+from properties.failing_disk import FailingDisk
+from properties.judges import ROOT, durable_image
 from properties.ledger import Ledger
+from properties.log_places import file_at, log_files
 from properties.planted import components_of
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Image
@@ -68,6 +67,7 @@ class TrialState:
         self.effects: Counter[str] = Counter()
         self.log = CommitLog()
         self.ledger = Ledger(file_bytes=settings.file_bytes)
+        self._unnoted: list[Record | int] = []
         self.files = self.new_disk(EMPTY_DISK)
         self.closed = False
         self.windows: list[Window] = []
@@ -77,10 +77,10 @@ class TrialState:
 
     # ---- disks and stores ----------------------------------------------------------------------------------------
 
-    def new_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> RecordingFiles:
+    def new_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FailingDisk:
         """Return a disk that holds an image, and the journal of the process killed on it."""
         budget = self.settings.files_max * self.settings.file_bytes + _OTHER_FILES_BYTES
-        files = RecordingFiles(base, tracker=self._tracker, journal=journal, budget_bytes=budget)
+        files = FailingDisk(base, tracker=self._tracker, journal=journal, budget_bytes=budget)
         self.surroundings.use_disk(files, 0)
         return files
 
@@ -102,12 +102,27 @@ class TrialState:
     # ---- what every verb needs -----------------------------------------------------------------------------------
 
     def disk_holds_the_log(self) -> None:
-        """After every operation the files are, byte for byte, what was put, and zero behind it (contract 1)."""
-        file_bytes = self.settings.file_bytes
-        for base in range(0, max(self.log.end_offset, self.log.files * file_bytes), file_bytes):
-            found = self.peek(f"{base:020d}", 0, file_bytes)
-            if found != self.ledger.expected(base, self.log.end_offset):
-                raise GuaranteeBroken(1, f"the log file at {base} holds other bytes than were put")
+        """After every operation the files hold, byte for byte, what was put and committed, then zeros (contract 1).
+
+        A file without a buffer that follows uncommitted ones is looked at once they are committed.
+        """
+        file_bytes, committed = self.settings.file_bytes, self.log.committed_offset
+        buffered = {buffer.base_offset for buffer in self.log.buffers}
+        bases = range(0, (self.log.files + self.log.prepared) * file_bytes, file_bytes)
+        self._has_these_files(bases)
+        for base in bases:
+            if base <= committed or base in buffered or base >= self.log.end_offset:
+                found, kept = self.peek(f"{base:020d}", 0, file_bytes), max(0, committed - base)
+                half = max(kept, self.files.half_written_end - base if committed < self.log.end_offset else 0)
+                expected = self.ledger.expected(base, committed)
+                if found[:kept] != expected[:kept] or found[half:] != expected[half:]:
+                    raise GuaranteeBroken(1, f"the log file at {base} holds other bytes than were put")
+
+    def _has_these_files(self, bases: range) -> None:
+        expected = [self.log_file(base) for base in bases]
+        found = log_files(self.files.paths())
+        if found != expected:
+            raise GuaranteeBroken(8, "the log has other files than the model", str(expected), str(found))
 
     def end_verb(self, first: int, after: CommitLog) -> None:
         """Note that a verb which began at event `first` has returned and led to the log `after`."""
@@ -115,19 +130,55 @@ class TrialState:
         self.windows.append(Window(first, len(self.files.events), self.log, after))
         self.log = after
 
+    def appended(self, records: Sequence[Record], *, end_after: int) -> None:
+        """Say what a put wrote: its records, or only the blank before a refused append."""
+        end_before = self.log.end_offset
+        for record in records:
+            if record.offset % self.settings.file_bytes == 0 and end_before < record.offset:
+                self._unnoted.append(end_before)
+            self._unnoted.append(record)
+            end_before = record.end_offset
+        if end_after > end_before:
+            self._unnoted.append(end_before)
+
+    def note_what_the_page_cache_has(self) -> None:
+        """Take records and blanks into the judges' memory as soon as no buffer holds them back."""
+        end = max(self.log.committed_offset, self.files.half_written_end)
+        while self._unnoted:
+            item = self._unnoted[0]
+            if (item.end_offset if isinstance(item, Record) else item + BLANK_BYTES) > end:
+                break
+            if isinstance(item, Record):
+                self.ledger.note(item, end_before=item.offset, peek=self.peek)
+            else:
+                self.ledger.note_blank(item, self.peek)
+            self._unnoted.pop(0)
+
+    def happened(self, effect: str, times: int = 1) -> None:
+        """Count what must not stay away for ever (`must_happen` of the machines)."""
+        if times:
+            self.effects[effect] += times
+
     def peek(self, name: str, position: int, size_bytes: int) -> bytes:
-        """Return what the process sees of a log file."""
-        return self.files.peek(f"{LOG_DIRECTORY}/{name}", position, size_bytes)
+        """Return what the process sees of a log file, in whichever log directory it is (contract 1: in one of them)."""
+        here = [path for path in log_files(self.files.paths()) if path.endswith(f"/{name}")]
+        if not here:
+            raise GuaranteeBroken(1, "a log file is in none of the log's directories", self.log_file(int(name)), "none")
+        return self.files.peek(here[0], position, size_bytes)
+
+    def log_file(self, base: int) -> str:
+        """Return where the log file that begins at a physical offset has to be."""
+        return file_at(base, file_bytes=self.settings.file_bytes, log_paths=self.settings.log_paths)
 
     def compare_watermarks(self) -> None:
-        """The store's watermarks are those of the model (contract 9)."""
-        if self.closed:
-            return
-        observed("check", self.store.check)
-        expected = (self.log.flushed_offset, self.log.readable_end, self.log.end_offset)
-        found = (self.store.flushed_offset, self.store.committed_offset, self.store.max_offset)
-        if expected != found:
-            raise GuaranteeBroken(9, "watermarks (flushed, readable, written) are wrong", str(expected), str(found))
+        """The store's watermarks are those of the model (contract 9); then what they say is committed is taken in."""
+        if not self.closed:
+            observed("check", self.store.check)
+            expected = (self.log.flushed_offset, self.log.readable_end, self.log.end_offset)
+            found = (self.store.flushed_offset, self.store.committed_offset, self.store.max_offset)
+            if expected != found:
+                raise GuaranteeBroken(9, "watermarks (flushed, readable, written) are wrong", str(expected), str(found))
+        self.note_what_the_page_cache_has()
 
 
 def observed(verb: str, call: Callable[[], Result]) -> Result:

@@ -4,11 +4,26 @@ Three log files of 16 KiB, 40 records or more, three queues (docs/contract.md, "
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 
-from properties.case import Close, FailSync, Flush, Get, Member, Open, Operation, Put, PutBatch, Settings, Step
+from properties.case import (
+    Close,
+    FailSync,
+    FailWrite,
+    Flush,
+    Get,
+    Member,
+    Open,
+    Operation,
+    Put,
+    PutBatch,
+    ServiceName,
+    Settings,
+    Step,
+)
 
-__all__ = ["draw_operation", "draw_settings"]
+__all__ = ["draw_operation", "draw_settings", "mode_of"]
 
 _PROPERTIES = (
     "",
@@ -24,18 +39,33 @@ _TOPICS = ("TopicA", "TopicB", "%RETRY%group")
 
 
 def draw_settings(base: Settings, rng: random.Random) -> Settings:
-    """Vary what a campaign may vary: flush mode, checksum kind and light queues."""
+    """Vary what a campaign may vary: durability mode, files made ahead, directories, checksum kind, light queues."""
+    mode = rng.random()
     return replace(
         base,
-        sync_flush=rng.random() < 0.5,
+        sync_flush=mode < 0.4,
+        pool_buffers=2 if mode >= 0.85 else 1 if mode >= 0.7 else 0,
+        fast_fail=mode >= 0.9,
+        files_ahead=rng.choice((0, 1, 1)),
+        least_pages=rng.choice((4, 1)),
         trailer=rng.random() < 0.8,
         multi_dispatch=(dispatches := rng.random() < 0.3),
         light_queues=dispatches,
+        log_paths=rng.choice((1, 1, 2)),
     )
 
 
-def draw_operation(rng: random.Random, *, closed: bool) -> Operation:
-    """Draw the next operation of a store that is open or closed."""
+def mode_of(settings: Settings) -> str:
+    """Return the durability mode of a store, as activation tables call it."""
+    if settings.sync_flush:
+        return "mode_sync"
+    return "mode_pool" if settings.pool_buffers else "mode_async"
+
+
+def draw_operation(
+    rng: random.Random, *, closed: bool, services: Sequence[ServiceName] = ("group-commit",)
+) -> Operation:
+    """Draw the next operation of a store with these services that is open or closed."""
     if closed:
         return Open()
     drawn = rng.random()
@@ -47,9 +77,11 @@ def draw_operation(rng: random.Random, *, closed: bool) -> Operation:
         return Close()
     if drawn < 0.13:
         return FailSync()
-    if drawn < 0.16:
-        return Step()
-    return draw_batch(rng) if drawn < 0.22 else draw_put(rng)
+    if drawn < 0.135:
+        return FailWrite()
+    if drawn < 0.25:
+        return Step(service=rng.choice(services), after_ms=rng.choice((0, 200, 500, 1_000, 10_000)))
+    return draw_batch(rng) if drawn < 0.3 else draw_put(rng)
 
 
 def draw_put(rng: random.Random) -> Put:

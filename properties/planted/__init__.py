@@ -7,7 +7,19 @@ the store and a sentence; forks, spawned processes and other machines agree on i
 from dataclasses import dataclass
 
 from impl.components import Components
-from properties.planted import acknowledging, batching, creating, dispatching, putting, reading, recovering
+from properties.planted import (
+    acknowledging,
+    allocating,
+    batching,
+    creating,
+    dispatching,
+    flushing,
+    loading,
+    pooling,
+    putting,
+    reading,
+    recovering,
+)
 
 __all__ = ["PLANTED", "PlantedBug", "UnknownBug", "components_of"]
 
@@ -30,6 +42,10 @@ PLANTED: dict[str, PlantedBug] = {
         *batching.BUGS,
         *dispatching.BUGS,
         *creating.BUGS,
+        *loading.BUGS,
+        *flushing.BUGS,
+        *pooling.BUGS,
+        *allocating.BUGS,
         *reading.BUGS,
         *recovering.BUGS,
     )

@@ -4,7 +4,6 @@ from impl.components import Components
 from impl.durable_floor import DurableFloor
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
-from impl.message import PutResult, PutStatus
 from impl.put_answers import PutAnswers
 
 __all__ = ["BUGS"]
@@ -15,15 +14,15 @@ PAGE_BYTES = 4096
 class _EarlyAcknowledgement(PutAnswers):
     """A synchronous put is answered before its flush."""
 
-    def _after_flush(self, result: PutResult) -> PutStatus:
-        return PutStatus.PUT_OK
+    def _answers_after_flush(self, waits: bool) -> bool:
+        return False
 
 
 class _LyingFlush(MappedFile):
     """The watermark moves, the bytes stay behind."""
 
     def flush(self) -> None:
-        self.flushed_position = self.written_position
+        self.flushed_position = self.committed_position
 
 
 class _DroppedFirstPage(MappedFile):
@@ -46,16 +45,16 @@ class _SyncErrorIgnored(MappedFile):
             super().flush()
         except OSError:
             self.failure = None
-            self.flushed_position = self.written_position
+            self.flushed_position = self.committed_position
 
 
 class _LastFileOnly(MappedFileQueue):
     """A flush across a roll-over syncs the newest file alone."""
 
-    def flush(self) -> int:
+    def flush(self, least_pages: int = 0) -> int:
         if self.mapped:
             self.mapped[-1].flush()
-            self.flushed_where = self.max_offset
+            self.flushed_where = self.committed_where
         return self.flushed_where
 
 

@@ -3,19 +3,20 @@
 from impl.abort_marker import AbortMarker
 from impl.components import Components
 from impl.files import OpenFile
-from impl.mapped_file_queue import MappedFileQueue
+from impl.log_directories import directory_of
+from impl.log_files import LogFileMaker
 
 __all__ = ["BUGS"]
 
 
-class _SizeNotSynced(MappedFileQueue):
+class _SizeNotSynced(LogFileMaker):
     """A new file's name is made durable, its size is not."""
 
     def _make_durable(self, file: OpenFile) -> None:
-        self._files.sync_directory(self.directory)
+        self._files.sync_directory(directory_of(file.path))
 
 
-class _DirectoryNotSynced(MappedFileQueue):
+class _DirectoryNotSynced(LogFileMaker):
     """A new file's name is left to chance (hole A2 of 4.9.3)."""
 
     def _make_durable(self, file: OpenFile) -> None:
@@ -31,8 +32,8 @@ class _MarkerNotSynced(AbortMarker):
 
 
 BUGS = (
-    ("size-not-synced", "the size of a new file is not synced", 7, Components(mapped_file_queue=_SizeNotSynced)),
+    ("size-not-synced", "the size of a new file is not synced", 7, Components(log_file_maker=_SizeNotSynced)),
     ("directory-not-synced", "the directory of a new file is not synced", 2,
-     Components(mapped_file_queue=_DirectoryNotSynced)),
+     Components(log_file_maker=_DirectoryNotSynced)),
     ("marker-not-synced", "the abort marker is not made durable", 7, Components(abort_marker=_MarkerNotSynced)),
 )  # fmt: skip

@@ -6,8 +6,9 @@ from typing import Any
 from impl.commit_log import CommitLog
 from impl.components import Components
 from impl.encoder import RecordEncoder
+from impl.group_commit import GroupCommit
 from impl.message import Message, PutResult, PutStatus
-from impl.put_answers import PutAnswers
+from impl.time_outs import Request
 
 __all__ = ["BUGS"]
 
@@ -41,11 +42,12 @@ class _OffsetForARefusal(CommitLog):
         return result
 
 
-class _WrongTimeout(PutAnswers):
+class _WrongTimeout(GroupCommit):
     """A failed flush is reported as a replica that was silent (RMQ-B23)."""
 
-    def _after_flush(self, result: PutResult) -> PutStatus:
-        status = super()._after_flush(result)
+    @staticmethod
+    def _status(request: Request, flushed_offset: int) -> PutStatus:
+        status = GroupCommit._status(request, flushed_offset)
         return PutStatus.FLUSH_SLAVE_TIMEOUT if status is PutStatus.FLUSH_DISK_TIMEOUT else status
 
 
@@ -64,7 +66,7 @@ BUGS = (
     ("RMQ-B16", "after an append that fails, the put lock seems held for ever", 8,
      Components(commit_log=_BeginTimeStays)),
     ("RMQ-B18", "a refused message uses up an offset of its queue", 8, Components(commit_log=_OffsetForARefusal)),
-    ("RMQ-B23", "a failed flush is answered as a replica's time-out", 8, Components(put_answers=_WrongTimeout)),
+    ("RMQ-B23", "a failed flush is answered as a replica's time-out", 8, Components(group_commit=_WrongTimeout)),
     ("topic-in-characters", "the length of a topic is limited in characters, not bytes", 8,
      Components(encoder=_TopicInCharacters)),
 )  # fmt: skip

@@ -35,7 +35,7 @@ def tally_of(seed: str, tracker: DirtyTracker, settings: Settings | None = None)
 def test_a_right_store_holds_on_every_disk(disk: Disk, tracker: DirtyTracker) -> None:
     result = run(tracker, Settings(disk=disk), states=2_500)
     assert result.verdict is Verdict.HOLDS, (result.failure, result.silent, result.canary)
-    assert result.tally.states == 2_500
+    assert 2_500 <= result.tally.states <= 2_501, "the last state may count one inside its recovery"
     assert result.canary
     assert result.repeated >= 1
     assert min(result.tally.judged.values()) == result.tally.all_states

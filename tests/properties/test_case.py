@@ -15,6 +15,7 @@ from properties.case import (
     DiskUsed,
     FailAppend,
     FailSync,
+    FailWrite,
     Flush,
     Get,
     Member,
@@ -44,7 +45,18 @@ CASE = Case(
     ),
 )
 PUTS = Case(
-    Settings(role="SYNC_MASTER", multi_dispatch=True, light_queues=True, light_queues_max=2, delay_levels=3),
+    Settings(
+        role="SYNC_MASTER",
+        multi_dispatch=True,
+        light_queues=True,
+        light_queues_max=2,
+        delay_levels=3,
+        pool_buffers=2,
+        fast_fail=True,
+        files_ahead=1,
+        least_pages=0,
+        log_paths=2,
+    ),
     (
         Put(pairs=(("KEYS", "k"), ("a\x01b", "\x02")), later=True, body_kind="none"),
         PutBatch(
@@ -63,6 +75,8 @@ PUTS = Case(
         DiskUsed(percent=91),
         ReplicaIs(state="behind"),
         FailAppend(),
+        Step(service="commit", after_ms=200),
+        FailWrite(),
     ),
 )
 WRITTEN_BEFORE_BATCHES = (

@@ -9,7 +9,7 @@ import pytest
 
 from properties import judges
 from properties.case import Close, Flush, Put, Settings
-from properties.judges import JUDGES, LOG_DIRECTORY, Recovered
+from properties.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered
 from properties.ledger import Ledger
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Image
@@ -116,6 +116,23 @@ def test_what_is_presented_must_be_on_disk(harmed: Harmed) -> None:
         judges.recovered_is_durable(harmed.durable(flip(FIRST, 7)))
     with pytest.raises(GuaranteeBroken, match="contract 6"):
         judges.recovered_is_durable(harmed.durable(lambda content: content.pop(FIRST)))
+
+
+@pytest.mark.parametrize(("later_ms", "ahead"), [(0, False), (1, True), (-1, False)])
+def test_a_checkpoint_that_is_newer_than_the_log_is_noticed(harmed: Harmed, later_ms: int, ahead: bool) -> None:
+    newest = max(record.store_timestamp for record in harmed.found.legal[harmed.found.key].records)
+
+    def change(content: dict[str, bytes]) -> None:
+        path = f"{ROOT}/checkpoint"
+        assert judges.physic_timestamp(harmed.found.durable) == newest
+        content[path] = (newest + later_ms).to_bytes(8, "big") + content[path][8:]
+
+    found = harmed.durable(change)
+    if ahead:
+        with pytest.raises(GuaranteeBroken, match="contract 9: the checkpoint is newer"):
+            judges.checkpoint_is_not_ahead(found)
+    else:
+        judges.checkpoint_is_not_ahead(found)
 
 
 @pytest.mark.parametrize("says", [{"flushed_offset": 0}, {"min_offset": 1 << 40}, {"committed_offset": 5}])

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
@@ -13,10 +12,11 @@ from impl.components import Components
 from impl.disk_watch import DiskWatch
 from impl.entry import PutEntry
 from impl.errors import StoreClosed
+from impl.group_commit import GroupCommit
 from impl.mapped_file import MappedFile
 from impl.message import PutResult, PutStatus
 from impl.multi_dispatch import QueueKey
-from impl.put_answers import PutAnswers
+from impl.put_answers import PendingAnswer, PutAnswers
 from impl.queue_offsets import QueueOffsetTable
 from impl.running_flags import RunningFlags
 from impl.store import MessageStore
@@ -145,7 +145,7 @@ def test_effects_are_counted(tracker: DirtyTracker) -> None:
         "answered_PUT_OK": 3,
         "answered_MESSAGE_ILLEGAL": 1,
         "answered_UNKNOWN_ERROR": 1,
-        "answered_by_group_commit": 1,
+        "answered_with_another": 1,
         "batches_stored": 1,
         "least_room_left": 1,
     }
@@ -185,27 +185,24 @@ def raises(*_: object, **__: object) -> Any:
     raise RuntimeError("out of order")
 
 
-def at_once(self: PutAnswers, result: PutResult, *, waits: bool) -> Future[PutResult]:
-    answer: Future[PutResult] = Future()
-    answer.set_result(result)
-    return answer
+def at_once(self: PutAnswers, result: PutResult, **_: object) -> PutResult:
+    return result
 
 
-def never(self: PutAnswers, result: PutResult, *, waits: bool) -> Future[PutResult]:
-    return Future()
+def never(self: PutAnswers, result: PutResult, *, waits: bool, on_answer: Callable[[PutResult], None]) -> PendingAnswer:
+    return PendingAnswer(result, flush=None, replica=PutStatus.PUT_OK, deadline_ms=0, on_answer=on_answer)
 
 
 def later_as(change: Callable[[PutResult], PutResult]) -> Components:
     """Answers that are changed on their way into the future."""
 
-    def settle_async(self: PutAnswers, result: PutResult, *, waits: bool) -> Future[PutResult]:
-        answer: Future[PutResult] = Future()
-        PutAnswers.settle_async(self, result, waits=waits).add_done_callback(
-            lambda done: answer.set_result(change(done.result()))
-        )
-        return answer
+    def settle(self: PutAnswers, result: PutResult, **options: Any) -> PutResult | PendingAnswer:
+        settled = PutAnswers.settle(self, result, **options)
+        if isinstance(settled, PendingAnswer):
+            settled.set_result = lambda result: PendingAnswer.set_result(settled, change(result))  # type: ignore[method-assign]
+        return settled
 
-    return answers(settle_async=settle_async)
+    return answers(settle=settle)
 
 
 class CountsABatchOnce(QueueOffsetTable):
@@ -238,15 +235,17 @@ WRONG: dict[str, tuple[Components, Settings, tuple[Operation, ...], int, str]] =
     "batch numbering": (Components(queue_offsets=CountsABatchOnce), ASYNC, (TWO, Put()), 8, OTHERWISE),
     "batch raises": (log_that_answers(raises), ASYNC, (TWO,), 8, "put_batch raises RuntimeError"),
     "later raises": (log_that_answers(raises), ASYNC, (LATER,), 8, "put_async raises RuntimeError"),
-    "before its flush": (answers(settle_async=at_once), SYNC, (LATER,), 2, "answered before its flush"),
+    "before its flush": (answers(settle=at_once), SYNC, (LATER,), 2, "answered before its flush"),
     "batch before its flush": (
-        answers(settle_async=at_once), SYNC, (replace(TWO, later=True),), 2, "answered before its flush"
+        answers(settle=at_once), SYNC, (replace(TWO, later=True),), 2, "answered before its flush"
     ),
-    "without a flush": (
-        answers(_after_flush=lambda self, result: PutStatus.PUT_OK), SYNC, (TWO,), 9, "watermarks"
+    "without a flush": (answers(settle=at_once), SYNC, (TWO,), 9, "watermarks"),
+    "never": (answers(settle=never), SYNC, (LATER,), 16, "nobody wakes"),
+    "never, without a disk to wait for": (answers(settle=never), MASTER, (LATER,), 16, "a put is not answered"),
+    "never, though group commit steps": (
+        Components(group_commit=type("_Wrong", (GroupCommit,), {"step": lambda self, now_ms: self._flush() and None})),
+        SYNC, (LATER, Step()), 16, "a put is not answered",
     ),
-    "never": (answers(settle_async=never), SYNC, (LATER, Step()), 16, "a put is not answered"),
-    "never, without a disk to wait for": (answers(settle_async=never), MASTER, (LATER,), 16, "a put is not answered"),
     "forgotten at close": (answers(finish=lambda self: None), SYNC, (LATER, Close()), 16, "a put is not answered"),
     "another number later": (later_as(lambda r: r._replace(queue_offset=7)), SYNC, (LATER, Step()), 8, OTHERWISE),
     "durable after a failed sync": (
@@ -257,9 +256,9 @@ WRONG: dict[str, tuple[Components, Settings, tuple[Operation, ...], int, str]] =
         SYNC, (LATER, Step()), 8, "step raises RuntimeError",
     ),
     "replica not asked": (
-        answers(settle=lambda self, result, waits: result), MASTER, (ReplicaIs("silent"), Put()), 8, OTHERWISE
+        answers(settle=at_once), MASTER, (ReplicaIs("silent"), Put()), 8, OTHERWISE
     ),
-    "replica not asked later": (answers(settle_async=at_once), MASTER, (ReplicaIs("none"), LATER), 8, OTHERWISE),
+    "replica not asked later": (answers(settle=at_once), MASTER, (ReplicaIs("none"), LATER), 8, OTHERWISE),
     "blank left out": (files(append_blank=blank_left_out), ASYNC, (HALF_A_FILE, HALF_A_FILE), 1, "no blank ends"),
     "blank left out before a refused append": (
         files(append_blank=blank_left_out), ASYNC, (HALF_A_FILE, FailAppend(), HALF_A_FILE), 1, "no blank ends"

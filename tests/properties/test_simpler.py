@@ -160,15 +160,21 @@ SETTINGS = Settings(
     light_queues=True,
     light_queues_max=2,
     delay_levels=2,
+    pool_buffers=2,
+    fast_fail=True,
+    files_ahead=1,
+    least_pages=1,
+    log_paths=2,
 )
 
 
 NO_QUEUES = replace(SETTINGS, light_queues_max=0)
 PLAIN = replace(BATCH, sys_flag=0)
 CHANGED = ("sync_flush", "trailer", "files_max", "role", "multi_dispatch", "light_queues", "light_queues_max")
+MODES = ("pool_buffers", "fast_fail", "files_ahead", "least_pages", "log_paths")
 
 
-@pytest.mark.parametrize("name", [*CHANGED, "delay_levels"])
+@pytest.mark.parametrize("name", [*CHANGED, *MODES, "delay_levels"])
 def test_a_setting_goes_back_to_its_default_unless_it_matters(name: str) -> None:
     wanted = getattr(SETTINGS, name)
     case = smallest(Case(SETTINGS, ()), lambda case: getattr(case.settings, name) == wanted)
@@ -179,6 +185,23 @@ def test_a_put_loses_its_pairs_and_its_patience() -> None:
     put = Put(pairs=(("KEYS", "k"),), later=True, body_kind="none", advance_ms=2000)
     case = smallest(Case(Settings(), (put,)), lambda case: len(case.operations) == 1)
     assert case.operations == (Put(),)
+
+
+@pytest.mark.parametrize(
+    ("matters", "left"),
+    [
+        (lambda step: step.service == "flush", Step(service="flush")),
+        (lambda step: step.after_ms >= 200, Step(after_ms=312)),
+        (lambda step: True, Step()),
+    ],
+    ids=["the service", "the time", "nothing"],
+)
+def test_only_what_matters_of_a_step_stays(matters: Callable[[Step], bool], left: Step) -> None:
+    def still_fails(case: Case) -> bool:
+        return any(isinstance(each, Step) and matters(each) for each in case.operations)
+
+    case = smallest(Case(Settings(), (Put(), Step(service="flush", after_ms=10_000), Flush())), still_fails)
+    assert case.operations == (left,)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """What lies around a store in a trial: each part answers as it was told, for the store that is in use."""
 
 import errno
+import gc
+import weakref
+from typing import get_args
 
 import pytest
 
@@ -11,11 +14,12 @@ from impl.policy import PutLockKind
 from impl.running_flags import RunningFlag
 from impl.store import MessageStore
 from properties.bodies import BORN_TIMESTAMP
-from properties.case import Settings
+from properties.case import ServiceName, Settings
+from properties.hand_driven import Round
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
 from properties.stepped import run_stepped
-from properties.surroundings import HandDriven, Surroundings
+from properties.surroundings import Surroundings
 from properties.translation import CLEAN_RESOURCE_INTERVAL_MS, store_config
 
 MESSAGE = Message("T", b"body", born_timestamp=BORN_TIMESTAMP)
@@ -78,7 +82,7 @@ def test_the_mapped_file_refuses_once_and_half_of_the_record_is_taken_back(world
 
 
 def test_an_append_that_is_refused_is_an_error_of_the_disk(world: World) -> None:
-    file = world.open(Settings(file_bytes=4096))._log.append_file()
+    file = world.open(Settings(file_bytes=4096))._log.next_file()
     world.surroundings.append_fails = True
     with pytest.raises(OSError, match="refuses") as caught:
         file.append(bytearray(10))
@@ -101,28 +105,69 @@ def test_replicas_answer_at_once_and_as_told(world: World, state: str, status: P
     assert store.put_async(MESSAGE).result(timeout=0).status is status
 
 
+def stepped(world: World, name: str) -> Round:
+    service = world.surroundings.service(name)
+    assert service is not None
+    found = service.step()
+    assert found is not None
+    return found
+
+
 def test_a_step_is_one_of_the_store_in_use(world: World) -> None:
     first, second = world.open(SYNC), world.open(SYNC, files=world.empty_disk())
     answers = [store.put_async(MESSAGE) for store in (first, second)]
     world.surroundings.use(first)
-    world.surroundings.step()
+    stepped(world, "group-commit")
     assert [answer.done() for answer in answers] == [True, False]
     world.surroundings.use(second)
-    world.surroundings.step()
-    world.surroundings.step()
+    stepped(world, "group-commit")
+    stepped(world, "group-commit")
     assert [answer.result(timeout=0).status for answer in answers] == [PutStatus.PUT_OK] * 2
 
 
-def test_a_runner_by_hand_runs_nothing_on_its_own() -> None:
-    runner = HandDriven()
-    runner.wake()
-    runner.stop()
-    runner.wake()
+def test_each_mode_has_its_services(world: World) -> None:
+    modes = {
+        "sync": (SYNC, {"group-commit", "time-outs", "flush-queues"}),
+        "async": (Settings(file_bytes=4096), {"flush", "time-outs", "flush-queues"}),
+        "pool": (Settings(file_bytes=4096, pool_buffers=1), {"flush", "commit", "time-outs", "flush-queues"}),
+        "ahead": (Settings(file_bytes=4096, files_ahead=1), {"flush", "allocate", "time-outs", "flush-queues"}),
+    }
+    for mode, (settings, expected) in modes.items():
+        store = world.open(settings, files=world.empty_disk())
+        world.surroundings.use(store)
+        found = {name for name in get_args(ServiceName) if world.surroundings.service(name) is not None}
+        assert expected <= found, mode
+        assert ("commit" in found) is (mode == "pool"), mode
+        assert ("flush" in found) is (mode != "sync"), mode
+
+
+def test_services_keep_no_store_alive(world: World) -> None:
+    store = world.open(SYNC)
+    store.put_async(MESSAGE)
+    gone = weakref.ref(store)
+    del store
+    gc.collect()
+    assert gone() is None
+
+
+def test_a_replica_that_hangs_is_waited_for_until_the_deadline(world: World) -> None:
+    store = world.open(MASTER)
+    world.surroundings.use(store)
+    world.surroundings.replica = "hangs"
+    answer = store.put_async(MESSAGE)
+    world.now_ms += 2_999
+    assert stepped(world, "time-outs").due_ms == world.now_ms + 1
+    assert not answer.done()
+    world.now_ms += 1
+    assert stepped(world, "time-outs").due_ms is None
+    assert answer.result(timeout=0).status is PutStatus.FLUSH_SLAVE_TIMEOUT
+    assert store.put(MESSAGE).status is PutStatus.FLUSH_SLAVE_TIMEOUT, "nobody else could answer, so it gives up"
 
 
 @pytest.mark.parametrize(("percent", "full"), [(0, False), (90, False), (91, True), (100, True)])
 def test_a_used_disk_is_seen_at_the_next_look(world: World, percent: int, full: bool) -> None:
     store = world.open(Settings(file_bytes=4096))
+    store.put(MESSAGE)
     world.surroundings.use_disk(world.files, percent)
     assert store.put(MESSAGE).stored, "not looked at yet"
     world.now_ms += CLEAN_RESOURCE_INTERVAL_MS + 1

@@ -12,7 +12,7 @@ __all__ = ["canary", "check", "explore", "kills"]
 CANARY_BUG = "no-erase-after-cut"
 KILLS = 200
 EXPLORE_STATES = 10_000
-CHECK_EXAMPLES = 150
+CHECK_EXAMPLES = 225
 
 
 def kills(seed: int) -> Step:

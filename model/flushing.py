@@ -1,0 +1,92 @@
+"""How what was appended becomes durable: a flush of everything, and the rounds of the timer.
+
+1. Only what is committed can be flushed; a flush of everything commits first.
+2. A timed round goes over the files from the flushed offset on, front to back, and stops at the first that it leaves
+   not durable to its end. It syncs a file with new bytes that is full or has enough new pages; a thorough round, as
+   the first one is, takes any byte. Whether a round is thorough is decided when it begins.
+3. A sync that fails moves nothing and poisons the log, whoever flushes. A poisoned log is flushed by nobody; readers
+   see what was flushed before.
+4. A put that waits for the disk is answered when a flush has covered it, or when its patience ends; what is late stays
+   in the log and becomes durable with the next flush.
+5. The checkpoint on disk says up to which store timestamp the log is durable; it never says too much.
+
+Source: docs/statuses.md, "flush"; contract 2 and 9.
+"""
+
+from dataclasses import dataclass, replace
+
+from model.pool import commit, is_worth_it
+from model.state import CommitLog, Layout
+
+__all__ = ["Flushed", "checkpoint_times", "close", "flush", "flush_round", "note_round"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """What a round did: `moved` the flushed offset, or left something alone that has too few pages."""
+
+    thorough: bool
+    moved: bool
+    left_alone: bool
+
+
+def flush(log: CommitLog, *, sync_fails: bool = False, write_fails: bool = False) -> tuple[CommitLog, bool]:
+    """Make everything appended durable, and say whether it is.
+
+    A failed sync moves nothing and poisons the log; a failed commit leaves the rest in its buffer.
+    """
+    log, _ = commit(log, write_fails=write_fails)
+    if log.poisoned:
+        return log, False
+    if sync_fails and log.flushed_offset < log.committed_offset:
+        return replace(log, poisoned=True), False
+    return replace(log, flushed_offset=log.committed_offset), log.committed_offset == log.end_offset
+
+
+def flush_round(log: CommitLog, *, layout: Layout, now_ms: int, sync_fails: bool = False) -> tuple[CommitLog, Flushed]:
+    """One round of the timed flush of an asynchronous store."""
+    if log.poisoned:
+        return log, Flushed(thorough=False, moved=False, left_alone=False)
+    thorough = log.flushed_ms is None or now_ms - log.flushed_ms >= layout.flush_thorough_ms
+    thorough |= layout.least_pages == 0
+    before, log = log.flushed_offset, replace(log, flushed_ms=now_ms if thorough else log.flushed_ms)
+    least_pages = 0 if thorough else layout.least_pages
+    for base in range(before // layout.file_bytes * layout.file_bytes, log.end_offset, layout.file_bytes):
+        end = base + layout.file_bytes
+        committed = min(log.committed_offset, end)
+        done, is_full = log.flushed_offset - base, log.end_offset >= end
+        if is_worth_it(committed - base, done, least_pages=least_pages, is_full=is_full):
+            if sync_fails:
+                return replace(log, poisoned=True), Flushed(thorough, moved=False, left_alone=False)
+            log = replace(log, flushed_offset=committed)
+        if log.flushed_offset < end:
+            break
+    left_alone = not thorough and log.flushed_offset < log.committed_offset
+    return log, Flushed(thorough, moved=log.flushed_offset > before, left_alone=left_alone)
+
+
+def note_round(log: CommitLog, *, layout: Layout, now_ms: int) -> tuple[CommitLog, bool]:
+    """One round of the service that flushes the queues; a thorough one, as the first one is, writes the checkpoint."""
+    if log.noted_ms is not None and now_ms - log.noted_ms < layout.note_thorough_ms:
+        return log, False
+    return replace(log, noted_ms=now_ms), True
+
+
+def checkpoint_times(log: CommitLog) -> tuple[int, int]:
+    """Return the earliest and the latest store timestamp that a checkpoint written now may say the log is durable to.
+
+    The latest is that of the newest durable record. It may say less, but not once all of the log is durable: then it is
+    exact, unless nothing was appended since the store was opened.
+    """
+    latest = max((r.store_timestamp for r in log.records if r.end_offset <= log.flushed_offset), default=0)
+    is_exact = log.flushed_offset == log.end_offset and log.appended_in_this_life > 0
+    return latest if is_exact else 0, latest
+
+
+def close(log: CommitLog, *, sync_fails: bool = False, write_fails: bool = False) -> tuple[CommitLog, bool]:
+    """Close, and say whether the exit is clean: all of the log is durable.
+
+    Prepared files that were not used are gone either way. What could not be committed is lost with its buffer.
+    """
+    log, durable = flush(log, sync_fails=sync_fails, write_fails=write_fails)
+    return replace(log, prepared=0, asked=0), durable

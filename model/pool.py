@@ -1,0 +1,74 @@
+"""The transient store pool: records that are in a buffer first, and in the page cache only once they are committed.
+
+1. A file borrows a buffer when it enters the log. When none is left the file has none: what is appended to it is in the
+   page cache at once. Files found at open have none.
+2. A commit goes over the files with a buffer, front to back, and stops at the first that it leaves uncommitted, or that
+   is not full. It copies all that a file has, or nothing of it; a round with a page rule leaves a file alone that is
+   not full and has fewer new pages.
+3. A full file that is committed to its end gives its buffer back.
+4. A write that fails commits nothing of its file; the bytes stay in the buffer, and the next commit tries again.
+5. A poisoned log commits as any other: what is in the page cache outlives the process.
+6. What is not committed dies with the process.
+
+Source: docs/statuses.md; contract 2, 9 and 17.
+"""
+
+from dataclasses import dataclass, replace
+
+from model.state import PAGE_BYTES, Buffer, CommitLog, Layout
+
+__all__ = ["Committed", "commit", "commit_round", "is_worth_it", "lacks_buffer", "with_buffer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a commit did: `moved` something, or met a write that `failed`; `thorough` is without a page rule."""
+
+    moved: bool
+    failed: bool
+    thorough: bool = True
+
+
+def lacks_buffer(log: CommitLog, *, layout: Layout) -> bool:
+    """Whether a new file would get no buffer of the pool it should have one of."""
+    return layout.has_pool and len(log.buffers) >= layout.pool_buffers
+
+
+def with_buffer(log: CommitLog, *, layout: Layout) -> CommitLog:
+    """Give the newest file of the log a buffer, if there is a pool with one left."""
+    if not layout.has_pool or lacks_buffer(log, layout=layout):
+        return log
+    base, end = (log.files - 1) * layout.file_bytes, log.files * layout.file_bytes
+    return replace(log, buffers=(*log.buffers, Buffer(base, end, base)))
+
+
+def is_worth_it(end: int, done: int, *, least_pages: int, is_full: bool) -> bool:
+    """Whether a file is worth a sync or a copy. Positions are bytes from its start; least pages of 0 mean any byte."""
+    return end > done and (is_full or least_pages == 0 or end // PAGE_BYTES - done // PAGE_BYTES >= least_pages)
+
+
+def commit(log: CommitLog, *, least_pages: int = 0, write_fails: bool = False) -> tuple[CommitLog, Committed]:
+    """Copy what the buffers hold into the page cache; `write_fails` is the first write."""
+    kept: list[Buffer] = []
+    goes_on, moved, failed = True, False, False
+    for buffer in log.buffers:
+        if goes_on:
+            written, is_full = min(log.end_offset, buffer.end_offset), log.end_offset >= buffer.end_offset
+            base = buffer.base_offset
+            if is_worth_it(written - base, buffer.committed_offset - base, least_pages=least_pages, is_full=is_full):
+                failed = write_fails and not moved
+                if not failed:
+                    buffer, moved = replace(buffer, committed_offset=written), True
+            goes_on = buffer.committed_offset == buffer.end_offset
+        if buffer.committed_offset < buffer.end_offset:
+            kept.append(buffer)
+    return replace(log, buffers=tuple(kept)), Committed(moved, failed, least_pages == 0)
+
+
+def commit_round(
+    log: CommitLog, *, layout: Layout, now_ms: int, write_fails: bool = False
+) -> tuple[CommitLog, Committed]:
+    """One round of the timed commit: thorough if nothing was committed for so long, and the first time."""
+    thorough = log.committed_ms is None or now_ms - log.committed_ms >= layout.commit_thorough_ms
+    log, done = commit(log, least_pages=0 if thorough else layout.least_pages, write_fails=write_fails)
+    return (replace(log, committed_ms=now_ms) if done.thorough or done.moved else log), done

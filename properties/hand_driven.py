@@ -1,0 +1,83 @@
+"""A runner that runs nothing on its own: the services of a store in a trial take their steps when the case says so."""
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from impl.runner import Service
+
+__all__ = ["HandDriven", "Round"]
+
+_STEPS_OF_A_WAIT_MAX = 4
+_PAUSE_AFTER_FAILURE_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One step of a service at `now_ms`: when it wants the next one, and whether the disk failed under it."""
+
+    now_ms: int
+    due_ms: int | None
+    failed: bool = False
+
+
+class HandDriven:
+    """Drives one service by hand; `clock` is the virtual time.
+
+    Who waits for an answer steps the service itself, but only while it was woken or is due, as a thread would step.
+    """
+
+    def __init__(self, service: Service, clock: Callable[[], int]) -> None:
+        self.is_woken = False
+        self.is_stopped = False
+        self.due_ms: int | None = None
+        self._service = service
+        self._clock = clock
+
+    def will_step(self, by_ms: int | None) -> bool:
+        """Whether a thread in this place would take another step without being told again, and by when."""
+        return self.is_woken or (self.due_ms is not None and (by_ms is None or self.due_ms <= by_ms))
+
+    @property
+    def _is_due(self) -> bool:
+        return self.due_ms is not None and self.due_ms <= self._clock()
+
+    def now_ms(self) -> int:
+        """The virtual time."""
+        return self._clock()
+
+    def start(self, *, after_ms: int) -> None:
+        """Note when the first round is due."""
+        self.due_ms = self._clock() + after_ms
+
+    def wake(self) -> None:
+        """Note it: nothing is stepped before the case says so."""
+        self.is_woken = True
+
+    def wait(self, answer: "Future[Any]", *, timeout_ms: int) -> bool:
+        """Step the service as long as it was woken and has not answered; no time passes."""
+        for _ in range(_STEPS_OF_A_WAIT_MAX):
+            if answer.done() or not (self.is_woken or self._is_due):
+                break
+            self.step()
+        return answer.done()
+
+    def step(self) -> Round | None:
+        """Let the service do one round, as a thread would: an error of the disk is tried again after a while.
+
+        None once the service was stopped.
+        """
+        if self.is_stopped:
+            return None
+        self.is_woken = False
+        now_ms, failed = self._clock(), False
+        try:
+            self.due_ms = self._service.step(now_ms)
+        except OSError:
+            self.due_ms, failed = now_ms + _PAUSE_AFTER_FAILURE_MS, True
+        return Round(now_ms, self.due_ms, failed)
+
+    def stop(self) -> None:
+        """No step from here on."""
+        self.is_stopped = True

@@ -1,0 +1,108 @@
+"""Bugs of the services behind the answers: flush, group commit, time-outs, checkpoint (after RMQ-B.. and 4.9.3)."""
+
+from collections.abc import Callable
+
+from impl.background import Background
+from impl.commit_log import CommitLog
+from impl.components import Components
+from impl.flushing import FlushRealTime
+from impl.group_commit import GroupCommit
+from impl.mapped_file import MappedFile
+from impl.mapped_file_queue import MappedFileQueue
+from impl.message import Message, PutResult
+from impl.policy import FlushPolicy
+from impl.properties_text import text_of, wait_store_msg_ok
+from impl.time_outs import TimeOuts
+
+__all__ = ["BUGS"]
+
+
+class _OnlyWhoWaits(CommitLog):
+    """The checkpoint knows only of puts that waited for the disk (RMQ-B06)."""
+
+    def _append(self, message: Message, record: bytearray, store_timestamp: int) -> PutResult:
+        before = self._last_store_timestamp
+        result = super()._append(message, record, store_timestamp)
+        if not wait_store_msg_ok(text_of(message.properties) or ""):
+            self._last_store_timestamp = before
+        return result
+
+
+class _CheckpointAhead(CommitLog):
+    """The checkpoint takes the time of the newest record, flushed or not (4.9.3, with a pool)."""
+
+    def flush(self, least_pages: int = 0) -> None:
+        super().flush(least_pages)
+        self.flushed_store_timestamp = self._last_store_timestamp
+
+
+class _Spins(GroupCommit):
+    """A service without work wants to run again at once (RMQ-B30)."""
+
+    def step(self, now_ms: int) -> int:  # type: ignore[override]
+        super().step(now_ms)
+        return now_ms
+
+
+class _ForgetsAtShutdown(GroupCommit):
+    """Requests that wait when the store is closed are never answered (4.9.3, requests behind the last swap)."""
+
+    def finish(self) -> None:
+        self._waiting.clear()
+        super().finish()
+
+
+class _TriesTwice(MappedFileQueue):
+    """A flush goes over two files; a request further ahead times out at once (4.9.3)."""
+
+    def flush(self, least_pages: int = 0) -> int:
+        kept = self.mapped
+        start = self.find(self.flushed_where)
+        try:
+            self.mapped = kept[: kept.index(start) + 2] if start is not None else kept
+            return super().flush(least_pages)
+        finally:
+            self.mapped = kept
+
+
+class _FullFilesWait(MappedFile):
+    """The page rule holds for the end of a full file too, so that no timed flush gets past it."""
+
+    @property
+    def is_full(self) -> bool:
+        return False
+
+
+class _NeverThorough(FlushRealTime):
+    """A few bytes that fill no pages are never flushed by the timer."""
+
+    def _least_pages(self, now_ms: int) -> int:
+        return self._policy.flush_commit_log_least_pages
+
+
+class _TimerNeverThorough(Background):
+    @staticmethod
+    def _flush_service(policy: FlushPolicy, flush: Callable[[int], object]) -> FlushRealTime:
+        return _NeverThorough(policy, flush)
+
+
+class _NoTimeOut(TimeOuts):
+    """Nobody looks at deadlines: who waits for a disk that hangs waits for ever."""
+
+    def step(self, now_ms: int) -> int | None:
+        return None
+
+
+BUGS = (
+    ("RMQ-B06", "the checkpoint knows only of puts that waited for the disk", 9, Components(commit_log=_OnlyWhoWaits)),
+    ("checkpoint-ahead", "the checkpoint names a record that is not durable", 9,
+     Components(commit_log=_CheckpointAhead)),
+    ("RMQ-B30", "a service without work runs again at once", 16, Components(group_commit=_Spins)),
+    ("forgotten-at-shutdown", "puts that wait when the store is closed are not answered by a flush", 16,
+     Components(group_commit=_ForgetsAtShutdown)),
+    ("two-files-a-flush", "a flush stops behind two files", 9, Components(mapped_file_queue=_TriesTwice)),
+    ("full-files-wait", "the end of a full file waits for the page rule", 9, Components(mapped_file=_FullFilesWait)),
+    ("never-thorough", "the timer never flushes a few bytes", 9, Components(background=_TimerNeverThorough)),
+    ("no-time-out", "a put that waits for a disk that hangs is never answered", 16,
+     Components(time_outs=_NoTimeOut)),
+)  # fmt: skip
