@@ -21,6 +21,7 @@ _COMMANDS = {
     "check": "compare store and model with Hypothesis machines",
     "doctor": "say what this machine offers",
     "explore": "crash campaign from recorded histories, or with real processes",
+    "faults": "real faults of real disks: full, failing, cut short",
     "inspect": "look into a store directory, changing nothing",
     "prove": "the main job: everything once, thin but real, with a report",
     "replay": "run one failure again",

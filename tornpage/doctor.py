@@ -28,8 +28,10 @@ __all__ = [
     "check_fuse",
     "check_java",
     "check_kernel",
+    "check_loop_devices",
     "check_memory",
     "check_memory_lock",
+    "check_mounts",
     "check_python",
     "check_spark",
     "check_write_protect",
@@ -69,6 +71,8 @@ def examine(directory: str) -> list[Check]:
         ("java", lambda: check_java(os.environ, _java_version)),
         ("spark", lambda: check_spark(_installed_version)),
         ("fuse", lambda: check_fuse("/dev/fuse")),
+        ("mounts", lambda: check_mounts(_no_mounts_reason)),
+        ("loop devices", lambda: check_loop_devices(_no_loop_reason)),
         ("cores", lambda: check_cores(len(os.sched_getaffinity(0)))),
         ("memory", lambda: check_memory(_read("/proc/meminfo"))),
         ("fork", lambda: check_fork(hasattr(os, "fork"))),
@@ -164,6 +168,16 @@ def check_fuse(device: str) -> Check:
     return Check("fuse", "ok", device)
 
 
+def check_mounts(reason_of: Callable[[], str | None]) -> Check:
+    """A full disk is a small one that a process mounts for itself; `reason_of` returns why it cannot, or None."""
+    return _for_faults("mounts", "a process may mount a memory file system for itself", reason_of())
+
+
+def check_loop_devices(reason_of: Callable[[], str | None]) -> Check:
+    """A disk that fails is an ext4 image on a loop device; `reason_of` returns why there can be none, or None."""
+    return _for_faults("loop devices", "ext4 images can be made and attached", reason_of())
+
+
 def check_cores(count: int) -> Check:
     """Count the cores this process may run on."""
     if count < 2:
@@ -221,6 +235,23 @@ def _write_protect_reason() -> str | None:
     from properties.recorder.dirty import write_protect_available  # only the doctor's patient pays for the import
 
     return write_protect_available()
+
+
+def _for_faults(name: str, offer: str, reason: str | None) -> Check:
+    remedy = "" if reason is None else "Only `tornpage faults` needs it: be root, outside of a restricted container."
+    return Check(name, "ok" if reason is None else "absent", reason or offer, remedy)
+
+
+def _no_mounts_reason() -> str | None:
+    from properties.faults.mounts import why_no_mounts
+
+    return why_no_mounts("/")  # the probe covers it for nobody but itself
+
+
+def _no_loop_reason() -> str | None:
+    from properties.faults.loop import why_no_loop
+
+    return why_no_loop()
 
 
 def _java_of(environment: Mapping[str, str]) -> str | None:

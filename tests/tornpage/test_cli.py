@@ -65,7 +65,7 @@ def refused(*arguments: str) -> str:
         (("explore", "--states", "3"), 3, "vacuous"),
         (("explore", "--bug", "lying-flush"), 1, "broken"),
         (("explore", "--disk", "journal", "--states", "2500"), 0, "holds"),
-        (("check", "--examples", "60"), 0, "holds"),
+        (("check", "--machine", "commit-log", "--examples", "40"), 0, "holds"),
         (("check", "--bug", "position-not-checked"), 1, "broken"),
         (("bugs", "list"), 0, None),
         (("doctor",), 0, None),

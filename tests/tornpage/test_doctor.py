@@ -2,6 +2,7 @@
 
 import os
 import resource
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
@@ -20,6 +21,8 @@ NAMES = [
     "java",
     "spark",
     "fuse",
+    "mounts",
+    "loop devices",
     "cores",
     "memory",
     "fork",
@@ -204,6 +207,14 @@ def test_fuse_device_is_there_or_not(tmp_path: Path) -> None:
 def test_fuse_device_of_another_user_is_limited(tmp_path: Path) -> None:
     (tmp_path / "fuse").touch(mode=0o000)
     assert doctor.check_fuse(str(tmp_path / "fuse")).state == "limited"
+
+
+@pytest.mark.parametrize("check", [doctor.check_mounts, doctor.check_loop_devices])
+def test_what_faults_need_is_there_or_the_reason_is_named(check: Callable[[Callable[[], str | None]], Check]) -> None:
+    assert check(lambda: None).state == "ok"
+    refused = check(lambda: "not for this user")
+    assert (refused.state, refused.detail) == ("absent", "not for this user")
+    assert "tornpage faults" in refused.remedy
 
 
 def test_cores_are_at_least_two() -> None:

@@ -1,0 +1,46 @@
+"""`tornpage faults`."""
+
+from pathlib import Path
+
+import click
+
+from tornpage import options
+from tornpage.document import emit
+from tornpage.run_directory import prepare, write_run
+
+__all__ = ["command"]
+
+
+def _known(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names without repeats; refuse one that names no fault."""
+    from properties.faults.run import FAULTS
+
+    for name in names:
+        if name not in FAULTS:
+            raise click.BadParameter(f"{name!r} is none of {', '.join(FAULTS)}")
+    return tuple(dict.fromkeys(names))
+
+
+@click.command("faults")
+@click.option("--only", metavar="NAME", multiple=True, callback=_known, help="Only this fault; may be given again.")
+@options.seed_option
+@options.out_option
+@options.json_option
+def command(only: tuple[str, ...], seed: int, out: str | None, as_json: bool) -> None:
+    """Show the store real faults of real disks: full, failing, cut short.
+
+    \b
+    tornpage faults
+    tornpage faults --only full-disk --only sync-eio --seed 7
+
+    Mounts of its own, in processes of its own, which take them along when they end. What this machine does not allow
+    is skipped with the reason; when nothing is left the run is vacuous. See docs/faults.md.
+    """
+    from tornpage.faults import faults_outcome
+
+    if out is not None:
+        prepare(out)
+    outcome, text = faults_outcome(only, seed=seed)
+    if out is not None:
+        write_run(Path(out), outcome)
+    emit(outcome, as_json=as_json, text=text)
