@@ -4,7 +4,6 @@ Every put hands in the same message and looks at the answer, as a producer must.
 ends before its first log file is full, so creating a file is never inside the clock. Bodies are random bytes.
 """
 
-import os
 import random
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,23 +15,20 @@ from bench.sizes import FULL, Sizes
 from impl.batch import encode_batch_body
 from impl.config import MessageStoreConfig
 from impl.message import BatchMember, GetStatus, Message, MessageBatch, PutStatus
-from impl.policy import FlushDiskType
 from properties.verdict import HarnessError
 from tornpage.front import MessageStore
 
 __all__ = [
-    "fdatasync_per_s",
     "get_1024",
     "memcpy_gb_per_s",
+    "message_of",
+    "pool_1024",
     "put_100",
     "put_batch32_1024",
     "put_keyed_1024",
     "put_only_1024",
-    "sync_1",
 ]
 
-PAGE_BYTES = 4096
-SYNCED_PAGES = 256
 WARM_UP_PUTS = 50
 BATCH = 32
 QUEUES = 4
@@ -104,19 +100,19 @@ def _puts(name: str, body_bytes: int, directory: str, seconds: float, sizes: Siz
     return figure(name, "puts/s", one_round, directory=directory, seconds=seconds)
 
 
-def sync_1(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Synchronous puts/s of 1,024 body bytes, each waiting alone for the disk: no group to share a sync with."""
+def pool_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Puts/s of 1,024 body bytes into a buffer of the transient store pool, commits running behind them."""
+    message = message_of(1024)
 
     def one_round() -> float:
-        with scratch(directory) as path, _open(path, sizes, FlushDiskType.SYNC_FLUSH) as store:
-            _put_all(store, [message])
-            rate = sizes.syncs / _put_all(store, repeat(message, sizes.syncs))
-            if store.flushed_offset != store.max_offset:
-                raise HarnessError("a synchronous store answered puts that are not flushed")
+        with scratch(directory) as path, _open(path, sizes, transient_store_pool_enable=True) as store:
+            _put_all(store, repeat(message, min(WARM_UP_PUTS, sizes.puts)))
+            rate = sizes.puts / _put_all(store, repeat(message, sizes.puts))
+            if not store.flush().durable or store.flushed_offset != store.max_offset:
+                raise HarnessError("what was put into the pool did not get to the disk")
             return rate
 
-    message = message_of(1024)
-    return figure("sync_1", "puts/s", one_round, directory=directory, seconds=seconds)
+    return figure("pool_1024", "puts/s", one_round, directory=directory, seconds=seconds)
 
 
 def get_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
@@ -141,27 +137,6 @@ def get_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
         return figure("get_1024", "gets/s", one_round, directory=directory, seconds=seconds)
 
 
-def fdatasync_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Bare pwrite of 4 KiB and fdatasync per second, in a reserved file: what `sync_1` cannot pass on this disk."""
-    page = random.Random(1).randbytes(PAGE_BYTES)
-    with scratch(directory) as path:
-        fd = os.open(f"{path}/bare", os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
-        try:
-            os.posix_fallocate(fd, 0, SYNCED_PAGES * PAGE_BYTES)
-            os.fsync(fd)
-
-            def one_round() -> float:
-                started = perf_counter()
-                for number in range(sizes.syncs):
-                    os.pwrite(fd, page, number % SYNCED_PAGES * PAGE_BYTES)
-                    os.fdatasync(fd)
-                return sizes.syncs / (perf_counter() - started)
-
-            return figure("fdatasync_per_s", "syncs/s", one_round, directory=directory, seconds=seconds)
-        finally:
-            os.close(fd)
-
-
 def memcpy_gb_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
     """GB/s (10^9 bytes copied) from one large buffer into another: no copy of a record can be faster."""
     source, target = bytearray(b"\xa5" * sizes.copy_bytes), bytearray(sizes.copy_bytes)
@@ -178,8 +153,12 @@ def memcpy_gb_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> F
     return figure("memcpy_gb_per_s", "GB/s", one_round, directory=directory, seconds=seconds)
 
 
-def _open(path: str, sizes: Sizes, flush: FlushDiskType = FlushDiskType.ASYNC_FLUSH) -> MessageStore:
-    config = MessageStoreConfig(mapped_file_size_commit_log=sizes.log_file_bytes, flush_disk_type=flush)
+def _open(path: str, sizes: Sizes, *, transient_store_pool_enable: bool = False) -> MessageStore:
+    config = MessageStoreConfig(
+        mapped_file_size_commit_log=sizes.log_file_bytes,
+        transient_store_pool_enable=transient_store_pool_enable,
+        transient_store_pool_size=1,
+    )
     return MessageStore.open(f"{path}/store", config)
 
 

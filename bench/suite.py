@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from bench import lab, put, recover
+from bench import group_commit, lab, put, recover
 from bench.figures import Figure, Machine, Skipped, describe_machine
 from bench.sizes import FULL, Sizes
 
@@ -27,8 +27,12 @@ SUITE: Mapping[str, Sequence[Measurement]] = {
         put.put_100,
         put.put_batch32_1024,
         put.get_1024,
-        put.sync_1,
-        put.fdatasync_per_s,
+        put.pool_1024,
+        group_commit.sync_1,
+        group_commit.sync_8,
+        group_commit.sync_64,
+        group_commit.group_commit_64_over_1,
+        group_commit.fdatasync_per_s,
         put.memcpy_gb_per_s,
     ),
     "recover": (recover.recover_gb_per_s_1024, recover.crc_gb_per_s_1024, recover.judge_scan_gb_per_s_1024),
