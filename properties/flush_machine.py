@@ -209,6 +209,7 @@ class FlushMachine(TrialMachine):
     def a_commit_fails_under_some(self, data: st.DataObject, several: list[Put]) -> None:
         """The write of a commit ends half way; the next one writes all of it, unless there is no next one."""
         self._make_sound()
+        self._go_on_in_a_buffer()
         committers = (Step(service="commit", after_ms=200), *_ENDINGS)
         for committer in data.draw(st.permutations(committers), label="committers")[:2]:
             self._put(*several)
@@ -216,6 +217,12 @@ class FlushMachine(TrialMachine):
             self.carry_out(committer)
             if self.trial.closed:
                 self.carry_out(Open())
+
+    def _go_on_in_a_buffer(self) -> None:
+        """Roll over to a file with a buffer, if one is free: a file that was found at open has none."""
+        for _ in range(2):
+            if not self.trial.log.buffers:
+                self._put(Put(body_bytes=self.settings.file_bytes * 3 // 4))
 
     def _close_and_open(self) -> None:
         """Close, unless that has happened, and open again."""
