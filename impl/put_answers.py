@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from impl.group_commit import GroupCommit
+from impl.light_future import LightFuture
 from impl.message import PutResult, PutStatus
 from impl.policy import FlushPolicy
 from impl.replication import ReplicaGate, replica_status
@@ -24,7 +25,7 @@ _GRACE_MS = 5_000
 """What `DefaultMessageStore.putMessage` waits longer than the longer of both time-outs."""
 
 
-class PendingAnswer(Future[PutResult]):
+class PendingAnswer(LightFuture[PutResult]):
     """The answer of one put; it comes when both statuses are known. None is one that is still to be said.
 
     To group commit and the time-outs it is the request of the disk's status. It cannot be cancelled: the record is in
@@ -51,11 +52,7 @@ class PendingAnswer(Future[PutResult]):
         self._replica = replica
         self._on_answer = on_answer
         self._flush_unsaid = [None] if flush is None else []
-        self._others_missing = [None] if flush is None and replica is None else []
-
-    def cancel(self) -> bool:
-        """Return False."""
-        return False
+        self._other_unsaid = [None] if flush is None and replica is None else None
 
     @property
     def is_answered(self) -> bool:
@@ -83,17 +80,21 @@ class PendingAnswer(Future[PutResult]):
         self.answer(self.too_late)
 
     def _answer_if_last(self) -> None:
-        try:
-            self._others_missing.pop()  # one of two threads gets it, the other one answers
-        except IndexError:
-            status = self._flush if self._replica is _PUT_OK else self._replica
-            assert status is not None
-            result = _with_status(self._appended, status)
+        if self._other_unsaid is not None:
             try:
-                self._on_answer(result)
-            except BaseException:
-                _LOG.exception("count_failed")  # the put is answered all the same
-            self.set_result(result)
+                self._other_unsaid.pop()  # one of two threads gets it, the other one answers
+            except IndexError:
+                pass
+            else:
+                return
+        status = self._flush if self._replica is _PUT_OK else self._replica
+        assert status is not None
+        result = _with_status(self._appended, status)
+        try:
+            self._on_answer(result)
+        except BaseException:
+            _LOG.exception("count_failed")  # the put is answered all the same
+        self.set_result(result)
 
 
 class PutAnswers:
