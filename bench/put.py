@@ -1,20 +1,24 @@
 """The store's verbs, one thread, and what disk and memory under them give without a store.
 
 Every put hands in the same message and looks at the answer, as a producer must. A round of puts has a new store and
-ends before its first log file is full, so creating a file is never inside the clock. Bodies are random bytes.
+ends before its first log file is full, so creating a file is never inside the clock. Bodies are random bytes. Only
+`put_with_dispatch_1024` has queues and index made meanwhile; elsewhere that is left to the close, outside the clock.
 """
 
 import random
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice, repeat
-from time import perf_counter
+from time import perf_counter, sleep
 
 from bench.figures import Figure, figure, scratch
 from bench.sizes import FULL, Sizes
 from impl.batch import encode_batch_body
+from impl.compiled import compiled_batch_encoder
+from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.message import BatchMember, GetStatus, Message, MessageBatch, PutStatus
+from impl.reput import ReputMessages
 from properties.verdict import HarnessError
 from tornpage.front import MessageStore
 
@@ -27,11 +31,13 @@ __all__ = [
     "put_batch32_1024",
     "put_keyed_1024",
     "put_only_1024",
+    "put_with_dispatch_1024",
 ]
 
 WARM_UP_PUTS = 50
 BATCH = 32
 QUEUES = 4
+_LOOK_S = 0.0005
 
 
 def message_of(body_bytes: int) -> Message:
@@ -66,6 +72,45 @@ def put_keyed_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Fi
             return sizes.puts / _put_all(store, messages)
 
     return figure("put_keyed_1024", "puts/s", one_round, directory=directory, seconds=seconds)
+
+
+def put_with_dispatch_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Puts/s of 1,024 body bytes with a unique key and a key, until the queues and the index have them too.
+
+    One thread puts; the store's own thread dispatches meanwhile, with compiled parts. Nothing of it is flushed.
+    """
+    messages = [
+        replace(
+            message_of(1024),
+            queue_id=number % QUEUES,
+            properties=f"UNIQ_KEY\x01{number:032X}\x02KEYS\x01order-{number}",
+        )
+        for number in range(sizes.puts)
+    ]
+
+    def one_round() -> float:
+        config = MessageStoreConfig(mapped_file_size_commit_log=sizes.log_file_bytes)
+        with scratch(directory) as path, MessageStore.open(f"{path}/store", config) as store:
+            _put_all(store, messages[:WARM_UP_PUTS])
+            wait_for_dispatch(store)
+            started = perf_counter()
+            _put_all(store, messages)
+            wait_for_dispatch(store)
+            elapsed = perf_counter() - started
+            dispatched = sum(store.max_offset_in_queue("TopicBench", queue_id) for queue_id in range(QUEUES))
+            if dispatched != sizes.puts + min(WARM_UP_PUTS, sizes.puts):
+                raise HarnessError(f"{dispatched} units were dispatched")
+            return sizes.puts / elapsed
+
+    return figure("put_with_dispatch_1024", "puts/s", one_round, directory=directory, seconds=seconds)
+
+
+def wait_for_dispatch(store: MessageStore) -> None:
+    """Return when queues and index have everything that was put."""
+    while store.dispatch_behind_bytes:
+        sleep(_LOOK_S)
+    if store.dispatch_error is not None:
+        raise HarnessError(store.dispatch_error)
 
 
 def put_batch32_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
@@ -159,7 +204,15 @@ def _open(path: str, sizes: Sizes, *, transient_store_pool_enable: bool = False)
         transient_store_pool_enable=transient_store_pool_enable,
         transient_store_pool_size=1,
     )
-    return MessageStore.open(f"{path}/store", config)
+    components = Components(batch_encoder=compiled_batch_encoder, reput=_Resting)
+    return MessageStore.open(f"{path}/store", config, components=components)
+
+
+class _Resting(ReputMessages):
+    """Dispatches nothing before the store closes."""
+
+    def note_readable(self, _end_offset: int = 0) -> None:
+        """Wake nobody."""
 
 
 def _put_all(store: MessageStore, messages: Iterable[Message]) -> float:

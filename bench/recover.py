@@ -21,13 +21,13 @@ from properties.decode import scan
 from properties.verdict import HarnessError
 from tornpage.front import MessageStore
 
-__all__ = ["crc_gb_per_s_1024", "judge_scan_gb_per_s_1024", "recover_gb_per_s_1024"]
+__all__ = ["crc_gb_per_s_1024", "judge_scan_gb_per_s_1024", "log_to_recover", "recover_gb_per_s_1024"]
 
 
 def recover_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
     """GB (10^9 bytes) of log per second of `open`, from the lock to a store that accepts puts."""
     config = MessageStoreConfig(mapped_file_size_commit_log=sizes.recover_file_bytes)
-    with _log(directory, sizes) as (path, end_offset, _):
+    with log_to_recover(directory, sizes) as (path, end_offset, _):
 
         def one_round() -> float:
             os.close(os.open(f"{path}/abort", os.O_CREAT | os.O_WRONLY, 0o644))  # the last exit was unclean
@@ -45,7 +45,7 @@ def recover_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL
 
 def judge_scan_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
     """GB (10^9 bytes) of log per second through the judges' scan, which shares no code and no checksum library."""
-    with _log(directory, sizes) as (path, end_offset, records):
+    with log_to_recover(directory, sizes) as (path, end_offset, records):
         files = sorted(Path(f"{path}/commitlog").iterdir())
         contents = [(int(file.name), file.read_bytes()) for file in files]
 
@@ -83,7 +83,7 @@ def crc_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) ->
 
 
 @contextmanager
-def _log(directory: str, sizes: Sizes) -> Iterator[tuple[str, int, int]]:
+def log_to_recover(directory: str, sizes: Sizes) -> Iterator[tuple[str, int, int]]:
     """Yield a closed store of several files: its path, its end offset, and how many records it holds."""
     message = message_of(1024)
     config = MessageStoreConfig(mapped_file_size_commit_log=sizes.recover_file_bytes)

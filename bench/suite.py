@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from bench import group_commit, lab, put, recover
+from bench import group_commit, lab, put, read, recover
 from bench.figures import Figure, Machine, Skipped, describe_machine
 from bench.sizes import FULL, Sizes
 
@@ -24,6 +24,7 @@ SUITE: Mapping[str, Sequence[Measurement]] = {
     "put": (
         put.put_only_1024,
         put.put_keyed_1024,
+        put.put_with_dispatch_1024,
         put.put_100,
         put.put_batch32_1024,
         put.get_1024,
@@ -35,6 +36,13 @@ SUITE: Mapping[str, Sequence[Measurement]] = {
         group_commit.fdatasync_per_s,
         put.memcpy_gb_per_s,
     ),
+    "read": (
+        read.get_message_1024,
+        read.get_message_copy_1024,
+        read.query_key_1024,
+        read.walk_gb_per_s_1024,
+        read.crc_gb_per_s_1024,
+    ),
     "recover": (recover.recover_gb_per_s_1024, recover.crc_gb_per_s_1024, recover.judge_scan_gb_per_s_1024),
     "lab": (
         lab.states_per_s,
@@ -45,7 +53,7 @@ SUITE: Mapping[str, Sequence[Measurement]] = {
         lab.write_protect_look_us_1m,
     ),
 }
-"""Room to its figures; each is named like the function that measures it."""
+"""Room to its figures; each is named like the function that measures it, and may stand in several rooms."""
 
 
 @dataclass
@@ -76,7 +84,7 @@ def measure(
         kind = result.machine.file_system
         result.findings.append(_finding("memory-file-system", f"{kind}: sync figures are meaningless"))
     try:
-        for measurement in (one for room in rooms for one in SUITE[room]):
+        for measurement in dict.fromkeys(one for room in rooms for one in SUITE[room]):
             progress(measurement.__name__)
             try:
                 result.figures.append(measurement(directory, seconds=seconds, sizes=sizes))

@@ -1,12 +1,14 @@
-"""The services that work behind the answers of a store: timed flush, commit of the pool, consume queues."""
+"""The services that work behind the answers of a store: timed flush, commit of the pool, dispatch, consume queues."""
 
 from collections.abc import Callable
 
 from impl.checkpoint import Checkpoint
 from impl.config import MessageStoreConfig
+from impl.derived import Derived
 from impl.flushing import CommitRealTime, FlushRealTime
 from impl.policy import PAGE_BYTES, FlushDiskType, FlushPolicy
 from impl.queue_flush import FlushConsumeQueues
+from impl.reput import ReputMessages
 from impl.runner import Runner, RunnerFactory
 
 __all__ = ["Background"]
@@ -15,8 +17,8 @@ __all__ = ["Background"]
 class Background:
     """Builds the services that a configuration asks for; `start` lets them run, `stop` ends them.
 
-    `written`, if there is one, is to be told where each put ended: it wakes a service once there are pages enough for
-    it. RocketMQ wakes at each put a service that then finds too few.
+    `written` is to be told where each put ended: it wakes dispatch if that sleeps, and who flushes or commits once
+    there are pages enough. RocketMQ wakes at each put a service that then finds too few.
     """
 
     def __init__(
@@ -27,8 +29,11 @@ class Background:
         flush: Callable[[int], object],
         commit: Callable[[int], bool],
         checkpoint: Checkpoint,
+        derived: Derived,
+        reput: ReputMessages,
     ) -> None:
-        self.written: Callable[[int], None] | None = None
+        self.written: Callable[[int], None] = reput.note_readable
+        self._reput = reput
         self._timers: list[tuple[Runner, int]] = []
         flush_policy, commit_policy, queue_policy = (
             config.flush_policy(),
@@ -41,12 +46,16 @@ class Background:
             self._timers.append((flusher, flush_policy.flush_interval_commit_log))
             if not flush_policy.flush_commit_log_timed:
                 committed = flusher.wake
-                self.written = _wakes(flusher, flush_policy.flush_commit_log_least_pages)
+                self.written = _wakes(flusher, flush_policy.flush_commit_log_least_pages, reput)
         if config.pool_buffers:
             committer = runner(CommitRealTime(commit_policy, commit, committed=committed))
             self._timers.append((committer, commit_policy.commit_interval_commit_log))
-            self.written = _wakes(committer, commit_policy.commit_commit_log_least_pages)
-        queues = runner(FlushConsumeQueues(queue_policy, checkpoint, tuple))
+            self.written = _wakes(committer, commit_policy.commit_commit_log_least_pages, reput)
+        self._dispatcher = runner(reput)
+        reput.wake = self._dispatcher.wake
+        queues = runner(
+            FlushConsumeQueues(queue_policy, checkpoint, derived.flushables, dispatched=lambda: derived.store_timestamp)
+        )
         self._timers.append((queues, queue_policy.flush_interval_consume_queue))
 
     @staticmethod
@@ -54,18 +63,25 @@ class Background:
         return FlushRealTime(policy, flush)
 
     def start(self) -> None:
-        """Have each service's first round one interval from now."""
+        """Have each service's first round one interval from now; dispatch begins at once if there is something left."""
         for runner, interval_ms in self._timers:
             runner.start(after_ms=interval_ms)
+        if self._reput.behind_bytes:
+            self._dispatcher.start(after_ms=0)
 
     def stop(self) -> None:
         """End all of them; what they left undone is the caller's."""
         for runner, _ in self._timers:
             runner.stop()
+        self._dispatcher.stop()
 
 
-def _wakes(runner: Runner, least_pages: int) -> Callable[[int], None]:
-    """Return what wakes a service each time so many pages more are written; of two puts at once one is enough."""
+def _wakes(runner: Runner, least_pages: int, reput: ReputMessages) -> Callable[[int], None]:
+    """Return what wakes a service each time so many pages more are written; of two puts at once one is enough.
+
+    Dispatch hears of each put.
+    """
+    note_readable = reput.note_readable
     step_bytes = least_pages * PAGE_BYTES
     wake_at = 0
 
@@ -74,5 +90,6 @@ def _wakes(runner: Runner, least_pages: int) -> Callable[[int], None]:
         if end_offset >= wake_at:
             wake_at = end_offset + step_bytes
             runner.wake()
+        note_readable(end_offset)
 
     return written

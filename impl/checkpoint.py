@@ -46,6 +46,13 @@ class Checkpoint:
         if stat is None or stat.size_bytes < CHECKPOINT_BYTES:
             self._files.allocate(self._file, CHECKPOINT_BYTES)
 
+    def note_dispatched(self, store_timestamp: int) -> None:
+        """Say that queues and index are durable up to a store timestamp; it may be an older one than was said before.
+
+        Who set the clock back, or whose log lost its end, has older messages now.
+        """
+        self.logics_msg_timestamp = self.index_msg_timestamp = store_timestamp
+
     def flush(self) -> None:
         """Write the times and make them durable."""
         assert self._file is not None

@@ -35,7 +35,6 @@ __all__ = [
     "place_record",
     "properties_of_record",
     "queue_of_record",
-    "record_mentions",
 ]
 
 MESSAGE_MAGIC = 0xDAA320A7 - (1 << 32)
@@ -156,11 +155,6 @@ def queue_of_record(view: memoryview, position: int) -> tuple[bytes, int, int, i
     start = position + 88 + (12 if sys_flag & BORN_HOST_V6 else 0) + (12 if sys_flag & STORE_HOST_V6 else 0)
     topic_at = start + _I32.unpack_from(view, start - 4)[0]
     return bytes(view[topic_at + 1 : topic_at + 1 + view[topic_at]]), queue_id, queue_offset, sys_flag
-
-
-def record_mentions(view: memoryview, position: int, data: bytes) -> bool:
-    """Return whether some bytes occur anywhere in the record at `position`: a quick no for what must be parsed."""
-    return data in bytes(view[position + 88 : position + _I32.unpack_from(view, position)[0]])
 
 
 def properties_of_record(view: memoryview, position: int) -> str:

@@ -13,23 +13,37 @@ from impl.allocation import AllocateMappedFiles
 from impl.background import Background
 from impl.batch_encoder import BatchEncoder
 from impl.commit_log import CommitLog
+from impl.consume_queue import ConsumeQueue
+from impl.consume_queue_ext import ConsumeQueueExt
+from impl.consume_queues import ConsumeQueues
+from impl.derived import Derived
+from impl.dispatch_records import dispatch_records
+from impl.dispatching import Dispatcher
 from impl.durable_floor import DurableFloor
 from impl.encoder import RecordEncoder
 from impl.group_commit import GroupCommit
+from impl.index_entries import PLAIN_ENTRIES, IndexEntries
+from impl.index_file import IndexFile
+from impl.index_service import IndexService
 from impl.loading import FoundLog, examine_log
 from impl.log_directories import LogDirectories
 from impl.log_files import LogFileMaker
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
+from impl.message_query import MessageQuery
 from impl.multi_dispatch import MultiDispatch
 from impl.policy import PutLockKind
 from impl.put_answers import PutAnswers
 from impl.put_lock import PutLock, make_put_lock
 from impl.queue_offsets import QueueOffsetTable
+from impl.queue_reads import QueueReads
+from impl.queued_records import QueuedRecords
+from impl.read_buffer import ReadBuffers
 from impl.recovery import Recovery
 from impl.replication import NoReplicas, Replicas
+from impl.reput import ReputMessages
 from impl.runner import RunnerFactory, ThreadRunner
-from impl.scan import RecordChecker
+from impl.scan import LogWalker, RecordChecker, walk_log
 from impl.time_outs import TimeOuts
 from impl.transient_store_pool import TransientStorePool
 
@@ -63,3 +77,17 @@ class Components:
     abort_marker: Callable[..., AbortMarker] = AbortMarker
     recovery: Callable[..., Recovery] = Recovery
     check_record: RecordChecker = codec.check_record
+    walk_log: LogWalker = walk_log
+    dispatch_records: Dispatcher = dispatch_records
+    derived: Callable[..., Derived] = Derived
+    consume_queues: Callable[..., ConsumeQueues] = ConsumeQueues
+    consume_queue: Callable[..., ConsumeQueue] = ConsumeQueue
+    consume_queue_ext: Callable[..., ConsumeQueueExt] = ConsumeQueueExt
+    index_service: Callable[..., IndexService] = IndexService
+    index_file: Callable[..., IndexFile] = IndexFile
+    index_entries: IndexEntries = PLAIN_ENTRIES
+    read_buffers: Callable[[], ReadBuffers] = ReadBuffers
+    queued_records: Callable[..., QueuedRecords] = QueuedRecords
+    queue_reads: Callable[..., QueueReads] = QueueReads
+    message_query: Callable[..., MessageQuery] = MessageQuery
+    reput: Callable[..., ReputMessages] = ReputMessages

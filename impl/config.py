@@ -7,6 +7,7 @@ from typing import Literal
 from impl import defaults
 from impl.codec import BLANK_BYTES
 from impl.delay import DelayLevels
+from impl.dispatching import UNIT_BYTES
 from impl.errors import BadConfig
 from impl.log_paths import require_log_paths
 from impl.policy import (
@@ -46,9 +47,22 @@ _COUNTS = (
     "transient_store_pool_size",
     "mapped_files_ahead",
     "flush_least_pages_when_warm_mapped_file",
+    "max_msgs_num_batch",
+    "max_transfer_bytes_on_message_in_memory",
+    "max_transfer_count_on_message_in_memory",
+    "max_transfer_bytes_on_message_in_disk",
+    "max_transfer_count_on_message_in_disk",
 )
+_SIZES = {
+    "mapped_file_size_consume_queue": UNIT_BYTES,
+    "mapped_file_size_consume_queue_ext": 64,
+    "max_hash_slot_num": 1,
+    "max_index_num": 2,
+}
+"""The smallest value of each; the greatest is 2 GiB - 1."""
 _POOL_BUFFERS_MAX = 1_000
 _BUFFERS_TO_ROLL = 2
+_PERCENT_MAX = 100
 _FLUSH = FlushPolicy(FlushDiskType.ASYNC_FLUSH)
 _COMMIT = CommitPolicy()
 _QUEUE_FLUSH = QueueFlushPolicy()
@@ -66,6 +80,10 @@ class MessageStoreConfig:
     `store_path_commit_log` has the directories that the log is spread over, each of one store only; relative paths are
     below the store directory, and empty means `commitlog` there. Those of `read_only_commit_log_store_paths` get no
     new file; the files they have are written and removed like others.
+
+    Sizes of consume queue files are bytes, rounded up to whole units; an index file has `max_hash_slot_num` slots and
+    room for `max_index_num` - 1 entries. All of them may change between two opens: what was made with another size is
+    made anew from the log.
     """
 
     mapped_file_size_commit_log: int = defaults.MAPPED_FILE_SIZE_COMMIT_LOG
@@ -105,6 +123,20 @@ class MessageStoreConfig:
     mapped_files_ahead: int = _ALLOCATION.files_ahead
     warm_up: WarmUp = WarmUp.NONE
     flush_least_pages_when_warm_mapped_file: int = _ALLOCATION.flush_least_pages_when_warm_mapped_file
+    mapped_file_size_consume_queue: int = defaults.MAPPED_FILE_SIZE_CONSUME_QUEUE
+    enable_consume_queue_ext: bool = False
+    mapped_file_size_consume_queue_ext: int = defaults.MAPPED_FILE_SIZE_CONSUME_QUEUE_EXT
+    message_index_enable: bool = True
+    max_hash_slot_num: int = defaults.MAX_HASH_SLOT_NUM
+    max_index_num: int = defaults.MAX_INDEX_NUM
+    max_msgs_num_batch: int = defaults.MAX_MSGS_NUM_BATCH
+    max_transfer_bytes_on_message_in_memory: int = defaults.MAX_TRANSFER_BYTES_ON_MESSAGE_IN_MEMORY
+    max_transfer_count_on_message_in_memory: int = defaults.MAX_TRANSFER_COUNT_ON_MESSAGE_IN_MEMORY
+    max_transfer_bytes_on_message_in_disk: int = defaults.MAX_TRANSFER_BYTES_ON_MESSAGE_IN_DISK
+    max_transfer_count_on_message_in_disk: int = defaults.MAX_TRANSFER_COUNT_ON_MESSAGE_IN_DISK
+    access_message_in_memory_max_ratio: int = defaults.ACCESS_MESSAGE_IN_MEMORY_MAX_RATIO
+    disk_fall_recorded: bool = True
+    offset_check_in_slave: bool = False
 
     def __post_init__(self) -> None:
         if not _SMALLEST_FILE_BYTES <= self.mapped_file_size_commit_log <= 1 << 40:
@@ -123,6 +155,14 @@ class MessageStoreConfig:
             value = getattr(self, name)
             if not isinstance(value, int) or not 0 <= value < 1 << 31:
                 raise BadConfig(name, value, "use a whole number, 0 to 2,147,483,647")
+        for name, least in _SIZES.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or not least <= value < 1 << 31:
+                raise BadConfig(name, value, f"use a whole number, {least} to 2,147,483,647")
+        if not 0 <= self.access_message_in_memory_max_ratio <= _PERCENT_MAX:
+            raise BadConfig(
+                "access_message_in_memory_max_ratio", self.access_message_in_memory_max_ratio, "use 0 to 100 percent"
+            )
         if self.populate_ahead_bytes < 0 or self.populate_ahead_bytes % PAGE_BYTES:
             raise BadConfig("populate_ahead_bytes", self.populate_ahead_bytes, f"use a multiple of {PAGE_BYTES}, or 0")
         if not isinstance(self.warm_up, WarmUp):
@@ -195,6 +235,11 @@ class MessageStoreConfig:
     def delay_levels(self) -> DelayLevels:
         """Return the parsed table of delay levels."""
         return DelayLevels.parse(self.message_delay_level)
+
+    @property
+    def consume_queue_file_bytes(self) -> int:
+        """The bytes of one consume queue file: whole units. Source: `getMappedFileSizeConsumeQueue`."""
+        return -(-self.mapped_file_size_consume_queue // UNIT_BYTES) * UNIT_BYTES
 
     @property
     def record_room_bytes(self) -> int:

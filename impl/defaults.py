@@ -4,13 +4,23 @@ Source: `MessageStoreConfig` of RocketMQ 4.9.3.
 """
 
 __all__ = [
+    "ACCESS_MESSAGE_IN_MEMORY_MAX_RATIO",
     "CLEAN_RESOURCE_INTERVAL",
     "DISK_SPACE_CLEAN_FORCIBLY_RATIO",
     "DISK_SPACE_WARNING_LEVEL_RATIO",
     "HA_SLAVE_FALLBEHIND_MAX",
     "MAPPED_FILE_SIZE_COMMIT_LOG",
+    "MAPPED_FILE_SIZE_CONSUME_QUEUE",
+    "MAPPED_FILE_SIZE_CONSUME_QUEUE_EXT",
+    "MAX_HASH_SLOT_NUM",
+    "MAX_INDEX_NUM",
     "MAX_LMQ_CONSUME_QUEUE_NUM",
     "MAX_MESSAGE_SIZE",
+    "MAX_MSGS_NUM_BATCH",
+    "MAX_TRANSFER_BYTES_ON_MESSAGE_IN_DISK",
+    "MAX_TRANSFER_BYTES_ON_MESSAGE_IN_MEMORY",
+    "MAX_TRANSFER_COUNT_ON_MESSAGE_IN_DISK",
+    "MAX_TRANSFER_COUNT_ON_MESSAGE_IN_MEMORY",
     "MESSAGE_DELAY_LEVEL",
     "OS_PAGE_CACHE_BUSY_TIME_OUT_MILLS",
     "POPULATE_AHEAD_BYTES",
@@ -57,3 +67,33 @@ POPULATE_AHEAD_BYTES = 64 << 10
 
 TRANSIENT_STORE_POOL_SIZE = 5
 """`transientStorePoolSize`, buffers of the size of one log file."""
+
+MAPPED_FILE_SIZE_CONSUME_QUEUE = 6_000_000
+"""`mappedFileSizeConsumeQueue`, bytes: 300,000 units of 20 bytes; rounded up to whole units."""
+
+MAPPED_FILE_SIZE_CONSUME_QUEUE_EXT = 48 << 20
+"""`mappedFileSizeConsumeQueueExt`, bytes."""
+
+MAX_HASH_SLOT_NUM = 5_000_000
+"""`maxHashSlotNum`, slots of an index file, 4 bytes each."""
+
+MAX_INDEX_NUM = 20_000_000
+"""`maxIndexNum`, entries of an index file, 20 bytes each; the first is never used."""
+
+MAX_MSGS_NUM_BATCH = 64
+"""`maxMsgsNumBatch`, messages that one query by key returns at most."""
+
+MAX_TRANSFER_BYTES_ON_MESSAGE_IN_MEMORY = 256 << 10
+"""`maxTransferBytesOnMessageInMemory`, bytes of one answer whose messages are likely in memory."""
+
+MAX_TRANSFER_COUNT_ON_MESSAGE_IN_MEMORY = 32
+"""`maxTransferCountOnMessageInMemory`, messages of such an answer."""
+
+MAX_TRANSFER_BYTES_ON_MESSAGE_IN_DISK = 64 << 10
+"""`maxTransferBytesOnMessageInDisk`, bytes of one answer whose messages are likely on the disk only."""
+
+MAX_TRANSFER_COUNT_ON_MESSAGE_IN_DISK = 8
+"""`maxTransferCountOnMessageInDisk`, messages of such an answer."""
+
+ACCESS_MESSAGE_IN_MEMORY_MAX_RATIO = 40
+"""`accessMessageInMemoryMaxRatio`, percent of the memory of the machine that the end of the log is taken to fill."""

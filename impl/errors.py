@@ -6,6 +6,9 @@
     ├── StoreInUse         another opener holds the lock
     ├── WrongFileSize      the directory was written with another mapped file size
     ├── NoSpace            the disk cannot hold one commit log file
+    ├── BadFilter          a filter expression that means nothing
+    ├── NotReadable        an operator has stopped reads
+    ├── BufferReleased     a buffer of a read that was given back, or taken back
     ├── StoreClosed        a verb after close()
     └── ForkedStore        a verb in a process that did not open the store
 
@@ -15,8 +18,11 @@ Refused messages are no exceptions: `put` answers them with a status (docs/contr
 __all__ = [
     "BadConfig",
     "BadDirectory",
+    "BadFilter",
+    "BufferReleased",
     "ForkedStore",
     "NoSpace",
+    "NotReadable",
     "StoreClosed",
     "StoreError",
     "StoreInUse",
@@ -74,6 +80,30 @@ class NoSpace(StoreError):
         )
         self.needed_bytes = needed_bytes
         self.free_bytes = free_bytes
+
+
+class BadFilter(StoreError):
+    """The expression of a filter cannot be compiled."""
+
+    def __init__(self, expression: str, reason: str) -> None:
+        super().__init__(f"filter {expression!r} means nothing: {reason}")
+        self.expression = expression
+
+
+class NotReadable(StoreError):
+    """The running flag for reads is set."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"store {path} may not be read now: clear the running flag NOT_READABLE")
+        self.path = path
+
+
+class BufferReleased(StoreError):
+    """A buffer was released by its reader, or by the store when that was closed."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"the buffer of the bytes at offset {offset} was released: read them again")
+        self.offset = offset
 
 
 class StoreClosed(StoreError):

@@ -71,7 +71,10 @@ class Files(Protocol):
         """Map the whole file, shared; writable if the file is."""
 
     def unmap(self, mapping: Mapping) -> None:
-        """Release the mapping. The caller holds no view of it any more."""
+        """Release the mapping. The caller holds no view of it any more.
+
+        While somebody else does, the bytes stay where they are; it may raise BufferError then, and be called again.
+        """
 
     def populate(self, mapping: Mapping, position: int, size_bytes: int) -> None:
         """Have pages of a writable mapping ready before they are written; `position` is a multiple of 4,096.

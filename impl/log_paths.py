@@ -13,7 +13,7 @@ __all__ = ["require_log_paths", "resolved_log_paths"]
 
 _PATHS, _READ_ONLY = "store_path_commit_log", "read_only_commit_log_store_paths"
 _DEFAULT = ("commitlog",)
-_OTHERS = ("abort", "checkpoint", "config", "consumequeue", "index", "lock", "quarantine")
+_OTHERS = ("abort", "checkpoint", "config", "consumequeue", "consumequeue_ext", "index", "lock", "quarantine")
 """Names in the store directory that mean something else."""
 _NO_ROOT = "/\0"
 """Stands for a store directory that is not known yet; no path can lie in it by its text."""

@@ -7,7 +7,9 @@ With a buffer of the transient store pool, appends go to the buffer, and a commi
 flushes see the file only. Source: `MappedFile`, `ReferenceResource`.
 """
 
+import contextlib
 import threading
+from collections.abc import Iterator
 
 from impl.codec import BLANK_BYTES, encode_blank
 from impl.files import Files, OpenFile
@@ -18,11 +20,26 @@ __all__ = ["MappedFile"]
 
 
 class MappedFile:
-    """Owns one mapping. Appends come from one thread at a time (the put lock); reads and flushes from any."""
+    """Owns one mapping. Appends come from one thread at a time (the put lock); reads and flushes from any.
 
-    def __init__(self, files: Files, file: OpenFile, *, base_offset: int, written_position: int) -> None:
+    `mark` is what an append is called in the crash lab. A file that is not `kept_open` is closed once it is mapped, and
+    opened again for each sync: a store has thousands of queues, and a process few descriptors.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        file: OpenFile,
+        *,
+        base_offset: int,
+        written_position: int,
+        mark: str = "record",
+        kept_open: bool = True,
+    ) -> None:
         self._files = files
         self._file = file
+        self._mark = mark
+        self._kept_open = kept_open
         self._mapping = files.map(file)
         self.view = self._mapping.view
         self.target = self.view
@@ -37,9 +54,12 @@ class MappedFile:
         self._populate_bytes = 0
         self._populated_position = self.size_bytes
         self._is_locked = False
+        self._is_mapped = True
         self._references = 1
         self._closed = False
         self._guard = threading.Lock()
+        if not kept_open:
+            files.close(file)
 
     @property
     def committed_position(self) -> int:
@@ -70,13 +90,13 @@ class MappedFile:
         return self.blank_position is None or position < self.blank_position
 
     def append(self, record: bytearray) -> None:
-        """Copy a record that fits behind the written position."""
+        """Copy a record, or what else the file is made of, that fits behind the written position."""
         start = self.written_position
         end = start + len(record)
         if end > self._populated_position:
             self._populate(end)
         self.target[start:end] = record
-        self._files.mark("record")
+        self._files.mark(self._mark)
         self.written_position = end  # last: whoever reads below it sees whole records only
 
     def warm_up(self, policy: AllocationPolicy, flush_disk_type: FlushDiskType) -> None:
@@ -158,7 +178,8 @@ class MappedFile:
         if committed == self.flushed_position:
             return
         try:
-            self._files.sync(self._file)
+            with self._opened() as file:
+                self._files.sync(file)
         except OSError as error:
             self.failure = error
             raise
@@ -169,11 +190,25 @@ class MappedFile:
 
     def zero(self, position: int, size_bytes: int) -> None:
         """Overwrite a range with zeros; durable after the next successful sync."""
-        self._files.zero(self._file, position, size_bytes)
+        with self._opened() as file:
+            self._files.zero(file, position, size_bytes)
 
     def sync(self) -> None:
         """Make the file as it is durable, whatever the watermarks say."""
-        self._files.sync(self._file)
+        with self._opened() as file:
+            self._files.sync(file)
+
+    @contextlib.contextmanager
+    def _opened(self) -> Iterator[OpenFile]:
+        """Open the file for a moment, unless it is open; a write-back that failed unseen is an error here too."""
+        if self._kept_open:
+            yield self._file
+            return
+        file = self._files.open(self.path, writable=True)
+        try:
+            yield file
+        finally:
+            self._files.close(file)
 
     def hold(self) -> bool:
         """Take a reference; False once the file is being closed."""
@@ -184,14 +219,34 @@ class MappedFile:
             return True
 
     def release(self) -> None:
-        """Give a reference back; the last one releases the mapping."""
+        """Give a reference back; the last one lets the mapping go."""
         with self._guard:
             self._references -= 1
             last = self._references == 0
         if last:
-            self.view.release()
-            self._files.unmap(self._mapping)
-            self._files.close(self._file)
+            self.let_go()
+            if self._kept_open:
+                self._files.close(self._file)
+
+    @property
+    def is_let_go(self) -> bool:
+        """Whether nobody holds the file any more; views taken from it may still keep it mapped."""
+        return not self._references
+
+    def let_go(self) -> bool:
+        """Unmap a file that nobody holds any more; return whether the mapping is gone.
+
+        Whoever still has a view of it keeps it mapped: nothing is unmapped under a reader. A later call tries again.
+        """
+        with self._guard:
+            if self._is_mapped and not self._references:
+                try:
+                    self.view.release()
+                    self._files.unmap(self._mapping)
+                except BufferError:
+                    return False
+                self._is_mapped = False
+            return not self._is_mapped
 
     def close(self) -> None:
         """Drop the owner's reference, once: no new holds; the mapping goes with the last reader."""

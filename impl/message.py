@@ -122,9 +122,13 @@ class PutResult(NamedTuple):
 
 
 class GetStatus(Enum):
-    """Answer to a get by physical offset, in RocketMQ's words. Source: `GetMessageStatus`."""
+    """Answer to a get by physical offset or by queue, in RocketMQ's words. Source: `GetMessageStatus`."""
 
     FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
     OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
     OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
     OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"

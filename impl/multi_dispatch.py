@@ -11,15 +11,13 @@ from collections.abc import Sequence
 from impl.delay import SCHEDULE_TOPIC
 from impl.properties_text import format_pairs, is_blank, parse_pairs
 
-__all__ = ["NOTED_OFFSETS", "MultiDispatch", "QueueKey", "asks_for_dispatch", "offsets_in"]
+__all__ = ["MultiDispatch", "QueueKey", "asks_for_dispatch", "offsets_in"]
 
 QueueKey = tuple[bytes, int]
 """Topic or queue name as UTF-8, and queue id."""
 
 _NAMES = "INNER_MULTI_DISPATCH"
 _OFFSETS = "INNER_MULTI_QUEUE_OFFSET"
-NOTED_OFFSETS = f"{_OFFSETS}\x01".encode()
-"""What the properties of a dispatched record hold; bodies may hold it too."""
 
 _LIGHT_PREFIX = b"%LMQ%"
 _RETRY_PREFIX = "%RETRY%"

@@ -3,20 +3,25 @@
 The order is the promise of contracts 6, 7 and 14. Source: `DefaultMessageStore.load`, `start`.
 """
 
+from collections.abc import Sequence
+
 from impl.abort_marker import AbortMarker
 from impl.allocation import AllocateMappedFiles
+from impl.arriving import MessageArrivingListener
 from impl.checkpoint import Checkpoint
 from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.derived import Derived
+from impl.dispatching import BitMapOf, DispatchRules
 from impl.durable_floor import DurableFloor, Floor
 from impl.errors import BadConfig, NoSpace
-from impl.files import Files
+from impl.files import Clock, Files
 from impl.loading import Finding, FoundLog
 from impl.log_directories import LogDirectories, directory_of
 from impl.log_files import LogFileMaker
 from impl.log_paths import resolved_log_paths
 from impl.mapped_file_queue import MappedFileQueue
-from impl.policy import FlushDiskType
+from impl.policy import BrokerRole, FlushDiskType
 from impl.queue_offsets import QueueOffsetTable
 from impl.store_lock import StoreLock, make_directories
 from impl.transient_store_pool import TransientStorePool
@@ -31,7 +36,17 @@ class OpenDirectory:
     BadConfig, StoreInUse, WrongFileSize, NoSpace or OSError, holding nothing then.
     """
 
-    def __init__(self, directory: str, config: MessageStoreConfig, *, files: Files, components: Components) -> None:
+    def __init__(
+        self,
+        directory: str,
+        config: MessageStoreConfig,
+        *,
+        files: Files,
+        clock: Clock,
+        components: Components,
+        bit_map_of: BitMapOf | None = None,
+        arriving: Sequence[MessageArrivingListener] = (),
+    ) -> None:
         self.directory = directory
         self._config = config
         self._files = files
@@ -56,6 +71,10 @@ class OpenDirectory:
         self.log = self._queue(components)
         self.dispatch = components.dispatch(light_queues=config.enable_lmq) if config.enable_multi_dispatch else None
         self.queue_offsets: QueueOffsetTable = components.queue_offsets(self.dispatch)
+        self._clock = clock
+        self._bit_map_of = bit_map_of
+        self._arriving = arriving
+        self._derived: Derived | None = None
         self.findings: tuple[Finding, ...] = ()
         self.damage: str | None = None
         self._lock = StoreLock(files, directory)
@@ -118,19 +137,82 @@ class OpenDirectory:
             floor=floor,
             clean_exit=clean_exit,
             check=components.check_record,
-            learn=self.queue_offsets.learn,
+            walk=components.walk_log,
         )
         plan = recovery.plan(found.findings)
         self.findings = plan.findings
         if plan.damaged:
             self.damage = next(finding.message for finding in plan.findings if finding.severity == "damage")
             self.log.flushed_where = max(self.log.min_offset, plan.scan.end_offset)  # it was read from the disk
+            self._load_derived(components, writable=False, clean_exit=clean_exit).leave_alone(self.log)
             return
         self._use_pool(components)
         self._prepare(found)
         recovery.carry_out(plan)
         self.log.populate_last()
         self.floor.start(self.log.flushed_where)
+        derived = self._load_derived(components, writable=True, clean_exit=clean_exit)
+        index_timestamp = self.checkpoint.index_msg_timestamp
+        if index_timestamp and clean_exit:
+            index_timestamp += 1  # all of that time are durable then
+        self._promise_nothing_of_derived()
+        derived.reconcile(self.log, self.queue_offsets, index_timestamp=index_timestamp)
+        self.findings += derived.findings
+
+    def _promise_nothing_of_derived(self) -> None:
+        """Have the checkpoint say nothing of queues and index: what was durable there may be made anew now."""
+        if self.checkpoint.logics_msg_timestamp or self.checkpoint.index_msg_timestamp:
+            self.checkpoint.note_dispatched(0)
+            self.checkpoint.flush()
+
+    def _load_derived(self, components: Components, *, writable: bool, clean_exit: bool) -> Derived:
+        """Load queues and index as they are."""
+        config = self._config
+        queues = components.consume_queues(
+            self._files,
+            self.directory,
+            file_bytes=config.consume_queue_file_bytes,
+            writable=writable,
+            clean_exit=clean_exit,
+            ext=config.enable_consume_queue_ext,
+            ext_file_bytes=config.mapped_file_size_consume_queue_ext,
+            bit_maps=self._bit_map_of is not None,
+            consume_queue=components.consume_queue,
+            consume_queue_ext=components.consume_queue_ext,
+        )
+        index = components.index_service(
+            self._files,
+            f"{self.directory}/index",
+            slots=config.max_hash_slot_num,
+            entries_max=config.max_index_num,
+            clock=self._clock,
+            writable=writable,
+            entries=components.index_entries,
+            index_file=components.index_file,
+        )
+        rules = DispatchRules(
+            index=config.message_index_enable,
+            delay_levels=config.delay_levels(),
+            multi_dispatch=self.dispatch,
+            ext=config.enable_consume_queue_ext,
+            bit_map_of=self._bit_map_of,
+        )
+        listeners = () if config.broker_role is BrokerRole.SLAVE else self._arriving
+        self._derived = components.derived(
+            queues,
+            index if config.message_index_enable else None,
+            dispatch=components.dispatch_records,
+            rules=rules,
+            listeners=listeners,
+        )
+        self._derived.load()
+        return self._derived
+
+    @property
+    def derived(self) -> Derived:
+        """Queues and index of an open directory."""
+        assert self._derived is not None
+        return self._derived
 
     def _use_pool(self, components: Components) -> None:
         """Have the buffers that were asked for, locked memory of several files: only for a store that may be used."""
@@ -160,7 +242,9 @@ class OpenDirectory:
         self.checkpoint.physic_msg_timestamp = max(self.checkpoint.physic_msg_timestamp, store_timestamp)
 
     def note_clean_exit(self) -> None:
-        """Make the small files durable, then remove the abort marker. Raises OSError; the marker then stays."""
+        """Make queues, index and small files durable, then remove the abort marker. Raises OSError; it then stays."""
+        self.derived.flush()
+        self.checkpoint.note_dispatched(self.derived.store_timestamp)
         self.checkpoint.flush()
         self.floor.sync()
         self.abort.remove()
@@ -171,6 +255,8 @@ class OpenDirectory:
 
     def close(self) -> None:
         """Give everything up; nothing is synced here."""
+        if self._derived is not None:
+            self._derived.close()
         self.log.close()
         if self._pool is not None:
             self._pool.close()

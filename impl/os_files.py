@@ -9,6 +9,7 @@ import stat
 import struct
 from collections.abc import Iterator
 
+from impl.descriptor_limit import with_descriptors
 from impl.files import DiskUsage, FileStat, Mapping, OpenFile
 from impl.memory import lock_pages, unlock_pages
 
@@ -62,11 +63,13 @@ class OsFiles:
 
     def create(self, path: str) -> OpenFile:
         """Source: open(2) with O_EXCL."""
-        return _OsFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644), writable=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        return _OsFile(path, with_descriptors(lambda: os.open(path, flags, 0o644)), writable=True)
 
     def open(self, path: str, *, writable: bool) -> OpenFile:
         """Open an existing file; a directory is refused, which Linux does only for writing."""
-        fd = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
+        flags = (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC
+        fd = with_descriptors(lambda: os.open(path, flags))
         if not writable and stat.S_ISDIR(os.fstat(fd).st_mode):
             os.close(fd)
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -90,7 +93,7 @@ class OsFiles:
             if size_bytes == 0:
                 return _OsMapping(None, memoryview(b""))
             protection = mmap.PROT_READ | (mmap.PROT_WRITE if os_file.writable else 0)
-            memory = mmap.mmap(os_file.fd, size_bytes, flags=mmap.MAP_SHARED, prot=protection)
+            memory = with_descriptors(lambda: mmap.mmap(os_file.fd, size_bytes, flags=mmap.MAP_SHARED, prot=protection))
         return _OsMapping(memory, memoryview(memory))
 
     def unmap(self, mapping: Mapping) -> None:

@@ -31,7 +31,7 @@ def format_pairs(pairs: Mapping[str, str]) -> str:
 def text_of(properties: Mapping[str, str] | str) -> str | None:
     """Return the string without a checksum property; None for a mapping that holds separators where none may be."""
     if isinstance(properties, str):
-        return without(properties, CHECKSUM_NAME)
+        return without(properties, CHECKSUM_NAME) if CHECKSUM_NAME in properties else properties
     pairs = {name: value for name, value in properties.items() if name != CHECKSUM_NAME}
     if any("\x01" in name or "\x02" in name or "\x02" in value for name, value in pairs.items()):
         return None
@@ -40,8 +40,6 @@ def text_of(properties: Mapping[str, str] | str) -> str | None:
 
 def without(text: str, *names: str) -> str:
     """Return the string without the pairs of these names; every other byte stays as it is."""
-    if not any(name in text for name in names):
-        return text
     return "\x02".join(segment for segment in text.split("\x02") if segment.partition("\x01")[0] not in names)
 
 

@@ -26,7 +26,7 @@ __all__ = ["PutPath"]
 class PutPath:
     """Everything a put meets; `flush` tries to make all of the log durable and returns up to where it is.
 
-    `written`, where a service waits for that, is told where each put ended.
+    `written` is told where each put ended.
     """
 
     def __init__(
@@ -40,9 +40,10 @@ class PutPath:
         clock: Clock,
         components: Components,
         flush: Callable[[], int],
-        written: Callable[[int], None] | None,
+        written: Callable[[int], None],
     ) -> None:
         self._written = written
+        self._log = held.log
         now_ms = clock()
         self._lifecycle = lifecycle
         self._clock = clock
@@ -95,8 +96,8 @@ class PutPath:
         if refusal is not None:
             return PutResult(refusal)
         result = append(message, now_ms=began_ms)
-        if self._written is not None and result.offset >= 0:
-            self._written(result.offset + result.size_bytes)
+        # one that was refused may have ended a file
+        self._written(result.offset + result.size_bytes if result.offset >= 0 else self._log.max_offset)
         if self._answers_wait and result.offset >= 0:
             appended_ms = self._clock()
             settled = self._answers.settle(

@@ -19,27 +19,34 @@ class Flushable(Protocol):
 class FlushConsumeQueues:
     """Flushes what `queues` yields; a thorough round, as the first one is, then writes the checkpoint.
 
-    The checkpoint may say of the queues only what was dispatched before the round began.
+    `dispatched` says the newest store timestamp in the queues and in the index, in milliseconds. The checkpoint may say
+    of them only what was dispatched before the round began.
     """
 
     name = "flush-queues"
 
     def __init__(
-        self, policy: QueueFlushPolicy, checkpoint: Checkpoint, queues: Callable[[], Iterable[Flushable]]
+        self,
+        policy: QueueFlushPolicy,
+        checkpoint: Checkpoint,
+        queues: Callable[[], Iterable[Flushable]],
+        *,
+        dispatched: Callable[[], int],
     ) -> None:
         self._policy = policy
         self._checkpoint = checkpoint
         self._queues = queues
+        self._dispatched = dispatched
         self._thorough_ms: int | None = None
 
     def step(self, now_ms: int) -> int:
         """Flush one round. Raises OSError, and leaves the checkpoint as it is then."""
         least_pages = self._least_pages(now_ms)
-        dispatched_timestamp = self._checkpoint.logics_msg_timestamp
+        dispatched_timestamp = self._dispatched()
         for queue in self._queues():
             queue.flush(least_pages)
         if least_pages == 0:
-            self._checkpoint.logics_msg_timestamp = dispatched_timestamp
+            self._checkpoint.note_dispatched(dispatched_timestamp)
             self._checkpoint.flush()
             self._thorough_ms = now_ms  # last: a round that fails is tried again as it was
         return now_ms + self._policy.flush_interval_consume_queue

@@ -1,12 +1,13 @@
 """The queue offset table: which number the next message of each queue gets. Guarded by the put lock.
 
 One table for all queues, light or not: a queue that is fed as a topic and as a name in INNER_MULTI_DISPATCH counts
-once. It is made anew at open from the records that recovery kept. Source: `CommitLog.topicQueueTable`,
-`lmqTopicQueueTable`, docs/statuses.md, "What a put changes about a message".
+once. It is made anew at open from what the dispatcher says of the records that recovery kept, and from the queues, of
+which some may have outlived their records. Source: `CommitLog.topicQueueTable`, `lmqTopicQueueTable`,
+`recoverTopicQueueTable`, docs/statuses.md, "What a put changes about a message".
 """
 
-from impl.codec import has_consume_queue, properties_of_record, queue_of_record, record_mentions
-from impl.multi_dispatch import NOTED_OFFSETS, MultiDispatch, QueueKey, offsets_in
+from impl.dispatching import UNIT_BYTES, QueueRun
+from impl.multi_dispatch import MultiDispatch, QueueKey
 
 __all__ = ["QueueOffsetTable"]
 
@@ -27,22 +28,13 @@ class QueueOffsetTable:
         """Say that a message was appended; an offset once given is never given again."""
         self._next[key] = next_offset
 
-    def learn(self, view: memoryview, position: int) -> None:
-        """Take in the valid record at `position` of a file, in log order."""
-        topic, queue_id, queue_offset, sys_flag = queue_of_record(view, position)
-        if not has_consume_queue(sys_flag):
-            return
-        key = (topic, queue_id)
-        if queue_offset >= self._next.get(key, 0):
-            self._next[key] = queue_offset + 1
-        if self._dispatch is not None and record_mentions(view, position, NOTED_OFFSETS):
-            self._learn_dispatch(self._dispatch, topic, queue_id, properties_of_record(view, position))
+    def learn(self, run: QueueRun) -> None:
+        """Take in what records of the log gave to a queue."""
+        self.learn_maximum(run.key, run.queue_offset + len(run.units) // UNIT_BYTES)
+        if run.named and self._dispatch is not None and self._dispatch.is_light(run.key):
+            self.light_queues.add(run.key)
 
-    def _learn_dispatch(self, dispatch: MultiDispatch, topic: bytes, queue_id: int, text: str) -> None:
-        queues = dispatch.queues_of(topic.decode(errors="replace"), queue_id, text)
-        offsets = offsets_in(text) if queues else ()
-        if len(offsets) == len(queues):  # else the offsets are none that a store gave
-            for key, offset in zip(queues, offsets, strict=True):
-                if offset >= self._next.get(key, 0):
-                    self._next[key] = offset + 1
-            self.light_queues.update(filter(dispatch.is_light, queues))
+    def learn_maximum(self, key: QueueKey, next_offset: int) -> None:
+        """Take in that a queue has, or had, messages below an offset."""
+        if next_offset > self._next.get(key, 0):
+            self._next[key] = next_offset

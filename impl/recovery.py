@@ -17,7 +17,7 @@ from impl.loading import Finding
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
 from impl.quarantine import quarantine
-from impl.scan import Learn, LogScan, RecordChecker, first_nonzero, islands, scan_log
+from impl.scan import LogScan, LogWalker, RecordChecker, first_nonzero, islands, scan_log
 
 __all__ = ["Recovery", "RecoveryPlan"]
 
@@ -48,7 +48,7 @@ class Recovery:
         floor: Floor | None,
         clean_exit: bool,
         check: RecordChecker,
-        learn: Learn,
+        walk: LogWalker,
     ) -> None:
         self._files = files
         self._log = log
@@ -56,11 +56,11 @@ class Recovery:
         self._floor = floor
         self._clean_exit = clean_exit
         self._check = check
-        self._learn = learn
+        self._walk = walk
 
     def plan(self, load_findings: tuple[Finding, ...]) -> RecoveryPlan:
         """Scan and decide; changes nothing on the disk."""
-        scan = scan_log(self._log.mapped, self._check, file_bytes=self._log.file_bytes, learn=self._learn)
+        scan = scan_log(self._log.mapped, self._walk, self._check, file_bytes=self._log.file_bytes)
         for file, position in zip(self._log.mapped, scan.blank_positions, strict=False):
             file.blank_position = position
         if any(finding.severity == "damage" for finding in load_findings):

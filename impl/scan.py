@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from impl.codec import MESSAGE_MAGIC, RecordCheck
 from impl.mapped_file import MappedFile
 
-__all__ = ["Learn", "LogScan", "RecordChecker", "first_nonzero", "islands", "scan_log"]
+__all__ = ["LogScan", "LogWalker", "RecordChecker", "first_nonzero", "islands", "scan_log", "walk_log"]
 
 RecordChecker = Callable[..., RecordCheck]
 """Called as `check(view, position, limit=, offset=)`; see impl.codec.check_record."""
 
-Learn = Callable[[memoryview, int], None]
-"""Called as `learn(view, position)` with each record of the valid prefix, in log order."""
+LogWalker = Callable[..., tuple[int, str | None]]
+"""Called as `walk(view, position, file_bytes=, base_offset=, check=)`; see `walk_log`."""
 
 _CHUNK_BYTES = 1 << 16
 _ZEROS = bytes(_CHUNK_BYTES)
@@ -33,17 +33,27 @@ class LogScan:
     blank_positions: tuple[int, ...]
 
 
-def scan_log(mapped: Sequence[MappedFile], check: RecordChecker, *, file_bytes: int, learn: Learn) -> LogScan:
+def walk_log(
+    view: memoryview, position: int, *, file_bytes: int, base_offset: int, check: RecordChecker
+) -> tuple[int, str | None]:
+    """Return where the valid records of one file from `position` on end, and why: None is at a blank.
+
+    `base_offset` is the physical offset of position 0. A compiled twin may stand for this one where `check` is
+    `impl.codec.check_record`.
+    """
+    while True:
+        size, reason = check(view, position, limit=file_bytes, offset=base_offset + position)
+        if not size:
+            return position, reason
+        position += size
+
+
+def scan_log(mapped: Sequence[MappedFile], walk: LogWalker, check: RecordChecker, *, file_bytes: int) -> LogScan:
     """Walk records and blanks from the first file on. Cost: every byte up to the end is read once."""
     blanks: list[int] = []
     for index, file in enumerate(mapped):
-        view, base, position = file.view, file.base_offset, 0
-        while True:
-            size, reason = check(view, position, limit=file_bytes, offset=base + position)
-            if not size:
-                break
-            learn(view, position)
-            position += size
+        base = file.base_offset
+        position, reason = walk(file.view, 0, file_bytes=file_bytes, base_offset=base, check=check)
         if reason is not None:
             return LogScan(base + position, index, reason, tuple(blanks))
         blanks.append(position)

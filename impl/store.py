@@ -3,23 +3,27 @@
 import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
+from impl.arriving import MessageArrivingListener
 from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.dispatching import BitMapOf
 from impl.errors import BadDirectory
 from impl.files import Clock, Files
 from impl.lifecycle import Lifecycle
-from impl.loading import Finding
 from impl.message import GetResult, Message, MessageBatch, PutResult, StoredMessage
 from impl.opening import OpenDirectory
 from impl.put_path import PutPath
+from impl.read_path import ReadPath
+from impl.read_verbs import ReadVerbs
 from impl.recovery import readable_records
+from impl.reput import ReputMessages
 from impl.running_flags import RunningFlags
-from impl.statistics import StatisticsSnapshot
+from impl.store_views import StoreViews
 
 __all__ = ["FlushResult", "MessageStore"]
 
@@ -34,14 +38,23 @@ class FlushResult:
     flushed_offset: int
 
 
-class MessageStore:
+class MessageStore(StoreViews, ReadVerbs):
     """A store of one directory; made by `open`, one opener at a time, usable from several threads.
 
     `running_flags` may be set by an operator.
     """
 
     def __init__(
-        self, directory: str, config: MessageStoreConfig, *, files: Files, clock: Clock, components: Components
+        self,
+        directory: str,
+        config: MessageStoreConfig,
+        *,
+        files: Files,
+        clock: Clock,
+        components: Components,
+        arriving: Sequence[MessageArrivingListener] = (),
+        bit_map_of: BitMapOf | None = None,
+        memory_bytes: int = 0,
     ) -> None:
         """Open it; see `open`."""
         self.directory = directory
@@ -51,17 +64,30 @@ class MessageStore:
         self._close_guard = threading.Lock()
         self._closing = False
         self._lifecycle = Lifecycle(directory)
-        self._held = OpenDirectory(directory, config, files=files, components=components)
+        self._held = OpenDirectory(
+            directory,
+            config,
+            files=files,
+            clock=clock,
+            components=components,
+            arriving=arriving,
+            bit_map_of=bit_map_of,
+        )
         self._log = self._held.log
         if self._held.damage is not None:
             self._lifecycle.become_read_only(self._held.damage)
         try:
+            self._reput: ReputMessages = components.reput(
+                self._held.derived, self._log, self.running_flags, readable_end=lambda: self.committed_offset
+            )
             self._background = components.background(
                 config,
                 runner=components.runner,
                 flush=self._make_durable,
                 commit=self._commit,
                 checkpoint=self._held.checkpoint,
+                derived=self._held.derived,
+                reput=self._reput,
             )
             self._puts = PutPath(
                 self._held,
@@ -73,6 +99,21 @@ class MessageStore:
                 components=components,
                 flush=self._make_durable,
                 written=self._background.written,
+            )
+            self._reads = ReadPath(
+                self._log,
+                self._held.derived.queues,
+                self._held.derived.index,
+                lifecycle=self._lifecycle,
+                flags=self.running_flags,
+                config=config,
+                clock=clock,
+                components=components,
+                readable_end=lambda: self.committed_offset,
+                dispatch=self._held.dispatch,
+                files=files,
+                put_statistics=self._puts.statistics,
+                memory_bytes=memory_bytes,
             )
         except BaseException:
             self._held.close()
@@ -90,15 +131,28 @@ class MessageStore:
         files: Files,
         clock: Clock,
         components: Components | None = None,
+        arriving: Sequence[MessageArrivingListener] = (),
+        bit_map_of: BitMapOf | None = None,
+        memory_bytes: int = 0,
     ) -> Self:
         """Open or create the store in a directory, recovering it first.
+
+        `arriving` are told of each message that can be read from its queue; `bit_map_of` says what the extension of the
+        queues is to remember about the filters of a message; `memory_bytes` is what the machine has, 0 for asking it.
 
         Raises StoreInUse, WrongFileSize, NoSpace or BadDirectory; a damaged store opens read-only with `findings`.
         """
         root = os.path.abspath(os.fspath(directory))
         try:
             return cls(
-                root, config or MessageStoreConfig(), files=files, clock=clock, components=components or Components()
+                root,
+                config or MessageStoreConfig(),
+                files=files,
+                clock=clock,
+                components=components or Components(),
+                arriving=arriving,
+                bit_map_of=bit_map_of,
+                memory_bytes=memory_bytes,
             )
         except PermissionError as error:
             raise BadDirectory(
@@ -107,43 +161,6 @@ class MessageStore:
         except OSError as error:
             reason = f"{error.strerror or error} ({error.filename or root})"
             raise BadDirectory(root, reason, "mend the disk or name another directory") from error
-
-    # ---- what can be seen ----------------------------------------------------------------------------------------
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What was found at open."""
-        return self._held.findings
-
-    @property
-    def min_offset(self) -> int:
-        """Physical offset of the first retained byte."""
-        return self._log.min_offset
-
-    @property
-    def max_offset(self) -> int:
-        """Physical offset just behind the last record that was put."""
-        return self._log.max_offset
-
-    @property
-    def committed_offset(self) -> int:
-        """End of what readers may see: below the flushed end once a sync has failed."""
-        return self.flushed_offset if self._failed_file() is not None else self._log.committed_where
-
-    @property
-    def flushed_offset(self) -> int:
-        """Everything below this physical offset is on disk."""
-        return self._log.flushed_where
-
-    @property
-    def read_only_reason(self) -> str | None:
-        """Why the store takes no more puts, as a sentence, or None."""
-        return self._lifecycle.read_only_reason
-
-    def statistics(self) -> StatisticsSnapshot:
-        """Return counts, latencies and rates of the puts so far; times are those of the store's clock."""
-        self._lifecycle.require_opener()
-        return self._puts.statistics()
 
     # ---- verbs ---------------------------------------------------------------------------------------------------
 
@@ -189,7 +206,8 @@ class MessageStore:
     def _commit_failure(self) -> str | None:
         """Commit everything; return why that did not work, or None."""
         try:
-            self._log.commit()
+            if self._log.commit():
+                self._reput.note_readable()
         except OSError as error:
             return f"commit to {error.filename or self._log.directories.names} failed: {error.strerror or error}"
         return None
@@ -197,10 +215,13 @@ class MessageStore:
     def _commit(self, least_pages: int) -> bool:
         """Commit what is worth it; what the disk refuses stays in its buffer for the next round."""
         try:
-            return self._log.commit(least_pages)
+            moved = self._log.commit(least_pages)
         except OSError as error:
             _LOG.warning("commit_failed path=%r error=%r", error.filename, error.strerror)
             return False
+        if moved:
+            self._reput.note_readable()
+        return moved
 
     def _make_durable(self, least_pages: int = 0) -> int:
         """Flush what is worth it, note it, and return the flushed offset; a failed sync makes the store read-only.
@@ -214,25 +235,18 @@ class MessageStore:
                 try:
                     self._commit_log.flush(least_pages)
                 except OSError as error:
-                    failed = self._failed_file()
-                    reason = error.strerror or error
-                    self._lifecycle.become_read_only(
-                        f"sync of {failed or self._log.directories.names} failed: {reason}"
-                    )
+                    failed = self._failed_file() or self._log.directories.names
+                    self._lifecycle.become_read_only(f"sync of {failed} failed: {error.strerror or error}")
                 else:
                     self._held.note_flushed(self._commit_log.flushed_store_timestamp)
             return self._log.flushed_where
 
-    def _failed_file(self) -> str | None:
-        """Return the path of a log file whose sync has failed."""
-        return next((file.path for file in self._log.mapped if file.failure is not None), None)
-
     def close(self) -> None:
-        """Answer who waits, flush, note the clean exit, give up the lock. Idempotent.
+        """Answer who waits, dispatch, flush, note the clean exit, give up the lock. Idempotent.
 
-        A store that is read-only, or whose last flush fails, keeps its abort marker; `read_only_reason` says why. Of
-        several closers one does the work and the others return at once: one of them may be a callback the first waits
-        for. Not for signal handlers: a flush or put under way in the same thread would wait for itself.
+        A store that is read-only, or whose last dispatch or flush fails, keeps its abort marker; `read_only_reason`
+        says why. Of several closers one does the work and the others return at once: one of them may be a callback the
+        first waits for. Not for signal handlers: a flush or put under way in the same thread would wait for itself.
         """
         self._lifecycle.require_opener()
         with self._close_guard:
@@ -251,8 +265,8 @@ class MessageStore:
         self._background.stop()
         commit_failure = self._commit_failure()
         self._make_durable()
-        if commit_failure is not None:
-            self._lifecycle.read_only_reason = self.read_only_reason or commit_failure
+        dispatch_failure = self._dispatch_failure()
+        self._lifecycle.read_only_reason = self.read_only_reason or commit_failure or dispatch_failure
         if self.read_only_reason is None:
             try:
                 self._held.note_clean_exit()
@@ -260,17 +274,17 @@ class MessageStore:
                 self._lifecycle.read_only_reason = f"clean exit not noted: {error}"
         with self._flush_guard:
             self._lifecycle.shut = "closed"
+            self._reads.shut()
             self._held.close()
+            self._reads.note_leaks()
 
-    def check(self) -> None:
-        """Assert the order of all watermarks (contract 9)."""
-        self._lifecycle.require_open()
+    def _dispatch_failure(self) -> str | None:
+        """Dispatch everything that is readable; return why that did not work, or None."""
         try:
-            self._log.check()
-            assert self.min_offset <= self.flushed_offset <= self.committed_offset <= self.max_offset
-        except AssertionError:
-            self._lifecycle.require_open()  # a store that was closed meanwhile has given its files up
-            raise
+            self._reput.drain()
+        except OSError as error:
+            return f"dispatch at offset {self.reput_from_offset} failed: {error}"
+        return self.dispatch_error
 
     def __enter__(self) -> Self:
         return self

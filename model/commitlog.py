@@ -72,13 +72,17 @@ class PutOutcome:
 
 
 class GetStatus(Enum):
-    """Every answer a get by physical offset can have."""
+    """Every answer a get can have (`GetMessageStatus`): by physical offset the first five, from a queue any."""
 
     FOUND = "FOUND"
     OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
     OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
     OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
     OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+    NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
 
 
 def put(
@@ -200,6 +204,9 @@ def get(log: CommitLog, offset: int) -> tuple[GetStatus, Record | None]:
 
 
 def reopen(log: CommitLog) -> CommitLog:
-    """Close cleanly and open again: everything appended is durable, an empty newest file stays, all else is fresh."""
+    """Close cleanly and open again: all is durable and dispatched, an empty newest file stays, the rest is fresh."""
     assert not log.poisoned
-    return CommitLog(log.records, log.end_offset, flushed_offset=log.end_offset, files=log.files)
+    end_offset = log.end_offset
+    return CommitLog(
+        log.records, end_offset, flushed_offset=end_offset, files=log.files, dispatched_offset=end_offset, cut=log.cut
+    )

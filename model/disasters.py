@@ -10,8 +10,8 @@ survived, even when the record behind it did not.
 The records of a batch are appended as one but torn apart by a disaster: each is valid by itself, and recovery keeps
 valid records up to the first that is not. So any prefix of a batch may survive as long as nobody was promised more,
 and a batch that was not answered may be found whole, in part or not at all. What follows from the records follows the
-survivors: the queues go on behind the last of them, light queues are known that they name. Running flags are those of
-a fresh process.
+survivors: the queues go on behind the last of them, light queues are known that they name, queues and index hold all
+of them and nothing else, whatever was dispatched before. Running flags are those of a fresh process.
 """
 
 from collections.abc import Iterator
@@ -54,4 +54,11 @@ def _next_file(offset: int, layout: Layout) -> int:
 def recovered_from(log: CommitLog, count: int, end_offset: int, *, layout: Layout) -> CommitLog:
     """Return the log of the first `count` records that ends at `end_offset`, all of it durable, in a fresh process."""
     files = -(-end_offset // layout.file_bytes)
-    return CommitLog(records=log.records[:count], end_offset=end_offset, flushed_offset=end_offset, files=files)
+    return CommitLog(
+        records=log.records[:count],
+        end_offset=end_offset,
+        flushed_offset=end_offset,
+        files=files,
+        dispatched_offset=end_offset,
+        cut=(*log.cut, *log.records[count:]),
+    )

@@ -27,7 +27,7 @@ from model.properties import changed, property_of
 from model.refusal import is_topic
 from model.state import CommitLog, Layout, Record
 
-__all__ = ["Queue", "light_queues", "named_queues", "names_in", "next_queue_offset", "refusal", "rewritten"]
+__all__ = ["Queue", "light_queues", "named_queues", "names_in", "next_queue_offset", "places", "refusal", "rewritten"]
 
 Queue = tuple[str, int]
 """Name and id of a queue."""
@@ -65,11 +65,11 @@ def _is_light(name: str, layout: Layout) -> bool:
 
 def next_queue_offset(log: CommitLog, queue: Queue, *, layout: Layout) -> int:
     """Return the offset that the next counting message of a queue gets there."""
-    given = [offset for record in log.records for found, offset in _places(record, layout) if found == queue]
+    given = [offset for record in log.records for found, offset in places(record, layout) if found == queue]
     return max(given, default=-1) + 1
 
 
-def _places(record: Record, layout: Layout) -> Iterator[tuple[Queue, int]]:
+def places(record: Record, layout: Layout) -> Iterator[tuple[Queue, int]]:
     """Yield each queue in which a record counts, with its offset there."""
     if record.message.counts_in_its_queue:
         yield (record.message.topic, record.message.queue_id), record.queue_offset

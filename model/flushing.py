@@ -8,17 +8,31 @@
    see what was flushed before.
 4. A put that waits for the disk is answered when a flush has covered it, or when its patience ends; what is late stays
    in the log and becomes durable with the next flush.
-5. The checkpoint on disk says up to which store timestamp the log is durable; it never says too much.
+5. The checkpoint on disk says up to which store timestamp the log is durable, and up to which queues and index are; it
+   never says too much.
+6. A close dispatches everything that can be read.
 
 Source: docs/statuses.md, "flush"; contract 2 and 9.
 """
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from model.index import keys_of
 from model.pool import commit, is_worth_it
-from model.state import CommitLog, Layout
+from model.queues import dispatch, dispatched
+from model.state import CommitLog, Layout, Record
 
-__all__ = ["Flushed", "checkpoint_times", "close", "flush", "flush_round", "note_round"]
+__all__ = [
+    "Flushed",
+    "checkpoint_times",
+    "close",
+    "flush",
+    "flush_round",
+    "index_checkpoint_times",
+    "note_round",
+    "queue_checkpoint_times",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +97,34 @@ def checkpoint_times(log: CommitLog) -> tuple[int, int]:
     return latest if is_exact else 0, latest
 
 
+def queue_checkpoint_times(log: CommitLog) -> tuple[int, int]:
+    """Return the earliest and the latest store timestamp that a checkpoint written now may give for the queues.
+
+    The latest is that of the newest dispatched record. It may say less, but not less than the newest record in a queue
+    that was appended since the store was opened.
+    """
+    return _newest(r for r in _dispatched_in_this_life(log) if r.message.counts_in_its_queue), _newest(dispatched(log))
+
+
+def index_checkpoint_times(log: CommitLog, *, layout: Layout) -> tuple[int, int]:
+    """Return the same for the index: the earliest is that of the newest record with a key."""
+    return _newest(r for r in _dispatched_in_this_life(log) if layout.index and keys_of(r)), _newest(dispatched(log))
+
+
+def _dispatched_in_this_life(log: CommitLog) -> Iterator[Record]:
+    first = len(log.records) - log.appended_in_this_life
+    return dispatched(replace(log, records=log.records[first:]))
+
+
+def _newest(records: Iterable[Record]) -> int:
+    return max((record.store_timestamp for record in records), default=0)
+
+
 def close(log: CommitLog, *, sync_fails: bool = False, write_fails: bool = False) -> tuple[CommitLog, bool]:
     """Close, and say whether the exit is clean: all of the log is durable.
 
-    Prepared files that were not used are gone either way. What could not be committed is lost with its buffer.
+    Prepared files that were not used are gone either way. What could not be committed is lost with its buffer. What was
+    readable before the flush, or is since, is dispatched.
     """
-    log, durable = flush(log, sync_fails=sync_fails, write_fails=write_fails)
-    return replace(log, prepared=0, asked=0), durable
+    log, durable = flush(dispatch(log), sync_fails=sync_fails, write_fails=write_fails)
+    return dispatch(replace(log, prepared=0, asked=0)), durable

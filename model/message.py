@@ -15,6 +15,7 @@ from enum import Enum
 from model.properties import TRAILER_BYTES, property_of, stored_bytes
 
 __all__ = [
+    "ROLLBACK",
     "TRANSACTION_BITS",
     "Batch",
     "Message",

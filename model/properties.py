@@ -12,6 +12,8 @@ Source: docs/format.md, "Properties" and "Trailer"; docs/statuses.md, "What a pu
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 
 __all__ = ["changed", "joined", "property_of", "separators_inside", "stored_bytes", "text_of", "without"]
 
@@ -38,6 +40,8 @@ def text_of(properties: Mapping[str, str] | str) -> str:
 
 def without(text: str, name: str) -> str:
     """Return the string less the segments of a name; everything else stays as it is."""
+    if name not in text:
+        return text
     segments = text.split(PAIR_SEPARATOR)
     return PAIR_SEPARATOR.join(segment for segment in segments if segment.split(NAME_SEPARATOR)[0] != name)
 
@@ -49,7 +53,7 @@ def property_of(properties: Mapping[str, str] | str, name: str) -> str | None:
 
 def changed(properties: Mapping[str, str] | str, values: Mapping[str, str], *, less: str | None = None) -> str:
     """Return the string made anew from its pairs, with new values and without the name `less`."""
-    pairs = _pairs(text_of(properties)) | dict(values)
+    pairs = {**_pairs(text_of(properties)), **values}
     return _written({name: value for name, value in pairs.items() if name != less})
 
 
@@ -70,10 +74,11 @@ def stored_bytes(properties: Mapping[str, str] | str, *, trailer: bool, errors: 
     return text.encode("utf-8", errors)
 
 
-def _pairs(text: str) -> dict[str, str]:
+@lru_cache(maxsize=1024)
+def _pairs(text: str) -> Mapping[str, str]:
     """Read a string. A later value replaces an earlier one in its place, as in any dict."""
     split = [segment.partition(NAME_SEPARATOR) for segment in text.split(PAIR_SEPARATOR)]
-    return {name: value for name, _, value in split if name and value}
+    return MappingProxyType({name: value for name, _, value in split if name and value})
 
 
 def _written(pairs: Mapping[str, str]) -> str:

@@ -6,6 +6,8 @@
    all of it in the page cache (model/pool.py).
 4. Prepared files follow those of the log and hold nothing (model/allocation.py).
 5. Running flags 2, 4, 8 and 16 forbid writing; they live as long as the process, as buffers and times do.
+6. Queues and index know the records below `dispatched_offset` and no others (model/queues.py); it never goes down, so
+   after a failed sync it may lie beyond what readers see.
 
 Source: docs/statuses.md, "every put".
 """
@@ -15,9 +17,11 @@ from typing import Literal
 
 from model.message import Message
 
-__all__ = ["BLANK_BYTES", "PAGE_BYTES", "Buffer", "CommitLog", "Conditions", "Layout", "Record"]
+__all__ = ["BLANK_BYTES", "DELAYS_MS", "PAGE_BYTES", "Buffer", "CommitLog", "Conditions", "Layout", "Record"]
 
 BLANK_BYTES = 8
+DELAYS_MS = tuple(1000 * seconds for seconds in (1, 5, 10, 30, *range(60, 601, 60), 1200, 1800, 3600, 7200))
+"""The delay of each level, 1 to 18, where nothing else is asked for."""
 PAGE_BYTES = 4096
 """The unit of the page rules, whatever pages the machine has."""
 
@@ -29,6 +33,11 @@ class Layout:
     `files_max` is how many files the disk has room for; `delay_levels` is the highest delay level. `pool_buffers` is
     the size of the transient store pool, 0 without one; `fast_fail` refuses a new file when no buffer is left for it.
     `files_ahead` is how many files are made before they are needed.
+
+    `delays_ms` are the delays of the levels from 1 on; a level beyond them waits for a second. `index` says whether
+    keys are indexed; one query brings at most `query_max` records. One pull brings at most so many messages and bytes
+    as `transfer_…` say, fewer when they lie further than `memory_ratio` hundredths of `memory_bytes` behind the end of
+    the log, and looks at no more than `pull_units_max` units unless it asks for more messages.
     """
 
     file_bytes: int
@@ -52,6 +61,18 @@ class Layout:
     sync_flush_timeout_ms: int = 5000
     slave_timeout_ms: int = 3000
     allocation_retry_ms: int = 1000
+    delays_ms: tuple[int, ...] = DELAYS_MS
+    queue_file_bytes: int = 6_000_000
+    index: bool = True
+    query_max: int = 64
+    pull_units_max: int = 800
+    transfer_bytes_in_memory: int = 262_144
+    transfer_count_in_memory: int = 32
+    transfer_bytes_in_disk: int = 65_536
+    transfer_count_in_disk: int = 8
+    memory_bytes: int = 1 << 40
+    memory_ratio: int = 40
+    offset_check_in_slave: bool = False
 
     @property
     def has_pool(self) -> bool:
@@ -110,7 +131,9 @@ class CommitLog:
     `buffers` are those in use, lowest file first. `prepared` files are there behind the `files` of the log, and
     `asked` are wanted there, made or not; `retry_ms` is when a file that could not be made is tried again.
     `flushed_ms`, `committed_ms` and `noted_ms` are when the timed flush, the timed commit and the flush of the queues
-    were last thorough; None is never. `appended_in_this_life` records are of the present opening.
+    were last thorough; None is never. `appended_in_this_life` records are of the present opening. `dispatched_offset`
+    is up to where queues and index were built; after a step that the disk refused, the first `queued` units of all the
+    log are in their queues besides. `cut` are the records that recoveries took away.
     """
 
     records: tuple[Record, ...] = ()
@@ -127,6 +150,9 @@ class CommitLog:
     committed_ms: int | None = None
     noted_ms: int | None = None
     appended_in_this_life: int = 0
+    dispatched_offset: int = 0
+    queued: int = 0
+    cut: tuple[Record, ...] = ()
 
     @property
     def committed_offset(self) -> int:

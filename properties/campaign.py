@@ -10,8 +10,9 @@ from itertools import count, islice
 from time import perf_counter
 from typing import get_args
 
-from properties.case import DamageKind, Settings
+from properties.case import DamageKind, DerivedHarm, Settings
 from properties.explore import Tally, explore_seed
+from properties.queue_judges import MADE_GOOD
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Disk
 from properties.replay import Failure, replay, shrink
@@ -29,7 +30,8 @@ _POWER_FAULTS = ("lost_page", "older_version", "torn_page", "lost_size", "lost_n
 
 def required_faults(disk: Disk) -> tuple[str, ...]:
     """Return the fault classes that must fire in a campaign on a disk, or its silence proves nothing."""
-    return (*(("kill",) if disk == "kill" else _POWER_FAULTS), *get_args(DamageKind))
+    harms = (f"derived_{harm}" for harm in get_args(DerivedHarm))
+    return (*(("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)), *get_args(DamageKind), *harms)
 
 
 def canary_bug(disk: Disk) -> str:

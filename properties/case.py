@@ -9,10 +9,41 @@ import binascii
 import json
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar
 
-from properties.images import Choice
+from properties.operations import (
+    OPERATIONS,
+    WITHOUT_A_VERB,
+    BatchDefect,
+    Close,
+    Concurrent,
+    Crash,
+    Damage,
+    DamageKind,
+    DerivedFile,
+    DerivedHarm,
+    DiskUsed,
+    FailAppend,
+    FailSync,
+    FailWrite,
+    Flush,
+    Get,
+    GetMessage,
+    HarmDerived,
+    Member,
+    OffsetByTime,
+    Open,
+    Operation,
+    Put,
+    PutBatch,
+    QueryKey,
+    RefuseFile,
+    ReplicaIs,
+    ServiceName,
+    Step,
+    SwitchFlag,
+)
 from properties.recorder.disk import Disk
 
 __all__ = [
@@ -25,17 +56,24 @@ __all__ = [
     "Crash",
     "Damage",
     "DamageKind",
+    "DerivedFile",
+    "DerivedHarm",
     "DiskUsed",
     "FailAppend",
     "FailSync",
     "FailWrite",
     "Flush",
     "Get",
+    "GetMessage",
+    "HarmDerived",
     "Member",
+    "OffsetByTime",
     "Open",
     "Operation",
     "Put",
     "PutBatch",
+    "QueryKey",
+    "RefuseFile",
     "ReplicaIs",
     "ServiceName",
     "Settings",
@@ -50,9 +88,6 @@ FORMAT = 1
 TOKEN_PREFIX = "tp1-"
 _SHOWN_CHARACTERS = 300
 
-DamageKind = Literal["truncate", "flip", "misdirect"]
-ServiceName = Literal["group-commit", "time-outs", "flush", "commit", "allocate", "flush-queues"]
-
 
 class BadToken(ValueError):
     """A token or case file that cannot be used; the message says why."""
@@ -64,7 +99,8 @@ class Settings:
 
     `pool_buffers` is the size of the transient store pool, 0 for none; `least_pages` is the page rule of the timed
     flush and of the timed commit; `files_ahead` is how many log files are made before they are needed; `log_paths` is
-    over how many directories they are spread, 1 or 2.
+    over how many directories they are spread, 1 or 2. A consume queue file has room for `queue_units` units; an index
+    file has `index_slots` slots and room for `index_entries` entries less one.
     """
 
     file_bytes: int = 16384
@@ -83,234 +119,12 @@ class Settings:
     files_ahead: int = 0
     least_pages: int = 4
     log_paths: int = 1
+    queue_units: int = 16
+    queue_ext: bool = False
+    index: bool = True
+    index_slots: int = 3
+    index_entries: int = 24
     bug: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Put:
-    """Put a message. The body has `body_bytes` bytes drawn from `fill`, hides a whole record, is zero, or is None.
-
-    Properties are the string `properties`, or the mapping of `pairs` when there are any. `later` puts it with
-    `put_async`, so that its answer comes with a Step; `born_now` leaves the born time to the store's clock.
-    """
-
-    topic: str = "T"
-    queue_id: int = 0
-    body_bytes: int = 0
-    fill: int = 0
-    body_kind: Literal["random", "record", "zeros", "none"] = "random"
-    properties: str = ""
-    pairs: tuple[tuple[str, str], ...] = ()
-    sys_flag: int = 0
-    flag: int = 0
-    born_v6: bool = False
-    store_v6: bool = False
-    later: bool = False
-    born_now: bool = False
-    advance_ms: int = 1
-    op: Literal["put"] = "put"
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """One message of a batch; its body has `body_bytes` bytes drawn from `fill`."""
-
-    body_bytes: int = 0
-    fill: int = 0
-    properties: str = ""
-    flag: int = 0
-
-
-BatchDefect = Literal["", "no body", "empty", "cut short", "wrong total", "negative length", "bytes left over"]
-
-
-@dataclass(frozen=True, slots=True)
-class PutBatch:
-    """Put a batch; its client body is well-formed but for `defect`."""
-
-    topic: str = "T"
-    queue_id: int = 0
-    members: tuple[Member, ...] = ()
-    properties: str = ""
-    sys_flag: int = 0
-    born_v6: bool = False
-    store_v6: bool = False
-    defect: BatchDefect = ""
-    later: bool = False
-    born_now: bool = False
-    advance_ms: int = 1
-    op: Literal["put_batch"] = "put_batch"
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Time passes, then a service takes one step; one that the store does not have takes none.
-
-    A step of group commit answers all puts that wait for the disk.
-    """
-
-    service: ServiceName = "group-commit"
-    after_ms: int = 0
-    op: Literal["step"] = "step"
-
-
-@dataclass(frozen=True, slots=True)
-class Concurrent:
-    """Two producers put at the same time; `schedule` says who goes on at each yield point (properties/stepped).
-
-    `jump_step` is the yield point at which the clock jumps by `jump_ms`; 0 is none. Born times are always given.
-    """
-
-    first: tuple[Put, ...] = ()
-    second: tuple[Put, ...] = ()
-    schedule: tuple[int, ...] = ()
-    jump_step: int = 0
-    jump_ms: int = 0
-    op: Literal["concurrent"] = "concurrent"
-
-
-@dataclass(frozen=True, slots=True)
-class SwitchFlag:
-    """An operator sets or clears a running flag (1, 2, 4 or 8)."""
-
-    bit: int = 2
-    on: bool = True
-    op: Literal["switch_flag"] = "switch_flag"
-
-
-@dataclass(frozen=True, slots=True)
-class DiskUsed:
-    """The disk is used to so many percent, and so much time passes that the store looks at it before the next put."""
-
-    percent: int = 0
-    op: Literal["disk_used"] = "disk_used"
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicaIs:
-    """From now on the best replica confirms, gives up at once, never answers, is too far behind, or is not there."""
-
-    state: Literal["confirms", "silent", "hangs", "behind", "none"] = "none"
-    op: Literal["replica_is"] = "replica_is"
-
-
-@dataclass(frozen=True, slots=True)
-class FailAppend:
-    """The mapped file refuses the bytes of the next put that gets so far."""
-
-    op: Literal["fail_append"] = "fail_append"
-
-
-@dataclass(frozen=True, slots=True)
-class Get:
-    """Get at the offset of record `record` (counted modulo) plus `shift` bytes."""
-
-    record: int = 0
-    shift: int = 0
-    op: Literal["get"] = "get"
-
-
-@dataclass(frozen=True, slots=True)
-class Flush:
-    """Flush the store."""
-
-    op: Literal["flush"] = "flush"
-
-
-@dataclass(frozen=True, slots=True)
-class Close:
-    """Close the store cleanly."""
-
-    op: Literal["close"] = "close"
-
-
-@dataclass(frozen=True, slots=True)
-class Open:
-    """Open the closed store."""
-
-    op: Literal["open"] = "open"
-
-
-@dataclass(frozen=True, slots=True)
-class FailSync:
-    """The next file sync answers EIO."""
-
-    op: Literal["fail_sync"] = "fail_sync"
-
-
-@dataclass(frozen=True, slots=True)
-class FailWrite:
-    """The next write to a log file that does not go through its mapping, a commit, ends half way with EIO."""
-
-    op: Literal["fail_write"] = "fail_write"
-
-
-@dataclass(frozen=True, slots=True)
-class Crash:
-    """Power loss, or kill of the process, and recovery. `back` events before the answer of the last verb; 0 is at rest.
-
-    `survived` holds the facts that reached the disk; what it does not name did not (all of it does in a kill).
-    """
-
-    kill: bool = False
-    back: int = 0
-    survived: Mapping[str, Choice] = field(default_factory=dict)
-    op: Literal["crash"] = "crash"
-
-
-@dataclass(frozen=True, slots=True)
-class Damage:
-    """Damage the closed store outside the crash model, then open it: it must say so and serve only what verifies.
-
-    `truncate` cuts the newest log file at `amount` (modulo its size), `flip` flips bit `amount` of record `record`,
-    `misdirect` writes another record of equal size over record `record`.
-    """
-
-    kind: DamageKind = "flip"
-    record: int = 0
-    amount: int = 0
-    op: Literal["damage"] = "damage"
-
-
-Operation = (
-    Put
-    | PutBatch
-    | Step
-    | Concurrent
-    | SwitchFlag
-    | DiskUsed
-    | ReplicaIs
-    | FailAppend
-    | Get
-    | Flush
-    | Close
-    | Open
-    | FailSync
-    | FailWrite
-    | Crash
-    | Damage
-)
-WITHOUT_A_VERB = (Get, SwitchFlag, DiskUsed, ReplicaIs, FailAppend, FailSync, FailWrite)
-"""Operations that ask nothing of the disk: no crash falls into them."""
-
-_OPERATIONS: dict[str, Any] = {
-    "put": Put,
-    "put_batch": PutBatch,
-    "step": Step,
-    "concurrent": Concurrent,
-    "switch_flag": SwitchFlag,
-    "disk_used": DiskUsed,
-    "replica_is": ReplicaIs,
-    "fail_append": FailAppend,
-    "get": Get,
-    "flush": Flush,
-    "close": Close,
-    "open": Open,
-    "fail_sync": FailSync,
-    "fail_write": FailWrite,
-    "crash": Crash,
-    "damage": Damage,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +200,7 @@ def _plain(value: Any) -> Any:
 
 
 def _read_operation(item: dict[str, Any]) -> Operation:
-    kind = _OPERATIONS[item.pop("op")]
+    kind = OPERATIONS[item.pop("op")]
     operation: Operation = kind(**item)
     match operation:
         case Crash():

@@ -11,13 +11,19 @@ from hypothesis.stateful import run_state_machine_as_test
 from properties.flush_machine import FlushMachine
 from properties.machine import CommitLogMachine, Progress, TrialMachine, planted_machine
 from properties.put_machine import PutMachine
+from properties.queue_machine import QueueMachine
 from properties.recorder.dirty import DirtyTracker
 from properties.replay import Failure, replay, shrink
 from properties.verdict import HarnessError, Verdict
 
 __all__ = ["MACHINES", "PROFILES", "CheckResult", "check"]
 
-MACHINES: dict[str, type[TrialMachine]] = {"commit-log": CommitLogMachine, "put": PutMachine, "flush": FlushMachine}
+MACHINES: dict[str, type[TrialMachine]] = {
+    "commit-log": CommitLogMachine,
+    "put": PutMachine,
+    "flush": FlushMachine,
+    "queue": QueueMachine,
+}
 
 PROFILES = {"quick": (225, 25), "deep": (5_000, 60)}
 """Examples and steps per example."""

@@ -2,29 +2,40 @@
 
 One seed is one history of a few lives; after each life every event is revisited and crash states are drawn there. A
 state is chosen, composed, recovered by the store's real load path, looked at by every judge, and recovered again. The
-second recovery of a disk that was verified before, byte for byte, is not repeated: it is a function of the disk.
+second recovery of a disk that was verified before, byte for byte, is not repeated: it is a function of the disk. Where
+only queues and index differ, which are proved anew at each open, a part of them is.
 """
 
 import random
-from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from time import perf_counter
 from typing import get_args
 
-import mmh3
-
 from model.state import CommitLog
-from properties.case import WITHOUT_A_VERB, Case, Crash, Damage, DamageKind, Open, Operation, Settings
+from properties.case import (
+    WITHOUT_A_VERB,
+    Case,
+    Crash,
+    Damage,
+    DamageKind,
+    DerivedFile,
+    DerivedHarm,
+    HarmDerived,
+    Open,
+    Operation,
+    Settings,
+)
 from properties.certificate import assert_legal
 from properties.images import compose, facts_of
 from properties.judges import JUDGES, LegalLogs, Recovered
 from properties.log_places import log_files
+from properties.queue_judges import MADE_GOOD, is_derived, made_good
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import DiskState, Image
 from properties.recorder.journal import ProcessKilled
 from properties.replay import Failure
 from properties.sampling import armed_faults, draw, fired_faults
+from properties.tally import Tally, fingerprint
 from properties.trial import Trial, Window
 from properties.verdict import GuaranteeBroken
 from properties.workload import draw_operation, draw_settings, mode_of
@@ -38,37 +49,10 @@ KILL_SHARE = 0.04
 RECOVERY_CRASH_SHARE = 0.08
 LEGALITY_EVERY = 32
 DISCOVERY_EVERY = 256
+AGAIN_SHARE = 0.15
 DAMAGES: tuple[DamageKind, ...] = get_args(DamageKind)
-
-
-@dataclass
-class Tally:
-    """What a campaign did. `states` counts states with 2 files and 10 records at least, `all_states` every one.
-
-    Beside the fault classes `armed`, `fired` and `mattered` count the durability modes, `mode_sync` and so on.
-
-    `discovery` holds (all states, distinct images, distinct recovered logs) every 256 states.
-    """
-
-    states: int = 0
-    all_states: int = 0
-    histories: int = 0
-    proven_legal: int = 0
-    images: set[bytes] = field(default_factory=set)
-    recovered: set[bytes] = field(default_factory=set)
-    verified: set[bytes] = field(default_factory=set)
-    armed: Counter[str] = field(default_factory=Counter)
-    fired: Counter[str] = field(default_factory=Counter)
-    mattered: Counter[str] = field(default_factory=Counter)
-    discovery: list[tuple[int, int, int]] = field(default_factory=list)
-    judged: Counter[str] = field(default_factory=Counter)
-    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-
-
-def fingerprint(image: Image) -> bytes:
-    """Return a 128-bit hash of everything a disk holds."""
-    parts = [part for path in sorted(image.files) for part in (path.encode(), b"\0", image.files[path])]
-    return mmh3.hash_bytes(b"".join(parts))
+HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
+HARMED: tuple[DerivedFile, ...] = get_args(DerivedFile)
 
 
 def _counts(log: CommitLog, *, file_bytes: int) -> bool:
@@ -104,9 +88,13 @@ class _History:
                 self._live(40 if life == 0 else 10)
                 yield from self._crash_everywhere()
                 self._carry_out(self._closing_disaster())
-            for kind in DAMAGES if not self._trial.log.poisoned else ():
-                self._damage(kind)
-                yield None
+            if not self._trial.log.poisoned:
+                for harm in HARMS:
+                    self._harm(harm)
+                    yield None
+                for kind in DAMAGES:
+                    self._damage(kind)
+                    yield None
         except GuaranteeBroken as broken:
             yield Failure(Case(self._settings, tuple(self._done)), broken)
         except _StateBroken as failed:
@@ -179,6 +167,8 @@ class _History:
         try:
             found = trial.judged(files, legal)
             mode = {mode_of(self._settings)}
+            armed |= set(MADE_GOOD)
+            fired |= set() if kill else made_good(found)
             self._count(found, armed | mode, fired | mode, ceiling=len(window.after.records), counted=counted)
             self._again(found)
             if self._rng.random() < RECOVERY_CRASH_SHARE:
@@ -215,11 +205,13 @@ class _History:
         tally.judged.update(judge.__name__ for judge in JUDGES)
 
     def _again(self, found: Recovered) -> None:
-        durable = fingerprint(found.durable)
+        """Recover again what is new; of disks that differ in queues and index alone a part, drawn."""
+        drawn = self._rng.random() < AGAIN_SHARE
+        kept = {path: content for path, content in found.durable.files.items() if not is_derived(path)}
         logs = {path: found.durable.files[path] for path in log_files(found.durable.files)}
         self._tally.recovered.add(fingerprint(Image(frozenset(), logs)))
-        key = durable + repr(found.key).encode()
-        if key not in self._tally.verified:
+        key = fingerprint(Image(frozenset(), kept)) + repr(found.key).encode()
+        if drawn or key not in self._tally.verified:
             self._trial.recovers_again(found)
             self._tally.verified.add(key)
 
@@ -257,6 +249,18 @@ class _History:
         state = DiskState(trial.files.base, disk=self._settings.disk)
         state.apply_all(trial.files.journal[:position])
         return Crash(back=back, survived=draw(facts_of(state), self._rng))
+
+    def _harm(self, harm: DerivedHarm) -> None:
+        """Harm files in turn, until one was not what it was before."""
+        tally, number = self._tally, self._rng.randrange(64)
+        tally.armed[f"derived_{harm}"] += 1
+        for file in self._rng.sample(HARMED, len(HARMED)):
+            before = self._trial.effects[f"{file}_{harm}"]
+            self._carry_out(HarmDerived(file, harm, number=number, amount=self._rng.randrange(1 << 12)))
+            if self._trial.effects[f"{file}_{harm}"] > before:
+                tally.fired[f"derived_{harm}"] += 1
+                tally.mattered[f"derived_{harm}"] += 1
+                break
 
     def _damage(self, kind: DamageKind) -> None:
         damage = Damage(kind=kind, record=self._rng.randrange(1 << 10), amount=self._rng.randrange(1 << 20))

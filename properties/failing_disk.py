@@ -1,26 +1,70 @@
-"""The recorded disk of a trial, on which a commit of the transient store pool may fail half way."""
+"""The recorded disk of a trial, on which a commit of the transient store pool may fail half way.
+
+What is made from the log, queues and index, takes none of its room, so that a trial knows how many log files fit; such
+a file can be refused on its own.
+"""
 
 import errno
 import os
 
 from impl.files import OpenFile
-from properties.log_places import log_files
+from properties.log_places import ROOT, log_files
+from properties.recorder.disk import Image
+from properties.recorder.inodes import recorded
+from properties.recorder.journal import Entry
 from properties.recorder.recording_files import RecordingFiles
+from properties.recorder.tracking import DirtyTracker
 
 __all__ = ["FailingDisk"]
+
+
+_DERIVED = tuple(f"{ROOT}/{directory}/" for directory in ("consumequeue", "consumequeue_ext", "index"))
 
 
 class FailingDisk(RecordingFiles):
     """`failing_writes` is how many writes to log files fail next, those through a mapping left out: each stores half
     of its bytes and answers EIO. `half_written_end` is the physical offset up to which the last of them came.
+    `refused_files` is how many of the next queue and index files find the disk full.
     """
 
     failing_writes = 0
     half_written_end = 0
+    refused_files = 0
+
+    def __init__(
+        self, base: Image, *, tracker: DirtyTracker, journal: tuple[Entry, ...] = (), budget_bytes: int = 1 << 40
+    ) -> None:
+        super().__init__(base, tracker=tracker, journal=journal, budget_bytes=budget_bytes)
+        for path, inode in self._names.files.items():
+            if path.startswith(_DERIVED):
+                inode.allocated_bytes = 0
 
     def mend(self) -> None:
         """Let everything succeed again; whoever reads the files next decides what a half write is worth."""
-        self.failing_syncs = self.failing_writes = self.half_written_end = 0
+        self.failing_syncs = self.failing_writes = self.half_written_end = self.refused_files = 0
+
+    def allocate(self, file: OpenFile, size_bytes: int) -> None:
+        """Reserve and grow; a file that is made from the log takes no room, or is refused."""
+        if not file.path.startswith(_DERIVED):
+            super().allocate(file, size_bytes)
+            return
+        if self.refused_files:
+            self.refused_files -= 1
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+        inode = recorded(file).inode
+        if size_bytes > len(inode.tracked.buffer):
+            self._resize(inode, size_bytes)
+
+    def sync(self, file: OpenFile) -> None:
+        """Sync, or fail if that is ordered: a file that is made from the log leaves the failure to the others."""
+        ordered = self.failing_syncs
+        if file.path.startswith(_DERIVED):
+            self.failing_syncs = 0
+        try:
+            super().sync(file)
+        finally:
+            if file.path.startswith(_DERIVED):
+                self.failing_syncs = ordered
 
     def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
         """Write, or fail half way."""

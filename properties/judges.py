@@ -4,44 +4,16 @@ Expected bytes come from the ledger, legal logs from the model, stored bytes fro
 with the store's codec. A judge raises GuaranteeBroken; its name is what activation tables count.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 
-from impl.store import MessageStore
-from model.state import CommitLog
-from properties.images import compose, disk_state
-from properties.ledger import Ledger
 from properties.log_places import LOG_DIRECTORY, ROOT, log_files
-from properties.recorder.disk import Disk, Image
+from properties.queue_judges import QUEUE_JUDGES
+from properties.recorder.disk import Image
 from properties.recorder.recording_files import RecordingFiles
+from properties.recovered import LegalLogs, Recovered, durable_image
 from properties.verdict import GuaranteeBroken
 
 __all__ = ["JUDGES", "LOG_DIRECTORY", "ROOT", "LegalLogs", "Recovered", "durable_image", "physic_timestamp"]
-
-LegalLogs = Mapping[tuple[int, int], CommitLog]
-"""Each legal log by (number of records, end offset)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Recovered:
-    """One store just after recovery, and what it may look like."""
-
-    store: MessageStore
-    files: RecordingFiles
-    ledger: Ledger
-    legal: LegalLogs
-    durable: Image
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """How many whole records of the ledger the log claims to hold, and where it ends."""
-        end = self.store.max_offset
-        return self.ledger.count_at(end), end
-
-
-def durable_image(files: RecordingFiles, *, disk: Disk) -> Image:
-    """Return what the disk holds for sure: the image in which nothing un-synced survived."""
-    return compose(disk_state(files.base, files.journal, len(files.journal), disk=disk), {})
 
 
 def physic_timestamp(image: Image) -> int:
@@ -142,6 +114,7 @@ JUDGES: tuple[Callable[[Recovered], None], ...] = (
     recovered_is_durable,
     watermarks_in_order,
     checkpoint_is_not_ahead,
+    *QUEUE_JUDGES,
 )
 """In the order in which they speak."""
 

@@ -72,6 +72,11 @@ class Ledger:
             if base + self.file_bytes > end_offset:
                 content[end_offset - base :] = bytes(base + self.file_bytes - end_offset)
 
+    def stored(self, record: Record) -> bytes:
+        """Return the bytes of a record that was noted, as the log holds them."""
+        base = record.offset // self.file_bytes * self.file_bytes
+        return bytes(self._content[base][record.offset - base : record.end_offset - base])
+
     def expected(self, base: int, end_offset: int) -> bytes:
         """Return what the log file at `base` must hold, all of it, when the log ends at `end_offset`."""
         content = self._content.get(base)

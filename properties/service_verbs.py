@@ -6,13 +6,22 @@ A timed service that says nothing would never run again.
 
 from model import waiting
 from model.allocation import allocate_round
-from model.flushing import checkpoint_times, flush, flush_round, note_round
+from model.flushing import (
+    checkpoint_times,
+    flush,
+    flush_round,
+    index_checkpoint_times,
+    note_round,
+    queue_checkpoint_times,
+)
 from model.pool import commit_round
+from model.queues import dispatch
 from model.state import CommitLog
 from properties.case import ServiceName, Step
 from properties.hand_driven import Round
 from properties.judges import physic_timestamp
 from properties.put_verbs import PutVerbs
+from properties.queue_judges import checkpoint_times as derived_checkpoint_times
 from properties.translation import services_of
 from properties.trial_state import observed
 from properties.verdict import GuaranteeBroken
@@ -47,7 +56,7 @@ class ServiceVerbs(PutVerbs):
         if service is None:
             raise GuaranteeBroken(16, "the store lacks a service", name, "none of that name")
         before, conditions = self.log, self.conditions()
-        write_fails = bool(self.files.failing_writes)
+        write_fails, refused_before = bool(self.files.failing_writes), self.files.refused_files
         found = observed("step", service.step)
         if found is None:
             raise GuaranteeBroken(16, "a service of an open store was stopped", name, "stopped")
@@ -74,8 +83,17 @@ class ServiceVerbs(PutVerbs):
             after, made = allocate_round(before, layout=self.layout, now_ms=self.now_ms, conditions=conditions)
             self.happened("files_prepared", made)
             self.happened("preparations_failed", after.retry_ms > before.retry_ms)
+        elif name == "reput":
+            if found.failed and self.files.refused_files == refused_before:
+                raise GuaranteeBroken(16, "dispatch fails on a disk that refuses nothing")
+            after = before if found.failed else dispatch(before)
+            self.is_partly_dispatched = found.failed
+            self.happened("dispatched", after.dispatched_offset > before.dispatched_offset)
+            self.happened("dispatch_failed", found.failed)
         else:
             after, thorough = note_round(before, layout=self.layout, now_ms=self.now_ms)
+            if found.failed:
+                after, self.queue_sync_failed = before, True
             self.happened("checkpoints_written", thorough and not found.failed)
             if thorough and not found.failed:
                 self.checkpoint_is_right(after)
@@ -83,11 +101,18 @@ class ServiceVerbs(PutVerbs):
         return after
 
     def checkpoint_is_right(self, log: CommitLog) -> None:
-        """Contract 9: a checkpoint just written says how far the log is durable: not too much, and not too little."""
-        earliest, latest = checkpoint_times(log)
-        found = physic_timestamp(self.durable(self.files))
-        if not earliest <= found <= latest:
-            raise GuaranteeBroken(9, "the checkpoint on disk is wrong", f"{earliest} to {latest}", str(found))
+        """Contract 9: a checkpoint just written says how far log, queues and index are durable, neither too much nor
+        too little."""
+        durable = self.durable(self.files)
+        queues_ms, index_ms = derived_checkpoint_times(durable)
+        for what, found, (earliest, latest) in (
+            ("the log", physic_timestamp(durable), checkpoint_times(log)),
+            ("the queues", queues_ms, queue_checkpoint_times(log)),
+            ("the index", index_ms, index_checkpoint_times(log, layout=self.layout)),
+        ):
+            if not earliest <= found <= latest:
+                sentence = f"the checkpoint on disk is wrong about {what}"
+                raise GuaranteeBroken(9, sentence, f"{earliest} to {latest}", str(found))
 
     def _goes_on(self, name: ServiceName, found: Round, *, worked: bool) -> None:
         """Contract 16: a service neither spins nor sleeps for ever."""
@@ -110,6 +135,8 @@ class ServiceVerbs(PutVerbs):
             self.require_will_step("time-outs", by_ms=min(deadlines))
         if self.log.prepared < self.log.asked:
             self.require_will_step("allocate", by_ms=None)
+        if self.log.dispatched_offset < self.log.readable_end:
+            self.require_will_step("reput", by_ms=None)
 
     def answer_all(self, log: CommitLog) -> None:
         """Compare the answers that a close gives: the disk's by what is durable then, a replica's that it was late."""

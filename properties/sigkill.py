@@ -23,7 +23,7 @@ from time import perf_counter
 from types import FrameType
 
 from impl.components import Components
-from properties.case import Close, FailSync, FailWrite, Operation, Settings
+from properties.case import Close, FailSync, FailWrite, Operation, RefuseFile, Settings
 from properties.planted import components_of
 from properties.sigkill_child import KillMode
 from properties.sigkill_cycle import Child, Cycle, KillPoint, KillReport, KillViolation, PlannedLife
@@ -127,8 +127,12 @@ class _Program:
     steps: tuple[int, ...] = ()
 
     def draw_point(self, rng: random.Random) -> tuple[int, int]:
-        """Draw a verb and a step, each step of the rehearsal with the same chance."""
-        (verb,) = rng.choices(range(len(self.steps)), weights=self.steps)
+        """Draw a verb and one of its steps in the rehearsal.
+
+        A verb with many steps is drawn more often, by their square root: open and close, with all the queues to look
+        at and to flush, have so many that hardly a process would die while it puts.
+        """
+        (verb,) = rng.choices(range(len(self.steps)), weights=[steps**0.5 for steps in self.steps])
         return verb, 1 + rng.randrange(self.steps[verb])
 
     def draw_later_point(self, rng: random.Random, operations: int) -> tuple[int, int]:
@@ -221,7 +225,7 @@ def _draw_operations(rng: random.Random, count: int, settings: Settings) -> tupl
     closed = False
     while len(operations) < count or closed:
         operation = draw_operation(rng, closed=closed, services=services)
-        if not isinstance(operation, FailSync | FailWrite):
+        if not isinstance(operation, FailSync | FailWrite | RefuseFile):
             closed = isinstance(operation, Close)
             operations.append(operation)
     return (*operations, Close())

@@ -20,6 +20,7 @@ from properties.decode.record import BLANK_MAGIC
 from properties.hand_driven import HandDriven
 from properties.ledger import compare_record
 from properties.sigkill_child import Progress
+from properties.sigkill_derived import judge_derived
 from properties.translation import given_of, layout_of, store_config
 from properties.verdict import GuaranteeBroken
 
@@ -200,7 +201,9 @@ def judge_directory(
     disk = _Disk(directory, settings, components, lambda: now_ms)
     files = _AbandonableFiles()
     try:
-        survivor = _judge_store(disk.open_with(files), legal)
+        store = disk.open_with(files)
+        survivor = _judge_store(store, legal)
+        judge_derived(store, survivor, snapshot_of(directory), settings=settings)
         recovered = snapshot_of(directory, below=_LOG)
         _judge_bytes(recovered, survivor, settings)
     finally:
@@ -215,6 +218,7 @@ def _judge_once_more(disk: _Disk, survivor: CommitLog, recovered: Snapshot) -> N
     try:
         store = disk.open_with(files)
         _judge_store(store, {survivor.end_offset: survivor})
+        judge_derived(store, survivor, snapshot_of(disk.directory), settings=disk.settings)
         store.close()
     except GuaranteeBroken as broken:
         raise GuaranteeBroken(6, f"recovering twice is not recovering once: {broken.sentence}") from broken

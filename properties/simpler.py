@@ -7,7 +7,20 @@ from typing import Any, TypeVar
 
 from model.message import record_bytes
 from properties.bodies import message_of
-from properties.case import Case, Concurrent, Crash, Operation, Put, PutBatch, Settings, Step
+from properties.case import (
+    Case,
+    Concurrent,
+    Crash,
+    GetMessage,
+    HarmDerived,
+    OffsetByTime,
+    Operation,
+    Put,
+    PutBatch,
+    QueryKey,
+    Settings,
+    Step,
+)
 
 __all__ = ["SIMPLER"]
 
@@ -58,6 +71,11 @@ def _simpler_settings(case: Case) -> Iterator[Case]:
         "files_ahead",
         "least_pages",
         "log_paths",
+        "queue_units",
+        "queue_ext",
+        "index",
+        "index_slots",
+        "index_entries",
     ):
         if getattr(case.settings, name) != getattr(default, name):
             yield replace(case, settings=_with(case.settings, name, getattr(default, name)))
@@ -72,6 +90,18 @@ def _simpler_steps(case: Case) -> Iterator[Case]:
             for after_ms in sorted({0, operation.after_ms // 2}):
                 if after_ms < operation.after_ms:
                     yield _with_operation(case, number, replace(operation, after_ms=after_ms))
+
+
+def _simpler_reads(case: Case) -> Iterator[Case]:
+    """Defaults for what is read, and for what is harmed; smaller numbers."""
+    for number, operation in enumerate(case.operations):
+        if isinstance(operation, GetMessage | QueryKey | OffsetByTime | HarmDerived):
+            for field in fields(operation):
+                found = getattr(operation, field.name)
+                if field.name not in ("op", "file", "harm") and found != field.default:
+                    yield _with_operation(case, number, _with(operation, field.name, field.default))
+                    if isinstance(found, int) and found > 1:
+                        yield _with_operation(case, number, _with(operation, field.name, found // 2))
 
 
 def _simpler_crashes(case: Case) -> Iterator[Case]:
@@ -192,6 +222,7 @@ SIMPLER: tuple[Callable[[Case], Iterator[Case]], ...] = (
     _simpler_settings,
     _simpler_crashes,
     _simpler_steps,
+    _simpler_reads,
     _simpler_concurrency,
     _simpler_batches,
     _simpler_puts,

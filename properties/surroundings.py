@@ -16,6 +16,7 @@ from impl.policy import PutLockKind
 from impl.runner import Service
 from impl.store import MessageStore
 from properties.hand_driven import HandDriven
+from properties.log_places import log_files
 from properties.recorder.recording_files import RecordingFiles
 from properties.stepped import OUTSIDE, CooperativeLock
 from properties.stepped.task import current_task
@@ -139,7 +140,7 @@ def _refusing(kind: Any, surroundings: Surroundings) -> Any:
 
     class Refusing(kind):  # type: ignore[misc]
         def append(self, record: bytearray) -> None:
-            if surroundings.append_fails:
+            if surroundings.append_fails and log_files([self.path]):
                 surroundings.append_fails = False
                 half_bytes = len(record) // 2
                 self.target[self.written_position : self.written_position + half_bytes] = record[:half_bytes]

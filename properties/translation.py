@@ -24,6 +24,8 @@ __all__ = [
 ]
 
 CLEAN_RESOURCE_INTERVAL_MS = 10_000
+UNIT_BYTES = 20
+EXT_FILE_BYTES = 256
 
 
 def store_config(settings: Settings) -> MessageStoreConfig:
@@ -47,6 +49,12 @@ def store_config(settings: Settings) -> MessageStoreConfig:
         mapped_files_ahead=settings.files_ahead,
         flush_commit_log_least_pages=settings.least_pages,
         commit_commit_log_least_pages=settings.least_pages,
+        mapped_file_size_consume_queue=settings.queue_units * UNIT_BYTES,
+        enable_consume_queue_ext=settings.queue_ext,
+        mapped_file_size_consume_queue_ext=EXT_FILE_BYTES,
+        message_index_enable=settings.index,
+        max_hash_slot_num=settings.index_slots,
+        max_index_num=settings.index_entries,
     )
 
 
@@ -67,6 +75,9 @@ def layout_of(settings: Settings) -> Layout:
         fast_fail=settings.fast_fail,
         files_ahead=settings.files_ahead,
         least_pages=settings.least_pages,
+        delays_ms=tuple(1000 * level for level in range(1, settings.delay_levels + 1)),
+        queue_file_bytes=settings.queue_units * UNIT_BYTES,
+        index=settings.index,
     )
 
 
@@ -75,7 +86,7 @@ def services_of(layout: Layout) -> tuple[ServiceName, ...]:
     mode: tuple[ServiceName, ...] = ("group-commit",) if layout.sync_flush else ("flush",)
     pool: tuple[ServiceName, ...] = ("commit",) if layout.has_pool else ()
     ahead: tuple[ServiceName, ...] = ("allocate",) if layout.files_ahead else ()
-    return (*mode, *pool, *ahead, "time-outs", "flush-queues")
+    return (*mode, *pool, *ahead, "time-outs", "reput", "flush-queues")
 
 
 def given_of(put: Put | PutBatch) -> Message | Batch:

@@ -5,7 +5,7 @@ A trial is a function of its settings and operations: the clock is virtual, the 
 
 from dataclasses import replace
 
-from model import commitlog, disasters, flushing
+from model import disasters
 from model.state import CommitLog
 from properties.case import (
     Close,
@@ -18,30 +18,35 @@ from properties.case import (
     FailWrite,
     Flush,
     Get,
+    GetMessage,
+    HarmDerived,
+    OffsetByTime,
     Open,
     Operation,
     Put,
     PutBatch,
+    QueryKey,
+    RefuseFile,
     ReplicaIs,
     Step,
     SwitchFlag,
 )
 from properties.certificate import assert_legal
+from properties.closing_verbs import ClosingVerbs
 from properties.damage import damaged_image
+from properties.derived_damage import harmed_image
 from properties.images import Choice, compose, disk_state, facts_of
-from properties.judges import JUDGES, ROOT, LegalLogs, Recovered
-from properties.log_places import log_files
+from properties.judges import JUDGES, LegalLogs, Recovered
 from properties.recorder.disk import Image
 from properties.recorder.journal import ProcessKilled
 from properties.recorder.recording_files import RecordingFiles
-from properties.service_verbs import ServiceVerbs
-from properties.trial_state import Window, observed
-from properties.verdict import GuaranteeBroken
+from properties.trial_state import Window
+from properties.verdict import GuaranteeBroken, observed
 
 __all__ = ["Trial", "Window"]
 
 
-class Trial(ServiceVerbs):
+class Trial(ClosingVerbs):
     """Carries out operations one by one. Raises GuaranteeBroken where a promise does not hold.
 
     `components` are the parts of the store, in place of those that `settings.bug` stands for.
@@ -74,6 +79,12 @@ class Trial(ServiceVerbs):
                 self.surroundings.append_fails = True
             case Get(record, shift):
                 self.get(record, shift)
+            case GetMessage():
+                self.get_message(operation)
+            case QueryKey():
+                self.query_key(operation)
+            case OffsetByTime():
+                self.offset_by_time(operation)
             case Flush():
                 self.flush()
             case Close():
@@ -84,85 +95,17 @@ class Trial(ServiceVerbs):
                 self.files.failing_syncs = 1
             case FailWrite():
                 self.files.failing_writes = 1
+            case RefuseFile():
+                self.files.refused_files = 1
             case Crash():
                 self.crash(operation)
             case Damage():
                 self.damage(operation)
+            case HarmDerived():
+                self.harm_derived(operation)
         self.disk_holds_the_log()
+        self.compare_queues()
         self.everybody_is_waited_for()
-
-    def flush(self) -> None:
-        """Flush; a failed sync, or a commit that fails, is answered as such and moves nothing."""
-        first = len(self.files.events)
-        after, durable = flushing.flush(
-            self.log, sync_fails=bool(self.files.failing_syncs), write_fails=bool(self.files.failing_writes)
-        )
-        result = observed("flush", self.store.flush)
-        if result.durable != durable:
-            raise GuaranteeBroken(9, "a flush answers otherwise than the model", str(durable), str(result.durable))
-        self.happened("sync_failed_under_flush()", after.poisoned and not self.log.poisoned)
-        self.end_verb(first, after)
-        self.compare_watermarks()
-
-    def get(self, record: int, shift: int) -> None:
-        """Get at or beside a record; the store serves exactly what the model holds there."""
-        base = self.log.records[record % len(self.log.records)].offset if self.log.records else 0
-        self.get_at(base + shift, self.log)
-
-    def get_at(self, offset: int, log: CommitLog) -> None:
-        """Compare one get with the model."""
-        status, expected = commitlog.get(log, offset)
-        result = observed("get", lambda: self.store.get(offset))
-        if result.status.value != status.value:
-            raise GuaranteeBroken(
-                8, f"a get at offset {offset} answers otherwise than the model", status.value, result.status.value
-            )
-        if expected is not None and result.message is not None:
-            message, found = expected.message, result.message
-            served = (found.topic, found.body, found.queue_id, found.queue_offset, found.store_timestamp)
-            put = (message.topic, message.body, message.queue_id, expected.queue_offset, expected.store_timestamp)
-            if served != put:
-                raise GuaranteeBroken(1, f"the message served at offset {offset} is not the one put there")
-
-    def close(self) -> None:
-        """Close, cleanly or as a store closes whose disk fails; nobody waits any longer, and nothing may leak."""
-        if self.closed:
-            return
-        first = len(self.files.events)
-        after, clean = flushing.close(
-            self.log, sync_fails=bool(self.files.failing_syncs), write_fails=bool(self.files.failing_writes)
-        )
-        if not after.poisoned:
-            self.files.failing_syncs = 0  # what it would hit is no sync of the log
-        observed("close", self.store.close)
-        self.closed = True
-        self.answer_all(after)
-        self.happened("sync_failed_under_close()", after.poisoned and not self.log.poisoned)
-        self.happened("unclean_for_a_commit", not clean and not after.poisoned)
-        self.end_verb(first, after)
-        self.note_what_the_page_cache_has()
-        if self.files.leaks():
-            raise GuaranteeBroken(11, "a closed store still holds files", "nothing", "; ".join(self.files.leaks()))
-        if clean != (self.store.read_only_reason is None):
-            reason = str(self.store.read_only_reason)
-            raise GuaranteeBroken(2, "a close says otherwise than the model whether it was clean", str(clean), reason)
-        if clean:
-            self._clean_exit_is_durable()
-        elif f"{ROOT}/abort" not in self.durable(self.files).files:
-            raise GuaranteeBroken(2, "an exit that was not clean has removed its abort marker")
-
-    def _clean_exit_is_durable(self) -> None:
-        """After a clean close all of the log is on disk and nothing else, and the word that the exit was clean (2)."""
-        stored = self.durable(self.files).files
-        expected = {
-            self.log_file(base): self.ledger.expected(base, self.log.end_offset)
-            for base in range(0, self.log.files * self.settings.file_bytes, self.settings.file_bytes)
-        }
-        if {path: stored[path] for path in log_files(stored)} != expected:
-            raise GuaranteeBroken(2, "a clean exit left the log not durable, or files that it has no use for")
-        if f"{ROOT}/abort" in stored:
-            raise GuaranteeBroken(2, "a clean exit left its abort marker on disk")
-        self.checkpoint_is_right(self.log)
 
     def open(self) -> None:
         """Open again after a close; all of the log is there, or what a poisoned store had made durable."""
@@ -234,7 +177,17 @@ class Trial(ServiceVerbs):
     def judged(self, files: RecordingFiles, legal: LegalLogs) -> Recovered:
         """Open the store on a disk and let every judge look at it."""
         store = self.open_on(files)
-        found = Recovered(store, files, self.ledger, legal, self.durable(files))
+        found = Recovered(
+            store,
+            files,
+            self.ledger,
+            self.derived,
+            legal,
+            self.durable(files),
+            self.settings,
+            self.layout,
+            self.was_harmed,
+        )
         for judge in JUDGES:
             judge(found)
         return found
@@ -250,6 +203,8 @@ class Trial(ServiceVerbs):
     def _adopt(self, found: Recovered, *, first: int, before: CommitLog | None) -> None:
         self.ledger = self.ledger.copy()
         self.ledger.truncate(found.store.max_offset)
+        self.derived = self.derived.up_to(found.store.max_offset)
+        self.is_partly_dispatched = self.queue_sync_failed = False
         self.store, self.closed, self.windows, self._open = found.store, False, [], []
         self._unnoted = []
         self.surroundings.use(self.store)
@@ -267,6 +222,27 @@ class Trial(ServiceVerbs):
         for record in self.log.records[-1:]:
             self.get_at(record.offset, self.log)
         self.get_at(self.log.end_offset, self.log)
+
+    def harm_derived(self, harm: HarmDerived) -> None:
+        """Harm a file that is made from the log: the store opens read-write, with everything made anew (contract 7)."""
+        if self.log.poisoned:
+            return
+        self.files.mend()
+        self.close()
+        harmed = harmed_image(harm, self.durable(self.files), self.files.base)
+        if harmed is None:
+            self.open()
+            return
+        before, is_noticed = self.log, harmed.is_noticed and self.store.read_only_reason is None
+        files, self.was_harmed = self.new_disk(harmed.image), True
+        found = self.recover(files, self.legal_between(before, before, kill=True))
+        named = [finding.severity for finding in found.store.findings]
+        if "damage" in named or (is_noticed and not named):
+            expected = "a note" if is_noticed else "no damage"
+            raise GuaranteeBroken(7, f"a {harm.file} file that is {harm.harm} is not named", expected, str(named))
+        self.files = files
+        self._adopt(found, first=0, before=None)
+        self.happened(f"{harm.file}_{harm.harm}")
 
     def damage(self, damage: Damage) -> None:
         """Damage the closed store: it must open read-only, name the place, serve what verifies, change nothing."""

@@ -5,15 +5,15 @@ of them afterwards.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from impl.components import Components
 from impl.store import MessageStore
 from model.state import BLANK_BYTES, CommitLog, Record
 from properties.bodies import BORN_TIMESTAMP
 from properties.case import Operation, Settings
+from properties.derived_ledger import DerivedLedger
 from properties.failing_disk import FailingDisk
 from properties.judges import ROOT, durable_image
 from properties.ledger import Ledger
@@ -28,11 +28,9 @@ from properties.translation import (
     layout_of,
     store_config,
 )
-from properties.verdict import GuaranteeBroken
+from properties.verdict import GuaranteeBroken, observed
 
 __all__ = ["TrialState", "Window", "observed"]
-
-Result = TypeVar("Result")
 
 _OTHER_FILES_BYTES = 4096 + 512 + 4
 """Room for checkpoint, floor and lock: less than one more log file of any size that trials use, with what is free."""
@@ -67,6 +65,10 @@ class TrialState:
         self.effects: Counter[str] = Counter()
         self.log = CommitLog()
         self.ledger = Ledger(file_bytes=settings.file_bytes)
+        self.derived = DerivedLedger(self.layout)
+        self.is_partly_dispatched = False
+        self.was_harmed = False
+        self.queue_sync_failed = False
         self._unnoted: list[Record | int] = []
         self.files = self.new_disk(EMPTY_DISK)
         self.closed = False
@@ -150,6 +152,7 @@ class TrialState:
                 break
             if isinstance(item, Record):
                 self.ledger.note(item, end_before=item.offset, peek=self.peek)
+                self.derived.note(item)
             else:
                 self.ledger.note_blank(item, self.peek)
             self._unnoted.pop(0)
@@ -179,13 +182,3 @@ class TrialState:
             if expected != found:
                 raise GuaranteeBroken(9, "watermarks (flushed, readable, written) are wrong", str(expected), str(found))
         self.note_what_the_page_cache_has()
-
-
-def observed(verb: str, call: Callable[[], Result]) -> Result:
-    """Run a verb of the store: no exception may escape for what the model calls an answer."""
-    try:
-        return call()
-    except GuaranteeBroken:
-        raise
-    except Exception as error:
-        raise GuaranteeBroken(8, f"{verb} raises {type(error).__name__}: {error}") from error

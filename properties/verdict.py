@@ -3,10 +3,14 @@
 `GuaranteeBroken` is the store's fault: a numbered promise does not hold. `HarnessError` is ours.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeVar
 
-__all__ = ["GuaranteeBroken", "HarnessError", "Verdict"]
+__all__ = ["GuaranteeBroken", "HarnessError", "Verdict", "observed"]
+
+Result = TypeVar("Result")
 
 
 class Verdict(Enum):
@@ -40,3 +44,13 @@ class GuaranteeBroken(AssertionError):
 
 class HarnessError(Exception):
     """Our own tooling failed: an illegal image, a run that does not repeat, a case that cannot be carried out."""
+
+
+def observed(verb: str, call: Callable[[], Result]) -> Result:
+    """Run a verb of the store: no exception may escape for what the model calls an answer."""
+    try:
+        return call()
+    except GuaranteeBroken:
+        raise
+    except Exception as error:
+        raise GuaranteeBroken(8, f"{verb} raises {type(error).__name__}: {error}") from error

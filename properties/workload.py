@@ -13,11 +13,15 @@ from properties.case import (
     FailWrite,
     Flush,
     Get,
+    GetMessage,
     Member,
+    OffsetByTime,
     Open,
     Operation,
     Put,
     PutBatch,
+    QueryKey,
+    RefuseFile,
     ServiceName,
     Settings,
     Step,
@@ -30,6 +34,8 @@ _PROPERTIES = (
     "KEYS\x01k1 k2\x02TAGS\x01TagA",
     "TAGS\x01TagB",
     "WAIT\x01false",
+    "UNIQ_KEY\x01u\x02KEYS\x01Aa k1",
+    "KEYS\x01BB\x02TAGS\x01TagA",  # "Aa" and "BB" have one hash
     "",
     "KEYS\x01k1 k2\x02TAGS\x01TagA",
     "DELAY\x013\x02TAGS\x01TagB",
@@ -52,6 +58,11 @@ def draw_settings(base: Settings, rng: random.Random) -> Settings:
         multi_dispatch=(dispatches := rng.random() < 0.3),
         light_queues=dispatches,
         log_paths=rng.choice((1, 1, 2)),
+        queue_units=rng.choice((16, 4, 8)),
+        queue_ext=rng.random() < 0.15,
+        index=rng.random() < 0.9,
+        index_slots=rng.choice((3, 1, 10)),
+        index_entries=rng.choice((24, 10, 64)),
     )
 
 
@@ -71,17 +82,43 @@ def draw_operation(
     drawn = rng.random()
     if drawn < 0.05:
         return Flush()
-    if drawn < 0.12:
+    if drawn < 0.09:
         return Get(record=rng.randrange(64), shift=rng.choice((0, 0, 1, -1, 88, 104, 112, 180)))
+    if drawn < 0.12:
+        return draw_read(rng)
     if drawn < 0.125:
         return Close()
     if drawn < 0.13:
         return FailSync()
     if drawn < 0.135:
         return FailWrite()
-    if drawn < 0.25:
+    if drawn < 0.14:
+        return RefuseFile()
+    if drawn < 0.19 and "reput" in services:
+        return Step(service="reput")
+    if drawn < 0.27:
         return Step(service=rng.choice(services), after_ms=rng.choice((0, 200, 500, 1_000, 10_000)))
-    return draw_batch(rng) if drawn < 0.3 else draw_put(rng)
+    return draw_batch(rng) if drawn < 0.32 else draw_put(rng)
+
+
+def draw_read(rng: random.Random) -> GetMessage | QueryKey | OffsetByTime:
+    """Draw a pull, a query by key or a look-up by time."""
+    drawn = rng.random()
+    if drawn < 0.5:
+        return GetMessage(
+            queue=rng.randrange(-1, 8),
+            shift=rng.choice((0, 0, 1, 5, -1, 30)),
+            max_msg_nums=rng.choice((32, 3, 1)),
+            tags=rng.choice(("", "", "TagA", "TagA||TagB")),
+        )
+    if drawn < 0.8:
+        return QueryKey(
+            key=rng.randrange(-1, 8),
+            max_num=rng.choice((32, 2)),
+            begin_ms=rng.choice((0, 5)),
+            window_ms=rng.choice((-1, 20)),
+        )
+    return OffsetByTime(queue=rng.randrange(-1, 8), record=rng.randrange(20), shift_ms=rng.choice((0, 1, -1)))
 
 
 def draw_put(rng: random.Random) -> Put:

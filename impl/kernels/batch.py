@@ -2,45 +2,25 @@
 
 Compiled at import, for the processor at hand, and kept on disk for the next import. A batch that is refused, or that
 needs more than copying, is left to the plain function: that one alone knows the order of the refusals.
-
-The CRC-32 is ISA-L's, which `isal` is made of, called through its address: tables in the kernel took nine times as
-long for 1 KiB. Importing raises ImportError where `isal` does not give it away; the plain functions serve there.
 """
 
-import ctypes
-from typing import Any
-
-import llvmlite.binding
 import numpy as np
-from isal import isal_zlib
 from numba import njit, types
 from numpy.typing import NDArray
 
 from impl import batch as plain
 from impl.batch import BatchFrame, EncodedBatch
 from impl.codec import PROPERTIES_BYTES_MAX, TRAILER_BYTES, ends_like_trailer
+from impl.kernels.primitives import INT, READ, WRITE, Bytes, checksum, get32, put32, put64
 from impl.message import PutStatus
 from impl.properties_text import CHECKSUM_NAME
 
 __all__ = ["encode_batch", "place_batch"]
 
-Bytes = NDArray[np.uint8]
-
-try:
-    _crc32_address = ctypes.cast(ctypes.CDLL(isal_zlib.__file__).crc32_gzip_refl, ctypes.c_void_p).value
-except (AttributeError, OSError) as error:
-    raise ImportError(f"{isal_zlib.__file__} hides crc32_gzip_refl; use impl.batch instead") from error
-# Known to the compiled code by name: an address in it would be wrong in the next process that loads it.
-llvmlite.binding.add_symbol("tornpage_crc32", _crc32_address)
-_crc32: Any = types.ExternalFunction("tornpage_crc32", types.uint32(types.uint32, types.uintp, types.uint64))
-
 _DISPATCH_NAME = b"INNER_MULTI_DISPATCH"
 _CHECKSUM_NAME = np.frombuffer(CHECKSUM_NAME.encode(), np.uint8)
 
-_IN = types.Array(types.uint8, 1, "C", readonly=True)
-_OUT = types.Array(types.uint8, 1, "C")
 _ENDS = types.Array(types.int64, 1, "C")
-_INT = types.int64
 
 
 def encode_batch(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
@@ -69,32 +49,9 @@ def place_batch(encoded: EncodedBatch, *, queue_offset: int, physical_offset: in
 
 
 @njit(nogil=True)
-def _get32(data: Bytes, at: int) -> int:
-    value = int((data[at] << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3])
-    return value - ((value & 0x80000000) << 1)
-
-
-@njit(nogil=True)
-def _put32(data: Bytes, at: int, value: int) -> None:
-    for index in range(4):
-        data[at + index] = (value >> (24 - 8 * index)) & 0xFF
-
-
-@njit(nogil=True)
-def _put64(data: Bytes, at: int, value: int) -> None:
-    for index in range(8):
-        data[at + index] = (value >> (56 - 8 * index)) & 0xFF
-
-
-@njit(nogil=True)
 def _copy(target: Bytes, source: Bytes) -> None:
     for index in range(len(source)):
         target[index] = source[index]
-
-
-@njit(nogil=True)
-def _checksum(data: Bytes) -> int:
-    return int(_crc32(0, data.ctypes.data, len(data)) & 0x7FFFFFFF)
 
 
 @njit(nogil=True)
@@ -150,7 +107,7 @@ def _separators(own: Bytes, common: Bytes, trailer: bool) -> tuple[int, int]:
     return int(between), int(trailer and last != 2)
 
 
-@njit([(_IN, _IN, _INT, types.boolean)], cache=True, nogil=True)
+@njit([(READ, READ, INT, types.boolean)], cache=True, nogil=True)
 def _measure(body: Bytes, shared: Bytes, fixed_bytes: int, trailer: bool) -> tuple[int, int]:
     """Return number and size in bytes of the records; zeros when the batch is not for the kernel.
 
@@ -161,13 +118,13 @@ def _measure(body: Bytes, shared: Bytes, fixed_bytes: int, trailer: bool) -> tup
     while at < len(body):
         if len(body) - at < 22:
             return 0, 0
-        content_bytes = _get32(body, at + 16)
+        content_bytes = get32(body, at + 16)
         if not 0 <= content_bytes <= len(body) - at - 22:
             return 0, 0
         own_at = at + 22 + content_bytes
         own_bytes = (body[own_at - 2] << 8) | body[own_at - 1]
         end = own_at + own_bytes
-        if own_bytes > PROPERTIES_BYTES_MAX or end > len(body) or _get32(body, at) != end - at:
+        if own_bytes > PROPERTIES_BYTES_MAX or end > len(body) or get32(body, at) != end - at:
             return 0, 0
         own = body[own_at:end]
         between, behind = _separators(own, common, trailer)
@@ -180,7 +137,7 @@ def _measure(body: Bytes, shared: Bytes, fixed_bytes: int, trailer: bool) -> tup
     return count, size_bytes
 
 
-@njit([(_IN, _IN, _INT, _INT, types.boolean, _OUT, _ENDS)], cache=True, nogil=True)
+@njit([(READ, READ, INT, INT, types.boolean, WRITE, _ENDS)], cache=True, nogil=True)
 def _write(
     body: Bytes, shared: Bytes, head_bytes: int, fixed_bytes: int, trailer: bool, data: Bytes, ends: NDArray[np.int64]
 ) -> None:
@@ -188,18 +145,18 @@ def _write(
     head, topic, common = shared[:head_bytes], shared[head_bytes:fixed_bytes], shared[fixed_bytes:]
     start, at = 0, 0
     for record in range(len(ends)):
-        content = body[at + 20 : at + 20 + _get32(body, at + 16)]
+        content = body[at + 20 : at + 20 + get32(body, at + 16)]
         own_at = at + 22 + len(content)
-        own = body[own_at : at + _get32(body, at)]
+        own = body[own_at : at + get32(body, at)]
         between, behind = _separators(own, common, trailer)
         properties_bytes = len(own) + between + len(common) + behind + (TRAILER_BYTES if trailer else 0)
         end = start + fixed_bytes + len(content) + 2 + properties_bytes
 
         _copy(data[start:end], head)
-        _put32(data, start, end - start)
-        _put32(data, start + 8, _checksum(content))
-        _put32(data, start + 16, _get32(body, at + 12))
-        _put32(data, start + head_bytes - 4, len(content))
+        put32(data, start, end - start)
+        put32(data, start + 8, checksum(content, 0, len(content)))
+        put32(data, start + 16, get32(body, at + 12))
+        put32(data, start + head_bytes - 4, len(content))
         _copy(data[start + head_bytes : end], content)
         to = start + head_bytes + len(content)
         _copy(data[to:end], topic)
@@ -220,25 +177,25 @@ def _write(
         at = own_at + len(own)
 
 
-@njit([(_OUT, _INT, _INT, _INT, _INT, types.boolean)], cache=True, nogil=True)
+@njit([(WRITE, INT, INT, INT, INT, types.boolean)], cache=True, nogil=True)
 def _place(
     data: Bytes, store_timestamp_at: int, queue_offset: int, physical_offset: int, store_timestamp: int, trailer: bool
 ) -> None:
     """Complete the records one behind the other in `data`; the trailer comes last, over all before it."""
     start = 0
     while start < len(data):
-        end = start + _get32(data, start)
-        _put64(data, start + 20, queue_offset)
-        _put64(data, start + 28, physical_offset + start)
-        _put64(data, start + store_timestamp_at, store_timestamp)
+        end = start + get32(data, start)
+        put64(data, start + 20, queue_offset)
+        put64(data, start + 28, physical_offset + start)
+        put64(data, start + store_timestamp_at, store_timestamp)
         if trailer:
             at = end - TRAILER_BYTES
-            checksum = _checksum(data[start:at])
+            value = checksum(data, start, at)
             _copy(data[at:end], _CHECKSUM_NAME)
             data[at + 8] = 1
             for index in range(at + 9, at + 19):  # ten digits, least significant first
-                data[index] = 0x30 + checksum % 10
-                checksum //= 10
+                data[index] = 0x30 + value % 10
+                value //= 10
             data[at + 19] = 2
         queue_offset += 1
         start = end

@@ -22,7 +22,7 @@ import re
 import stat
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeAlias
@@ -41,6 +41,7 @@ __all__ = [
     "QueueUnit",
     "java_hash",
     "list_queues",
+    "read_ext",
     "walk_units",
 ]
 
@@ -71,6 +72,11 @@ class QueueUnit:
     tags_code: int
 
     @property
+    def raw(self) -> bytes:
+        """The unit as stored."""
+        return _UNIT.pack(self.physical_offset, self.size_bytes, self.tags_code)
+
+    @property
     def is_prefill(self) -> bool:
         """Whether this unit only stands for queue offsets that were never written."""
         return (self.physical_offset, self.size_bytes, self.tags_code) == (0, PREFILL_BYTES, 0)
@@ -99,10 +105,19 @@ QueueItem: TypeAlias = QueueUnit | EmptyUnits
 
 @dataclass(frozen=True, slots=True)
 class ExtUnit:
-    """What the extension keeps for one unit: its tags code and the store time (ms) of its message."""
+    """What the extension keeps for one unit: its tags code and the store time (ms) of its message.
+
+    `raw` is the unit as stored; the filter's bit map is what follows its first 20 bytes.
+    """
 
     tags_code: int
     store_timestamp: int
+    raw: bytes = field(default=b"", repr=False, compare=False)
+
+    @property
+    def bit_map(self) -> bytes:
+        """Return the bits that filters left for this message; empty without any."""
+        return self.raw[_EXT.size :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +164,12 @@ def list_queues(store_dir: Path) -> tuple[list[QueueFile], list[str], list[tuple
     return files, strays, closed
 
 
-def walk_units(source: FileSource, *, base: int) -> Iterator[QueueItem]:
-    """Yield the items of one queue file whose first byte is at `base` in its queue; a cut last unit is left out."""
+def walk_units(source: FileSource, *, base: int, position: int = 0) -> Iterator[QueueItem]:
+    """Yield the items of one queue file whose first byte is at `base` in its queue; a cut last unit is left out.
+
+    It begins at `position`, a multiple of 20.
+    """
     end = source.end - source.end % UNIT_BYTES
-    position = 0
     while position < end:
         if source.read(position, UNIT_BYTES) == _EMPTY:
             behind = min(source.next_nonzero(position), end)
@@ -200,15 +217,9 @@ class ExtReader:
             source = self._source_of(place)
             if source is None:
                 return None
-            head = source.read(place - self._base, _EXT.size)
+            return read_ext(source, place - self._base)
         except OSError:
             return None
-        if len(head) < _EXT.size:
-            return None
-        size, tags_code, store_timestamp, bits_bytes = _EXT.unpack(head)
-        if bits_bytes < 0 or size != _EXT.size + bits_bytes or place - self._base + size > source.end:
-            return None
-        return ExtUnit(tags_code, store_timestamp)
 
     def _source_of(self, place: int) -> FileSource | None:
         if self._bases is None:
@@ -227,6 +238,18 @@ class ExtReader:
         if self._source is not None:
             self._source.__exit__(None, None, None)
             self._source = None
+
+
+def read_ext(source: FileSource, position: int) -> ExtUnit | None:
+    """Return the extension unit at a position of its file; None if there is none that is whole and sound."""
+    head = source.read(position, _EXT.size)
+    if len(head) < _EXT.size:
+        return None
+    size, tags_code, store_timestamp, bits_bytes = _EXT.unpack(head)
+    if bits_bytes < 0 or size != _EXT.size + bits_bytes or position + size > source.end:
+        return None
+    raw = source.read(position, size)
+    return ExtUnit(tags_code, store_timestamp, raw) if len(raw) == size else None
 
 
 def java_hash(text: str) -> int:

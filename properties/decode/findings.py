@@ -15,6 +15,8 @@ worth knowing, breaks nothing."""
 Verdict = Literal["holds", "broken", "unknown"]
 
 Code = Literal[
+    "CFG_FROM_BACKUP",
+    "CFG_UNREADABLE",
     "CL_BAD_RECORD",
     "CL_BLANK_LENGTH",
     "CL_BYTES_BEYOND_END",
@@ -35,12 +37,46 @@ Code = Literal[
     "CP_BAD_SIZE",
     "CP_MISSING",
     "CP_NEGATIVE_TIME",
+    "CQ_EXT_UNREADABLE",
+    "CQ_FILE_GONE",
+    "CQ_GAP",
+    "CQ_NOT_CONTIGUOUS",
+    "CQ_NO_ACCESS",
+    "CQ_POINTS_NOWHERE",
+    "CQ_STRAY_FILE",
+    "CQ_TAIL_MOVING",
+    "CQ_WRONG_OFFSET",
+    "CQ_WRONG_QUEUE",
+    "CQ_WRONG_SIZE",
+    "CQ_WRONG_TAGS_CODE",
     "FLOOR_UNREADABLE",
+    "IX_BROKEN",
+    "IX_KEY_MISSING",
+    "IX_NO_ACCESS",
+    "IX_POINTS_NOWHERE",
+    "IX_SLOTS_UNKNOWN",
+    "IX_STRAY_FILE",
     "LOCK_UNKNOWN",
+    "LOOK_LOG_CUT",
+    "LOOK_NOTHING",
+    "LOOK_OTHER_HOST",
+    "LOOK_SCANNED",
 ]
-"""Stable names of findings. CL: commit log, CP: checkpoint."""
+"""Stable names of findings. CFG: JSON files below config, CL: commit log, CP: checkpoint, CQ: consume queues, IX: index
+files, LOOK: what a single look-up met."""
 
-_LEAVES_OPEN: frozenset[Code] = frozenset({"CL_TAIL_MOVING", "CL_NO_ACCESS", "CL_FILE_GONE"})
+_LEAVES_OPEN: frozenset[Code] = frozenset(
+    {
+        "CL_FILE_GONE",
+        "CL_NO_ACCESS",
+        "CL_TAIL_MOVING",
+        "CQ_FILE_GONE",
+        "CQ_NO_ACCESS",
+        "CQ_TAIL_MOVING",
+        "IX_NO_ACCESS",
+        "IX_SLOTS_UNKNOWN",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from properties.decode.files import PIECE_BYTES, FileSource, is_locked_elsewhere, read_small
 from properties.decode.findings import Code, Finding, Severity
-from properties.decode.record import Bad, Record
-from properties.decode.walk import Item, Unreadable, walk_source
+from properties.decode.seek import items_from
+from properties.decode.walk import Item
 
 __all__ = [
     "RECORD_BYTES_MAX",
@@ -148,7 +148,7 @@ def iter_items(
     """Yield the items of all log files in order; the first one is that which holds `from_offset`.
 
     After each file `on_file(file, has_changed, error)` is told whether it changed meanwhile and what ended it early.
-    Cost: one pass; a `from_offset` inside a record costs a pass over the part of that file before it.
+    Cost: one pass from there on; a `from_offset` inside a record costs some MiB before it (see `items_from`).
     """
     for file in view.files:
         file_end = file.base_offset + max(view.file_bytes, file.size_bytes)
@@ -157,7 +157,9 @@ def iter_items(
         has_changed, failure = False, None
         try:
             with FileSource(file.path, size_bytes_max=view.file_bytes, piece_bytes=piece_bytes) as source:
-                yield from _iter_file(file, source, view.file_bytes, from_offset, record_bytes_max)
+                position = max(0, from_offset - file.base_offset)
+                for item in items_from(source, position, file.base_offset, view.file_bytes, record_bytes_max):
+                    yield LocatedItem(file.label, item)
                 has_changed = source.has_changed()
         except OSError as error:
             failure = error
@@ -213,32 +215,6 @@ def read_floor(store_dir: Path, findings: list[Finding] | None = None) -> Floor 
         remedy = "none needed: the next flush of the store writes it again"
         findings.append(Finding("FLOOR_UNREADABLE", "note", name, None, message, remedy))
     return None
-
-
-def _iter_file(
-    file: LogFile, source: FileSource, file_bytes: int, from_offset: int, record_bytes_max: int
-) -> Iterator[LocatedItem]:
-    def items(position: int) -> Iterator[Item]:
-        return walk_source(
-            source,
-            base_offset=file.base_offset,
-            file_bytes=file_bytes,
-            position=position,
-            record_bytes_max=record_bytes_max,
-        )
-
-    start = max(0, from_offset - file.base_offset)
-    if start and not isinstance(next(items(start), None), Record):
-        start = 0  # perhaps inside an item: find the one that holds the offset
-    held: list[Item] = []
-    for item in items(start):
-        held.append(item)
-        if isinstance(item, Bad):
-            continue  # goes with the Unreadable behind it
-        if not isinstance(item, Record | Unreadable) or item.offset + item.size_bytes > from_offset:
-            for each in held:
-                yield LocatedItem(file.label, each)
-        held.clear()
 
 
 def _list_log(store_dir: Path, findings: list[Finding]) -> tuple[LogFile, ...]:

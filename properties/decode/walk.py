@@ -32,7 +32,7 @@ from properties.decode.record import (
     decode_record,
 )
 
-__all__ = ["Item", "Source", "Unreadable", "Zeros", "scan", "walk", "walk_source"]
+__all__ = ["Item", "Source", "Unreadable", "Zeros", "decode_at", "scan", "walk", "walk_source"]
 
 _MAGIC_BYTES = struct.pack(">I", RECORD_MAGIC)
 _PLACE = struct.Struct(">q")
@@ -110,7 +110,7 @@ def walk_source(
     """
     while position < source.end:
         offset = base_offset + position
-        item = _decode(source, position, base_offset, file_bytes, record_bytes_max)
+        item = decode_at(source, position, base_offset, file_bytes, record_bytes_max)
         if isinstance(item, Record):
             yield item
             position += item.size_bytes
@@ -193,10 +193,13 @@ def _stop_reason(data: bytes, position: int, limit: int, base_offset: int, room_
     return item.reason
 
 
-def _decode(
+def decode_at(
     source: Source, position: int, base_offset: int, file_bytes: int, record_bytes_max: int | None
 ) -> Record | Blank | Bad:
-    """Decode at a position, loading a whole record only when its start says that it belongs here."""
+    """Decode at a position, loading a whole record only when its start says that it belongs here.
+
+    Nothing but that one place is read, unlike by a walk, which searches on behind a bad place.
+    """
     offset, room = base_offset + position, file_bytes - position
     head = source.read(position, _FAST.size)
     if len(head) < _FAST.size:
@@ -215,7 +218,7 @@ def _next_record(source: Source, position: int, base_offset: int, file_bytes: in
         position = found - 4
         place = source.read(position + 28, 8)
         if len(place) == 8 and _PLACE.unpack(place)[0] == base_offset + position:
-            item = _decode(source, position, base_offset, file_bytes, record_bytes_max)
+            item = decode_at(source, position, base_offset, file_bytes, record_bytes_max)
             if isinstance(item, Record):
                 return position
         position += 1

@@ -13,6 +13,7 @@ from typing import Any
 
 from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.dispatching import UNIT_BYTES
 from impl.files import Files
 from impl.message import GetStatus, Message, PutResult, PutStatus
 from impl.os_files import OsFiles
@@ -27,6 +28,8 @@ __all__ = ["Writer", "config_of", "judge_log", "knows"]
 
 TOPIC = "Faults"
 BODY_BYTES_MIN, BODY_BYTES_MAX = 200, 8000
+QUEUE_UNITS = 20_000
+
 PATIENCE_S = 15.0
 """How long a store may take to notice that a disk has room again."""
 
@@ -37,9 +40,13 @@ def knows(name: str) -> bool:
 
 
 def config_of(*, file_bytes: int, sync: bool, **settings: Any) -> MessageStoreConfig:
-    """Return the configuration of a store under a fault."""
+    """Return the configuration of a store under a fault.
+
+    The one queue there is has a file for all that is ever put: a disk that is full then lacks nothing but log files.
+    """
     return MessageStoreConfig(
         mapped_file_size_commit_log=file_bytes,
+        mapped_file_size_consume_queue=QUEUE_UNITS * UNIT_BYTES,
         flush_disk_type=FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH,
         **settings,
     )

@@ -12,11 +12,17 @@ from properties.planted import (
     allocating,
     batching,
     creating,
+    dispatched,
     dispatching,
+    extending,
     flushing,
+    indexing,
     loading,
     pooling,
+    pulling,
     putting,
+    querying,
+    queueing,
     reading,
     recovering,
 )
@@ -48,6 +54,12 @@ PLANTED: dict[str, PlantedBug] = {
         *allocating.BUGS,
         *reading.BUGS,
         *recovering.BUGS,
+        *pulling.BUGS,
+        *querying.BUGS,
+        *indexing.BUGS,
+        *queueing.BUGS,
+        *dispatched.BUGS,
+        *extending.BUGS,
     )
 }
 

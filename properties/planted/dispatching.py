@@ -8,6 +8,7 @@ from typing import Any
 from impl.commit_log import CommitLog
 from impl.components import Components
 from impl.delay import HALF_TOPIC
+from impl.dispatching import QueueRun
 from impl.message import Message, PutResult, PutStatus
 from impl.multi_dispatch import MultiDispatch, QueueKey
 from impl.queue_offsets import QueueOffsetTable
@@ -32,8 +33,19 @@ class _HalfMessageDelayed(CommitLog):
 class _LightQueuesForgotten(QueueOffsetTable):
     """The counters of named queues begin at 0 after a restart (RMQ-B74)."""
 
-    def _learn_dispatch(self, dispatch: MultiDispatch, topic: bytes, queue_id: int, text: str) -> None:
-        return None
+    def __init__(self, dispatch: MultiDispatch | None) -> None:
+        super().__init__(dispatch)
+        self._forgotten: set[QueueKey] = set()
+
+    def learn(self, run: QueueRun) -> None:
+        if run.named:
+            self._forgotten.add(run.key)
+            return
+        super().learn(run)
+
+    def learn_maximum(self, key: QueueKey, next_offset: int) -> None:
+        if key not in self._forgotten:
+            super().learn_maximum(key, next_offset)
 
 
 class _RetriesDispatched(MultiDispatch):

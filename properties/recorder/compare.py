@@ -40,6 +40,8 @@ class _Compared:
         self.leaked_exports = 0
         self._tracker = tracker
         self._shadow = Shadow(self.buffer, content)
+        shadow = self._shadow
+        self.small = (shadow.chunks, shadow.live[0]) if len(shadow.live) == 1 else None
         self._closed = False
 
     def changed(self) -> list[int]:
@@ -53,6 +55,7 @@ class _Compared:
         if self._closed:
             return
         self._closed = True
+        self.small = None
         self._shadow.release()
         buffer, self.buffer = self.buffer, bytearray()
         assert isinstance(buffer, bytearray)

@@ -70,7 +70,9 @@ class RecordingFiles:
     def _look(self) -> None:
         """Take a version of every page that changed through a mapping."""
         for inode in self._mapped.values():
-            self._take_versions(inode)
+            small = inode.tracked.small
+            if small is None or small[0][0] != small[1]:
+                self._take_versions(inode)
 
     def _take_versions(self, inode: Inode) -> None:
         tracked = inode.tracked

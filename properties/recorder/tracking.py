@@ -48,6 +48,12 @@ class Tracked(Protocol):
     leaked_exports: int
     """1 when somebody still held a view of the buffer at `close()`, else 0."""
 
+    small: tuple[list[bytearray], memoryview] | None
+    """For a small buffer that is compared: `small[0][0] == small[1]` says that nothing changed since the last look.
+
+    Whoever watches many files asks this first, since most of them have not changed.
+    """
+
     def changed(self) -> list[int]:
         """Return the numbers of the pages that differ from the last look, sorted, and start a new look."""
 

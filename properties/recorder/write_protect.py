@@ -139,6 +139,7 @@ class _Protected:
 
     def __init__(self, tracker: WriteProtectTracker, content: bytes | bytearray) -> None:
         self.leaked_exports = 0
+        self.small: tuple[list[bytearray], memoryview] | None = None
         self._tracker = tracker
         self._closed = False
         self._mapping = mmap.mmap(-1, len(content), flags=_PRIVATE) if content else None

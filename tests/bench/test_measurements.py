@@ -10,7 +10,7 @@ from bench.figures import Figure, Skipped, describe_machine, figure, file_system
 from bench.sizes import TINY, Sizes
 from bench.suite import SUITE, Measurement, measure
 
-ALL = [measurement for room in SUITE.values() for measurement in room]
+ALL = list(dict.fromkeys(measurement for room in SUITE.values() for measurement in room))
 OF_THE_MACHINE = {"kill_cycles_per_s", "write_protect_look_us_1m"}
 """Figures that a machine, or a process with threads, may be unable to give."""
 
@@ -18,7 +18,7 @@ OF_THE_MACHINE = {"kill_cycles_per_s", "write_protect_look_us_1m"}
 def test_the_suite_names_each_figure_once() -> None:
     names = [measurement.__name__ for measurement in ALL]
     assert len(names) == len(set(names))
-    assert list(SUITE) == ["put", "recover", "lab"]
+    assert list(SUITE) == ["put", "read", "recover", "lab"]
 
 
 @pytest.mark.parametrize("measurement", ALL, ids=lambda measurement: measurement.__name__)
@@ -79,8 +79,17 @@ def test_a_disk_in_memory_is_a_finding() -> None:
 def test_an_interrupted_run_keeps_what_it_has(tmp_path: Path) -> None:
     result = measure(["put"], str(tmp_path), seconds=0.01, sizes=TINY, progress=interrupting_at("put_100"))
     assert result.interrupted
-    assert [taken.name for taken in result.figures] == ["put_only_1024", "put_keyed_1024"]
+    taken = [figure.name for figure in result.figures]
+    assert taken == ["put_only_1024", "put_keyed_1024", "put_with_dispatch_1024"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_figure_of_two_rooms_is_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def crc(directory: str, *, seconds: float, sizes: Sizes) -> Figure:
+        return Figure("crc", 1.0, "GB/s", (1.0,), "ext4")
+
+    monkeypatch.setattr("bench.suite.SUITE", {"read": (crc,), "recover": (crc,)})
+    assert len(measure(["read", "recover"], str(tmp_path), seconds=0.01).figures) == 1
 
 
 def interrupting_at(name: str) -> Callable[[str], None]:

@@ -1,7 +1,7 @@
 """Stores that RocketMQ 4.9.3 wrote: where they lie, and their puts as messages and batches.
 
-01 and 03 are whole in tests/data/golden, of 04 and 05 only what is put and the log; the rest is read from
-TORNPAGE_GOLDEN or from shared/golden beside the checkout.
+01 to 07 are whole in tests/data/golden; the rest is read from TORNPAGE_GOLDEN or from shared/golden beside the
+checkout.
 """
 
 import json
@@ -14,6 +14,7 @@ import pytest
 from impl.batch import encode_batch_body
 from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.dispatching import BitMapOf
 from impl.hosts import Host
 from impl.message import BatchMember, Message, MessageBatch
 from impl.os_files import OsFiles
@@ -66,6 +67,11 @@ def config_of(folder: Path, **changes: Any) -> MessageStoreConfig:
             ("message_delay_level", "messageDelayLevel"),
             ("enable_multi_dispatch", "enableMultiDispatch"),
             ("enable_lmq", "enableLmq"),
+            ("mapped_file_size_consume_queue", "mappedFileSizeConsumeQueue"),
+            ("enable_consume_queue_ext", "enableConsumeQueueExt"),
+            ("mapped_file_size_consume_queue_ext", "mappedFileSizeConsumeQueueExt"),
+            ("max_hash_slot_num", "maxHashSlotNum"),
+            ("max_index_num", "maxIndexNum"),
         )
         if javas in given
     }
@@ -131,11 +137,18 @@ def opened(
     folder: Path,
     clock: SetClock | None = None,
     components: Components | None = None,
+    bit_map_of: BitMapOf | None = None,
     **changes: Any,
 ) -> MessageStore:
     """Open a store with the settings of a golden one."""
-    config = config_of(folder, **changes)
-    return MessageStore.open(directory, config, files=OsFiles(), clock=clock or SetClock(), components=components)
+    return MessageStore.open(
+        directory,
+        config_of(folder, **changes),
+        files=OsFiles(),
+        clock=clock or SetClock(),
+        components=components,
+        bit_map_of=bit_map_of,
+    )
 
 
 def first_dump(steps: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What the tests of the store share: a clock that is told the time, disks that fail on order, small stores."""
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
@@ -27,6 +28,7 @@ __all__ = [
     "ScriptedDisk",
     "ScriptedReplicas",
     "SetClock",
+    "caught_up",
     "chain_of",
     "config_of",
     "fill_to",
@@ -38,6 +40,8 @@ __all__ = [
     "snapshot",
     "watermarks",
 ]
+
+_PATIENCE_S = 30
 
 MESSAGE = Message("TopicTest", b"body", queue_id=1, born_host=("127.0.0.1", 50000), born_timestamp=1_700_000_000_000)
 
@@ -79,13 +83,16 @@ class ScriptedReplicas:
 def config_of(
     *, file_bytes: int = 1024, sync: bool = False, trailer: bool = True, record_bytes_max: int = 1 << 20
 ) -> MessageStoreConfig:
-    """Return the configuration of a small store that makes each file on demand."""
+    """Return the configuration of a small store that makes each file on demand, with small queues and indexes."""
     return MessageStoreConfig(
         mapped_file_size_commit_log=file_bytes,
         max_message_size=record_bytes_max,
         flush_disk_type=FlushDiskType.SYNC_FLUSH if sync else FlushDiskType.ASYNC_FLUSH,
         record_checksum="record" if trailer else "body",
         mapped_files_ahead=0,
+        mapped_file_size_consume_queue=400,
+        max_hash_slot_num=16,
+        max_index_num=64,
     )
 
 
@@ -151,6 +158,15 @@ def fill_to(store: MessageStore, end_offset: int) -> None:
     result = store.put(replace(MESSAGE, body=bytes(max(0, room_bytes - overhead_bytes))))
     missing_bytes = end_offset - store.max_offset
     assert (result.status, missing_bytes) == (PutStatus.PUT_OK, 0), missing_bytes
+
+
+def caught_up(store: MessageStore) -> MessageStore:
+    """Return a store once its threads have dispatched everything that was put."""
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while store.dispatch_behind_bytes:
+        assert time.monotonic() < deadline_s, store.dispatch_error
+        time.sleep(0.001)
+    return store
 
 
 def watermarks(store: MessageStore) -> tuple[int, int, int, int]:

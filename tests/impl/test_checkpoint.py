@@ -76,7 +76,7 @@ def test_store_notes_the_time_of_what_a_flush_covered(tmp_path: Path) -> None:
     checkpoint = Checkpoint(FaultyFiles(), str(tmp_path / "checkpoint"))
     checkpoint.load()
     assert checkpoint.physic_msg_timestamp in (1000, 2000)
-    assert checkpoint.logics_msg_timestamp == 0
+    assert checkpoint.logics_msg_timestamp == checkpoint.index_msg_timestamp == 2000
 
 
 def test_store_does_not_note_what_no_flush_covered(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The checkpoint of a running store: written by the service of the queues, and never ahead of the disk."""
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -59,14 +59,16 @@ class Queue:
         return 0
 
 
-def service_of(directory: Path, queue: Queue, files: OsFiles) -> FlushConsumeQueues:
+def service_of(
+    directory: Path, queue: Queue, files: OsFiles, dispatched: Callable[[], int] = lambda: 0
+) -> FlushConsumeQueues:
     checkpoint = Checkpoint(files, str(directory / "checkpoint"))
     checkpoint.start()
 
     def queues() -> Iterable[Queue]:
         return [queue]
 
-    return FlushConsumeQueues(QueueFlushPolicy(), checkpoint, queues)
+    return FlushConsumeQueues(QueueFlushPolicy(), checkpoint, queues, dispatched=dispatched)
 
 
 def test_rounds_come_each_second_and_each_minute_a_thorough_one_writes_the_checkpoint(tmp_path: Path) -> None:
@@ -96,17 +98,18 @@ def test_thorough_round_that_failed_is_thorough_again(broken: str, tmp_path: Pat
 
 
 def test_checkpoint_says_of_the_queues_only_what_was_dispatched_before(tmp_path: Path) -> None:
+    newest = [100]
+
     class Dispatching(Queue):
         """A message is dispatched while the queue is flushed."""
 
         def flush(self, least_pages: int = 0) -> int:
-            service._checkpoint.logics_msg_timestamp = 200
+            newest.append(200)
             return super().flush(least_pages)
 
-    service = service_of(tmp_path, Dispatching(), OsFiles())
-    service._checkpoint.logics_msg_timestamp = 100
+    service = service_of(tmp_path, Dispatching(), OsFiles(), lambda: newest[-1])
     service.step(1_000)
-    assert struct.unpack(">qq", (tmp_path / "checkpoint").read_bytes()[:16])[1] == 100
+    assert struct.unpack(">qqq", (tmp_path / "checkpoint").read_bytes()[:24])[1:] == (100, 100)
     service._checkpoint.close()
 
 

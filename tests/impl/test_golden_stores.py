@@ -1,16 +1,16 @@
 """Directories that RocketMQ 4.9.3 wrote, whole, killed or damaged: our store opens them."""
 
 import hashlib
-import os
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from impl.message import GetStatus, Message, PutStatus
 from impl.store import MessageStore
 from tests.impl.golden import CASES, config_of, expected_of, first_dump, golden, opened, read
+from tests.impl.golden_steps import apply_damage
+from tests.impl.killed import codes
 from tests.impl.support import log_bytes, snapshot
 
 SERVES_LESS = ("10-crash-torn-properties",)
@@ -74,31 +74,12 @@ def test_unflushed_records_behind_a_hole_are_kept_aside(tmp_path: Path) -> None:
     name = f"{0:020d}"
     before = log_bytes(copied)
     with opened(copied, folder) as store:
-        assert [finding.code for finding in store.findings] == ["torn_tail"]
+        assert codes(store) == [("tear", "torn_tail")]
         assert store.max_offset == 18_000
         store.put(Message("StaleTopic", b"x" * 8_900, queue_id=1))
     assert (copied / "quarantine" / f"{18_000:020d}.0").read_bytes() == before[name][18_000:]
     with opened(copied, folder) as store:
         assert [stored.offset for stored in store.messages()] == [0, 9_000, 18_000]
-
-
-def apply_damage(directory: Path, damage: list[dict[str, Any]]) -> None:
-    """Carry out the operations of a variant."""
-    for step in damage:
-        path = directory / step["path"]
-        match step["op"]:
-            case "delete":
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            case "create":
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(bytes.fromhex(step["hex"]))
-            case "truncate":
-                os.truncate(path, step["length"])
-            case _:
-                data = bytes(step["length"]) if step["op"] == "zero" else bytes.fromhex(step["hex"])
-                with open(path, "r+b") as file:
-                    file.seek(step["offset"])
-                    file.write(data)
 
 
 VARIANTS: dict[str, int | None] = {

@@ -67,7 +67,8 @@ def test_only_the_log_lies_in_its_directories(spread: Spread) -> None:
         with pytest.raises(StoreInUse):
             spread.open("x", "y")
         assert sorted(path.name for path in spread.root.iterdir()) == ["abort", "checkpoint", "config", "lock"]
-    assert sorted(path.name for path in spread.root.iterdir()) == ["checkpoint", "config", "lock"]
+    found = sorted(path.name for path in spread.root.iterdir())
+    assert found == ["checkpoint", "config", "consumequeue", "lock"]
     assert sorted(path.name for path in spread.parent.iterdir()) == ["root", "x", "y"]
 
 

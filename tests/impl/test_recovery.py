@@ -67,7 +67,7 @@ def test_a_closed_file_stays_closed_though_its_follower_is_lost(killed: MakeKill
     with open_store(found.directory) as store:
         assert numbers(store) == [0, 1, 2]
         assert store.max_offset == 1024
-        assert store.findings == ()
+        assert codes(store) == []
         assert store.put(message(3)).offset == 1024
     with open_store(found.directory) as store:
         assert numbers(store) == [0, 1, 2, 3]

@@ -38,7 +38,7 @@ def in_short(files: FaultyFiles, root: Path) -> list[tuple[str, str]]:
     return [(verb, path.replace("0" * 16, "…")) for verb, path in calls]
 
 
-def test_order_is_prepared_files_commit_flush_checkpoint_floor_marker(tmp_path: Path) -> None:
+def test_order_is_prepared_files_commit_flush_queues_checkpoint_floor_marker(tmp_path: Path) -> None:
     files = FaultyFiles()
     store, runner = opened(tmp_path, pooled(), files)
     for _ in range(2):
@@ -54,6 +54,11 @@ def test_order_is_prepared_files_commit_flush_checkpoint_floor_marker(tmp_path: 
         ("sync", "commitlog/…0000"),
         ("sync", "commitlog/…1024"),
         ("pwrite", "config/durableFloor"),
+        ("sync", "consumequeue/TopicTest/1/…0000"),
+        ("sync_directory", "consumequeue/TopicTest/1"),
+        ("sync_directory", "consumequeue/TopicTest"),
+        ("sync_directory", "consumequeue"),
+        ("sync_directory", "."),
         ("pwrite", "checkpoint"),
         ("sync", "checkpoint"),
         ("sync", "config/durableFloor"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from impl.components import Components
 from impl.errors import ForkedStore
 from impl.message import BatchMember, Message, MessageBatch, PutResult, PutStatus
 from impl.policy import BrokerRole
@@ -18,7 +19,9 @@ from tests.impl.status_cases import BATCHES, LONG, MESSAGES, Refused, batch_of, 
 from tests.impl.support import (
     MESSAGE,
     FaultyFiles,
+    HandRunner,
     SetClock,
+    caught_up,
     config_of,
     log_bytes,
     open_store,
@@ -90,7 +93,8 @@ def test_refused_put_changes_nothing(cases: list[Refused], tmp_path: Path) -> No
     with ours, twin:
         for message in cases[0].before:
             assert ours.put(message) == twin.put(message)
-        before, marks = snapshot(tmp_path / "ours"), watermarks(ours)
+        marks = watermarks(caught_up(ours))
+        before = snapshot(tmp_path / "ours")
         for case in cases:
             for verb in (put, put_async):
                 assert verb(ours, case.put) == PutResult(case.status), case.why
@@ -140,6 +144,7 @@ def test_what_is_just_legal_is_stored(message: Message | MessageBatch, tmp_path:
 
 def assert_refuses_all(store: MessageStore, directory: Path, expected: PutResult) -> None:
     """Assert the answer to good and bad puts, and that none of them changes anything."""
+    caught_up(store)
     before = snapshot(directory)
     for message in ANYTHING:
         assert put(store, message) == expected
@@ -148,7 +153,7 @@ def assert_refuses_all(store: MessageStore, directory: Path, expected: PutResult
 
 
 def test_forked_process_may_not_put(tmp_path: Path) -> None:
-    with open_store(tmp_path) as store:
+    with open_store(tmp_path, components=Components(runner=HandRunner())) as store:
         store.put(MESSAGE)
         before = snapshot(tmp_path)
         child = os.fork()

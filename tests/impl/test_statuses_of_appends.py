@@ -20,6 +20,7 @@ from tests.impl.support import (
     HandRunner,
     ScriptedReplicas,
     SetClock,
+    caught_up,
     config_of,
     log_bytes,
     open_store,
@@ -74,7 +75,8 @@ def test_new_file_that_cannot_be_made_refuses_the_put(
     with ours, twin:
         for _ in range(held):
             assert ours.put(MESSAGE) == twin.put(MESSAGE)
-        before, marks = snapshot(tmp_path / "ours"), watermarks(ours)
+        marks = watermarks(caught_up(ours))
+        before = snapshot(tmp_path / "ours")
         files.fail(verb, code=errno.ENOSPC, part="commitlog")
         assert put(ours, message) == PutResult(PutStatus.CREATE_MAPEDFILE_FAILED)
         assert snapshot(tmp_path / "ours") == before
@@ -241,7 +243,8 @@ def test_file_without_a_buffer_is_refused_where_that_is_to_fail_fast(
     with open_store(tmp_path, config=config, components=Components(runner=runner)) as store:
         for _ in range(2):
             put_ok(store, replace(MESSAGE, body=bytes(850)))
-        before, marks = snapshot(tmp_path), watermarks(store)
+        marks = watermarks(caught_up(store))
+        before = snapshot(tmp_path)
         assert put(store, message) == PutResult(PutStatus.CREATE_MAPEDFILE_FAILED)
         assert (snapshot(tmp_path), watermarks(store)) == (before, marks)
         runner.step("commit")
@@ -255,7 +258,8 @@ def test_file_that_nobody_prepares_in_time_refuses_the_put(message: Message | Me
     with open_store(tmp_path, config=config, components=Components(runner=runner)) as store:
         driven = runner["allocate"]
         step, driven.step = driven.step, lambda: None  # type: ignore[method-assign]
-        before, marks = snapshot(tmp_path), watermarks(store)
+        marks = watermarks(caught_up(store))
+        before = snapshot(tmp_path)
         assert put(store, message) == PutResult(PutStatus.CREATE_MAPEDFILE_FAILED)
         assert (snapshot(tmp_path), watermarks(store)) == (before, marks)
         driven.step = step  # type: ignore[method-assign]

@@ -11,7 +11,7 @@ from impl.errors import StoreClosed
 from impl.message import Message, PutResult, PutStatus
 from impl.policy import FlushDiskType, FlushPolicy
 from impl.store import FlushResult
-from tests.impl.support import MESSAGE, FaultyFiles, chain_of, open_store, snapshot
+from tests.impl.support import MESSAGE, FaultyFiles, caught_up, chain_of, open_store, snapshot
 
 # ---- flush and close ---------------------------------------------------------------------------------------------
 
@@ -77,11 +77,17 @@ def test_close_makes_durable_first_and_removes_the_marker_last(tmp_path: Path) -
     files = FaultyFiles()
     store = open_store(tmp_path, files=files)
     store.put(MESSAGE)
+    caught_up(store)
     files.calls.clear()
     store.close()
-    steps = [(verb, Path(path).name) for verb, path in files.calls if verb in ("sync", "unlink", "sync_directory")]
+    calls = [call for call in files.calls if call[0] in ("sync", "unlink", "sync_directory")]
+    queues = [call for call in calls if "consumequeue" in call[1]]
+    steps = [(verb, Path(path).name) for verb, path in calls if (verb, path) not in queues]
+    assert queues
+    assert calls[1 : 1 + len(queues)] == queues
     assert steps == [
         ("sync", f"{0:020d}"),
+        ("sync_directory", tmp_path.name),
         ("sync", "checkpoint"),
         ("sync", "durableFloor"),
         ("unlink", "abort"),

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from impl.components import Components
 from impl.errors import BadDirectory, StoreInUse
 from impl.os_files import OsFiles
 from impl.store_lock import StoreLock, make_directories
-from tests.impl.support import MESSAGE, FaultyFiles, chain_of, open_store, snapshot
+from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, chain_of, open_store, snapshot
 
 SECOND_OPENER = """
 import sys
@@ -31,7 +32,7 @@ except StoreInUse as refused:
 
 
 def test_second_opener_in_this_process_changes_nothing(tmp_path: Path) -> None:
-    with open_store(tmp_path) as store:
+    with open_store(tmp_path, components=Components(runner=HandRunner())) as store:
         store.put(MESSAGE)
         before = snapshot(tmp_path)
         with pytest.raises(StoreInUse) as refused:
@@ -45,7 +46,7 @@ def test_second_opener_in_this_process_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_second_opener_in_another_process_changes_nothing(tmp_path: Path, repository: Path) -> None:
-    with open_store(tmp_path) as store:
+    with open_store(tmp_path, components=Components(runner=HandRunner())) as store:
         store.put(MESSAGE)
         before = snapshot(tmp_path)
         second = subprocess.run(

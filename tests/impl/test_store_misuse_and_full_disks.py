@@ -10,18 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from impl.components import Components
 from impl.errors import BadDirectory, ForkedStore, NoSpace, StoreError
 from impl.files import DiskUsage
 from impl.message import GetStatus, Message, PutResult, PutStatus
 from impl.os_files import OsFiles
 from impl.store import FlushResult, MessageStore
-from tests.impl.support import MESSAGE, FaultyFiles, chain_of, log_bytes, open_store, snapshot
+from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, chain_of, log_bytes, open_store, snapshot
 
 # ---- misuse ------------------------------------------------------------------------------------------------------
 
 
 def test_use_in_a_forked_child_is_refused(tmp_path: Path) -> None:
-    with open_store(tmp_path) as store:
+    with open_store(tmp_path, components=Components(runner=HandRunner())) as store:
         put = store.put(MESSAGE)
         before = snapshot(tmp_path)
         verbs: list[Callable[[], object]] = [

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from impl.message import GetResult, GetStatus, Message, PutResult, PutStatus
-from tests.impl.support import MESSAGE, SetClock, log_bytes, open_store, snapshot
+from tests.impl.support import MESSAGE, SetClock, caught_up, log_bytes, open_store, snapshot
 
 BAD_MESSAGES = [
     (Message("", b""), PutStatus.MESSAGE_ILLEGAL),
@@ -123,6 +123,7 @@ def test_largest_record_that_is_allowed(tmp_path: Path, limit: int, status: PutS
 def test_refused_message_changes_nothing(tmp_path: Path, message: Message, status: PutStatus) -> None:
     with open_store(tmp_path) as store:
         store.put(Message("T", b"before"))
+        caught_up(store)
         before = snapshot(tmp_path)
         assert store.put(message) == PutResult(status)
         assert snapshot(tmp_path) == before

@@ -14,7 +14,7 @@ from impl.os_files import OsFiles
 from impl.policy import FlushDiskType
 from impl.store import MessageStore
 from tests.impl.stress import Crowd, TroubledFiles, reopened_bodies, small_config
-from tests.impl.support import MESSAGE, FaultyFiles, SetClock, config_of, open_store
+from tests.impl.support import MESSAGE, FaultyFiles, SetClock, open_store
 
 LATE = PutStatus.FLUSH_DISK_TIMEOUT
 CONFIGS = {
@@ -158,9 +158,9 @@ def test_store_as_it_comes(tmp_path: Path) -> None:
     crowd.join()
     assert crowd.store.put(MESSAGE).status is PutStatus.PUT_OK
     names = {thread.name for thread in threading.enumerate()}
-    assert {"tornpage-flush", "tornpage-flush-queues", "tornpage-allocate"} <= names
+    assert {"tornpage-flush", "tornpage-reput", "tornpage-flush-queues", "tornpage-allocate"} <= names
     crowd.store.close()
-    assert reopened_bodies(tmp_path, replace(config_of(), mapped_file_size_commit_log=4096)) == [
+    assert reopened_bodies(tmp_path, config) == [
         *crowd.bodies(),
         MESSAGE.body,
     ]

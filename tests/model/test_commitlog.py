@@ -181,7 +181,7 @@ def test_get_from_an_empty_log() -> None:
 def test_reopen_makes_everything_durable_and_keeps_it() -> None:
     log, _ = put_all(*[message_of()] * 3, layout=layout_of())
     again = reopen(log)
-    assert (again.records, again.flushed_offset) == (log.records, 348)
+    assert (again.records, again.flushed_offset, again.dispatched_offset) == (log.records, 348, 348)
 
 
 def test_a_step_never_changes_its_input() -> None:

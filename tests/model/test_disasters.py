@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.commitlog import CommitLog, Conditions, flush, put
+from model.commitlog import CommitLog, Conditions, flush, put, reopen
 from model.disasters import power_loss, process_kill, recovered_from
 from model.message import PutStatus
 from tests.model.support import batch_of, layout_of, message_of, put_all
@@ -32,6 +32,7 @@ def shapes(logs: Sequence[CommitLog]) -> list[tuple[int, int]]:
         assert not log.poisoned
         assert log.files == -(-log.end_offset // 256)
         assert log.records == log_of(5).records[: len(log.records)]
+        assert (log.dispatched_offset, log.queued) == (log.end_offset, 0), "whoever opens finds everything dispatched"
     return sorted({(len(log.records), log.end_offset) for log in logs})
 
 
@@ -196,3 +197,13 @@ def test_flags_end_with_the_process() -> None:
     log = replace(log_of(1, flushed=1), flags=16)
     assert [found.flags for found in power_loss(log, log, layout=LAYOUT)] == [0]
     assert [found.flags for found in process_kill(log, log, layout=LAYOUT)] == [0]
+
+
+def test_what_was_cut_is_remembered_through_lives() -> None:
+    log = log_of(3)
+    (one,) = [found for found in power_loss(log, log, layout=LAYOUT) if len(found.records) == 1]
+    assert one.cut == log.records[1:]
+    assert reopen(one).cut == one.cut
+    again, _ = put(one, message_of(), layout=LAYOUT, store_timestamp=9)
+    none = [found for found in power_loss(again, again, layout=LAYOUT) if len(found.records) == 1]
+    assert [found.cut for found in none] == [(*one.cut, again.records[1])]

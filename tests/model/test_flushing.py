@@ -4,10 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from model.commitlog import CommitLog, Conditions, wait_for
+from model.commitlog import CommitLog, Conditions, reopen, wait_for
 from model.commitlog import append as append_to
-from model.flushing import checkpoint_times, close, flush, flush_round, note_round
+from model.flushing import (
+    checkpoint_times,
+    close,
+    flush,
+    flush_round,
+    index_checkpoint_times,
+    note_round,
+    queue_checkpoint_times,
+)
 from model.message import PutStatus
+from model.queues import dispatch
 from model.state import Layout
 from model.waiting import Waiting, flushed, given_up, late
 from tests.model.support import layout_of, message_of, put_all
@@ -132,6 +141,31 @@ def test_the_checkpoint_never_says_too_much_and_is_exact_when_all_is_durable() -
     assert checkpoint_times(replace(log, flushed_offset=92)) == (0, 1)
     assert checkpoint_times(flush(log)[0]) == (2, 2)
     assert checkpoint_times(replace(flush(log)[0], appended_in_this_life=0)) == (0, 2)
+
+
+def test_times_of_queues_and_index_are_those_of_what_was_dispatched() -> None:
+    keyed = {"KEYS": "k"}
+    log, _ = put_all(message_of(properties=keyed), message_of(), message_of(properties=keyed, sys_flag=4), layout=PAGES)
+    log, _ = put_all(message_of(sys_flag=12), layout=PAGES, log=log)
+    assert (queue_checkpoint_times(log), index_checkpoint_times(log, layout=PAGES)) == ((0, 0), (0, 0))
+    seen = dispatch(log)
+    assert (queue_checkpoint_times(seen), index_checkpoint_times(seen, layout=PAGES)) == ((2, 4), (3, 4))
+    first = replace(log, dispatched_offset=log.records[1].offset)
+    assert (queue_checkpoint_times(first), index_checkpoint_times(first, layout=PAGES)) == ((1, 1), (1, 1))
+    assert index_checkpoint_times(seen, layout=replace(PAGES, index=False)) == (0, 4)
+
+
+def test_times_of_queues_may_say_less_of_what_an_earlier_life_dispatched() -> None:
+    log = dispatch(put_all(message_of(), message_of(), layout=PAGES)[0])
+    assert queue_checkpoint_times(replace(log, appended_in_this_life=1)) == (2, 2)
+    assert queue_checkpoint_times(replace(log, appended_in_this_life=0)) == (0, 2)
+    assert queue_checkpoint_times(reopen(log)) == (0, 2)
+
+
+def test_the_newest_time_counts_where_times_go_back() -> None:
+    log = dispatch(put_all(message_of(), message_of(), layout=PAGES)[0])
+    older = replace(log.records[1], store_timestamp=0)
+    assert queue_checkpoint_times(replace(log, records=(log.records[0], older))) == (1, 1)
 
 
 # ---- who waits -------------------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ import pytest
 from pipeline.audit import StoreAudit, audit_store
 from pipeline.dispatch import SCHEDULE_TOPIC
 from pipeline.findings import QUEUE_CODES
+from pipeline.stores import facts_of, plan_store
+from pipeline.suspicions import Suspicion, judged
 from properties.inspection import InspectError
 from tests.pipeline.handmade import DUE_MS, STORED_MS, HandmadeStore, copied, overwrite, undamaged
 from tests.properties.decode.handmade import golden_dirs, properties_of
@@ -306,3 +308,30 @@ def test_every_code_is_documented(repository: Path) -> None:
     documented = (repository / "docs" / "findings.md").read_text(encoding="utf-8")
     missing = [code for code in (*get_args(Code), *QUEUE_CODES) if f"| `{code}` |" not in documented]
     assert missing == []
+
+
+def test_unit_of_a_record_that_was_just_being_written_is_looked_at_again(tmp_path: Path) -> None:
+    """The log was read before the unit: its record, torn then, is whole by now."""
+    store = HandmadeStore(tmp_path / "store")
+    own = [store.put(queue_offset=number) for number in range(3)]
+    root = store.write()
+    (root / "abort").touch()
+    (root / "lock").write_bytes(b"lock")
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(root / "lock")], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        plan = plan_store(0, root)
+        facts = facts_of(plan, [], [])
+        holder.kill()
+    assert facts.may_move
+
+    def judged_at(offset: int, queue_offset: int) -> list[str]:
+        suspicion = Suspicion(0, "CQ_POINTS_NOWHERE", "T", 0, queue_offset, 1, offset, False, False, False)
+        return [finding.code for finding in judged(plan, facts, [suspicion])]
+
+    assert judged_at(own[1][0], 1) == ["CQ_TAIL_MOVING"]
+    path = root / "commitlog" / f"{0:020}"
+    damaged = bytearray(path.read_bytes())
+    damaged[own[1][0] + 90] ^= 1
+    path.write_bytes(damaged)
+    assert judged_at(own[1][0], 1) == ["CQ_POINTS_NOWHERE"]

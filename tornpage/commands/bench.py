@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ["bench_outcome", "command"]
 
-ROOMS = ("put", "recover", "lab")
+ROOMS = ("put", "read", "recover", "lab")
 
 
 @click.command("bench")
-@click.argument("rooms", nargs=-1, type=click.Choice(ROOMS), metavar="[put|recover|lab]...")
+@click.argument("rooms", nargs=-1, type=click.Choice(ROOMS), metavar="[put|read|recover|lab]...")
 @click.option("--directory", type=click.Path(), default=None, help="Where stores are made (default: a temporary one).")
 @click.option(
     "--seconds", type=click.FloatRange(min=0.01), default=2.0, show_default=True, help="Time for each figure, about."
@@ -52,7 +52,7 @@ def bench_outcome(
     if not os.path.isdir(place):
         refuse(f"{place} is no directory; name one that exists, on the disk to be measured")
     try:
-        with options.steps_progress("measuring", total=sum(len(SUITE[room]) for room in chosen)) as show:
+        with options.steps_progress("measuring", total=len({one for room in chosen for one in SUITE[room]})) as show:
             result = measure(chosen, place, seconds=seconds, sizes=sizes or FULL, progress=show)
     except StoreError as error:
         refuse(str(error))

@@ -1,65 +1,134 @@
 """`tornpage inspect`."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tornpage import options
 from tornpage.document import Outcome, emit, refuse
+from tornpage.inspect_text import document_text
+
+if TYPE_CHECKING:
+    from properties.inspection import Query
 
 __all__ = ["command", "inspect_outcome"]
+
+_LIMIT = 100
+_VIEWS = ("log", "queues", "queue", "ext", "index", "checkpoint", "config")
 
 
 @click.command("inspect")
 @click.argument("store", type=click.Path())
-@click.option("--limit", type=click.IntRange(min=0), default=100, show_default=True, help="Rows to print.")
-@click.option("--all", "everything", is_flag=True, help="Print every row.")
-@click.option("--offset", type=click.IntRange(min=0), default=0, help="Begin at this physical offset.")
+@click.argument("view", type=click.Choice(_VIEWS), default="log")
+@click.argument("name", default=None, required=False)
+@click.option("--limit", type=click.IntRange(min=0), default=None, help=f"Rows to print.  [default: {_LIMIT}]")
+@click.option("--all", "everything", is_flag=True, help="Print every row, and every byte of --hex.")
+@click.option("--offset", type=click.IntRange(min=0), default=None, help="Begin at this physical offset.")
+@click.option("--id", "message_id", default=None, help="The record of a store-side message id (32 or 56 digits).")
+@click.option("--key", default=None, help="Records with this key or unique key; by the index with --topic.")
+@click.option("--time", "times", default=None, help="Store time FROM..TO, each ms or ISO 8601; an end may be left out.")
+@click.option("--topic", default=None, help="Records of this topic.")
+@click.option("--queue", "queue_id", type=click.IntRange(min=0), default=None, help="Records of this queue id.")
+@click.option("--tag", default=None, help="Records with this tag.")
+@click.option("--queue-offset", type=click.IntRange(min=0), default=None, help="Begin a queue's units here.")
+@click.option("--scan", is_flag=True, help="Look for --key in the whole log, and say what the index misses.")
+@click.option("--hex", "with_hex", is_flag=True, help="The bytes too, field by field.")
+@click.option("--follow", is_flag=True, help="Print new records of the log as they come, until Ctrl-C.")
+@click.option("--slots", type=click.IntRange(min=1), default=None, help="Slots of an index file (maxHashSlotNum).")
+@click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
 @click.option(
     "--file-bytes", type=click.IntRange(min=1), default=None, help="Size of a log file, if it cannot be seen."
 )
 @options.json_option
-def command(store: str, limit: int, everything: bool, offset: int, file_bytes: int | None, as_json: bool) -> None:
-    """Look into the store directory STORE: records, blanks, findings. Takes no lock, recovers and writes nothing.
+def command(
+    store: str,
+    view: str,
+    name: str | None,
+    limit: int | None,
+    everything: bool,
+    follow: bool,
+    broker_config: str | None,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Look into the store directory STORE. Takes no lock, recovers and writes nothing.
+
+    \b
+    VIEW        NAME        shows
+    log                     records, blanks, bad places: the default
+    queues                  the consume queues: range, files, extension
+    queue       TOPIC/ID    units of one, with what they point to
+    ext         TOPIC/ID    its extension units and bit maps
+    index       [FILE]      index files; entries of one; with --key the key's chain
+    checkpoint              checkpoint, durable floor, abort marker, lock
+    config      [FILE]      the JSON files below config/
 
     \b
     tornpage inspect /var/rocketmq/store --limit 20
-    tornpage inspect STORE --offset 1073741824 --json
+    tornpage inspect STORE --offset 1073741824 --hex --limit 1
+    tornpage inspect STORE --key order-17 --topic Orders
+    tornpage inspect STORE --time 2026-01-01T00:00:00Z..2026-01-01T00:05:00Z
+    tornpage inspect STORE queue Orders/3 --queue-offset 1000 --json
     """
-    shown = None if everything else limit
-    outcome, text = inspect_outcome(store, limit=shown, offset=offset, file_bytes=file_bytes)
+    from properties.inspection import InspectError
+
+    try:
+        query = _query(None if everything else limit if limit is not None else _LIMIT, broker_config, asked)
+        if follow:
+            _follow(store, view, name, query, as_json=as_json, limit=limit)
+    except InspectError as error:
+        refuse(str(error))
+    outcome, text = inspect_outcome(store, view, name, query)
     emit(outcome, as_json=as_json, text=text)
 
 
-def inspect_outcome(store: str, *, limit: int | None, offset: int, file_bytes: int | None) -> tuple[Outcome, str]:
+def inspect_outcome(store: str, view: str, name: str | None, query: "Query") -> tuple[Outcome, str]:
     """Look into a store; return the outcome and its text."""
-    from properties.inspection import InspectError, inspect_store
+    from properties.inspection import InspectError, inspect_view
 
     try:
-        seen = inspect_store(store, limit=limit, from_offset=offset, file_bytes=file_bytes)
+        seen = inspect_view(store, view, name, query)
     except InspectError as error:
         refuse(str(error))
     outcome = Outcome("inspect", seen["verdict"], seen["figures"], (), seen["findings"], extra={"rows": seen["rows"]})
-    return outcome, _text(seen)
+    return outcome, document_text(seen, view=view, everything=query.limit is None)
 
 
-def _text(seen: dict[str, Any]) -> str:
-    lines = [f"{'offset':>16} {'size':>9}  {'queue':<32} {'queue offset':>12}  keys"]
-    for row in seen["rows"]:
-        if row["kind"] == "record":
-            queue = f"{_printable(row['topic'])}/{row['queueId']}"
-            keys = _printable(row.get("keys") or "")
-            lines.append(f"{row['phy']:>16} {row['size']:>9}  {queue:<32} {row['queueOffset']:>12}  {keys}")
-        else:
-            lines.append(f"{row['phy']:>16} {row.get('size', ''):>9}  -- {row['kind']} {row.get('reason', '')}")
-    figures = seen["figures"]
-    lines += ["", ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in sorted(figures.items()))]
-    for finding in seen["findings"]:
-        place = f"{finding['file']}" + (f" at {finding['offset']}" if finding["offset"] is not None else "")
-        lines.append(f"{finding['severity']}: {finding['code']} {place}: {finding['message']}; {finding['remedy']}")
-    return "\n".join([*lines, "", f"verdict: {seen['verdict']}"])
+def _query(limit: int | None, broker_config: str | None, asked: dict[str, Any]) -> "Query":
+    """Return what is asked. Raises InspectError for what contradicts itself."""
+    from properties.inspection import InspectError, Query
+    from properties.inspection.query import parse_times, read_settings
+
+    settings = {} if broker_config is None else read_settings(broker_config)
+    message_id = asked["message_id"]
+    if message_id is not None and any(asked[other] is not None for other in ("key", "times", "offset")):
+        raise InspectError("a message id names one record; give --id without --key, --time and --offset")
+    if asked["scan"] and asked["key"] is None:
+        raise InspectError("--scan is about a key; give --key too")
+    return Query(
+        limit=limit,
+        offset=asked["offset"],
+        message_id=message_id,
+        key=asked["key"],
+        topic=asked["topic"],
+        queue_id=asked["queue_id"],
+        tag=asked["tag"],
+        times=None if asked["times"] is None else parse_times(asked["times"]),
+        queue_offset=asked["queue_offset"],
+        hex=asked["with_hex"],
+        scan=asked["scan"],
+        slots=asked["slots"] or settings.get("maxHashSlotNum"),
+        file_bytes=asked["file_bytes"] or settings.get("mappedFileSizeCommitLog"),
+    )
 
 
-def _printable(text: str) -> str:
-    """Return text that cannot steer a terminal."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+def _follow(store: str, view: str, name: str | None, query: "Query", *, as_json: bool, limit: int | None) -> None:
+    from properties.inspection import InspectError
+    from properties.inspection.follow import LogFollower
+    from tornpage.following import follow
+
+    if view != "log" or name is not None:
+        raise InspectError("only the log can be followed; leave the view out")
+    if query.message_id is not None or query.scan:
+        raise InspectError("--follow waits for new records; give it without --id and --scan")
+    follow(LogFollower(store, query), as_json=as_json, limit=limit)

@@ -1,0 +1,46 @@
+"""Text as Java sees it, for the kernels. What is said in `impl.kernels.primitives` about Numba's cache holds here."""
+
+from numba import njit
+
+from impl.kernels.primitives import Bytes
+
+__all__ = ["java_hash"]
+
+
+@njit(nogil=True)
+def java_hash(data: Bytes, start: int, end: int, seed: int) -> tuple[int, bool]:
+    """Go on with a Java string hash over the UTF-16 units of a stretch of UTF-8; the second is False if it is none.
+
+    What is UTF-8 is decided as by Python's decoder. Source: `String.hashCode`, docs/format.md.
+    """
+    code, at = seed & 0xFFFFFFFF, start
+    while at < end:
+        first = int(data[at])
+        if first < 0x80:
+            code = (31 * code + first) & 0xFFFFFFFF
+            at += 1
+            continue
+        more, low, high = 3, 0x80, 0xBF
+        if 0xC2 <= first <= 0xDF:
+            more, unit = 1, first & 0x1F
+        elif 0xE0 <= first <= 0xEF:
+            more, unit = 2, first & 0x0F
+            low, high = 0xA0 if first == 0xE0 else 0x80, 0x9F if first == 0xED else 0xBF
+        elif 0xF0 <= first <= 0xF4:
+            unit = first & 0x07
+            low, high = 0x90 if first == 0xF0 else 0x80, 0x8F if first == 0xF4 else 0xBF
+        else:
+            return 0, False
+        if at + more >= end:
+            return 0, False
+        for index in range(at + 1, at + 1 + more):
+            if not low <= data[index] <= high:
+                return 0, False
+            unit = unit << 6 | data[index] & 0x3F
+            low, high = 0x80, 0xBF
+        if unit >= 0x10000:  # a pair of surrogates
+            code = (31 * code + (0xD7C0 + (unit >> 10))) & 0xFFFFFFFF
+            unit = 0xDC00 + (unit & 0x3FF)
+        code = (31 * code + unit) & 0xFFFFFFFF
+        at += 1 + more
+    return code - ((code & 0x80000000) << 1), True

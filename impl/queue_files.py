@@ -1,0 +1,296 @@
+"""One directory of equal files named by 20 digits, made when they are needed: consume queues and their extensions.
+
+The files are contiguous and all but the last one are full. Positions are bytes from the begin of the first file that
+the queue ever had. Bytes behind `end_position` are zero. Source: `MappedFileQueue`, as `ConsumeQueue` uses it.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable
+
+from impl.directory_tree import DirectoryTree
+from impl.files import Files, OpenFile
+from impl.loading import Finding
+from impl.log_files import file_name
+from impl.mapped_file import MappedFile
+from impl.policy import FlushPolicy
+from impl.scan import first_nonzero
+
+__all__ = ["POSITION_MAX", "QueueFiles"]
+
+POSITION_MAX = 1 << 62
+"""No file begins behind it; the positions in it fit 64 bits."""
+
+
+class QueueFiles:
+    """Owns the files of one directory. One thread appends and cuts; reads and flushes come from any.
+
+    The list of files is replaced and never changed, so a reader that has it sees files that belong together.
+    `writable=False` looks at what is there and changes nothing.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        *,
+        tree: DirectoryTree,
+        file_bytes: int,
+        writable: bool,
+        mapped_file: Callable[..., MappedFile] = MappedFile,
+    ) -> None:
+        self._files = files
+        self._tree = tree
+        self._writable = writable
+        self._mapped_file = mapped_file
+        self._names_pending = False
+        self._flush_lock = threading.Lock()
+        self.directory = directory
+        self.file_bytes = file_bytes
+        self.mapped: tuple[MappedFile, ...] = ()
+
+    # ---- loading -------------------------------------------------------------------------------------------------
+
+    def load(self, *, durable: bool) -> list[Finding]:
+        """Map the newest files that follow each other; all count as full until `cut`. Raises OSError.
+
+        Queue files of another size, and those in front of a gap, are removed from a writable directory: what they held
+        comes from the log. `durable` says that the last opener made everything durable.
+        """
+        names, findings = self._queue_file_names()
+        run: list[int] = []
+        for base in sorted(names):
+            if not self._is_possible(base, names[base]):
+                findings += self._remove(base, names[base])
+                continue
+            if run and run[-1] + self.file_bytes != base:
+                for lone in run:
+                    findings += self._remove(lone, self.file_bytes)
+                run = []
+            run.append(base)
+        self.mapped = tuple(self._open(base, durable=durable) for base in run)
+        if names:
+            self._tree.note(self.directory, durable=durable)
+            self._names_pending |= self._writable and not durable
+        return findings
+
+    def _is_possible(self, base: int, size_bytes: int) -> bool:
+        return size_bytes == self.file_bytes and not base % self.file_bytes and base <= POSITION_MAX
+
+    def _queue_file_names(self) -> tuple[dict[int, int], list[Finding]]:
+        """Return size by first position of what is named like a queue file, and a note for everything else."""
+        names: dict[int, int] = {}
+        findings = []
+        for name in self._files.list_directory(self.directory) if self._files.stat(self.directory) else []:
+            path = f"{self.directory}/{name}"
+            stat = self._files.stat(path)
+            if stat is not None and stat.kind == "file" and len(name) == 20 and name.isascii() and name.isdigit():
+                names[int(name)] = stat.size_bytes
+            else:
+                findings.append(Finding("note", "stray_file", path, -1, f"{path} is no consume queue file: ignored"))
+        return names, findings
+
+    def _remove(self, base: int, size_bytes: int) -> list[Finding]:
+        """Remove a file that cannot be used, and say so unless it never held anything."""
+        path = f"{self.directory}/{file_name(base)}"
+        if self._writable:
+            self._files.unlink(path)
+            self._names_pending = True
+        if not size_bytes:
+            return []
+        if self._is_possible(base, size_bytes):
+            return [
+                Finding("note", "queue_file_alone", path, base, f"{path} lies in front of a missing file: not used")
+            ]
+        message = f"{path} of {size_bytes} bytes is no file of a queue with files of {self.file_bytes} bytes: not used"
+        return [Finding("note", "queue_file_size", path, base, message)]
+
+    def _open(self, base: int, *, durable: bool) -> MappedFile:
+        path = f"{self.directory}/{file_name(base)}"
+        file = self._files.open(path, writable=self._writable)
+        try:
+            mapped = self._mapped(file, base, self.file_bytes)
+        except BaseException:
+            self._files.close(file)
+            raise
+        mapped.flushed_position = self.file_bytes if durable or not self._writable else 0
+        return mapped
+
+    def _mapped(self, file: OpenFile, base: int, written_position: int) -> MappedFile:
+        return self._mapped_file(
+            self._files, file, base_offset=base, written_position=written_position, mark="unit", kept_open=False
+        )
+
+    # ---- positions and reading -----------------------------------------------------------------------------------
+
+    @property
+    def first_position(self) -> int:
+        """Where the first file begins, 0 without files."""
+        mapped = self.mapped
+        return mapped[0].base_offset if mapped else 0
+
+    @property
+    def end_position(self) -> int:
+        """Where the next append goes, 0 without files."""
+        mapped = self.mapped
+        return mapped[-1].base_offset + mapped[-1].written_position if mapped else 0
+
+    def at(self, position: int) -> tuple[MappedFile, int] | None:
+        """Return the file that holds a position, and the position in that file."""
+        mapped = self.mapped  # close() and cut() take the list away; they never change this one
+        number, start = divmod(position - mapped[0].base_offset, self.file_bytes) if mapped else (-1, 0)
+        return (mapped[number], start) if 0 <= number < len(mapped) else None
+
+    def read(self, position: int, size_bytes: int) -> bytes:
+        """Copy bytes, over the ends of files; fewer where there is no file (any more)."""
+        data = b""
+        while len(data) < size_bytes:
+            place = self.at(position + len(data))
+            if place is None or not place[0].hold():
+                break
+            mapped, start = place
+            try:
+                piece = bytes(mapped.view[start : start + size_bytes - len(data)])
+            finally:
+                mapped.release()
+            data = data + piece if data else piece
+        return data
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def begin(self, position: int) -> None:
+        """Make the first file: the one that holds a position. Raises OSError; there is no file then."""
+        assert not self.mapped
+        self._add(position // self.file_bytes * self.file_bytes)
+
+    def append(self, data: bytes) -> None:
+        """Copy bytes behind the end of a directory that has files, rolling over where a file is full.
+
+        Raises OSError when a file cannot be made; what fitted before it is there then.
+        """
+        last = self.mapped[-1]
+        room = last.size_bytes - last.written_position
+        while len(data) > room:
+            if room:
+                last.append(bytearray(data[:room]))
+                data = data[room:]
+            self._add(last.end_offset)
+            last, room = self.mapped[-1], self.file_bytes
+        last.append(bytearray(data))
+
+    def end_file(self, data: bytes) -> None:
+        """Append what ends the last file before its end; the file is full afterwards."""
+        last = self.mapped[-1]
+        last.append(bytearray(data))
+        last.written_position = last.size_bytes
+
+    def _add(self, base: int) -> None:
+        """Make the next file, of zeros. Its name is durable after the first flush of what is in it."""
+        self._tree.make(self.directory)
+        path = f"{self.directory}/{file_name(base)}"
+        if self._files.stat(path) is not None:  # what is left of an attempt that failed
+            self._files.unlink(path)
+        file = self._files.create(path)
+        try:
+            self._files.allocate(file, self.file_bytes)
+            mapped = self._mapped(file, base, 0)
+        except BaseException:
+            self._files.close(file)
+            with contextlib.suppress(OSError):
+                self._files.unlink(path)
+            raise
+        self._names_pending = True
+        self.mapped = (*self.mapped, mapped)  # last: whoever flushes the file knows of its name
+
+    def cut(self, position: int) -> bool:
+        """Keep what lies in front of a position; return whether anything but zeros was behind it. Raises OSError.
+
+        Files behind it go, last first; the rest of the file is zeroed, durably with the next thorough flush. A
+        directory that may not be changed keeps everything.
+        """
+        with self._flush_lock:
+            count = sum(mapped.base_offset < position for mapped in self.mapped)
+            gone = self.mapped[count:]
+            erased = any(first_nonzero(mapped.view, 0) is not None for mapped in gone)
+            for mapped in reversed(gone):
+                self.mapped = self.mapped[:-1]
+                self._give_up(mapped)
+            return (self._cut_file(self.mapped[count - 1], position) if count else False) or erased
+
+    def _cut_file(self, mapped: MappedFile, position: int) -> bool:
+        """Keep of one file what lies in front of a position."""
+        end = min(position - mapped.base_offset, mapped.size_bytes)
+        dirty = first_nonzero(mapped.view, end)
+        if dirty is not None and self._writable:
+            mapped.zero(dirty, mapped.size_bytes - dirty)
+            mapped.flushed_position = 0  # the zeros are news
+        mapped.written_position = end
+        mapped.flushed_position = min(mapped.flushed_position, end)
+        return dirty is not None
+
+    def drop_before(self, position: int) -> None:
+        """Remove the files that end at or before a position, first ones first; the last file stays."""
+        with self._flush_lock:
+            while len(self.mapped) > 1 and self.mapped[0].end_offset <= position:
+                first, self.mapped = self.mapped[0], self.mapped[1:]
+                self._give_up(first)
+
+    def _give_up(self, mapped: MappedFile) -> None:
+        mapped.close()
+        if self._writable:
+            self._files.unlink(mapped.path)
+            self._names_pending = True
+
+    # ---- durability ----------------------------------------------------------------------------------------------
+
+    def flush(self, least_pages: int = 0) -> int:
+        """Make what is worth it durable, front to back, then the names of new files; return where it ends.
+
+        Raises the OSError of a failed sync; files in front of it are durable then. Cost without news: one look.
+        """
+        with self._flush_lock:
+            flushed = False
+            for mapped in self._unflushed():
+                if FlushPolicy.is_due(
+                    written_position=mapped.written_position,
+                    flushed_position=mapped.flushed_position,
+                    least_pages=least_pages,
+                    file_is_full=mapped.is_full,
+                ):
+                    mapped.flush()
+                    flushed = True
+            if self._names_pending and (flushed or least_pages == 0):
+                self._sync_names()
+            unflushed = self._unflushed()
+            return unflushed[0].base_offset + unflushed[0].flushed_position if unflushed else self.end_position
+
+    def _unflushed(self) -> tuple[MappedFile, ...]:
+        """Return the files from the first one on that is not durable to its end; all in front of it are."""
+        mapped = self.mapped
+        start = len(mapped)
+        while start and mapped[start - 1].flushed_position < mapped[start - 1].size_bytes:
+            start -= 1
+        return mapped[start:]
+
+    def _sync_names(self) -> None:
+        self._names_pending = False  # first: a file that comes meanwhile is none of this sync's
+        try:
+            self._tree.sync(self.directory)
+        except BaseException:
+            self._names_pending = True
+            raise
+
+    def close(self) -> None:
+        """Give up all mappings; nothing is written or synced here. A flush under way ends first."""
+        with self._flush_lock:
+            given_up, self.mapped = self.mapped, ()
+            for mapped in given_up:
+                mapped.close()
+
+    def check(self) -> None:
+        """Assert what the class promises."""
+        for before, after in zip(self.mapped, self.mapped[1:], strict=False):
+            assert before.end_offset == after.base_offset
+            assert before.is_full
+        for mapped in self.mapped:
+            mapped.check()

@@ -1,0 +1,239 @@
+"""The units of one consume queue in its files: 20 bytes for each message, so that a consumer finds number n.
+
+    0 physical offset (i64)   8 size (i32)   12 tags code, or address in the extension (i64)
+
+Unit n lies at position 20n. In front of the first unit of a queue, and for numbers that no message has, lies pre-fill
+(offset 0, the greatest size), which nobody sees. Source: `ConsumeQueue`.
+"""
+
+import itertools
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from impl.consume_queue_ext import ConsumeQueueExt, is_address
+from impl.dispatching import UNIT_BYTES, QueueRun
+from impl.loading import Finding
+from impl.multi_dispatch import QueueKey
+from impl.queue_files import QueueFiles
+
+__all__ = ["PREFILL", "QueueUnits", "Unit", "units_in"]
+
+_UNIT = struct.Struct(">qiq")
+assert _UNIT.size == UNIT_BYTES
+
+_PREFILL_BYTES = 0x7FFFFFFF
+PREFILL = _UNIT.pack(0, _PREFILL_BYTES, 0)
+"""A unit for a number that has no message."""
+
+_PREFILL_STEP = 1024
+
+
+class Unit(NamedTuple):
+    """What a queue says of one message: where its record lies, how long it is, and its tags code or an address."""
+
+    offset: int
+    size: int
+    tags_code: int
+
+    @property
+    def end_offset(self) -> int:
+        """Physical offset behind the record."""
+        return self.offset + self.size
+
+    @property
+    def is_prefill(self) -> bool:
+        """Whether there is no message of this number."""
+        return self == (0, _PREFILL_BYTES, 0)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether it may point to a record."""
+        return self.offset >= 0 and self.size > 0
+
+
+def units_in(data: bytes) -> Iterator[Unit]:
+    """Yield the units that some bytes are."""
+    return itertools.starmap(Unit, _UNIT.iter_unpack(data))
+
+
+class QueueUnits:
+    """Owns the files of one queue, and its extension if there is one. One thread writes, any reads.
+
+    `first_number <= min_offset <= max_offset` are numbers of units. `max_offset` moves last, so that whoever reads
+    below it sees whole units. `max_physic_offset` is the physical offset behind the last record of the queue, -1
+    without one.
+    """
+
+    def __init__(self, key: QueueKey, files: QueueFiles, *, ext: ConsumeQueueExt | None) -> None:
+        self._files = files
+        self._ext_settled = True
+        self.key = key
+        self.topic = key[0].decode(errors="surrogateescape")
+        self.queue_id = key[1]
+        self.directory = files.directory
+        self.ext = ext
+        self.min_offset = 0
+        self.max_offset = 0
+        self.max_physic_offset = -1
+
+    # ---- loading -------------------------------------------------------------------------------------------------
+
+    def _load(self, *, durable: bool) -> tuple[list[Finding], bool]:
+        """Take what lies in the directory, unproved, and erase what is behind it. Raises OSError.
+
+        Units end in front of the first one that cannot be, looked for as if there were no holes. Returns findings, and
+        whether anything had to be erased.
+        """
+        findings = self._files.load(durable=durable)
+        if self.ext is not None:
+            findings += self.ext.load(durable=durable)
+        erased = self._erase(self._end_of_units())
+        self.min_offset = self._behind_prefill()
+        self.max_physic_offset = self._last_end_offset()
+        return findings, erased
+
+    def _end_of_units(self) -> int:
+        """Return the number behind the last unit of the last file that has any."""
+        for file in reversed(self._files.mapped):
+            low = first = file.base_offset // UNIT_BYTES
+            high = first + file.size_bytes // UNIT_BYTES
+            while low < high:
+                middle = (low + high) // 2
+                low, high = (middle + 1, high) if self._stored(middle).is_possible else (low, middle)
+            if low > first:
+                return low
+        return self.first_number
+
+    def _behind_prefill(self) -> int:
+        """Return the first number that is not pre-fill, or the end."""
+        number = self.first_number
+        while number < self.max_offset:
+            count = min(_PREFILL_STEP, self.max_offset - number)
+            if self._read(number, count) != PREFILL * count:
+                return self._next_message(number, number + count)
+            number += count
+        return number
+
+    def _next_message(self, number: int, end: int) -> int:
+        """Return the first number from `number` on that is not pre-fill, or `end`."""
+        while number < end and self._stored(number).is_prefill:
+            number += 1
+        return number
+
+    def _last_end_offset(self) -> int:
+        """Return the physical offset behind the last record; pre-fill knows none."""
+        for number in range(self.max_offset - 1, self.first_number - 1, -1):
+            if not (unit := self._stored(number)).is_prefill:
+                return unit.end_offset
+        return -1
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    @property
+    def first_number(self) -> int:
+        """The number at which the first file begins."""
+        return self._files.first_position // UNIT_BYTES
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no file: then there is not even a minimum to remember."""
+        return not self._files.mapped
+
+    def unit(self, number: int) -> Unit | None:
+        """Return a unit; None where there is none (any more), and for pre-fill."""
+        if not self.min_offset <= number < self.max_offset:
+            return None
+        data = self._read(number, 1)
+        if len(data) < UNIT_BYTES or data == PREFILL:
+            return None
+        return Unit(*_UNIT.unpack(data))
+
+    def units(self, number: int, limit: int) -> Iterator[Unit]:
+        """Yield up to `limit` units from a number on, as they are now; pre-fill too, so that numbers can be counted."""
+        return units_in(self.unit_bytes(number, limit))
+
+    def unit_bytes(self, number: int, limit: int) -> bytes:
+        """Return the bytes of up to `limit` units from a number on; none below the minimum. Cost: one copy."""
+        if number < self.min_offset:
+            return b""
+        return self._read(number, min(limit, self.max_offset - number))
+
+    def _read(self, number: int, count: int) -> bytes:
+        return self._files.read(number * UNIT_BYTES, count * UNIT_BYTES)
+
+    def _stored(self, number: int) -> Unit:
+        """Return what lies at a number that the files hold."""
+        return Unit(*_UNIT.unpack(self._read(number, 1)))
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def _begin(self, number: int) -> None:
+        """Make the first file, with pre-fill in front of a number. Raises OSError."""
+        self._files.begin(number * UNIT_BYTES)
+        prefill = PREFILL * (number - self.first_number)
+        if prefill:
+            self._files.append(prefill)
+        self.min_offset = number
+        self.max_offset = number
+
+    def _write(self, run: QueueRun) -> None:
+        """Write units behind the last one. Raises OSError; those that fitted in front of a new file are there then."""
+        units = self._with_addresses(run) if run.ext and self.ext is not None else run.units
+        try:
+            self._files.append(units)
+        except BaseException:
+            self.max_offset = self._files.end_position // UNIT_BYTES
+            self.max_physic_offset = self._last_end_offset()
+            raise
+        self.max_physic_offset = run.end_offset
+        self.max_offset += len(units) // UNIT_BYTES
+
+    def _with_addresses(self, run: QueueRun) -> bytes:
+        """Put what the extension is to hold; return units with the addresses, or tags codes where it took nothing."""
+        assert self.ext is not None
+        self._settle_ext()
+        units = []
+        for (offset, size, tags_code), draft in zip(_UNIT.iter_unpack(run.units), run.ext, strict=True):
+            address = self.ext.put(draft)
+            units.append(_UNIT.pack(offset, size, address if is_address(address) else tags_code))
+        return b"".join(units)
+
+    def _settle_ext(self) -> bool:
+        """Let the extension end behind the last unit that the queue points to; return whether anything was erased."""
+        if self._ext_settled or self.ext is None:
+            return False
+        self._ext_settled = True
+        numbers = range(self.max_offset - 1, self.first_number - 1, -1)
+        codes = (self._stored(number).tags_code for number in numbers)
+        return self.ext.truncate_by_max_address(next(filter(is_address, codes), 0))
+
+    def _erase(self, number: int) -> bool:
+        """Erase the units from a number on; return whether there was anything. Raises OSError."""
+        erased = self._files.cut(number * UNIT_BYTES)
+        self._ext_settled = self.ext is None or self.ext.is_empty
+        self.max_offset = 0 if self.is_empty else number
+        self.min_offset = min(self.min_offset, self.max_offset)
+        return erased
+
+    # ---- durability ----------------------------------------------------------------------------------------------
+
+    def flush(self, least_pages: int = 0) -> int:
+        """Make what is worth it durable, the extension first; return the position it reaches. Raises OSError."""
+        if self.ext is not None:
+            self.ext.flush(least_pages)
+        return self._files.flush(least_pages)
+
+    def close(self) -> None:
+        """Give up the mappings; nothing is written or synced here."""
+        self._files.close()
+        if self.ext is not None:
+            self.ext.close()
+
+    def check(self) -> None:
+        """Assert what the class promises, while nothing is written."""
+        assert self.first_number <= self.min_offset <= self.max_offset
+        assert self.is_empty or self.max_offset * UNIT_BYTES == self._files.end_position
+        self._files.check()
+        if self.ext is not None:
+            self.ext.check()

@@ -1,0 +1,140 @@
+"""Consume queues as values: what each queue holds of the records that were dispatched (contract 4 and 17).
+
+1. A queue holds one unit for each record that counts there, be it as the record's own queue or as one that it names, in
+   the order of the log. The unit has the number that the record was given there.
+2. Prepared and rolled-back transactions are in no queue. A queue that a record names twice, or that is its own as well,
+   holds it once.
+3. Units of a queue are numbered without a gap from its minimum; its maximum is one more than the last number, and never
+   goes down while the store is open.
+4. A unit carries a tags code: the hash of the property TAGS, 0 without one; for a message in the schedule topic that
+   has a level above 0, the time at which it is due.
+5. Dispatch goes as far as readers see. Whoever opens a store finds everything dispatched, and a close dispatches all
+   that can be read before it flushes.
+6. A step that the disk refuses may have filled queues in part. Nothing is in a queue twice, whatever follows.
+7. The queues follow from the records alone: a restart or a crash changes nothing about units whose record survives.
+
+Source: docs/format.md, "Consume queue"; docs/statuses.md, "What a put changes about a message" (`ReputMessageService`,
+`CommitLogDispatcherBuildConsumeQueue`).
+"""
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from itertools import islice, pairwise
+from typing import NamedTuple
+
+from model.delay import SCHEDULE_TOPIC, level_of
+from model.dispatch import Queue, places
+from model.properties import property_of
+from model.state import CommitLog, Layout, Record
+
+__all__ = [
+    "Queue",
+    "Unit",
+    "dispatch",
+    "dispatched",
+    "empty_queues",
+    "failed_dispatch",
+    "java_hash",
+    "queue_of",
+    "queues_of",
+    "tags_code",
+]
+
+UNKNOWN_DELAY_MS = 1000
+
+
+class Unit(NamedTuple):
+    """One unit of a queue: its number there, the record it points at, and its tags code."""
+
+    queue_offset: int
+    record: Record
+    tags_code: int
+
+
+def dispatch(log: CommitLog) -> CommitLog:
+    """Return the log after a step of the dispatcher: everything that readers see is in its queues and in the index."""
+    return replace(log, dispatched_offset=max(log.dispatched_offset, log.readable_end))
+
+
+def dispatched(log: CommitLog) -> Iterator[Record]:
+    """Yield the records that were dispatched, in order."""
+    return (record for record in log.records if record.end_offset <= log.dispatched_offset)
+
+
+def failed_dispatch(log: CommitLog, layout: Layout) -> Iterator[CommitLog]:
+    """Yield each legal log after a step that the disk refused somewhere; the next step goes on from any of them.
+
+    The dispatcher goes from one end of a log file to the next. What came first of the part that failed may be in its
+    queues; it is not yet in the index.
+    """
+    ends = range(log.dispatched_offset // layout.file_bytes + 1, log.readable_end // layout.file_bytes + 1)
+    stops = [log.dispatched_offset, *(number * layout.file_bytes for number in ends)]
+    for stop, end in pairwise([*stops, max(stops[-1], log.readable_end)]):
+        first, last = (
+            sum(len(list(places(record, layout))) for record in log.records if record.end_offset <= offset)
+            for offset in (stop, end)
+        )
+        for queued in range(max(first, log.queued), max(last, log.queued) + 1):
+            yield replace(log, dispatched_offset=stop, queued=queued)
+
+
+def queues_of(log: CommitLog, layout: Layout) -> dict[Queue, tuple[Unit, ...]]:
+    """Return the units of each queue that has any, queues in the order of their first unit."""
+    queues: dict[Queue, dict[int, Record]] = {}
+    for record, queue, number in _queued(log, layout):
+        queues.setdefault(queue, {})[number] = record
+    return {queue: _units(records, layout) for queue, records in queues.items()}
+
+
+def queue_of(log: CommitLog, layout: Layout, queue: Queue) -> tuple[Unit, ...]:
+    """Return the units of one queue, none if nobody knows it."""
+    return _units({number: record for record, found, number in _queued(log, layout) if found == queue}, layout)
+
+
+def _queued(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
+    """Yield each record with a queue that it is in and its number there."""
+    for position, found in enumerate(_everything(log, layout)):
+        if found[0].end_offset <= log.dispatched_offset or position < log.queued:
+            yield found
+
+
+def _everything(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
+    """Yield each record with a queue that it is in or will be in, and its number there."""
+    return ((record, *place) for record in log.records for place in places(record, layout))
+
+
+def _units(records: Mapping[int, Record], layout: Layout) -> tuple[Unit, ...]:
+    return tuple(Unit(number, record, tags_code(record, layout)) for number, record in records.items())
+
+
+def empty_queues(log: CommitLog, layout: Layout) -> frozenset[Queue]:
+    """Return the queues that a store may know although nothing is in them.
+
+    A recovery cut all they held, or their first unit is the next one and the disk refused it.
+    """
+    filled = list(_queued(log, layout))
+    following = islice(_everything(log, layout), len(filled), len(filled) + 1)
+    known = {queue for _, queue, _ in following} | {queue for each in log.cut for queue, _ in places(each, layout)}
+    return frozenset(known - {queue for _, queue, _ in filled})
+
+
+def tags_code(record: Record, layout: Layout) -> int:
+    """Return what a unit says about a record: when it is due, or the hash of its tag."""
+    properties = record.message.properties
+    if record.message.topic == SCHEDULE_TOPIC:
+        level = min(level_of(properties) or 0, layout.delay_levels)
+        if level > 0:
+            known = level <= len(layout.delays_ms)
+            return record.store_timestamp + (layout.delays_ms[level - 1] if known else UNKNOWN_DELAY_MS)
+    return java_hash(property_of(properties, "TAGS") or "")
+
+
+@lru_cache(maxsize=1024)
+def java_hash(text: str) -> int:
+    """Return the hash of a Java string (`String.hashCode`): 32 bits with a sign, over UTF-16 code units."""
+    code = 0
+    for (unit,) in struct.iter_unpack(">H", text.encode("utf-16-be", "surrogatepass")):
+        code = (31 * code + unit) % 2**32
+    return code - 2**32 if code >= 2**31 else code

@@ -1,0 +1,181 @@
+"""Reads through a queue: one pull, looking a time up, and what a queue says of itself (contract 8 and 17).
+
+1. A queue that nobody dispatched to is unknown; asking for it changes nothing. After a crash that cut all its records,
+   or a disk that refused its first unit, a store may know it without a message.
+2. Outside of its range a queue says where to go on: at the minimum for what is too small, at the maximum for whatever
+   lies beyond it. A slave that does not check offsets says the offset it was asked for.
+3. A pull looks at one unit after the other and ends before the first that is not readable (yet), when the batch is
+   full, or when it has looked at as many as it may. It goes on at the first unit that it did not look at.
+4. A batch is full when it has as many messages as asked for, or one more would exceed the limits; these are lower for
+   messages that have left the memory. The first message always fits.
+5. A filter of tags looks at the lower 32 bits of tags codes alone, so a tag with an equal hash passes.
+6. Only readable records are brought: after a failed sync a pull ends where the flushed part ends, while the maximum
+   stays, and nobody is led past a record he has not seen.
+7. The offset of a time is the first unit that is not older, the maximum if all are; where times go back, any place
+   between an older unit and one that is not.
+
+Records below the minimum of the log do not exist here, so nobody is told that a message is being removed.
+
+Source: docs/statuses.md, "get from a queue" (`DefaultMessageStore.getMessage`).
+"""
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from model.commitlog import GetStatus
+from model.queues import Unit, empty_queues, java_hash, queue_of
+from model.state import CommitLog, Layout, Record
+
+__all__ = [
+    "Pulled",
+    "earliest_message_time",
+    "get_message",
+    "legal_answers",
+    "max_offset",
+    "min_offset",
+    "offset_by_time",
+    "store_timestamp_in_queue",
+    "unit_at",
+]
+
+
+class Pulled(NamedTuple):
+    """The answer to a pull: `next_begin_offset` is where to go on, minimum and maximum are the queue's."""
+
+    status: GetStatus
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    records: tuple[Record, ...] = ()
+    suggest_pulling_from_slave: bool = False
+
+
+def get_message(
+    log: CommitLog,
+    layout: Layout,
+    topic: str,
+    queue_id: int,
+    offset: int,
+    max_msg_nums: int = 32,
+    tags: Collection[str] | None = None,
+) -> Pulled:
+    """Pull up to `max_msg_nums` messages of a queue from a queue offset on; `tags` of None takes any."""
+    units = queue_of(log, layout, (topic, queue_id))
+    if not units:
+        return Pulled(GetStatus.NO_MATCHED_LOGIC_QUEUE, _corrected(offset, 0, layout), 0, 0)
+    least, most = units[0].queue_offset, units[-1].queue_offset + 1
+    if offset < least:
+        return Pulled(GetStatus.OFFSET_TOO_SMALL, _corrected(offset, least, layout), least, most)
+    if offset == most:
+        return Pulled(GetStatus.OFFSET_OVERFLOW_ONE, offset, least, most)
+    if offset > most:
+        return Pulled(GetStatus.OFFSET_OVERFLOW_BADLY, _corrected(offset, most, layout), least, most)
+    if max_msg_nums <= 0:
+        return Pulled(GetStatus.NO_MATCHED_MESSAGE, offset, least, most)
+    return _pulled(log, layout, units, offset - least, max_msg_nums, tags)
+
+
+def legal_answers(
+    log: CommitLog,
+    layout: Layout,
+    topic: str,
+    queue_id: int,
+    offset: int,
+    max_msg_nums: int = 32,
+    tags: Collection[str] | None = None,
+) -> tuple[Pulled, ...]:
+    """Return every legal answer to a pull: two for a queue that may be known but holds nothing, else one."""
+    pulled = get_message(log, layout, topic, queue_id, offset, max_msg_nums, tags)
+    if pulled.max_offset == 0 and (topic, queue_id) in empty_queues(log, layout):
+        return pulled, pulled._replace(status=GetStatus.NO_MESSAGE_IN_QUEUE)
+    return (pulled,)
+
+
+def _corrected(asked: int, better: int, layout: Layout) -> int:
+    return asked if layout.role == "SLAVE" and not layout.offset_check_in_slave else better
+
+
+def _pulled(
+    log: CommitLog,
+    layout: Layout,
+    units: Sequence[Unit],
+    first: int,
+    max_msg_nums: int,
+    tags: Collection[str] | None,
+) -> Pulled:
+    """Pull from the unit at index `first` on."""
+    hashes = None if tags is None else {java_hash(tag) % 2**32 for tag in tags}
+    least, most = units[0].queue_offset, units[-1].queue_offset + 1
+    records: list[Record] = []
+    nothing, is_far = GetStatus.NO_MATCHED_MESSAGE, False
+    next_begin_offset = units[first].queue_offset
+    for number, record, code in units[first : first + max(layout.pull_units_max, max_msg_nums)]:
+        if record.end_offset > log.readable_end:
+            nothing = GetStatus.OFFSET_FOUND_NULL
+            break
+        is_far = log.readable_end - record.offset > layout.memory_bytes * layout.memory_ratio // 100
+        if _is_full(records, record, layout, max_msg_nums, is_far):
+            break
+        next_begin_offset = number + 1
+        if hashes is None or code % 2**32 in hashes:
+            records.append(record)
+    status = GetStatus.FOUND if records else nothing
+    return Pulled(status, next_begin_offset, least, most, tuple(records), is_far)
+
+
+def _is_full(records: Sequence[Record], record: Record, layout: Layout, max_msg_nums: int, is_far: bool) -> bool:
+    """Whether a batch takes no further record."""
+    if not records:
+        return False
+    bytes_max = layout.transfer_bytes_in_disk if is_far else layout.transfer_bytes_in_memory
+    count_max = layout.transfer_count_in_disk if is_far else layout.transfer_count_in_memory
+    total_bytes = sum(each.size_bytes for each in records) + record.size_bytes
+    return len(records) >= min(max_msg_nums, count_max) or total_bytes > bytes_max
+
+
+def min_offset(log: CommitLog, layout: Layout, topic: str, queue_id: int) -> int:
+    """Return the number of the first unit of a queue, 0 if nobody knows it."""
+    units = queue_of(log, layout, (topic, queue_id))
+    return units[0].queue_offset if units else 0
+
+
+def max_offset(log: CommitLog, layout: Layout, topic: str, queue_id: int) -> int:
+    """Return the number that the next unit of a queue will have, 0 if nobody knows it."""
+    units = queue_of(log, layout, (topic, queue_id))
+    return units[-1].queue_offset + 1 if units else 0
+
+
+def unit_at(log: CommitLog, layout: Layout, topic: str, queue_id: int, queue_offset: int) -> Unit | None:
+    """Return a unit of a queue by its number, whether or not its record is readable."""
+    return next((u for u in queue_of(log, layout, (topic, queue_id)) if u.queue_offset == queue_offset), None)
+
+
+def store_timestamp_in_queue(log: CommitLog, layout: Layout, topic: str, queue_id: int, queue_offset: int) -> int:
+    """Return when a message of a queue was stored, -1 if there is none or it is not readable."""
+    unit = unit_at(log, layout, topic, queue_id, queue_offset)
+    readable = unit is not None and unit.record.end_offset <= log.readable_end
+    return unit.record.store_timestamp if unit is not None and readable else -1
+
+
+def earliest_message_time(log: CommitLog, layout: Layout, queue: tuple[str, int] | None = None) -> int:
+    """Return when the first message of a queue, or of the whole log, was stored; -1 without a readable one."""
+    if queue is not None:
+        return store_timestamp_in_queue(log, layout, *queue, min_offset(log, layout, *queue))
+    readable = [record for record in log.records if record.end_offset <= log.readable_end]
+    return readable[0].store_timestamp if readable else -1
+
+
+def offset_by_time(log: CommitLog, layout: Layout, topic: str, queue_id: int, timestamp: int) -> frozenset[int]:
+    """Return every legal answer to which offset a time has in a queue: one unless times go back there.
+
+    A record that is not readable counts as younger than any time, so nobody is led past it. An unknown queue says 0.
+    """
+    units = queue_of(log, layout, (topic, queue_id))
+    if not units:
+        return frozenset({0})
+    older = [u.record.end_offset <= log.readable_end and u.record.store_timestamp < timestamp for u in units]
+    return frozenset(
+        units[0].queue_offset + place
+        for place, (left, right) in enumerate(zip([True, *older], [*older, False], strict=True))
+        if left and not right
+    )

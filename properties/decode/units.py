@@ -1,0 +1,49 @@
+"""Decode consume queue files and their extension from bytes at hand: those of a recorded disk.
+
+The layouts are drawn in properties/decode/consumequeue.py, which reads real files in pieces; here the files are small.
+No bytes make anything raise.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+from properties.decode.consumequeue import EXT_ADDRESS_MAX, PREFILL_BYTES, UNIT_BYTES, ExtUnit
+
+__all__ = ["PREFILL_UNIT", "StoredUnit", "decode_ext_unit", "decode_units", "resolved_tags_code"]
+
+StoredUnit = tuple[int, int, int]
+"""Physical offset, size, and tags code or extension address, as stored."""
+
+_UNIT = struct.Struct(">qiq")
+_EXT = struct.Struct(">hqqh")
+
+PREFILL_UNIT = _UNIT.pack(0, PREFILL_BYTES, 0)
+"""What fills the first file of a queue in front of its first unit."""
+
+
+def decode_units(data: bytes) -> list[StoredUnit]:
+    """Return the units of a queue file or of a part of it; a cut last unit is left out."""
+    return list(_UNIT.iter_unpack(data[: len(data) - len(data) % UNIT_BYTES]))
+
+
+def decode_ext_unit(files: Mapping[int, bytes], address: int) -> ExtUnit | None:
+    """Look an extension unit up by its address in the files of its queue, by base; None if there is none."""
+    place = address + 2**63
+    base = max((base for base in files if base <= place), default=None)
+    if base is None or place - base + _EXT.size > len(files[base]):
+        return None
+    size, tags_code, store_timestamp, bits_bytes = _EXT.unpack_from(files[base], place - base)
+    if bits_bytes < 0 or size != _EXT.size + bits_bytes or place - base + size > len(files[base]):
+        return None
+    return ExtUnit(tags_code, store_timestamp)
+
+
+def resolved_tags_code(unit: StoredUnit, files: Mapping[int, bytes]) -> int | None:
+    """Return the tags code of a unit, from the extension where it has an address; None if that leads nowhere."""
+    code = unit[2]
+    if code > EXT_ADDRESS_MAX:
+        return code
+    found = decode_ext_unit(files, code)
+    return None if found is None else found.tags_code

@@ -1,0 +1,57 @@
+"""The views of a store, by name."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from properties.inspection.index import index_chain, index_entries, index_files
+from properties.inspection.keys import by_key
+from properties.inspection.lookups import by_id, by_time, in_log
+from properties.inspection.place import Document, open_view
+from properties.inspection.query import InspectError, Query, parse_queue
+from properties.inspection.queues import queue_extension, queue_list, queue_units
+from properties.inspection.small import config_files, marker_files
+
+__all__ = ["VIEWS", "inspect_view"]
+
+VIEWS: Final = ("log", "queues", "queue", "ext", "index", "checkpoint", "config")
+_NAMED = ("queue", "ext", "index", "config")
+
+
+def inspect_view(path: str | os.PathLike[str], name: str, what: str | None, query: Query) -> Document:
+    """Return the document of one view: `what` is the queue (TOPIC/ID), the index file or the config file.
+
+    Raises InspectError for what cannot be looked at or was not asked for clearly.
+    """
+    if what is not None and name not in _NAMED:
+        raise InspectError(f"the view {name!r} takes no name, but {what!r} was given; leave it out")
+    if query.message_id is not None and name != "log":
+        raise InspectError(f"a message id is looked up in the log, not in the view {name!r}; leave the view out")
+    queue = _queue(name, what, query) if name in ("queue", "ext") else None
+    view = open_view(path, file_bytes=query.file_bytes)
+    if queue is not None:
+        return (queue_units if name == "queue" else queue_extension)(view, *queue, query)
+    if name == "queues":
+        return queue_list(view, query)
+    if name == "index":
+        if what is not None:
+            return index_entries(view, what, query)
+        return index_files(view, query) if query.key is None else index_chain(view, query)
+    if name == "checkpoint":
+        return marker_files(view, query)
+    if name == "config":
+        return config_files(view, what, query)
+    if query.message_id is not None:
+        return by_id(view, query)
+    if query.key is not None:
+        return by_key(view, query)
+    return in_log(view, query) if query.times is None else by_time(view, query)
+
+
+def _queue(name: str, what: str | None, query: Query) -> tuple[str, int]:
+    if what is not None:
+        return parse_queue(what)
+    if query.topic is None or query.queue_id is None:
+        raise InspectError(f"the view {name!r} needs a queue; give TOPIC/ID, as in TopicTest/0")
+    return query.topic, query.queue_id

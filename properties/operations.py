@@ -1,0 +1,289 @@
+"""Operations: what producers, readers, services, disks and disasters do in a case, as values.
+
+Fields are plain numbers, words and tuples, so that a case is readable JSON; defaults are left out there, and what is
+new gets a default that keeps the meaning of older cases. Each has an `op`, its name in the JSON.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from properties.images import Choice
+from properties.put_operations import BatchDefect, Concurrent, Member, Put, PutBatch
+
+__all__ = [
+    "OPERATIONS",
+    "WITHOUT_A_VERB",
+    "BatchDefect",
+    "Close",
+    "Concurrent",
+    "Crash",
+    "Damage",
+    "DamageKind",
+    "DerivedFile",
+    "DerivedHarm",
+    "DiskUsed",
+    "FailAppend",
+    "FailSync",
+    "FailWrite",
+    "Flush",
+    "Get",
+    "GetMessage",
+    "HarmDerived",
+    "Member",
+    "OffsetByTime",
+    "Open",
+    "Operation",
+    "Put",
+    "PutBatch",
+    "QueryKey",
+    "RefuseFile",
+    "ReplicaIs",
+    "ServiceName",
+    "Step",
+    "SwitchFlag",
+]
+
+DamageKind = Literal["truncate", "flip", "misdirect"]
+DerivedFile = Literal["queue", "index", "extension", "checkpoint"]
+DerivedHarm = Literal["lost", "zeroed", "torn", "stale", "resized", "stray"]
+ServiceName = Literal["group-commit", "time-outs", "flush", "commit", "allocate", "reput", "flush-queues"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Time passes, then a service takes one step; one that the store does not have takes none.
+
+    A step of group commit answers all puts that wait for the disk.
+    """
+
+    service: ServiceName = "group-commit"
+    after_ms: int = 0
+    op: Literal["step"] = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchFlag:
+    """An operator sets or clears a running flag (1, 2, 4 or 8)."""
+
+    bit: int = 2
+    on: bool = True
+    op: Literal["switch_flag"] = "switch_flag"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsed:
+    """The disk is used to so many percent, and so much time passes that the store looks at it before the next put."""
+
+    percent: int = 0
+    op: Literal["disk_used"] = "disk_used"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaIs:
+    """From now on the best replica confirms, gives up at once, never answers, is too far behind, or is not there."""
+
+    state: Literal["confirms", "silent", "hangs", "behind", "none"] = "none"
+    op: Literal["replica_is"] = "replica_is"
+
+
+@dataclass(frozen=True, slots=True)
+class FailAppend:
+    """The mapped file refuses the bytes of the next put that gets so far."""
+
+    op: Literal["fail_append"] = "fail_append"
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """Get at the offset of record `record` (counted modulo) plus `shift` bytes."""
+
+    record: int = 0
+    shift: int = 0
+    op: Literal["get"] = "get"
+
+
+@dataclass(frozen=True, slots=True)
+class GetMessage:
+    """Read queue `queue` of those there are (counted modulo), from `shift` behind its minimum on; -1 is before it.
+
+    `queue` -1 is a queue that nobody wrote to. `tags` are the tags that are wanted, separated by `||`; none is all.
+    """
+
+    queue: int = 0
+    shift: int = 0
+    max_msg_nums: int = 32
+    tags: str = ""
+    op: Literal["get_message"] = "get_message"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryKey:
+    """Query key `key` of those there are (counted modulo), -1 being one that nobody used, for `max_num` messages.
+
+    The window begins `begin_ms` behind the first message that was put and is `window_ms` long; -1 is without an end.
+    """
+
+    key: int = 0
+    max_num: int = 32
+    begin_ms: int = 0
+    window_ms: int = -1
+    op: Literal["query_key"] = "query_key"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetByTime:
+    """Ask for the offset in queue `queue` (as in GetMessage) at the time of record `record` there, plus `shift_ms`."""
+
+    queue: int = 0
+    record: int = 0
+    shift_ms: int = 0
+    op: Literal["offset_by_time"] = "offset_by_time"
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Flush the store."""
+
+    op: Literal["flush"] = "flush"
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close the store cleanly."""
+
+    op: Literal["close"] = "close"
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Open the closed store."""
+
+    op: Literal["open"] = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class FailSync:
+    """The next file sync answers EIO."""
+
+    op: Literal["fail_sync"] = "fail_sync"
+
+
+@dataclass(frozen=True, slots=True)
+class FailWrite:
+    """The next write to a log file that does not go through its mapping, a commit, ends half way with EIO."""
+
+    op: Literal["fail_write"] = "fail_write"
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseFile:
+    """The disk is full for the next file that dispatch makes for a queue or for the index."""
+
+    op: Literal["refuse_file"] = "refuse_file"
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """Power loss, or kill of the process, and recovery. `back` events before the answer of the last verb; 0 is at rest.
+
+    `survived` holds the facts that reached the disk; what it does not name did not (all of it does in a kill).
+    """
+
+    kill: bool = False
+    back: int = 0
+    survived: Mapping[str, Choice] = field(default_factory=dict)
+    op: Literal["crash"] = "crash"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Damage the closed store outside the crash model, then open it: it must say so and serve only what verifies.
+
+    `truncate` cuts the newest log file at `amount` (modulo its size), `flip` flips bit `amount` of record `record`,
+    `misdirect` writes another record of equal size over record `record`.
+    """
+
+    kind: DamageKind = "flip"
+    record: int = 0
+    amount: int = 0
+    op: Literal["damage"] = "damage"
+
+
+@dataclass(frozen=True, slots=True)
+class HarmDerived:
+    """Harm a file of the closed store that is made from the log, then open it: everything is there, read-write.
+
+    Of the files of that kind it is number `number` (modulo). It is `lost`, `zeroed` from byte `amount` on (modulo its
+    size), `torn` (a sector of it is zero, the one with byte `amount`), `stale` (as the last recovery found it, or as it
+    was made), `resized` to `amount` bytes, or a `stray` file lies beside it.
+    """
+
+    file: DerivedFile = "queue"
+    harm: DerivedHarm = "lost"
+    number: int = 0
+    amount: int = 0
+    op: Literal["harm_derived"] = "harm_derived"
+
+
+Operation = (
+    Put
+    | PutBatch
+    | Step
+    | Concurrent
+    | SwitchFlag
+    | DiskUsed
+    | ReplicaIs
+    | FailAppend
+    | Get
+    | GetMessage
+    | QueryKey
+    | OffsetByTime
+    | Flush
+    | Close
+    | Open
+    | FailSync
+    | FailWrite
+    | RefuseFile
+    | Crash
+    | Damage
+    | HarmDerived
+)
+WITHOUT_A_VERB = (
+    Get,
+    GetMessage,
+    QueryKey,
+    OffsetByTime,
+    SwitchFlag,
+    DiskUsed,
+    ReplicaIs,
+    FailAppend,
+    FailSync,
+    FailWrite,
+    RefuseFile,
+)
+"""Operations that ask nothing of the disk: no crash falls into them."""
+
+OPERATIONS: dict[str, Any] = {
+    "put": Put,
+    "put_batch": PutBatch,
+    "step": Step,
+    "concurrent": Concurrent,
+    "switch_flag": SwitchFlag,
+    "disk_used": DiskUsed,
+    "replica_is": ReplicaIs,
+    "fail_append": FailAppend,
+    "get": Get,
+    "get_message": GetMessage,
+    "query_key": QueryKey,
+    "offset_by_time": OffsetByTime,
+    "flush": Flush,
+    "close": Close,
+    "open": Open,
+    "fail_sync": FailSync,
+    "fail_write": FailWrite,
+    "refuse_file": RefuseFile,
+    "crash": Crash,
+    "damage": Damage,
+    "harm_derived": HarmDerived,
+}

@@ -1,0 +1,150 @@
+"""Bugs of the index: what is put into it, what is kept of it, and what its times say (RMQ-B.. and 4.9.3)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from impl.components import Components
+from impl.dispatching import IndexPuts
+from impl.index_entries import IndexEntries, match_entries, put_entries, trace_entries
+from impl.index_file import IndexFile
+from impl.index_layout import IndexHeader, may_lie, name_after
+from impl.index_service import IndexService
+
+__all__ = ["BUGS"]
+
+
+class _TimeSinceTheFileBefore(IndexFile):
+    """The first entry of a later file counts as so much younger as it came after the file before (4.9.3)."""
+
+    def _may_lie(self, header: IndexHeader, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
+        return may_lie(header, number + 1, difference, begin_ms, end_ms)
+
+
+class _WholeSeconds(IndexFile):
+    """An entry is judged by its own time, which is cut to whole seconds (4.9.3)."""
+
+    def _may_lie(self, header: IndexHeader, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
+        seconds_ms = 1000 * difference if number > 1 else 0
+        return begin_ms <= header.begin_timestamp + seconds_ms <= end_ms
+
+
+class _EndsAtAnOlderTime(IndexFile):
+    """A chain is given up at the first entry that is older than the window (4.9.3)."""
+
+    _begin_ms = 0
+
+    def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+        self._begin_ms = begin_ms
+        return super().offsets_of(code, begin_ms, end_ms)
+
+    def entry(self, number: int) -> tuple[int, int, int, int]:
+        code, offset, difference, previous = super().entry(number)
+        is_older = number > 1 and self.header.begin_timestamp + 1000 * difference < self._begin_ms
+        return code, offset, difference, 0 if is_older else previous
+
+
+def _each_counts(*arguments: Any) -> tuple[int, int, int]:
+    """Put, and count a slot as used for each entry."""
+    _, least, greatest = put_entries(*arguments)
+    start, end = arguments[7:9]
+    return end - start, least, greatest
+
+
+def _each_is_expected(*arguments: Any) -> tuple[int, int, int, int]:
+    index, _, least, greatest = match_entries(*arguments)
+    return index, index - arguments[7], least, greatest
+
+
+def _each_is_traced(*arguments: Any) -> tuple[int, int]:
+    number, _ = trace_entries(*arguments)
+    return number, number - arguments[2]
+
+
+class _OnlyFullFilesFlushed(IndexService):
+    """The last file is flushed when it is full, not before, not even at a clean exit (RMQ-B48)."""
+
+    def flush(self, least_pages: int = 0) -> int:
+        for index_file in self._index_files:
+            if index_file.is_full:
+                index_file.flush(least_pages)
+        if self._has_unsynced_names:
+            self._sync_names()
+        return 0
+
+
+class _NamesNotSynced(IndexService):
+    """The names of new files are left to chance."""
+
+    def _sync_names(self) -> None:
+        self._has_unsynced_names = False
+
+
+class _UnlocksWhatItDoesNotHold(IndexService):
+    """A file that cannot be made stays, and the lock that was never taken is given back, which raises (RMQ-B51)."""
+
+    def _make(self, header: IndexHeader) -> IndexFile:
+        try:
+            return super()._make(header)
+        except OSError as error:
+            raise RuntimeError("attempt to unlock the write lock, not locked by this thread") from error
+
+    def _unname(self, path: str) -> None:
+        """What was begun stays."""
+
+
+class _NamedByTheMillisecond(IndexService):
+    """Two files made in one millisecond have one name (4.9.3)."""
+
+    def _next_name(self) -> str:
+        return name_after("", self._clock())
+
+
+class _EqualIsNotSkipped(IndexService):
+    """A record that is told again is indexed again when it was the last one (4.9.3)."""
+
+    def _present(self, puts: IndexPuts) -> int:
+        return sum(offset < self.last_offset for offset in puts.offsets)
+
+
+class _NewestFileDropped(IndexService):
+    """An open drops the newest file, and takes up the log behind what that held (hole I1 of 4.9.3)."""
+
+    _kept = _lost = 0
+
+    def begin_reconcile(self, from_offset: int, *, durable_timestamp: int = 0) -> None:
+        if self._index_files:
+            self._lost = self._index_files[-1].header.next_number - 1
+            self._remove(self._index_files[-1])
+            self._kept = sum(index_file.header.next_number - 1 for index_file in self._index_files)
+        super().begin_reconcile(from_offset, durable_timestamp=durable_timestamp)
+
+    def reconcile(self, puts: IndexPuts) -> None:
+        kept = min(self._kept, len(puts.hashes))
+        lost = min(self._lost, len(puts.hashes) - kept)
+        self._kept, self._lost = self._kept - kept, self._lost - lost
+        for part in (slice(kept), slice(kept + lost, None)):
+            super().reconcile(IndexPuts(*(column[part] for column in puts)))
+
+
+BUGS = (
+    ("RMQ-B48", "the last index file is not flushed, not even at a clean exit", 5,
+     Components(index_service=_OnlyFullFilesFlushed)),
+    ("RMQ-B49", "each entry counts as another slot that is used", 5,
+     Components(index_entries=IndexEntries(_each_counts, _each_is_expected, _each_is_traced))),
+    ("RMQ-B51", "an index file that cannot be made ends dispatch with an exception, and stays", 8,
+     Components(index_service=_UnlocksWhatItDoesNotHold)),
+    ("inherited-time", "the first entry of a later index file counts as younger than it is", 5,
+     Components(index_file=_TimeSinceTheFileBefore)),
+    ("whole-seconds", "entries of the index are judged by times cut to whole seconds", 5,
+     Components(index_file=_WholeSeconds)),
+    ("ends-at-an-older-time", "a chain of the index is given up at the first entry before the window", 5,
+     Components(index_file=_EndsAtAnOlderTime)),
+    ("one-name-a-millisecond", "two index files made in one millisecond have one name", 16,
+     Components(index_service=_NamedByTheMillisecond)),
+    ("equal-is-not-skipped", "the last record that was indexed is indexed again when it is told again", 5,
+     Components(index_service=_EqualIsNotSkipped)),
+    ("newest-index-file-dropped", "an open drops the newest index file and does not make it anew", 5,
+     Components(index_service=_NewestFileDropped)),
+    ("index-names-not-synced", "the names of new index files are left to chance", 5,
+     Components(index_service=_NamesNotSynced)),
+)  # fmt: skip

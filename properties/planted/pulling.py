@@ -1,0 +1,212 @@
+"""Bugs of reads through a queue (RMQ-B.. and 4.9.3)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from impl.components import Components
+from impl.consume_queue import ConsumeQueue, Unit
+from impl.consume_queues import ConsumeQueues
+from impl.dispatching import UNIT_BYTES
+from impl.log_reader import LogReader, LogSession
+from impl.message import GetStatus
+from impl.multi_dispatch import QueueKey
+from impl.queue_pull import GetMessageResult, Pull
+from impl.queue_reads import QueueReads
+from impl.queued_records import QueuedRecords
+from impl.read_buffer import ReadBuffers
+from impl.reput import ReputMessages
+
+__all__ = ["BUGS"]
+
+_UNITS_LEAST, _BYTES_LEAST = 800, 16_000
+_NO_LIMIT = 1 << 31
+
+
+class _ToTheWrittenEnd(ReputMessages):
+    """Dispatch goes to the end of what is written, whether or not that may be read (RMQ-B05)."""
+
+    def drain(self) -> None:
+        readable_end, self._readable_end = self._readable_end, lambda: self._log.max_offset
+        try:
+            super().drain()
+        finally:
+            self._readable_end = readable_end
+
+
+class _BehindTheReadableEnd(QueueReads):
+    """Pulls bring what is written, whether or not it may be read (4.9.3 in the mode SYNC_FLUSH)."""
+
+    def __init__(self, queues: Any, reader: LogReader, **options: Any) -> None:
+        log = reader.log
+        everything = LogReader(log, check=reader.check, buffers=reader.buffers, readable_end=lambda: log.max_offset)
+        super().__init__(queues, everything, **options)
+
+
+class _QueuesMade(QueueReads):
+    """Who asks for a queue makes it (RMQ-B38)."""
+
+    def get_message(self, topic: str, queue_id: int, *args: Any, **kwargs: Any) -> GetMessageResult:
+        assert isinstance(self._queues, ConsumeQueues)
+        self._queues.of((topic.encode(), queue_id))
+        return super().get_message(topic, queue_id, *args, **kwargs)
+
+
+class _BackToZero(QueueReads):
+    """Who is ahead of a queue that begins at 0 begins again (RMQ-B44)."""
+
+    def get_message(self, *args: Any, **kwargs: Any) -> GetMessageResult:
+        found = super().get_message(*args, **kwargs)
+        if found.status is GetStatus.OFFSET_OVERFLOW_BADLY and found.min_offset == 0:
+            return replace(found, next_begin_offset=0)
+        return found
+
+
+class _OneAtLeast(QueueReads):
+    """Who asks for no message gets one (4.9.3)."""
+
+    def get_message(self, *args: Any, max_msg_nums: int, **kwargs: Any) -> GetMessageResult:
+        return super().get_message(*args, max_msg_nums=max(1, max_msg_nums), **kwargs)
+
+
+# ---- the walk along the units ----------------------------------------------------------------------------------------
+
+
+def _units_of_a_file(pull: Pull) -> int:
+    queue = pull._queue
+    assert isinstance(queue, ConsumeQueue)
+    return queue._files.file_bytes // UNIT_BYTES
+
+
+class _NextQueueFile(Pull):
+    """Where nothing can be read, the way on is the next queue file, beyond the end if need be (RMQ-B35)."""
+
+    def result(self, min_offset: int, max_offset: int) -> GetMessageResult:
+        found = super().result(min_offset, max_offset)
+        if found.status is GetStatus.OFFSET_FOUND_NULL:
+            units = _units_of_a_file(self)
+            return replace(found, next_begin_offset=found.next_begin_offset // units * units + units)
+        return found
+
+
+class _OneQueueFile(Pull):
+    """A pull ends with the queue file in which it begins (4.9.3)."""
+
+    def _units(self, limit: int, at_once: int) -> Iterator[Unit]:
+        units = _units_of_a_file(self)
+        return super()._units(min(limit, units - self._next % units), at_once)
+
+
+class _FixedBound(Pull):
+    """A pull looks at 800 units, however many messages are asked for (RMQ-B43)."""
+
+    def _units_max(self, max_msg_nums: int) -> int:
+        return _UNITS_LEAST
+
+
+class _BytesForUnits(Pull):
+    """The bound of a pull is in bytes, and units are counted against it (RMQ-B45)."""
+
+    def _units_max(self, max_msg_nums: int) -> int:
+        return max(_BYTES_LEAST, max_msg_nums * UNIT_BYTES)
+
+
+class _NotCounted(Pull):
+    """Only bytes fill an answer, since nobody counts its messages (RMQ-B46)."""
+
+    _asked = 0
+
+    def run(self, max_msg_nums: int) -> None:
+        self._asked = max_msg_nums
+        self._limits = replace(self._limits, count_in_memory=_NO_LIMIT, count_in_disk=_NO_LIMIT)
+        super().run(_NO_LIMIT)
+
+    def _units_max(self, max_msg_nums: int) -> int:
+        return super()._units_max(self._asked)
+
+
+# ---- times -----------------------------------------------------------------------------------------------------------
+
+
+class _NearestOfAll(QueueReads):
+    """The first message met that has a time, else the nearest one, older or not (RMQ-B37)."""
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
+        low, end = self.range_of(topic, queue_id)
+        high, older, younger = end - 1, None, None
+        while low <= high:
+            middle = (low + high) // 2
+            found_ms = self.store_timestamp(topic, queue_id, middle)
+            if found_ms < 0:
+                return 0
+            if found_ms == timestamp_ms:
+                return middle
+            if found_ms > timestamp_ms:
+                high, younger = middle - 1, (found_ms - timestamp_ms, middle)
+            else:
+                low, older = middle + 1, (timestamp_ms - found_ms, middle)
+        return min((side for side in (older, younger) if side is not None), default=(0, 0))[1]
+
+
+class _AnyOfEqualTimes(QueueReads):
+    """Of several messages of one time any may be the answer (RMQ-B37)."""
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
+        number = super().offset_by_time(topic, queue_id, timestamp_ms)
+        return number + (timestamp_ms >= 0 and self.store_timestamp(topic, queue_id, number + 1) == timestamp_ms)
+
+
+class _LastForEver(QueueReads):
+    """A time behind the last message is the last message (RMQ-B37)."""
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
+        least, end = self.range_of(topic, queue_id)
+        number = super().offset_by_time(topic, queue_id, timestamp_ms)
+        return number - 1 if least < number == end else number
+
+
+# ---- records and buffers ---------------------------------------------------------------------------------------------
+
+
+class _UnitsBelieved(QueuedRecords):
+    """A unit is believed: whatever record it leads to is served (4.9.3)."""
+
+    def _belongs(self, session: LogSession, key: QueueKey, number: int) -> bool:
+        return True
+
+
+class _NeverTakenBack(ReadBuffers):
+    """Who holds a buffer holds its file, closed store or not."""
+
+    def shut(self) -> int:
+        self.is_shut = True
+        return 0
+
+
+BUGS = (
+    ("RMQ-B05", "dispatch goes to the end of what is written", 17, Components(reput=_ToTheWrittenEnd)),
+    ("RMQ-B35", "where nothing can be read a reader is sent to the next queue file", 17,
+     Components(queue_reads=partial(QueueReads, pull=_NextQueueFile))),
+    ("RMQ-B37", "the offset of a time is that of the nearest message", 8, Components(queue_reads=_NearestOfAll)),
+    ("any-of-equal-times", "of messages of one time any is the answer to that time (RMQ-B37)", 8,
+     Components(queue_reads=_AnyOfEqualTimes)),
+    ("last-for-ever", "the offset of a time behind the last message is that of the last message (RMQ-B37)", 8,
+     Components(queue_reads=_LastForEver)),
+    ("RMQ-B38", "whoever asks for a queue makes it", 17, Components(queue_reads=_QueuesMade)),
+    ("RMQ-B43", "a pull looks at 800 units, however many messages are asked for", 17,
+     Components(queue_reads=partial(QueueReads, pull=_FixedBound))),
+    ("RMQ-B44", "a reader ahead of its queue is sent back to 0", 17, Components(queue_reads=_BackToZero)),
+    ("RMQ-B45", "a pull looks at twenty times as many units as it may", 17,
+     Components(queue_reads=partial(QueueReads, pull=_BytesForUnits))),
+    ("RMQ-B46", "the messages of an answer are not counted", 17,
+     Components(queue_reads=partial(QueueReads, pull=_NotCounted))),
+    ("one-queue-file", "a pull ends with the queue file in which it begins", 17,
+     Components(queue_reads=partial(QueueReads, pull=_OneQueueFile))),
+    ("one-message-at-least", "who asks for no message gets one", 17, Components(queue_reads=_OneAtLeast)),
+    ("pulls-behind-the-end", "pulls bring what may not be read", 17, Components(queue_reads=_BehindTheReadableEnd)),
+    ("units-believed", "a pull brings whatever record a unit leads to", 4,
+     Components(queued_records=_UnitsBelieved)),
+    ("never-taken-back", "a buffer that a reader keeps outlives its store", 11,
+     Components(read_buffers=_NeverTakenBack)),
+)  # fmt: skip

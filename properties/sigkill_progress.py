@@ -1,0 +1,89 @@
+"""The page that a process which will be killed shares with its parent: how far it got, and how it ended."""
+
+import mmap
+import os
+import signal
+import struct
+from typing import NoReturn
+
+__all__ = ["OPERATIONS_MAX", "Progress"]
+
+OPERATIONS_MAX = 128
+_NUMBER = struct.Struct("=q")
+_BEGUN, _RETURNED, _KILLS = 0, 8, 16
+_ERROR, _ERROR_BYTES = 64, 960
+_ENDS = 1024
+_STEPS = _ENDS + _NUMBER.size * (OPERATIONS_MAX + 1)
+_PAGE_BYTES = _STEPS + _NUMBER.size * (OPERATIONS_MAX + 2)
+
+
+class Progress:
+    """The page both processes see. Verb 0 opens the store, verb n is operation n - 1; -1 means none."""
+
+    def __init__(self) -> None:
+        self._page = mmap.mmap(-1, _PAGE_BYTES)
+        self.reset()
+
+    def _get(self, at: int) -> int:
+        (value,) = _NUMBER.unpack_from(self._page, at)
+        return int(value)
+
+    def reset(self) -> None:
+        """Forget the life before; called by the parent."""
+        self._page[:] = bytes(_PAGE_BYTES)
+        _NUMBER.pack_into(self._page, _BEGUN, -1)
+        _NUMBER.pack_into(self._page, _RETURNED, -1)
+
+    @property
+    def begun(self) -> int:
+        """The last verb that was begun."""
+        return self._get(_BEGUN)
+
+    @property
+    def returned(self) -> int:
+        """The last verb that returned."""
+        return self._get(_RETURNED)
+
+    def steps_of(self, verb: int) -> int:
+        """Return how many steps a verb had that a rehearsal carried out, what follows its return included."""
+        begins, ends = (self._get(_STEPS + _NUMBER.size * number) for number in (verb, verb + 1))
+        return ends - begins
+
+    @property
+    def kills(self) -> bool:
+        """Whether the process was about to send itself the signal."""
+        return bool(self._get(_KILLS))
+
+    @property
+    def error(self) -> str:
+        """The exception that ended the process, or nothing."""
+        return bytes(self._page[_ERROR : _ERROR + _ERROR_BYTES]).rstrip(b"\0").decode("utf-8", "replace")
+
+    def end_of(self, verb: int) -> int:
+        """Return the physical offset that a returned verb led to: behind its records or the whole log; -1 if none."""
+        return self._get(_ENDS + _NUMBER.size * verb)
+
+    def begin(self, verb: int, *, steps: int) -> None:
+        """Say that a verb is called next, and how many steps there were so far."""
+        self.count(verb, steps)
+        _NUMBER.pack_into(self._page, _BEGUN, verb)
+
+    def end(self, verb: int, end_offset: int) -> None:
+        """Say that a verb returned, and what it answered."""
+        _NUMBER.pack_into(self._page, _ENDS + _NUMBER.size * verb, end_offset)
+        _NUMBER.pack_into(self._page, _RETURNED, verb)
+
+    def fail(self, error: BaseException) -> None:
+        """Keep the text of an exception."""
+        text = f"{type(error).__name__}: {error}".encode()[:_ERROR_BYTES]
+        self._page[_ERROR : _ERROR + len(text)] = text
+
+    def count(self, verb: int, steps: int) -> None:
+        """Say how many steps there were before a verb began."""
+        _NUMBER.pack_into(self._page, _STEPS + _NUMBER.size * verb, steps)
+
+    def kill(self) -> NoReturn:
+        """Die here."""
+        _NUMBER.pack_into(self._page, _KILLS, 1)
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise AssertionError("a process outlived its SIGKILL")

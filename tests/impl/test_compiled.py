@@ -1,0 +1,174 @@
+"""Compiled parts of a store: not loaded before there is work for them, and left out where they cannot be loaded."""
+
+import importlib
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from impl import codec, compiled, scan
+from impl import dispatch_records as plain
+from impl.compiled import CompiledParts
+from impl.components import Components
+from impl.config import MessageStoreConfig
+from impl.index_entries import PLAIN_ENTRIES
+from impl.message import Message
+from impl.os_files import OsFiles
+from impl.store import MessageStore
+from tests.impl.log_files import LogFile, log_file
+from tests.impl.support import SetClock
+from tests.impl.test_dispatch_kernel import RULES
+
+KINDS = [(Message("T", b"b", properties=f"UNIQ_KEY\x01{n}", prepared_transaction_offset=n), True) for n in range(9)]
+
+SMALL_STORE = """
+import sys
+from tornpage.front import MessageStore
+from impl.index_entries import PLAIN_ENTRIES
+from impl.message import Message
+for _ in range(2):
+    with MessageStore.open(sys.argv[1]) as store:
+        for number in range(20):
+            assert store.put(Message("T", b"body", properties=f"KEYS\\x01{number}")).stored
+print(sum(name.partition(".")[0] in ("numba", "llvmlite", "numpy") for name in sys.modules))
+"""
+
+
+def test_a_small_store_loads_no_compiler(tmp_path: Path, repository: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", SMALL_STORE, str(tmp_path / "store")], cwd=repository, capture_output=True, text=True
+    )
+    assert (run.stdout, run.stderr) == ("0\n", "")
+
+
+@pytest.fixture(autouse=True)
+def _forgets() -> Iterator[None]:
+    """Have no twin known before and after a test."""
+    compiled._twins.cache_clear()
+    yield
+    compiled._twins.cache_clear()
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the kernels that were loaded since the test began; in order."""
+    names: list[str] = []
+
+    def load(name: str) -> Any:
+        names.append(name.rpartition(".")[2])
+        return importlib.import_module(name)
+
+    monkeypatch.setattr("impl.compiled.import_module", load)
+    return names
+
+
+def walked(parts: CompiledParts, file: LogFile) -> tuple[int, str | None]:
+    return parts.walk_log(
+        memoryview(file.data), 0, file_bytes=file.file_bytes, base_offset=file.base_offset, check=codec.check_record
+    )
+
+
+def test_parts_are_plain_until_there_was_enough_to_do(loaded: list[str]) -> None:
+    file = log_file(KINDS)
+    view = memoryview(file.data)
+    parts = CompiledParts(records_worth_loading=20)
+    expected = scan.walk_log(
+        view, 0, file_bytes=file.file_bytes, base_offset=file.base_offset, check=codec.check_record
+    )
+    assert walked(parts, file) == expected
+    found = parts.dispatch_records(view, 0, len(view), RULES)
+    assert found == plain.dispatch_records(view, 0, len(view), RULES)
+    assert loaded == []
+    assert walked(parts, file) == expected
+    assert loaded == ["walk"]
+    assert len(parts.dispatch_records(view, 0, len(view), RULES).runs) == 1
+    assert loaded == ["walk", "dispatch"]
+    assert walked(CompiledParts(), file) == expected  # they are there already
+
+
+def test_entries_without_records_count_too(loaded: list[str]) -> None:
+    parts = CompiledParts(records_worth_loading=3)
+    for end, names in ((2, []), (3, ["index"])):
+        found, expected = (
+            entries.trace_entries(memoryview(bytearray(8)), memoryview(bytearray(60)), 1, end, 0, 100)
+            for entries in (parts.index_entries, PLAIN_ENTRIES)
+        )
+        assert found == expected
+        assert loaded == names
+
+
+def test_without_a_compiler_the_plain_parts_work(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    def refuses(name: str) -> None:
+        raise ImportError("no compiler")
+
+    monkeypatch.setattr("impl.compiled.import_module", refuses)
+    file = log_file(KINDS)
+    view = memoryview(file.data)
+    parts = CompiledParts(records_worth_loading=0)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            found = parts.dispatch_records(view, 0, len(view), replace(RULES, index=False))
+    assert found.records == 9
+    assert [record.getMessage() for record in caplog.records] == [
+        "compiled_parts_missing name=dispatch error='no compiler'"
+    ]
+
+
+def bytes_of(directory: Path) -> dict[str, bytes]:
+    """Return log, queues and index of a store; names of index files are times."""
+    found: dict[str, bytes] = {}
+    for kind in ("commitlog", "consumequeue", "index"):
+        for number, path in enumerate(sorted(path for path in (directory / kind).rglob("*") if path.is_file())):
+            name = kind + str(number) if kind == "index" else str(path.relative_to(directory))
+            found[name] = path.read_bytes()
+    return found
+
+
+def test_a_store_of_compiled_parts_writes_the_bytes_of_a_plain_one(tmp_path: Path) -> None:
+    config = MessageStoreConfig(
+        mapped_file_size_commit_log=8192,
+        mapped_file_size_consume_queue=100,
+        max_hash_slot_num=7,
+        max_index_num=20,
+        enable_multi_dispatch=True,
+        enable_lmq=True,
+    )
+    words = ("k1 k2", "中文 😀", " a  b ", "polygenelubricants")
+    messages = [
+        Message(
+            topic=("TopicTest", "中文", "T")[number % 3],
+            body=bytes(number),
+            queue_id=number % 2,
+            properties={"UNIQ_KEY": str(number), "KEYS": words[number % 4], "TAGS": words[number % 3]}
+            | ({"DELAY": "3"} if number % 7 == 0 else {})
+            | ({"INNER_MULTI_DISPATCH": "%LMQ%a,b"} if number % 5 == 0 else {}),
+            sys_flag=(0, 4, 8, 12)[number % 11 % 4],
+            born_timestamp=1,
+        )
+        for number in range(120)
+    ]
+    stores = {"plain": None, "compiled": CompiledParts(records_worth_loading=0)}
+    for name, parts in stores.items():
+        components = Components()
+        if parts is not None:
+            components = Components(
+                walk_log=parts.walk_log, dispatch_records=parts.dispatch_records, index_entries=parts.index_entries
+            )
+        clock = SetClock()
+        for half in (messages[:70], messages[70:]):
+            with MessageStore.open(
+                tmp_path / name, config, files=OsFiles(), clock=clock, components=components
+            ) as store:
+                assert [finding for finding in store.findings if finding.severity != "note"] == []
+                for message in half:
+                    clock.now_ms += 700
+                    assert store.put(message).stored
+    assert bytes_of(tmp_path / "plain") == bytes_of(tmp_path / "compiled")
+    clock = SetClock(1_800_000_000_000)
+    with MessageStore.open(tmp_path / "plain", config, files=OsFiles(), clock=clock, components=components) as store:
+        assert store.findings == ()

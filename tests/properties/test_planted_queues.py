@@ -1,0 +1,76 @@
+"""Bugs of dispatch, queues and extension, each with the smallest case that shows it, and that holds without the bug."""
+
+from dataclasses import replace
+
+import pytest
+
+from properties.case import (
+    Case,
+    Close,
+    Crash,
+    Damage,
+    Flush,
+    GetMessage,
+    HarmDerived,
+    Open,
+    Operation,
+    Put,
+    RefuseFile,
+    Settings,
+    Step,
+)
+from properties.planted import PLANTED, dispatched, extending, queueing
+from properties.recorder.dirty import DirtyTracker
+from properties.replay import replay
+
+REPUT = Step(service="reput")
+COMMIT = Step(service="commit", after_ms=200)
+FLUSH_QUEUES = Step(service="flush-queues", after_ms=60_000)
+TAGGED, KEYED = Put(properties="TAGS\x01TagA"), Put(properties="KEYS\x01k")
+NEGATIVE = Put(properties="TAGS\x01TagZZZ")
+DELAYED = Put(properties="DELAY\x011")
+NAMING = Put(properties="INNER_MULTI_DISPATCH\x01U")
+KILL, POWER_LOSS = Crash(kill=True), Crash()
+
+CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
+    "RMQ-B11": (Settings(), (Put(), Damage(kind="flip", amount=1))),
+    "RMQ-B02": (Settings(), (Put(), REPUT, FLUSH_QUEUES, POWER_LOSS)),
+    "RMQ-B03": (Settings(), (Put(), KILL)),
+    "RMQ-B32": (Settings(), (Put(), REPUT, KEYED, RefuseFile(), REPUT, REPUT)),
+    "RMQ-B33": (Settings(), (Put(), HarmDerived(file="queue", harm="zeroed"))),
+    "RMQ-B34": (Settings(queue_units=1), (Put(), Put(), HarmDerived(file="queue", harm="lost"))),
+    "torn-unit-stays": (Settings(), (TAGGED, HarmDerived(file="queue", harm="zeroed", amount=12))),
+    "zero-is-new": (Settings(), (Put(), Close(), Open())),
+    "refused-unit-forgotten": (Settings(), (Put(), RefuseFile(), REPUT)),
+    "stale-units-behind": (Settings(), (Put(), Flush(), Put(), REPUT, FLUSH_QUEUES, POWER_LOSS)),
+    "one-queue-file-a-round": (
+        Settings(queue_units=1), (Put(), Put(), Put(), Flush(), REPUT, FLUSH_QUEUES, POWER_LOSS),
+    ),
+    "queue-names-not-synced": (Settings(), (Put(), Put(), Flush(), REPUT, FLUSH_QUEUES, POWER_LOSS)),
+    "RMQ-B01": (Settings(), (Put(), Close())),
+    "RMQ-B12": (Settings(), (Put(), RefuseFile(), REPUT, REPUT)),
+    "RMQ-B15": (Settings(pool_buffers=1), (Put(), REPUT, COMMIT)),
+    "RMQ-B73": (Settings(trailer=False, multi_dispatch=True), (Put(), REPUT)),
+    "furthest-queue-first": (
+        Settings(), (Put(topic="U"), Put(), HarmDerived(file="queue", harm="lost", number=1)),
+    ),
+    "delays-known-too-late": (Settings(), (DELAYED, KILL)),
+    "named-queue-forgotten": (Settings(multi_dispatch=True), (NAMING, REPUT)),
+    "RMQ-B42": (Settings(), (NEGATIVE, REPUT, GetMessage(tags="TagA"))),
+    "extension-believed": (Settings(queue_ext=True), (Put(), HarmDerived(file="extension", harm="lost"))),
+}  # fmt: skip
+
+
+def test_every_bug_of_queues_has_its_case() -> None:
+    planted = {bug for module in (queueing, dispatched, extending) for bug, *_ in module.BUGS}
+    assert planted == CASES.keys() - {"RMQ-B11"}
+
+
+@pytest.mark.parametrize("bug", CASES)
+def test_its_smallest_case_shows_it_and_holds_without_it(bug: str, tracker: DirtyTracker) -> None:
+    settings, operations = CASES[bug]
+    failure = replay(Case(replace(settings, bug=bug), operations), tracker=tracker)
+    assert failure is not None
+    assert failure.broken.contract == PLANTED[bug].contract
+    assert failure.case.operations == operations
+    assert replay(Case(settings, operations), tracker=tracker) is None

@@ -1,0 +1,112 @@
+"""`tornpage inspect --follow`: rows go out as they come, until someone presses Ctrl-C.
+
+With `--json` the one document is written piece by piece: a first line that opens it and its rows, then one row per line
+(from the second on with a comma before it), and the rest of the document when following ends. A reader of lines sees
+each row at once; what is there after the end parses as a whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from tornpage.document import Outcome
+from tornpage.inspect_text import head_of, printable, row_lines
+
+if TYPE_CHECKING:
+    from properties.inspection.follow import LogFollower
+
+__all__ = ["POLL_S", "follow"]
+
+POLL_S = 0.2
+
+
+def follow(
+    follower: LogFollower, *, as_json: bool, limit: int | None, sleep: Callable[[float], None] = time.sleep
+) -> NoReturn:
+    """Print what a follower hands out; leave with 130 when interrupted, with 0 after `limit` rows or a closed pipe."""
+    printer = _JsonPrinter() if as_json else _TextPrinter()
+    outcome = Outcome("inspect", None, {})
+    told = 0
+    try:
+        printer.begin()
+        with _interrupts() as interrupted:
+            while not interrupted and (limit is None or printer.rows < limit):
+                rows = follower.poll()
+                for row in rows[: None if limit is None else limit - printer.rows]:
+                    printer.show(row)
+                told = _tell(follower, told)
+                if not rows:
+                    sleep(POLL_S)
+        outcome.interrupted = bool(interrupted)
+        outcome.figures = {
+            "rows": printer.rows,
+            "records": follower.records,
+            "end_offset": follower.position,
+            "findings": len(follower.findings),
+        }
+        outcome.findings = [asdict(finding) for finding in follower.findings]
+        printer.end(outcome)
+    except BrokenPipeError:
+        # what is still in the buffer has no reader any more, at exit neither
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(outcome.exit_code)
+
+
+@contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """Yield a list that a first Ctrl-C fills, so that no row is cut in the middle; a second one interrupts at once."""
+    seen: list[int] = []
+
+    def note(number: int, _: object) -> None:
+        seen.append(number)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield seen
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _tell(follower: LogFollower, told: int) -> int:
+    for finding in follower.findings[told:]:
+        print(printable(f"{finding.code} {finding.file}: {finding.message}"), file=sys.stderr)
+    return len(follower.findings)
+
+
+class _TextPrinter:
+    rows = 0
+
+    def begin(self) -> None:
+        print(head_of({"kind": "record"}), flush=True)
+
+    def show(self, row: dict[str, Any]) -> None:
+        self.rows += 1
+        print("\n".join(row_lines(row)), flush=True)
+
+    def end(self, outcome: Outcome) -> None:
+        said = ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in outcome.figures.items())
+        print(f"\n{said}", flush=True)
+
+
+class _JsonPrinter:
+    rows = 0
+
+    def begin(self) -> None:
+        print('{"rows": [', flush=True)
+
+    def show(self, row: dict[str, Any]) -> None:
+        print(f"{',' if self.rows else ''}{json.dumps(row)}", flush=True)
+        self.rows += 1
+
+    def end(self, outcome: Outcome) -> None:
+        rest = json.dumps(outcome.document())
+        print(f"], {rest[1:]}", flush=True)
