@@ -276,9 +276,12 @@ class ConsumeQueue(QueueUnits):
     def _find(self, code: str, run: QueueRun, what: str, *, offset: int | None = None) -> None:
         """Note what the log says and a queue cannot hold: the place is a physical offset."""
         place = next(units_in(run.units)).offset if offset is None else offset
-        self._keep(Finding("note", code, self.directory, place, f"{self.directory}: {what}"))
+        if self._keep(Finding("note", code, self.directory, place, f"{self.directory}: {what}")):
+            _LOG.warning("%s queue=%r offset=%d what=%r", code, self.directory, place, what)
 
-    def _keep(self, finding: Finding) -> None:
-        if (finding.code, finding.offset) not in self._findings:
-            self._findings[finding.code, finding.offset] = finding
-            _LOG.warning("%s queue=%r offset=%d what=%r", finding.code, finding.file, finding.offset, finding.message)
+    def _keep(self, finding: Finding) -> bool:
+        """Keep a finding; return whether it is a new one."""
+        place = (finding.code, finding.offset)
+        is_new = place not in self._findings
+        self._findings.setdefault(place, finding)
+        return is_new

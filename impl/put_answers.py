@@ -94,7 +94,10 @@ class PendingAnswer(LightFuture[PutResult]):
             self._on_answer(result)
         except BaseException:
             _LOG.exception("count_failed")  # the put is answered all the same
-        self.set_result(result)
+        try:
+            self.set_result(result)
+        except BaseException:
+            _LOG.exception("callback_failed")  # its own affair: others wait for the one who answers here
 
 
 class PutAnswers:

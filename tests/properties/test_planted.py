@@ -86,38 +86,12 @@ FULL_FILES = ("whole-buffer-written", "buffer-kept")
 SEVERAL_WAYS = ("furthest-queue-first", "one-queue-file-a-round")
 """Bugs that show in more ways than one: the shrinker stays with the one that was met."""
 
-LONG_HUNTS: tuple[str, ...] = (
-    "RMQ-B51",
-    "any-of-equal-times",
-    "equal-is-not-skipped",
-    "limit-before-the-key",
-    "one-queue-file",
-    "RMQ-B01",
-    "RMQ-B02",
-    "RMQ-B15",
-    "RMQ-B32",
-    "RMQ-B34",
-    "RMQ-B42",
-    "torn-unit-stays",
-    "stale-units-behind",
-    "furthest-queue-first",
-    "extension-believed",
-)
-"""Bugs that their machine is hunting for tens of seconds; each has its smallest case in test_planted_queues.py or
-test_planted_reads.py, and is hunted with `-m deep`."""
+QUEUE_HUNTS_IN_EVERY_RUN = ("RMQ-B03", "named-queue-forgotten", "RMQ-B35", "RMQ-B38", "RMQ-B49")
+"""Bugs of queues, index and reads that their machine hunts in each run of the tests. The others of these modules are
+hunted with `-m deep`; in each run their smallest cases speak for them (test_planted_queues.py, test_planted_reads.py).
+"""
 
-IN_EVERY_RUN = (
-    "lying-flush",
-    "floor-ahead",
-    "directory-not-synced",
-    "no-erase-after-cut",
-    "position-not-checked",
-    "RMQ-B74",
-    "RMQ-B06",
-    "readers-see-buffers",
-    "last-file-first",
-    "RMQ-B08",
-)
+IN_EVERY_RUN = ("lying-flush", "no-erase-after-cut", "readers-see-buffers", "RMQ-B06", "RMQ-B08")
 """Bugs that campaigns hunt in each run of the tests; the others are hunted with `-m deep`."""
 
 
@@ -128,13 +102,17 @@ def campaign_hunts() -> list[Any]:
 
 
 def machine_hunts() -> list[Any]:
-    """Return each bug with its machine, those that take it long for long runs only."""
+    """Return each bug with its machine, those that have a smallest case for long runs only."""
     return [
-        pytest.param(bug, machine, marks=pytest.mark.deep if bug in LONG_HUNTS else ())
+        pytest.param(bug, machine, marks=() if is_hunted_in_every_run(bug, machine) else pytest.mark.deep)
         for module, machine in MACHINE_OF.items()
         for bug, *_ in module.BUGS
         if bug not in NOT_IN_MACHINES
     ]
+
+
+def is_hunted_in_every_run(bug: str, machine: str) -> bool:
+    return machine != "queue" or bug in QUEUE_HUNTS_IN_EVERY_RUN
 
 
 def operations_max(bug: str) -> int:

@@ -210,7 +210,8 @@ def test_a_planted_bug_is_caught(run: Runner, bug: str, contracts: set[int]) -> 
 @pytest.mark.parametrize("mode", ["step", "bytecode"])
 def test_records_kept_in_a_buffer_are_missed(run: Runner, mode: KillMode) -> None:
     report = run(60, mode=mode, store="write-buffer")
-    assert {violation.contract for violation in report.violations} == {2}
+    # dispatch meets no record where one was put, so its exits are not clean either (contract 7)
+    assert 2 in {violation.contract for violation in report.violations} <= {2, 7}
     assert "may survive a kill" in report.violations[0].sentence
 
 
