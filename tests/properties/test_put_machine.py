@@ -1,19 +1,13 @@
 """The put machine, collected like any test: it holds, it repeats, and each of its rules has its turn."""
 
-import sys
-from collections import Counter
-from typing import ClassVar
-
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis import HealthCheck, settings
 
-from properties.case import Operation
 from properties.check import CheckResult, check
-from properties.machine import TrialMachine
 from properties.put_machine import PutMachine
 from properties.recorder.dirty import DirtyTracker
 from properties.verdict import Verdict
+from tests.properties.turns import counted, rules_of
 
 TestStore = PutMachine.TestCase
 TestStore.settings = settings(
@@ -48,41 +42,12 @@ def test_a_run_in_which_an_effect_never_happened_is_vacuous(
 
 def test_machines_share_a_small_run_equally(tracker: DirtyTracker) -> None:
     """Each has operations of its own, or nearly so: damage, two producers at once, steps of services."""
-    result = check(bug="", examples=60, steps=20, start_seed=3, tracker=tracker)
+    result = check(bug="", examples=60, steps=20, start_seed=5, tracker=tracker)
     assert result.failure is None
     assert all(result.fired[name] for name in ("damage", "concurrent", "step"))
 
 
-def rules_of(machine: type[TrialMachine]) -> set[str]:
-    return {name for name, value in vars(machine).items() if callable(value) and not name.startswith("_")}
-
-
-RULES = (rules_of(PutMachine) | rules_of(TrialMachine)) - {"open_store", "start", "carry_out", "teardown"}
-
-
-class Counting(PutMachine):
-    """Counts which rules carry out something."""
-
-    seen: ClassVar[Counter[str]] = Counter()
-
-    def carry_out(self, operation: Operation) -> None:
-        frame = sys._getframe().f_back
-        while frame is not None and frame.f_locals.get("self") is self:
-            self.seen[frame.f_code.co_name] += 1
-            frame = frame.f_back
-        super().carry_out(operation)
-
-
 def test_every_rule_has_its_turn_in_few_examples() -> None:
-    few = settings(
-        max_examples=160,
-        stateful_step_count=25,
-        database=None,
-        derandomize=True,
-        deadline=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-    )
-    run_state_machine_as_test(Counting, settings=few)
-    assert len(RULES) > 20
-    assert set(Counting.seen) >= RULES
+    seen, _ = counted(PutMachine, examples=160)
+    assert len(rules_of(PutMachine)) > 20
+    assert set(seen) >= rules_of(PutMachine)

@@ -1,0 +1,52 @@
+"""Which rules of a machine have had their turn in a few examples, always the same ones."""
+
+import sys
+from collections import Counter
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from properties.case import Operation
+from properties.machine import TrialMachine
+
+__all__ = ["counted", "rules_of"]
+
+_NO_RULES = {"open_store", "start", "carry_out", "teardown"}
+
+
+def rules_of(machine: type[TrialMachine]) -> set[str]:
+    """Return the names of its rules, those that every machine has included."""
+    own = {
+        name
+        for kind in (machine, TrialMachine)
+        for name, value in vars(kind).items()
+        if callable(value) and not name.startswith("_")
+    }
+    return own - _NO_RULES
+
+
+def counted(machine: type[TrialMachine], *, examples: int) -> tuple[Counter[str], type[TrialMachine]]:
+    """Run a machine; return how often each of its rules carried something out, and the class that ran."""
+    seen: Counter[str] = Counter()
+
+    def carry_out(self: TrialMachine, operation: Operation) -> None:
+        frame = sys._getframe().f_back
+        while frame is not None and frame.f_locals.get("self") is self:
+            seen[frame.f_code.co_name] += 1
+            frame = frame.f_back
+        machine.carry_out(self, operation)
+
+    fresh: dict[str, Any] = {"carry_out": carry_out, "fired": Counter(), "effects": Counter()}
+    counting = type("Counting" + machine.__name__, (machine,), fresh)
+    few = settings(
+        max_examples=examples,
+        stateful_step_count=25,
+        database=None,
+        derandomize=True,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(counting, settings=few)
+    return seen, counting
