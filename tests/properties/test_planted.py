@@ -86,9 +86,23 @@ FULL_FILES = ("whole-buffer-written", "buffer-kept")
 SEVERAL_WAYS = ("furthest-queue-first", "one-queue-file-a-round")
 """Bugs that show in more ways than one: the shrinker stays with the one that was met."""
 
-QUEUE_HUNTS_IN_EVERY_RUN = ("RMQ-B03", "named-queue-forgotten", "RMQ-B35", "RMQ-B38", "RMQ-B49")
-"""Bugs of queues, index and reads that their machine hunts in each run of the tests. The others of these modules are
-hunted with `-m deep`; in each run their smallest cases speak for them (test_planted_queues.py, test_planted_reads.py).
+MACHINE_HUNTS_IN_EVERY_RUN = (
+    "lying-flush",
+    "no-erase-after-cut",
+    "last-file-first",
+    "RMQ-B16",
+    "RMQ-B21",
+    "RMQ-B74",
+    "RMQ-B06",
+    "readers-see-buffers",
+    "RMQ-B03",
+    "named-queue-forgotten",
+    "RMQ-B35",
+    "RMQ-B49",
+)
+"""Bugs that machines hunt in each run of the tests, from every machine some; the others are hunted with `-m deep`. Those
+of queues, index and reads have smallest cases besides, which are run each time (test_planted_queues.py,
+test_planted_reads.py).
 """
 
 IN_EVERY_RUN = ("lying-flush", "no-erase-after-cut", "readers-see-buffers", "RMQ-B06", "RMQ-B08")
@@ -102,17 +116,13 @@ def campaign_hunts() -> list[Any]:
 
 
 def machine_hunts() -> list[Any]:
-    """Return each bug with its machine, those that have a smallest case for long runs only."""
+    """Return each bug with its machine, most of them for long runs only."""
     return [
-        pytest.param(bug, machine, marks=() if is_hunted_in_every_run(bug, machine) else pytest.mark.deep)
+        pytest.param(bug, machine, marks=() if bug in MACHINE_HUNTS_IN_EVERY_RUN else pytest.mark.deep)
         for module, machine in MACHINE_OF.items()
         for bug, *_ in module.BUGS
         if bug not in NOT_IN_MACHINES
     ]
-
-
-def is_hunted_in_every_run(bug: str, machine: str) -> bool:
-    return machine != "queue" or bug in QUEUE_HUNTS_IN_EVERY_RUN
 
 
 def operations_max(bug: str) -> int:
