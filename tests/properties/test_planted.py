@@ -100,8 +100,9 @@ MACHINE_HUNTS_IN_EVERY_RUN = (
     "RMQ-B35",
     "RMQ-B49",
 )
-"""Bugs that machines hunt in each run of the tests, from every machine some; the others are hunted with `-m deep`. Those
-of queues, index and reads have smallest cases besides, which are run each time (test_planted_queues.py,
+"""Bugs that machines hunt in each run of the tests, from every machine some; the others are hunted with `-m deep`.
+
+Those of queues, index and reads have smallest cases besides, which are run each time (test_planted_queues.py,
 test_planted_reads.py).
 """
 
