@@ -84,6 +84,9 @@ class MessageStoreConfig:
     Sizes of consume queue files are bytes, rounded up to whole units; an index file has `max_hash_slot_num` slots and
     room for `max_index_num` - 1 entries. All of them may change between two opens: what was made with another size is
     made anew from the log.
+
+    `check_whole_log_on_recover` (ours) has every record verified when the store opens. Without it an open begins where
+    the log, the queues and the index were last known to be durable, and damage in front shows when it is read.
     """
 
     mapped_file_size_commit_log: int = defaults.MAPPED_FILE_SIZE_COMMIT_LOG
@@ -137,6 +140,7 @@ class MessageStoreConfig:
     access_message_in_memory_max_ratio: int = defaults.ACCESS_MESSAGE_IN_MEMORY_MAX_RATIO
     disk_fall_recorded: bool = True
     offset_check_in_slave: bool = False
+    check_whole_log_on_recover: bool = False
 
     def __post_init__(self) -> None:
         if not _SMALLEST_FILE_BYTES <= self.mapped_file_size_commit_log <= 1 << 40:
@@ -235,6 +239,17 @@ class MessageStoreConfig:
     def delay_levels(self) -> DelayLevels:
         """Return the parsed table of delay levels."""
         return DelayLevels.parse(self.message_delay_level)
+
+    def derived_settings(self) -> dict[str, object]:
+        """Return what the bytes of queues and index depend on besides the log."""
+        return {
+            "queue_file_bytes": self.consume_queue_file_bytes,
+            "queue_ext": self.enable_consume_queue_ext,
+            "index": [self.max_hash_slot_num, self.max_index_num] if self.message_index_enable else None,
+            "delay_levels": self.message_delay_level,
+            "multi_dispatch": self.enable_multi_dispatch,
+            "light_queues": self.enable_lmq,
+        }
 
     @property
     def consume_queue_file_bytes(self) -> int:

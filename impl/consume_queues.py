@@ -9,10 +9,11 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queue_ext import ConsumeQueueExt
+from impl.derived_floor import QueueFileProof
 from impl.directory_tree import DirectoryTree
 from impl.dispatching import UNIT_BYTES, QueueRun
 from impl.files import Files
@@ -104,6 +105,16 @@ class ConsumeQueues:
 
     def _note_stray(self, path: str) -> None:
         self._findings.append(Finding("note", "stray_file", path, -1, f"{path} is no consume queue: ignored"))
+
+    def believe(self, proofs: Sequence[QueueFileProof], log_min: int) -> None:
+        """Take for proved, in each queue, the units in files that are as they were."""
+        ends: dict[str, int] = {}
+        for proof in proofs:
+            directory, _, name = proof.path.rpartition("/")
+            ends[f"{self._root}/{directory}"] = (int(name) + proof.size_bytes) // UNIT_BYTES
+        for queue in self.all():
+            if queue.directory in ends:
+                queue.believe(ends[queue.directory], log_min)
 
     def end_reconcile(self, log_min: int) -> bool:
         """End the reconciling of every queue; return whether anything was erased. Raises OSError."""

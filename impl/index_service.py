@@ -12,8 +12,9 @@ import contextlib
 import itertools
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+from impl.derived_floor import IndexFileProof
 from impl.dispatching import IndexPuts
 from impl.files import Clock, Files, OpenFile
 from impl.index_entries import PLAIN_ENTRIES, IndexEntries
@@ -120,15 +121,21 @@ class IndexService:
             self._files, file, layout=self.layout, entries=self._entries, mapped_file=self._mapped_file
         )
 
-    def begin_reconcile(self, from_offset: int, *, durable_timestamp: int = 0) -> None:
+    def begin_reconcile(
+        self, from_offset: int, *, durable_timestamp: int = 0, proofs: Sequence[IndexFileProof] | None = None
+    ) -> None:
         """Begin to compare with the log from an offset on; entries before it stay as far as they are consistent.
 
         `durable_timestamp` is the store time up to which the index is said to be durable: a put before it that is
-        missing is worth a finding.
+        missing is worth a finding. With `proofs` the entries that these count are those before it, and there are no
+        others.
         """
         self._durable_timestamp = durable_timestamp
+        headers = None
+        if proofs is not None:
+            headers = {directory_of(self._directory) + "/" + proof.path: proof.header for proof in proofs}
         self._reconcile = IndexReconcile(
-            self._index_files, entries=self._entries, from_offset=from_offset, remove=self._remove
+            self._index_files, entries=self._entries, from_offset=from_offset, proven=headers, remove=self._remove
         )
 
     def reconcile(self, puts: IndexPuts) -> None:

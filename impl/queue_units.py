@@ -14,6 +14,7 @@ from typing import NamedTuple
 from impl.consume_queue_ext import ConsumeQueueExt, is_address
 from impl.dispatching import UNIT_BYTES, QueueRun
 from impl.loading import Finding
+from impl.mapped_file import MappedFile
 from impl.multi_dispatch import QueueKey
 from impl.queue_files import QueueFiles
 
@@ -123,7 +124,11 @@ class QueueUnits:
 
     def _last_end_offset(self) -> int:
         """Return the physical offset behind the last record; pre-fill knows none."""
-        for number in range(self.max_offset - 1, self.first_number - 1, -1):
+        return self._end_offset_before(self.max_offset)
+
+    def _end_offset_before(self, end_number: int) -> int:
+        """Return the physical offset behind the last record in front of a number, -1 without one."""
+        for number in range(end_number - 1, self.first_number - 1, -1):
             if not (unit := self._stored(number)).is_prefill:
                 return unit.end_offset
         return -1
@@ -139,6 +144,15 @@ class QueueUnits:
     def is_empty(self) -> bool:
         """Whether there is no file: then there is not even a minimum to remember."""
         return not self._files.mapped
+
+    @property
+    def mapped(self) -> tuple[MappedFile, ...]:
+        """The files, first ones first; a snapshot."""
+        return self._files.mapped
+
+    def offset_at(self, number: int) -> int:
+        """Return the physical offset at a number that the files hold, 0 for pre-fill."""
+        return self._stored(number).offset
 
     def unit(self, number: int) -> Unit | None:
         """Return a unit; None where there is none (any more), and for pre-fill."""

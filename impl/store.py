@@ -87,6 +87,7 @@ class MessageStore(StoreViews, ReadVerbs):
                 commit=self._commit,
                 checkpoint=self._held.checkpoint,
                 derived=self._held.derived,
+                floor=self._held.raise_derived_floor,
                 reput=self._reput,
             )
             self._puts = PutPath(

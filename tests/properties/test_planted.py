@@ -106,7 +106,7 @@ Those of queues, index and reads have smallest cases besides, which are run each
 test_planted_reads.py).
 """
 
-IN_EVERY_RUN = ("lying-flush", "no-erase-after-cut", "readers-see-buffers", "RMQ-B06", "RMQ-B08")
+IN_EVERY_RUN = ("lying-flush", "no-erase-after-cut", "readers-see-buffers")
 """Bugs that campaigns hunt in each run of the tests; the others are hunted with `-m deep`."""
 
 
