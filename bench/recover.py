@@ -16,9 +16,9 @@ from isal.isal_zlib import crc32
 from bench.figures import Figure, figure, scratch
 from bench.put import message_of
 from bench.sizes import FULL, Sizes
-from impl.batch import BatchMember, encode_batch_body
+from impl.batch import encode_batch_body
 from impl.config import MessageStoreConfig
-from impl.message import MessageBatch
+from impl.message import BatchMember, MessageBatch
 from properties.decode import scan
 from properties.verdict import HarnessError
 from tornpage.front import MessageStore

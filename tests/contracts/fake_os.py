@@ -51,7 +51,8 @@ class _FakeOs(_Lacking):
         """Move the place in the file; pyfakefs knows nothing of holes."""
         if whence in (os.SEEK_DATA, os.SEEK_HOLE):
             pytest.skip("pyfakefs has no os.SEEK_DATA")
-        return self._faked.lseek(fd, position, whence)
+        found: int = self._faked.lseek(fd, position, whence)
+        return found
 
     def pread(self, fd: int, size_bytes: int, offset: int) -> bytes:
         """Move the place in the file and read."""

@@ -22,6 +22,7 @@ from properties.planted import (
     indexing,
     loading,
     pooling,
+    proving,
     pulling,
     putting,
     querying,
@@ -74,7 +75,7 @@ MACHINE_OF = {
         "commit-log": (acknowledging, creating, loading, reading, recovering),
         "put": (putting, batching, dispatching),
         "flush": (flushing, pooling, allocating),
-        "queue": (queueing, dispatched, extending, indexing, pulling, querying),
+        "queue": (queueing, dispatched, proving, extending, indexing, pulling, querying),
     }.items()
     for module in modules
 }
