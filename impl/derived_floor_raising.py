@@ -52,7 +52,7 @@ class RaiseDerivedFloor:
     def sample(self) -> None:
         """Remember what the flush that follows will make durable."""
         progress = self._derived.progress
-        if progress == self._written or not self._derived.is_provable:
+        if progress == self._written or progress.offset == self._log.min_offset or not self._derived.is_provable:
             self._sample = None
             return
         ends = {queue.directory: _end_of(queue, progress.offset) * UNIT_BYTES for queue in self._derived.queues.all()}
