@@ -20,7 +20,7 @@ from impl.consume_queue import TOLD_BY_THE_LOG
 from impl.consume_queues import ConsumeQueues
 from impl.derived_floor import DerivedProof
 from impl.dispatching import BLANK, NO_INDEX_PUTS, Dispatched, Dispatcher, DispatchRules
-from impl.index_file import IndexFile
+from impl.index_file import NO_TIMES, IndexFile, Times
 from impl.index_layout import IndexHeader
 from impl.index_service import IndexService
 from impl.loading import Finding
@@ -56,7 +56,7 @@ class Derived:
     ) -> None:
         self.queues = queues
         self.index = index
-        self.progress = Progress(0, 0, None, IndexHeader())
+        self.progress = Progress(0, 0, None, IndexHeader(), NO_TIMES)
         self.named_queues: dict[QueueKey, int] = {}
         self.error: str | None = None
         self._dispatch = dispatch
@@ -129,6 +129,7 @@ class Derived:
             self.error = batch.error
             offset = batch.next_offset
         self._end_reconcile(log.min_offset)
+        self._move_to(self.reput_from_offset, self.store_timestamp)  # the index is mended only now
         for queue in self.queues.all():
             table.learn_maximum(queue.key, queue.max_offset)
 
@@ -169,7 +170,8 @@ class Derived:
     def _move_to(self, offset: int, store_timestamp: int = 0) -> None:
         index_files = self.index.index_files if self.index is not None else ()
         last = index_files[-1] if index_files else None
-        self.progress = Progress(offset, store_timestamp, last, IndexHeader() if last is None else last.header)
+        header, times = (IndexHeader(), NO_TIMES) if last is None else (last.header, last.times)
+        self.progress = Progress(offset, store_timestamp, last, header, times)
 
     def _read(self, log: MappedFileQueue, offset: int, end_offset: int) -> "_Batch":
         """Read what may be dispatched at once from `offset` on, which is below the end."""
@@ -219,6 +221,7 @@ class Progress(NamedTuple):
     store_timestamp: int
     index_file: IndexFile | None
     index_header: IndexHeader
+    index_times: Times
 
 
 class _Batch(NamedTuple):

@@ -34,10 +34,14 @@ class QueueFileProof(NamedTuple):
 
 
 class IndexFileProof(NamedTuple):
-    """The entries that `header` counts. Of the last file the header may have moved on since."""
+    """The entries that `header` counts, the least and the greatest store time among them.
+
+    Of the last file the header may have moved on since.
+    """
 
     path: str
     header: IndexHeader
+    times: tuple[int, int]
     crc: int
 
 
@@ -82,7 +86,10 @@ class DerivedFloor:
             blanks=tuple((base, position) for base, position in said["blanks"]),
             named_queues=tuple((name, queue_id) for name, queue_id in said["named_queues"]),
             queue_files=tuple(QueueFileProof(*proof) for proof in said["queue_files"]),
-            index_files=tuple(IndexFileProof(path, IndexHeader(*head), crc) for path, head, crc in said["index_files"]),
+            index_files=tuple(
+                IndexFileProof(path, IndexHeader(*head), (least, greatest), crc)
+                for path, head, (least, greatest), crc in said["index_files"]
+            ),
         )
 
     def _whole(self) -> bytes:

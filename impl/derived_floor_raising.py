@@ -109,8 +109,10 @@ class RaiseDerivedFloor:
         for index_file in index.index_files if index is not None and progress.index_file is not None else ():
             is_last = index_file is progress.index_file
             header = progress.index_header if is_last else index_file.header
+            times = progress.index_times if is_last else index_file.times
             start, end = (index_file.layout.position_of(number) for number in (1, header.next_number))
-            yield IndexFileProof(self._path(index_file.mapped), header, self._sum(index_file.mapped, start, end, sums))
+            crc = self._sum(index_file.mapped, start, end, sums)
+            yield IndexFileProof(self._path(index_file.mapped), header, times, crc)
             if is_last:
                 return
 

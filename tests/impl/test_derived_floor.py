@@ -163,7 +163,7 @@ def test_any_byte_in_front_that_is_another_has_everything_proved_again(number: i
     said = json.loads((killed / FLOOR).read_bytes().partition(b"\n")[2])
     stretches = [(path, 0, size) for path, size, _ in said["queue_files"]]
     start = 40 + 4 * CONFIG.max_hash_slot_num + 20
-    stretches += [(path, start, start + 20 * (header[5] - 1)) for path, header, _ in said["index_files"]]
+    stretches += [(path, start, start + 20 * (header[5] - 1)) for path, header, _, _ in said["index_files"]]
     path, begin, end = stretches[number % len(stretches)]
     data = bytearray((killed / path).read_bytes())
     data[begin + number * 7 % (end - begin)] ^= 1 << number % 8
