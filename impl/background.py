@@ -5,6 +5,7 @@ from collections.abc import Callable
 from impl.checkpoint import Checkpoint
 from impl.config import MessageStoreConfig
 from impl.derived import Derived
+from impl.derived_floor_raising import RaiseDerivedFloor
 from impl.flushing import CommitRealTime, FlushRealTime
 from impl.policy import PAGE_BYTES, FlushDiskType, FlushPolicy
 from impl.queue_flush import FlushConsumeQueues
@@ -30,6 +31,7 @@ class Background:
         commit: Callable[[int], bool],
         checkpoint: Checkpoint,
         derived: Derived,
+        floor: RaiseDerivedFloor,
         reput: ReputMessages,
     ) -> None:
         self.written: Callable[[int], None] = reput.note_readable
@@ -54,7 +56,13 @@ class Background:
         self._dispatcher = runner(reput)
         reput.wake = self._dispatcher.wake
         queues = runner(
-            FlushConsumeQueues(queue_policy, checkpoint, derived.flushables, dispatched=lambda: derived.store_timestamp)
+            FlushConsumeQueues(
+                queue_policy,
+                checkpoint,
+                derived.flushables,
+                dispatched=lambda: derived.store_timestamp,
+                floor=floor,
+            )
         )
         self._timers.append((queues, queue_policy.flush_interval_consume_queue))
 

@@ -7,6 +7,7 @@ nothing with the log (holes C1 to C17).
 """
 
 import logging
+from bisect import bisect_left
 from collections.abc import Sequence
 
 from impl.consume_queue_ext import ConsumeQueueExt, is_address
@@ -16,9 +17,12 @@ from impl.multi_dispatch import QueueKey
 from impl.queue_files import POSITION_MAX, QueueFiles
 from impl.queue_units import PREFILL, QueueUnits, Unit, units_in
 
-__all__ = ["ConsumeQueue", "Unit"]
+__all__ = ["TOLD_BY_THE_LOG", "ConsumeQueue", "Unit"]
 
 _LOG = logging.getLogger("tornpage.store")
+
+TOLD_BY_THE_LOG = ("impossible_queue", "impossible_queue_offset", "queue_gap", "repeated_queue_offset")
+"""The codes of findings about records that a queue cannot hold as the log has them."""
 
 _NUMBER_MAX = POSITION_MAX // UNIT_BYTES
 
@@ -129,6 +133,14 @@ class ConsumeQueue(QueueUnits):
 
     # ---- reconciling ---------------------------------------------------------------------------------------------
 
+    def believe(self, end_number: int, log_min: int) -> None:
+        """Take the units in front of a number for proved, and for durable; the log is told from there on."""
+        numbers = range(self._behind_prefill(), end_number)
+        self._first_proved = numbers.start + bisect_left(numbers, log_min, key=self.offset_at)
+        self._proved = end_number
+        self._files.note_flushed(end_number * UNIT_BYTES)
+        self.max_physic_offset = self._end_offset_before(end_number)
+
     def reconcile(self, run: QueueRun) -> None:
         """Make sure that the units of a run are stored, and next to those of the runs before it. Raises OSError.
 
@@ -225,6 +237,11 @@ class ConsumeQueue(QueueUnits):
             self._keep(Finding("note", "queue_rebuilt", self.directory, self._rewritten_from * UNIT_BYTES, message))
         self._first_proved = None
         return self._erased
+
+    def erase_untold(self) -> None:
+        """Erase everything unless the log has told of this queue. Raises OSError."""
+        if self._first_proved is None:
+            self._erased |= self._erase(0)
 
     def _rewrite_from(self, number: int) -> None:
         """Erase the units from a number on: the log says something else."""

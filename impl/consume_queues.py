@@ -9,10 +9,11 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queue_ext import ConsumeQueueExt
+from impl.derived_floor import QueueFileProof
 from impl.directory_tree import DirectoryTree
 from impl.dispatching import UNIT_BYTES, QueueRun
 from impl.files import Files
@@ -105,6 +106,22 @@ class ConsumeQueues:
     def _note_stray(self, path: str) -> None:
         self._findings.append(Finding("note", "stray_file", path, -1, f"{path} is no consume queue: ignored"))
 
+    def believe(self, proofs: Sequence[QueueFileProof], log_min: int) -> None:
+        """Take for proved, in each queue, the units in files that are as they were."""
+        ends: dict[str, int] = {}
+        for proof in proofs:
+            directory, _, name = proof.path.rpartition("/")
+            ends[f"{self._root}/{directory}"] = (int(name) + proof.size_bytes) // UNIT_BYTES
+        for queue in self.all():
+            if queue.directory in ends:
+                queue.believe(ends[queue.directory], log_min)
+
+    def erase_untold(self, topics: Collection[bytes]) -> None:
+        """Erase the queues of topics that the log has told nothing of: they were deleted. Raises OSError."""
+        for queue in self.all():
+            if queue.key[0] in topics:
+                queue.erase_untold()
+
     def end_reconcile(self, log_min: int) -> bool:
         """End the reconciling of every queue; return whether anything was erased. Raises OSError."""
         erased = [queue.end_reconcile(log_min) for queue in self.all()]
@@ -176,6 +193,16 @@ class ConsumeQueues:
             writable=self._writable,
             mapped_file=self._mapped_file,
         )
+
+    def remove(self, queue: ConsumeQueue) -> None:
+        """Forget a queue and remove its files, durably; its directory stays. Nobody appends meanwhile. Raises OSError.
+
+        A queue of the same key may come to be anew, then from whatever number it is told.
+        """
+        queue.destroy()
+        with self._guard:
+            self._queues.pop(queue.key, None)
+        queue.close()
 
     def all(self) -> tuple[ConsumeQueue, ...]:
         """Return the queues there are now, in the order in which they came to be."""

@@ -16,15 +16,20 @@ from typing import NamedTuple
 
 from impl.arriving import Arrival, MessageArrivingListener, arrivals_in, tell
 from impl.codec import MESSAGE_MAGIC, SMALLEST_RECORD_BYTES
+from impl.consume_queue import TOLD_BY_THE_LOG
 from impl.consume_queues import ConsumeQueues
+from impl.deleted_topics import DeletedTopics
+from impl.derived_floor import DerivedProof
 from impl.dispatching import BLANK, NO_INDEX_PUTS, Dispatched, Dispatcher, DispatchRules
+from impl.index_file import IndexFile
+from impl.index_layout import IndexHeader
 from impl.index_service import IndexService
 from impl.loading import Finding
 from impl.mapped_file_queue import MappedFileQueue
 from impl.queue_flush import Flushable
 from impl.queue_offsets import QueueOffsetTable
 
-__all__ = ["Derived"]
+__all__ = ["Derived", "Progress"]
 
 _LOG = logging.getLogger("tornpage.store")
 _I64 = struct.Struct(">q")
@@ -35,7 +40,7 @@ _NOTHING = Dispatched(0, 0, (), NO_INDEX_PUTS, 0, None)
 class Derived:
     """Owns queues, index and cursor; `index` is None when the configuration has none.
 
-    `store_timestamp` is the newest of all dispatched records, in milliseconds. `error` is a sentence once dispatch has
+    `progress` is replaced as a whole once queues and index have a whole batch. `error` is a sentence once dispatch has
     met what cannot be there: it goes no further then. Dispatched to by one thread at a time.
     """
 
@@ -47,15 +52,26 @@ class Derived:
         dispatch: Dispatcher,
         rules: DispatchRules,
         listeners: Sequence[MessageArrivingListener] = (),
+        deleted: DeletedTopics | None = None,
     ) -> None:
         self.queues = queues
         self.index = index
-        self.reput_from_offset = 0
-        self.store_timestamp = 0
+        self.progress = Progress(0, 0, None, IndexHeader())
         self.error: str | None = None
         self._dispatch = dispatch
         self._rules = rules
         self._listeners = listeners
+        self._deleted = deleted
+
+    @property
+    def reput_from_offset(self) -> int:
+        """Where the next record to be dispatched begins."""
+        return self.progress.offset
+
+    @property
+    def store_timestamp(self) -> int:
+        """The newest store time that was dispatched, in milliseconds."""
+        return self.progress.store_timestamp
 
     # ---- open ----------------------------------------------------------------------------------------------------
 
@@ -70,21 +86,32 @@ class Derived:
         """What was found in queues and index, now and since the store was opened."""
         return (*self.queues.findings, *(self.index.findings if self.index is not None else ()))
 
+    @property
+    def is_provable(self) -> bool:
+        """Whether checksums can tell later what the log would: not of bit maps, nor of what no queue can hold."""
+        return not self._rules.ext and not any(finding.code in TOLD_BY_THE_LOG for finding in self.queues.findings)
+
     def leave_alone(self, log: MappedFileQueue) -> None:
         """Dispatch nothing of a log that may not be changed: what is in queues and index is there."""
-        self.reput_from_offset = log.max_offset
+        self._move_to(log.max_offset)
 
-    def reconcile(self, log: MappedFileQueue, table: QueueOffsetTable, *, index_timestamp: int) -> None:
+    def reconcile(
+        self, log: MappedFileQueue, table: QueueOffsetTable, *, index_timestamp: int, proof: DerivedProof | None
+    ) -> None:
         """Make queues and index what the log says, and teach the table of queue offsets.
 
-        `index_timestamp` is the store time up to which the index is said to be durable. When the disk refuses what is
-        missing, as a full one does, the rest is left to the service: the store can be opened. Raises OSError when it
-        refuses to erase what is wrong.
+        `index_timestamp` is the store time up to which the index is said to be durable. With a proof that is still true
+        the log is asked from there on. When the disk refuses what is missing, as a full one does, the rest is left to
+        the service: the store can be opened. Raises OSError when it refuses to erase what is wrong.
         """
         offset, end_offset, refused = log.min_offset, log.max_offset, False
-        self.reput_from_offset = offset
+        if proof is not None:
+            offset = proof.offset
+            self.queues.believe(proof.queue_files, log.min_offset)
+        self._move_to(offset, 0 if proof is None else proof.store_timestamp)
         if self.index is not None:
-            self.index.begin_reconcile(offset, durable_timestamp=index_timestamp)
+            proofs = None if proof is None else proof.index_files
+            self.index.begin_reconcile(offset, durable_timestamp=index_timestamp, proofs=proofs)
         while offset < end_offset and self.error is None:
             batch = self._read(log, offset, end_offset)
             for run in batch.given.runs:
@@ -109,6 +136,8 @@ class Derived:
             self.index.reconcile(given.index)
 
     def _end_reconcile(self, log_min_offset: int) -> None:
+        if self._deleted is not None:
+            self.queues.erase_untold(self._deleted.offsets.keys())
         self.queues.end_reconcile(log_min_offset)
         if self.index is not None:
             self.index.end_reconcile()
@@ -117,7 +146,7 @@ class Derived:
 
     def dispatch(self, log: MappedFileQueue, readable_end: int) -> bool:
         """Dispatch one batch; return whether there was one. Raises the OSError of a file that cannot be written."""
-        offset = self.reput_from_offset
+        offset = max(self.reput_from_offset, log.min_offset)  # what is gone will never be dispatched (RMQ-B04)
         if offset >= readable_end or self.error is not None:
             return False
         batch = self._read(log, offset, readable_end)
@@ -130,9 +159,13 @@ class Derived:
         return True
 
     def _took(self, batch: "_Batch") -> None:
-        self.store_timestamp = max(self.store_timestamp, batch.given.store_timestamp)
-        self.reput_from_offset = batch.next_offset
+        self._move_to(batch.next_offset, max(self.store_timestamp, batch.given.store_timestamp))
         self.error = batch.error
+
+    def _move_to(self, offset: int, store_timestamp: int = 0) -> None:
+        index_files = self.index.index_files if self.index is not None else ()
+        last = index_files[-1] if index_files else None
+        self.progress = Progress(offset, store_timestamp, last, IndexHeader() if last is None else last.header)
 
     def _read(self, log: MappedFileQueue, offset: int, end_offset: int) -> "_Batch":
         """Read what may be dispatched at once from `offset` on, which is below the end."""
@@ -149,6 +182,8 @@ class Derived:
             arrivals = arrivals_in(file.view, position, given.end_position, self._rules) if self._listeners else ()
         finally:
             file.release()
+        if self._deleted is not None:
+            given = self._deleted.without_deleted(given)
         if given.reason == BLANK:
             return _Batch(given, file.end_offset, arrivals, None)
         next_offset = file.base_offset + given.end_position
@@ -173,6 +208,15 @@ class Derived:
         self.queues.close()
         if self.index is not None:
             self.index.close()
+
+
+class Progress(NamedTuple):
+    """Where dispatch goes on, the newest store time (milliseconds) before, and how far the index was then."""
+
+    offset: int
+    store_timestamp: int
+    index_file: IndexFile | None
+    index_header: IndexHeader
 
 
 class _Batch(NamedTuple):

@@ -10,7 +10,7 @@ entry is looked at once, and a table as large as the slots is kept meanwhile. So
 whole files (`IndexService.load`, holes I1 to I5).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from impl.dispatching import IndexPuts
 from impl.index_entries import SLOT_BYTES, IndexEntries
@@ -24,6 +24,8 @@ __all__ = ["IndexReconcile"]
 class IndexReconcile:
     """One walk along the files, oldest first. `remove` takes the last file away for good.
 
+    Where `proven` says by path how far the bytes of files are proven, exactly those entries lie in front.
+
     `findings` tells what had to be written anew; entries that are merely not there yet are none.
     """
 
@@ -33,12 +35,14 @@ class IndexReconcile:
         *,
         entries: IndexEntries,
         from_offset: int,
+        proven: Mapping[str, IndexHeader] | None = None,
         remove: Callable[[IndexFile], None],
     ) -> None:
         self.findings: list[Finding] = []
         self._index_files = list(index_files)
         self._entries = entries
         self._from_offset = from_offset
+        self._proven = proven
         self._remove = remove
         self._settled = not index_files
         self._at = -1
@@ -104,13 +108,17 @@ class IndexReconcile:
 
     def _trace(self) -> None:
         """Pass entries of records before the first one that the log tells; their times stay unknown."""
+        proven = None if self._proven is None else self._proven.get(self._file.path, IndexHeader())
+        end = self._stored if proven is None else min(proven.next_number, self._stored)
         with self._file.parts() as (_, entries):
             self._number, self._used = self._entries.trace_entries(
-                self._heads, entries, 1, self._stored, self._last.end_offset, self._from_offset
+                self._heads, entries, 1, end, self._last.end_offset, self._from_offset
             )
         if self._number > 1:
             self._times = ALL_TIMES
-        if 1 < self._number < self._stored:
+        if proven is not None and self._number > 1:
+            self._begin_timestamp, self._end_timestamp = proven.begin_timestamp, proven.end_timestamp
+        elif 1 < self._number < self._stored:
             difference = self._file.entry(self._number - 1)[2] if self._number > 2 else 0
             self._end_timestamp = self._begin_timestamp + 1000 * difference
 

@@ -12,8 +12,9 @@ import contextlib
 import itertools
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
+from impl.derived_floor import IndexFileProof
 from impl.dispatching import IndexPuts
 from impl.files import Clock, Files, OpenFile
 from impl.index_entries import PLAIN_ENTRIES, IndexEntries
@@ -120,15 +121,21 @@ class IndexService:
             self._files, file, layout=self.layout, entries=self._entries, mapped_file=self._mapped_file
         )
 
-    def begin_reconcile(self, from_offset: int, *, durable_timestamp: int = 0) -> None:
+    def begin_reconcile(
+        self, from_offset: int, *, durable_timestamp: int = 0, proofs: Sequence[IndexFileProof] | None = None
+    ) -> None:
         """Begin to compare with the log from an offset on; entries before it stay as far as they are consistent.
 
         `durable_timestamp` is the store time up to which the index is said to be durable: a put before it that is
-        missing is worth a finding.
+        missing is worth a finding. With `proofs` the entries that these count are those before it, and there are no
+        others.
         """
         self._durable_timestamp = durable_timestamp
+        headers = None
+        if proofs is not None:
+            headers = {directory_of(self._directory) + "/" + proof.path: proof.header for proof in proofs}
         self._reconcile = IndexReconcile(
-            self._index_files, entries=self._entries, from_offset=from_offset, remove=self._remove
+            self._index_files, entries=self._entries, from_offset=from_offset, proven=headers, remove=self._remove
         )
 
     def reconcile(self, puts: IndexPuts) -> None:
@@ -238,6 +245,24 @@ class IndexService:
     def _unname(self, path: str) -> None:
         with contextlib.suppress(OSError):
             self._files.unlink(path)
+
+    # ---- expiry --------------------------------------------------------------------------------------------------
+
+    def drop_expired(self, log_min: int) -> int:
+        """Remove the files in front whose last record lies in front of the log; return how many. Raises OSError.
+
+        The last file stays. Each is gone durably before the next: a row with a gap would be made anew. Nobody puts
+        meanwhile. Source: `IndexService.deleteExpiredFile`.
+        """
+        dropped = 0
+        while len(self._index_files) > 1 and self._index_files[0].header.end_offset < log_min:
+            with self._flush_guard:
+                first, self._index_files = self._index_files[0], self._index_files[1:]
+                first.close()
+                self._files.unlink(first.path)
+                self._files.sync_directory(self._directory)
+            dropped += 1
+        return dropped
 
     # ---- reading -------------------------------------------------------------------------------------------------
 

@@ -11,11 +11,16 @@ from impl.arriving import MessageArrivingListener
 from impl.checkpoint import Checkpoint
 from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.deleted_topics import DeletedTopics
 from impl.derived import Derived
+from impl.derived_floor import DerivedFloor, DerivedProof
+from impl.derived_floor_raising import RaiseDerivedFloor
+from impl.derived_proof import is_still_true
 from impl.dispatching import BitMapOf, DispatchRules
 from impl.durable_floor import DurableFloor, Floor
 from impl.errors import BadConfig, NoSpace
 from impl.files import Clock, Files
+from impl.index_layout import IndexLayout
 from impl.loading import Finding, FoundLog
 from impl.log_directories import LogDirectories, directory_of
 from impl.log_files import LogFileMaker
@@ -55,6 +60,10 @@ class OpenDirectory:
             files, f"{directory}/config/durableFloor", file_bytes=config.mapped_file_size_commit_log
         )
         self.checkpoint = Checkpoint(files, f"{directory}/checkpoint")
+        self._derived_floor = DerivedFloor(
+            files, f"{directory}/config/derivedFloor", settings=config.derived_settings()
+        )
+        self.deleted_topics: DeletedTopics = components.deleted_topics(files, f"{directory}/config/deletedTopics")
         self.abort: AbortMarker = components.abort_marker(files, directory)
         self._pool: TransientStorePool | None = None
         self._maker: LogFileMaker = components.log_file_maker(
@@ -75,9 +84,10 @@ class OpenDirectory:
         self._bit_map_of = bit_map_of
         self._arriving = arriving
         self._derived: Derived | None = None
+        self._raise_floor: RaiseDerivedFloor | None = None
         self.findings: tuple[Finding, ...] = ()
         self.damage: str | None = None
-        self._lock = StoreLock(files, directory)
+        self._lock: StoreLock = components.store_lock(files, directory)
         self._look_first()
         make_directories(files, directory)
         self._lock.acquire()
@@ -130,6 +140,8 @@ class OpenDirectory:
         found = self._examine(floor)
         for path in found.paths:
             self.log.adopt(path, writable=True)
+        self.deleted_topics.load()
+        proof = self._proof(found, floor)
         recovery = components.recovery(
             self._files,
             self.log,
@@ -138,6 +150,7 @@ class OpenDirectory:
             clean_exit=clean_exit,
             check=components.check_record,
             walk=components.walk_log,
+            proof=proof,
         )
         plan = recovery.plan(found.findings)
         self.findings = plan.findings
@@ -151,13 +164,36 @@ class OpenDirectory:
         recovery.carry_out(plan)
         self.log.populate_last()
         self.floor.start(self.log.flushed_where)
+        self.deleted_topics.settle(log_min=self.log.min_offset, log_max=self.log.max_offset)
         derived = self._load_derived(components, writable=True, clean_exit=clean_exit)
         index_timestamp = self.checkpoint.index_msg_timestamp
         if index_timestamp and clean_exit:
             index_timestamp += 1  # all of that time are durable then
         self._promise_nothing_of_derived()
-        derived.reconcile(self.log, self.queue_offsets, index_timestamp=index_timestamp)
-        self.findings += derived.findings
+        derived.reconcile(self.log, self.queue_offsets, index_timestamp=index_timestamp, proof=proof)
+        self._promise_no_later_log(derived.store_timestamp)
+        self.findings += (*derived.findings, *self.deleted_topics.findings)
+
+    def _promise_no_later_log(self, store_timestamp: int) -> None:
+        """Have the checkpoint name no time behind the newest record: RocketMQ would begin a recovery too late."""
+        if self.checkpoint.physic_msg_timestamp > store_timestamp:
+            self.checkpoint.physic_msg_timestamp = store_timestamp
+            self.checkpoint.flush()
+
+    def _proof(self, found: FoundLog, floor: Floor | None) -> DerivedProof | None:
+        """Return what need not be looked at again: it was durable, and what follows from it is there."""
+        config = self._config
+        if floor is None or config.check_whole_log_on_recover or _is_damaged(found.findings):
+            return None
+        proof = self._derived_floor.load()
+        if proof is not None and self.deleted_topics.are_in(each.path for each in proof.queue_files):
+            return None
+        if proof is None or not self.log.min_offset <= proof.offset <= floor.offset:
+            return None
+        layout = IndexLayout(config.max_hash_slot_num, config.max_index_num) if config.message_index_enable else None
+        queue_file_bytes = config.consume_queue_file_bytes
+        still_true = is_still_true(self._files, self.directory, proof, queue_file_bytes=queue_file_bytes, layout=layout)
+        return proof if still_true else None
 
     def _promise_nothing_of_derived(self) -> None:
         """Have the checkpoint say nothing of queues and index: what was durable there may be made anew now."""
@@ -204,7 +240,9 @@ class OpenDirectory:
             dispatch=components.dispatch_records,
             rules=rules,
             listeners=listeners,
+            deleted=self.deleted_topics,
         )
+        self._raise_floor = RaiseDerivedFloor(self._derived_floor, self._derived, self.log, root=self.directory)
         self._derived.load()
         return self._derived
 
@@ -213,6 +251,12 @@ class OpenDirectory:
         """Queues and index of an open directory."""
         assert self._derived is not None
         return self._derived
+
+    @property
+    def raise_derived_floor(self) -> RaiseDerivedFloor:
+        """Who says how far queues and index are durable, of an open directory."""
+        assert self._raise_floor is not None
+        return self._raise_floor
 
     def _use_pool(self, components: Components) -> None:
         """Have the buffers that were asked for, locked memory of several files: only for a store that may be used."""
@@ -243,7 +287,9 @@ class OpenDirectory:
 
     def note_clean_exit(self) -> None:
         """Make queues, index and small files durable, then remove the abort marker. Raises OSError; it then stays."""
+        self.raise_derived_floor.sample()
         self.derived.flush()
+        self.raise_derived_floor.raise_floor()
         self.checkpoint.note_dispatched(self.derived.store_timestamp)
         self.checkpoint.flush()
         self.floor.sync()
@@ -263,3 +309,7 @@ class OpenDirectory:
         self.floor.close()
         self.checkpoint.close()
         self._lock.release()
+
+
+def _is_damaged(findings: Sequence[Finding]) -> bool:
+    return any(finding.severity == "damage" for finding in findings)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from impl.consume_queue_ext import ConsumeQueueExt, is_address
 from impl.dispatching import UNIT_BYTES, QueueRun
 from impl.loading import Finding
+from impl.mapped_file import MappedFile
 from impl.multi_dispatch import QueueKey
 from impl.queue_files import QueueFiles
 
@@ -123,7 +124,11 @@ class QueueUnits:
 
     def _last_end_offset(self) -> int:
         """Return the physical offset behind the last record; pre-fill knows none."""
-        for number in range(self.max_offset - 1, self.first_number - 1, -1):
+        return self._end_offset_before(self.max_offset)
+
+    def _end_offset_before(self, end_number: int) -> int:
+        """Return the physical offset behind the last record in front of a number, -1 without one."""
+        for number in range(end_number - 1, self.first_number - 1, -1):
             if not (unit := self._stored(number)).is_prefill:
                 return unit.end_offset
         return -1
@@ -139,6 +144,21 @@ class QueueUnits:
     def is_empty(self) -> bool:
         """Whether there is no file: then there is not even a minimum to remember."""
         return not self._files.mapped
+
+    @property
+    def mapped(self) -> tuple[MappedFile, ...]:
+        """The files, first ones first; a snapshot."""
+        return self._files.mapped
+
+    @property
+    def last_end_offset(self) -> int:
+        """Physical offset behind the last record, be it in the log or not any more; -1 without one."""
+        return self._last_end_offset()
+
+    def offset_at(self, number: int) -> int:
+        """Return the physical offset at a number; 0 for pre-fill, and for what is in no file any more."""
+        data = self._read(number, 1)
+        return Unit(*_UNIT.unpack(data)).offset if len(data) == UNIT_BYTES else 0
 
     def unit(self, number: int) -> Unit | None:
         """Return a unit; None where there is none (any more), and for pre-fill."""
@@ -215,6 +235,37 @@ class QueueUnits:
         self.max_offset = 0 if self.is_empty else number
         self.min_offset = min(self.min_offset, self.max_offset)
         return erased
+
+    # ---- expiry --------------------------------------------------------------------------------------------------
+
+    def drop_expired(self, log_min: int, log_durable_end: int) -> tuple[int, bool]:
+        """Remove the files whose last record lies in front of the log; return how many, and whether some wait.
+
+        The last file stays, and a file waits whose next one begins with a record that may be lost: the number of this
+        one would be the last that is known then. Nobody appends meanwhile, and the minimum was corrected before. Raises
+        OSError.
+        """
+        files = self._files.mapped
+        dropped, waits = 0, False
+        for mapped, following in itertools.pairwise(files):
+            if self._stored(mapped.end_offset // UNIT_BYTES - 1).offset >= log_min:
+                break
+            first = self._stored(following.base_offset // UNIT_BYTES)
+            waits = first.is_prefill or not first.is_possible or first.end_offset > log_durable_end
+            if waits:
+                break
+            dropped += 1
+        if dropped:
+            self._files.drop_before(files[dropped].base_offset)
+        return dropped, waits
+
+    def destroy(self) -> None:
+        """Remove all files, durably: the queue begins anew. Nobody appends meanwhile. Raises OSError."""
+        self._erase(0)
+        self.min_offset, self.max_physic_offset = 0, -1
+        self._ext_settled = False
+        self._settle_ext()
+        self.flush()
 
     # ---- durability ----------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ nothing is changed (contract 7). Source: `CommitLog.recoverNormally`, `recoverAb
 from dataclasses import dataclass
 from typing import Literal
 
+from impl.derived_floor import DerivedProof
 from impl.durable_floor import Floor
 from impl.files import Files
 from impl.loading import Finding
@@ -49,6 +50,7 @@ class Recovery:
         clean_exit: bool,
         check: RecordChecker,
         walk: LogWalker,
+        proof: DerivedProof | None = None,
     ) -> None:
         self._files = files
         self._log = log
@@ -57,12 +59,17 @@ class Recovery:
         self._clean_exit = clean_exit
         self._check = check
         self._walk = walk
+        self._proof = proof
 
     def plan(self, load_findings: tuple[Finding, ...]) -> RecoveryPlan:
-        """Scan and decide; changes nothing on the disk."""
-        scan = scan_log(self._log.mapped, self._walk, self._check, file_bytes=self._log.file_bytes)
-        for file, position in zip(self._log.mapped, scan.blank_positions, strict=False):
-            file.blank_position = position
+        """Scan and decide; changes nothing on the disk. What a proof speaks of is not scanned again."""
+        from_offset = 0 if self._proof is None else self._proof.offset
+        scan = scan_log(
+            self._log.mapped, self._walk, self._check, file_bytes=self._log.file_bytes, from_offset=from_offset
+        )
+        blanks = {**dict(() if self._proof is None else self._proof.blanks), **scan.blank_positions}
+        for file in self._log.mapped:
+            file.blank_position = blanks.get(file.base_offset)
         if any(finding.severity == "damage" for finding in load_findings):
             return RecoveryPlan(scan, dirty_tail=False, findings=load_findings)
         dirty_at = self._dirty_at(scan)

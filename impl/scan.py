@@ -1,6 +1,6 @@
 """One walk over the mapped log: where its valid prefix ends, and why."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from impl.codec import MESSAGE_MAGIC, RecordCheck
@@ -23,14 +23,14 @@ _MAGIC_BYTES = MESSAGE_MAGIC.to_bytes(4, "big", signed=True)
 class LogScan:
     """Where the valid prefix ends: in file `file_index` at physical `end_offset`, because of `reason`.
 
-    `reason` is None when the last file ended with its blank. `blank_positions` says where in each file before the end
-    its blank lies.
+    `reason` is None when the last file ended with its blank. `blank_positions` says where the blanks of files lie that
+    the scan went through, by the physical offset at which these begin.
     """
 
     end_offset: int
     file_index: int
     reason: str | None
-    blank_positions: tuple[int, ...]
+    blank_positions: Mapping[int, int]
 
 
 def walk_log(
@@ -48,16 +48,21 @@ def walk_log(
         position += size
 
 
-def scan_log(mapped: Sequence[MappedFile], walk: LogWalker, check: RecordChecker, *, file_bytes: int) -> LogScan:
-    """Walk records and blanks from the first file on. Cost: every byte up to the end is read once."""
-    blanks: list[int] = []
+def scan_log(
+    mapped: Sequence[MappedFile], walk: LogWalker, check: RecordChecker, *, file_bytes: int, from_offset: int = 0
+) -> LogScan:
+    """Walk records and blanks from the begin on, or from where a record begins. Cost: what is walked is read once."""
+    blanks: dict[int, int] = {}
     for index, file in enumerate(mapped):
         base = file.base_offset
-        position, reason = walk(file.view, 0, file_bytes=file_bytes, base_offset=base, check=check)
+        if file.end_offset <= from_offset:
+            continue
+        start = max(0, from_offset - base)
+        position, reason = walk(file.view, start, file_bytes=file_bytes, base_offset=base, check=check)
         if reason is not None:
-            return LogScan(base + position, index, reason, tuple(blanks))
-        blanks.append(position)
-    return LogScan(mapped[-1].end_offset if mapped else 0, len(mapped) - 1, None, tuple(blanks))
+            return LogScan(base + position, index, reason, blanks)
+        blanks[base] = position
+    return LogScan(mapped[-1].end_offset if mapped else 0, len(mapped) - 1, None, blanks)
 
 
 def first_nonzero(view: memoryview, position: int) -> int | None:

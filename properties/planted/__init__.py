@@ -11,6 +11,7 @@ from properties.planted import (
     acknowledging,
     allocating,
     batching,
+    believing,
     creating,
     dispatched,
     dispatching,
@@ -19,12 +20,16 @@ from properties.planted import (
     indexing,
     loading,
     pooling,
+    prefilling,
     pulling,
     putting,
     querying,
     queueing,
     reading,
+    rebuilding,
     recovering,
+    reindexing,
+    retaining,
 )
 
 __all__ = ["PLANTED", "PlantedBug", "UnknownBug", "components_of"]
@@ -60,6 +65,11 @@ PLANTED: dict[str, PlantedBug] = {
         *queueing.BUGS,
         *dispatched.BUGS,
         *extending.BUGS,
+        *believing.BUGS,
+        *rebuilding.BUGS,
+        *prefilling.BUGS,
+        *reindexing.BUGS,
+        *retaining.BUGS,
     )
 }
 

@@ -6,6 +6,7 @@ from impl.components import Components
 from impl.consume_queue import ConsumeQueue
 from impl.delay import DelayLevels
 from impl.derived import Derived
+from impl.derived_floor import DerivedProof
 from impl.dispatch_records import dispatch_records, read_record
 from impl.dispatching import Dispatched, DispatchRules, QueueRun
 from impl.mapped_file_queue import MappedFileQueue
@@ -62,7 +63,8 @@ class _SkipsWhatIsHalfThere(Derived):
         seen_end = log.max_offset if readable_end == log.committed_where else readable_end
         moved = super().dispatch(log, seen_end)
         if self.error is not None:
-            self.error, self.reput_from_offset = None, seen_end
+            self.error = None
+            self._move_to(seen_end, self.store_timestamp)
         return moved
 
 
@@ -85,10 +87,12 @@ class _FromTheFurthestQueue(Derived):
 class _DelaysKnownTooLate(Derived):
     """Queues are rebuilt before the table of delays is read: delayed messages get a tags code (hole C12)."""
 
-    def reconcile(self, log: MappedFileQueue, table: QueueOffsetTable, *, index_timestamp: int) -> None:
+    def reconcile(
+        self, log: MappedFileQueue, table: QueueOffsetTable, *, index_timestamp: int, proof: DerivedProof | None
+    ) -> None:
         rules = self._rules
         self._rules = replace(rules, delay_levels=DelayLevels(()))
-        super().reconcile(log, table, index_timestamp=index_timestamp)
+        super().reconcile(log, table, index_timestamp=index_timestamp, proof=proof)
         self._rules = rules
 
 

@@ -1,9 +1,11 @@
 """Bugs of the index: what is put into it, what is kept of it, and what its times say (RMQ-B.. and 4.9.3)."""
 
-from collections.abc import Iterator
+import posixpath
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from impl.components import Components
+from impl.derived_floor import IndexFileProof
 from impl.dispatching import IndexPuts
 from impl.index_entries import IndexEntries, match_entries, put_entries, trace_entries
 from impl.index_file import IndexFile
@@ -111,12 +113,18 @@ class _NewestFileDropped(IndexService):
 
     _kept = _lost = 0
 
-    def begin_reconcile(self, from_offset: int, *, durable_timestamp: int = 0) -> None:
+    def begin_reconcile(
+        self, from_offset: int, *, durable_timestamp: int = 0, proofs: Sequence[IndexFileProof] | None = None
+    ) -> None:
         if self._index_files:
-            self._lost = self._index_files[-1].header.next_number - 1
+            proven = {posixpath.basename(proof.path): proof.header.next_number for proof in proofs or ()}
+            told = [
+                index_file.header.next_number - proven.get(posixpath.basename(index_file.path), 1)
+                for index_file in self._index_files
+            ]
+            self._kept, self._lost = sum(told[:-1]), told[-1]
             self._remove(self._index_files[-1])
-            self._kept = sum(index_file.header.next_number - 1 for index_file in self._index_files)
-        super().begin_reconcile(from_offset, durable_timestamp=durable_timestamp)
+        super().begin_reconcile(from_offset, durable_timestamp=durable_timestamp, proofs=proofs)
 
     def reconcile(self, puts: IndexPuts) -> None:
         kept = min(self._kept, len(puts.hashes))

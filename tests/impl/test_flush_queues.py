@@ -59,8 +59,27 @@ class Queue:
         return 0
 
 
+class NoFloor:
+    """Remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def sample(self) -> None:
+        """Note it."""
+        self.calls.append("sample")
+
+    def raise_floor(self) -> None:
+        """Note it."""
+        self.calls.append("raise")
+
+
 def service_of(
-    directory: Path, queue: Queue, files: OsFiles, dispatched: Callable[[], int] = lambda: 0
+    directory: Path,
+    queue: Queue,
+    files: OsFiles,
+    dispatched: Callable[[], int] = lambda: 0,
+    floor: NoFloor | None = None,
 ) -> FlushConsumeQueues:
     checkpoint = Checkpoint(files, str(directory / "checkpoint"))
     checkpoint.start()
@@ -68,7 +87,7 @@ def service_of(
     def queues() -> Iterable[Queue]:
         return [queue]
 
-    return FlushConsumeQueues(QueueFlushPolicy(), checkpoint, queues, dispatched=dispatched)
+    return FlushConsumeQueues(QueueFlushPolicy(), checkpoint, queues, dispatched=dispatched, floor=floor or NoFloor())
 
 
 def test_rounds_come_each_second_and_each_minute_a_thorough_one_writes_the_checkpoint(tmp_path: Path) -> None:

@@ -336,7 +336,7 @@ def test_dispatch_that_finds_no_file_says_so(tmp_path: Path) -> None:
         derived: Derived = store._held.derived
         log: MappedFileQueue = store._log
         assert derived.dispatch(log, log.max_offset)
-        derived.reput_from_offset = 1 << 30
+        derived._move_to(1 << 30)
         assert derived.dispatch(log, 1 << 40)
         assert derived.error == f"dispatch stopped at offset {1 << 30}: no_file"
         assert not derived.dispatch(log, 1 << 40)
