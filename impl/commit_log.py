@@ -238,6 +238,11 @@ class CommitLog:
         self.log.add(following)
         return following
 
+    def without_puts(self, deed: Callable[[], None]) -> None:
+        """Do something while no message can be put."""
+        with self._put_lock:
+            deed()
+
     def stop(self) -> None:
         """Refuse puts from here on; one that is under way has been appended when this returns."""
         with self._put_lock:

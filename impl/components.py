@@ -12,12 +12,17 @@ from impl.abort_marker import AbortMarker
 from impl.allocation import AllocateMappedFiles
 from impl.background import Background
 from impl.batch_encoder import BatchEncoder
+from impl.clean_commit_log import CleanCommitLog
+from impl.clean_consume_queues import CleanConsumeQueues
+from impl.clean_files import CleanFiles
 from impl.commit_log import CommitLog
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queue_ext import ConsumeQueueExt
 from impl.consume_queues import ConsumeQueues
+from impl.deleted_topics import DeletedTopics
 from impl.derived import Derived
 from impl.derived_proof import is_still_true
+from impl.disk_watch import DiskWatch
 from impl.dispatch_records import dispatch_records
 from impl.dispatching import Dispatcher
 from impl.durable_floor import DurableFloor
@@ -45,7 +50,9 @@ from impl.replication import NoReplicas, Replicas
 from impl.reput import ReputMessages
 from impl.runner import RunnerFactory, ThreadRunner
 from impl.scan import LogWalker, RecordChecker, walk_log
+from impl.store_lock import StoreLock
 from impl.time_outs import TimeOuts
+from impl.topic_cleaning import TopicCleaning
 from impl.transient_store_pool import TransientStorePool
 
 __all__ = ["Components"]
@@ -55,6 +62,7 @@ __all__ = ["Components"]
 class Components:
     """Factories of the parts, called when a store opens."""
 
+    store_lock: Callable[..., StoreLock] = StoreLock
     mapped_file: Callable[..., MappedFile] = MappedFile
     examine: Callable[..., FoundLog] = examine_log
     log_directories: Callable[..., LogDirectories] = LogDirectories
@@ -93,3 +101,9 @@ class Components:
     queue_reads: Callable[..., QueueReads] = QueueReads
     message_query: Callable[..., MessageQuery] = MessageQuery
     reput: Callable[..., ReputMessages] = ReputMessages
+    disk_watch: Callable[..., DiskWatch] = DiskWatch
+    clean_commit_log: Callable[..., CleanCommitLog] = CleanCommitLog
+    clean_consume_queues: Callable[..., CleanConsumeQueues] = CleanConsumeQueues
+    clean_files: Callable[..., CleanFiles] = CleanFiles
+    deleted_topics: Callable[..., DeletedTopics] = DeletedTopics
+    topic_cleaning: Callable[..., TopicCleaning] = TopicCleaning

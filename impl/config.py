@@ -22,6 +22,7 @@ from impl.policy import (
     QueueFlushPolicy,
     WarmUp,
 )
+from impl.retention_policy import RetentionPolicy
 
 __all__ = ["MessageStoreConfig", "RecordChecksum"]
 
@@ -52,6 +53,12 @@ _COUNTS = (
     "max_transfer_count_on_message_in_memory",
     "max_transfer_bytes_on_message_in_disk",
     "max_transfer_count_on_message_in_disk",
+    "file_reserved_time",
+    "delete_commit_log_files_interval",
+    "destroy_maped_file_interval_forcibly",
+    "redelete_hanged_file_interval",
+    "delete_consume_queue_files_interval",
+    "disk_max_used_space_ratio",
 )
 _SIZES = {
     "mapped_file_size_consume_queue": UNIT_BYTES,
@@ -67,6 +74,7 @@ _FLUSH = FlushPolicy(FlushDiskType.ASYNC_FLUSH)
 _COMMIT = CommitPolicy()
 _QUEUE_FLUSH = QueueFlushPolicy()
 _ALLOCATION = AllocationPolicy()
+_RETENTION = RetentionPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +149,15 @@ class MessageStoreConfig:
     disk_fall_recorded: bool = True
     offset_check_in_slave: bool = False
     check_whole_log_on_recover: bool = False
+    file_reserved_time: int = _RETENTION.file_reserved_time
+    delete_when: str = _RETENTION.delete_when
+    time_zone: str = _RETENTION.time_zone
+    delete_commit_log_files_interval: int = _RETENTION.delete_commit_log_files_interval
+    destroy_maped_file_interval_forcibly: int = _RETENTION.destroy_maped_file_interval_forcibly
+    redelete_hanged_file_interval: int = _RETENTION.redelete_hanged_file_interval
+    delete_consume_queue_files_interval: int = _RETENTION.delete_consume_queue_files_interval
+    clean_file_forcibly_enable: bool = _RETENTION.clean_file_forcibly_enable
+    disk_max_used_space_ratio: int = _RETENTION.disk_max_used_space_ratio
 
     def __post_init__(self) -> None:
         if not _SMALLEST_FILE_BYTES <= self.mapped_file_size_commit_log <= 1 << 40:
@@ -181,10 +198,21 @@ class MessageStoreConfig:
         for name in ("disk_space_warning_level_ratio", "disk_space_clean_forcibly_ratio"):
             if not 0 < getattr(self, name) <= 1:
                 raise BadConfig(name, getattr(self, name), "use 0.01 to 1.0")
+        self._require_retention()
         try:
             self.delay_levels()
         except ValueError as error:
             raise BadConfig("message_delay_level", self.message_delay_level, str(error)) from error
+
+    def _require_retention(self) -> None:
+        for name, allowed in (
+            ("delete_when", 'hours from 0 to 23, as in "04;16"'),
+            ("time_zone", 'an IANA name such as "Europe/Berlin", or "" for that of the machine'),
+        ):
+            try:
+                RetentionPolicy(**{name: getattr(self, name)})
+            except (ValueError, AttributeError, TypeError) as error:
+                raise BadConfig(name, getattr(self, name), f"use {allowed}") from error
 
     def _require_policies(self) -> None:
         try:
@@ -239,6 +267,23 @@ class MessageStoreConfig:
     def delay_levels(self) -> DelayLevels:
         """Return the parsed table of delay levels."""
         return DelayLevels.parse(self.message_delay_level)
+
+    def retention_policy(self) -> RetentionPolicy:
+        """Return when messages expire, and how full disks may be."""
+        return RetentionPolicy(
+            file_reserved_time=self.file_reserved_time,
+            delete_when=self.delete_when,
+            time_zone=self.time_zone,
+            clean_resource_interval=self.clean_resource_interval,
+            delete_commit_log_files_interval=self.delete_commit_log_files_interval,
+            destroy_maped_file_interval_forcibly=self.destroy_maped_file_interval_forcibly,
+            redelete_hanged_file_interval=self.redelete_hanged_file_interval,
+            delete_consume_queue_files_interval=self.delete_consume_queue_files_interval,
+            clean_file_forcibly_enable=self.clean_file_forcibly_enable,
+            disk_max_used_space_ratio=self.disk_max_used_space_ratio,
+            disk_space_clean_forcibly_ratio=self.disk_space_clean_forcibly_ratio,
+            disk_space_warning_level_ratio=self.disk_space_warning_level_ratio,
+        )
 
     def derived_settings(self) -> dict[str, object]:
         """Return what the bytes of queues and index depend on besides the log."""

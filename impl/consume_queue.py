@@ -238,6 +238,11 @@ class ConsumeQueue(QueueUnits):
         self._first_proved = None
         return self._erased
 
+    def erase_untold(self) -> None:
+        """Erase everything unless the log has told of this queue. Raises OSError."""
+        if self._first_proved is None:
+            self._erased |= self._erase(0)
+
     def _rewrite_from(self, number: int) -> None:
         """Erase the units from a number on: the log says something else."""
         if self._erase(number):

@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queue_ext import ConsumeQueueExt
@@ -116,6 +116,12 @@ class ConsumeQueues:
             if queue.directory in ends:
                 queue.believe(ends[queue.directory], log_min)
 
+    def erase_untold(self, topics: Collection[bytes]) -> None:
+        """Erase the queues of topics that the log has told nothing of: they were deleted. Raises OSError."""
+        for queue in self.all():
+            if queue.key[0] in topics:
+                queue.erase_untold()
+
     def end_reconcile(self, log_min: int) -> bool:
         """End the reconciling of every queue; return whether anything was erased. Raises OSError."""
         erased = [queue.end_reconcile(log_min) for queue in self.all()]
@@ -187,6 +193,16 @@ class ConsumeQueues:
             writable=self._writable,
             mapped_file=self._mapped_file,
         )
+
+    def remove(self, queue: ConsumeQueue) -> None:
+        """Forget a queue and remove its files, durably; its directory stays. Nobody appends meanwhile. Raises OSError.
+
+        A queue of the same key may come to be anew, then from whatever number it is told.
+        """
+        queue.destroy()
+        with self._guard:
+            self._queues.pop(queue.key, None)
+        queue.close()
 
     def all(self) -> tuple[ConsumeQueue, ...]:
         """Return the queues there are now, in the order in which they came to be."""

@@ -18,6 +18,7 @@ from impl.arriving import Arrival, MessageArrivingListener, arrivals_in, tell
 from impl.codec import MESSAGE_MAGIC, SMALLEST_RECORD_BYTES
 from impl.consume_queue import TOLD_BY_THE_LOG
 from impl.consume_queues import ConsumeQueues
+from impl.deleted_topics import DeletedTopics
 from impl.derived_floor import DerivedProof
 from impl.dispatching import BLANK, NO_INDEX_PUTS, Dispatched, Dispatcher, DispatchRules
 from impl.index_file import NO_TIMES, IndexFile, Times
@@ -53,6 +54,7 @@ class Derived:
         dispatch: Dispatcher,
         rules: DispatchRules,
         listeners: Sequence[MessageArrivingListener] = (),
+        deleted: DeletedTopics | None = None,
     ) -> None:
         self.queues = queues
         self.index = index
@@ -62,6 +64,7 @@ class Derived:
         self._dispatch = dispatch
         self._rules = rules
         self._listeners = listeners
+        self._deleted = deleted
 
     @property
     def reput_from_offset(self) -> int:
@@ -140,6 +143,8 @@ class Derived:
             self.index.reconcile(given.index)
 
     def _end_reconcile(self, log_min_offset: int) -> None:
+        if self._deleted is not None:
+            self.queues.erase_untold(self._deleted.offsets.keys())
         self.queues.end_reconcile(log_min_offset)
         if self.index is not None:
             self.index.end_reconcile()
@@ -148,7 +153,7 @@ class Derived:
 
     def dispatch(self, log: MappedFileQueue, readable_end: int) -> bool:
         """Dispatch one batch; return whether there was one. Raises the OSError of a file that cannot be written."""
-        offset = self.reput_from_offset
+        offset = max(self.reput_from_offset, log.min_offset)  # what is gone will never be dispatched (RMQ-B04)
         if offset >= readable_end or self.error is not None:
             return False
         batch = self._read(log, offset, readable_end)
@@ -188,6 +193,8 @@ class Derived:
             arrivals = arrivals_in(file.view, position, given.end_position, self._rules) if self._listeners else ()
         finally:
             file.release()
+        if self._deleted is not None:
+            given = self._deleted.without_deleted(given)
         if given.reason == BLANK:
             return _Batch(given, file.end_offset, arrivals, None)
         next_offset = file.base_offset + given.end_position

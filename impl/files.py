@@ -32,8 +32,8 @@ class DiskUsage:
 
     @property
     def used_ratio(self) -> float:
-        """The share that is in use, of a disk that has a size."""
-        return (self.total_bytes - self.free_bytes) / self.total_bytes
+        """The share that is in use, of a disk that has a size, rounded up to a whole per cent as RocketMQ does."""
+        return -(-(self.total_bytes - self.free_bytes) * 100 // self.total_bytes) / 100
 
 
 class OpenFile(Protocol):

@@ -246,6 +246,24 @@ class IndexService:
         with contextlib.suppress(OSError):
             self._files.unlink(path)
 
+    # ---- expiry --------------------------------------------------------------------------------------------------
+
+    def drop_expired(self, log_min: int) -> int:
+        """Remove the files in front whose last record lies in front of the log; return how many. Raises OSError.
+
+        The last file stays. Each is gone durably before the next: a row with a gap would be made anew. Nobody puts
+        meanwhile. Source: `IndexService.deleteExpiredFile`.
+        """
+        dropped = 0
+        while len(self._index_files) > 1 and self._index_files[0].header.end_offset < log_min:
+            with self._flush_guard:
+                first, self._index_files = self._index_files[0], self._index_files[1:]
+                first.close()
+                self._files.unlink(first.path)
+                self._files.sync_directory(self._directory)
+            dropped += 1
+        return dropped
+
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def candidates(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:

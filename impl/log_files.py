@@ -107,7 +107,8 @@ class LogFileMaker:
         return mapped
 
     def remove(self, mapped: MappedFile) -> None:
-        """Remove a file durably."""
+        """Remove a file durably. Raises OSError; a second attempt is content with a name that is gone already."""
         mapped.close()
-        self._files.unlink(mapped.path)
+        with contextlib.suppress(FileNotFoundError):
+            self._files.unlink(mapped.path)
         self._files.sync_directory(directory_of(mapped.path))

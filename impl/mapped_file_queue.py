@@ -21,6 +21,9 @@ __all__ = ["MappedFileQueue"]
 class MappedFileQueue:
     """Owns the list of mapped files, the flushed watermark, and which files have a buffer of the pool.
 
+    In an open store the list is replaced and never changed, so that whoever has it sees files that follow each other
+    (RMQ-B24 is an index into a list that has lost its head meanwhile).
+
     With `fast_fail` a new file of a log with a pool has to have a buffer.
     """
 
@@ -39,6 +42,7 @@ class MappedFileQueue:
         self._populate_ahead_bytes = populate_ahead_bytes
         self._flush_lock = threading.Lock()
         self._commit_lock = threading.Lock()
+        self._list_lock = threading.Lock()
         self._buffered: deque[MappedFile] = deque()  # puts add to the end, commits take from the front
         self.directories = maker.directories
         self.file_bytes = maker.file_bytes
@@ -106,7 +110,8 @@ class MappedFileQueue:
         """Go on in a new file, the one in front being full."""
         if mapped.has_buffer:
             self._buffered.append(mapped)
-        self.mapped.append(mapped)
+        with self._list_lock:
+            self.mapped = [*self.mapped, mapped]
         self.populate_last()
 
     def give_back(self, mapped: MappedFile) -> None:
@@ -130,6 +135,21 @@ class MappedFileQueue:
         """
         while len(self.mapped) > index + 1:
             self._maker.remove(self.mapped.pop())
+
+    def drop_first(self) -> MappedFile:
+        """Take the first of several files out of the log and begin to close it; to remove it is the caller's.
+
+        Who holds it goes on reading; nobody takes hold of it any more.
+        """
+        with self._list_lock:
+            assert len(self.mapped) > 1, "the last file of a log stays"
+            first, self.mapped = self.mapped[0], self.mapped[1:]
+        first.close()
+        return first
+
+    def remove(self, mapped: MappedFile) -> None:
+        """Remove a file that was taken out, durably. Raises OSError; it may be called again then."""
+        self._maker.remove(mapped)
 
     def find(self, offset: int) -> MappedFile | None:
         """Return the file that holds a physical offset."""
@@ -170,8 +190,8 @@ class MappedFileQueue:
         then covers the files before it.
         """
         with self._flush_lock:
-            start = self.find(self.flushed_where)
-            for mapped in self.mapped[self.mapped.index(start) :] if start is not None else []:
+            start, files = self.find(self.flushed_where), self.mapped
+            for mapped in files[files.index(start) :] if start is not None else []:
                 if FlushPolicy.is_due(
                     written_position=mapped.committed_position,
                     flushed_position=mapped.flushed_position,

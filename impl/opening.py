@@ -11,6 +11,7 @@ from impl.arriving import MessageArrivingListener
 from impl.checkpoint import Checkpoint
 from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.deleted_topics import DeletedTopics
 from impl.derived import Derived
 from impl.derived_floor import DerivedFloor, DerivedProof
 from impl.derived_floor_raising import RaiseDerivedFloor
@@ -61,6 +62,7 @@ class OpenDirectory:
         self._derived_floor = DerivedFloor(
             files, f"{directory}/config/derivedFloor", settings=config.derived_settings()
         )
+        self.deleted_topics: DeletedTopics = components.deleted_topics(files, f"{directory}/config/deletedTopics")
         self.abort: AbortMarker = components.abort_marker(files, directory)
         self._pool: TransientStorePool | None = None
         self._maker: LogFileMaker = components.log_file_maker(
@@ -84,7 +86,7 @@ class OpenDirectory:
         self._raise_floor: RaiseDerivedFloor | None = None
         self.findings: tuple[Finding, ...] = ()
         self.damage: str | None = None
-        self._lock = StoreLock(files, directory)
+        self._lock: StoreLock = components.store_lock(files, directory)
         self._look_first()
         make_directories(files, directory)
         self._lock.acquire()
@@ -137,6 +139,7 @@ class OpenDirectory:
         found = self._examine(floor)
         for path in found.paths:
             self.log.adopt(path, writable=True)
+        self.deleted_topics.load()
         proof = self._proof(found, floor, components)
         recovery = components.recovery(
             self._files,
@@ -160,13 +163,21 @@ class OpenDirectory:
         recovery.carry_out(plan)
         self.log.populate_last()
         self.floor.start(self.log.flushed_where)
+        self.deleted_topics.settle(log_min=self.log.min_offset, log_max=self.log.max_offset)
         derived = self._load_derived(components, writable=True, clean_exit=clean_exit)
         index_timestamp = self.checkpoint.index_msg_timestamp
         if index_timestamp and clean_exit:
             index_timestamp += 1  # all of that time are durable then
         self._promise_nothing_of_derived()
         derived.reconcile(self.log, self.queue_offsets, index_timestamp=index_timestamp, proof=proof)
-        self.findings += derived.findings
+        self._promise_no_later_log(derived.store_timestamp)
+        self.findings += (*derived.findings, *self.deleted_topics.findings)
+
+    def _promise_no_later_log(self, store_timestamp: int) -> None:
+        """Have the checkpoint name no time behind the newest record: RocketMQ would begin a recovery too late."""
+        if self.checkpoint.physic_msg_timestamp > store_timestamp:
+            self.checkpoint.physic_msg_timestamp = store_timestamp
+            self.checkpoint.flush()
 
     def _proof(self, found: FoundLog, floor: Floor | None, components: Components) -> DerivedProof | None:
         """Return what need not be looked at again: it was durable, and what follows from it is there."""
@@ -174,6 +185,8 @@ class OpenDirectory:
         if floor is None or config.check_whole_log_on_recover or _is_damaged(found.findings):
             return None
         proof = self._derived_floor.load()
+        if proof is not None and self.deleted_topics.are_in(each.path for each in proof.queue_files):
+            return None
         if proof is None or not self.log.min_offset <= proof.offset <= floor.offset:
             return None
         layout = IndexLayout(config.max_hash_slot_num, config.max_index_num) if config.message_index_enable else None
@@ -228,6 +241,7 @@ class OpenDirectory:
             dispatch=components.dispatch_records,
             rules=rules,
             listeners=listeners,
+            deleted=self.deleted_topics,
         )
         self._raise_floor = RaiseDerivedFloor(self._derived_floor, self._derived, self.log, root=self.directory)
         self._derived.load()

@@ -9,7 +9,7 @@ from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.disk_watch import DiskWatch
 from impl.entry import PutEntry
-from impl.files import Clock, Files
+from impl.files import Clock
 from impl.lifecycle import Lifecycle
 from impl.message import Message, MessageBatch, PutResult, PutStatus
 from impl.opening import OpenDirectory
@@ -36,24 +36,18 @@ class PutPath:
         flags: RunningFlags,
         *,
         config: MessageStoreConfig,
-        files: Files,
         clock: Clock,
         components: Components,
         flush: Callable[[], int],
         written: Callable[[int], None],
+        disk_watch: DiskWatch,
     ) -> None:
         self._written = written
         self._log = held.log
         now_ms = clock()
         self._lifecycle = lifecycle
         self._clock = clock
-        self._disk_watch = DiskWatch(
-            files,
-            held.log.directories.writable,
-            flags,
-            warning_level_ratio=config.disk_space_warning_level_ratio,
-            interval_ms=config.clean_resource_interval,
-        )
+        self._disk_watch = disk_watch
         if not lifecycle.shut:  # a damaged directory may have no log directory to ask about
             self._disk_watch.step(now_ms)
         self._entry = PutEntry(

@@ -6,6 +6,8 @@ which some may have outlived their records. Source: `CommitLog.topicQueueTable`,
 `recoverTopicQueueTable`, docs/statuses.md, "What a put changes about a message".
 """
 
+from collections.abc import Iterable
+
 from impl.dispatching import UNIT_BYTES, QueueRun
 from impl.multi_dispatch import MultiDispatch, QueueKey
 
@@ -43,3 +45,13 @@ class QueueOffsetTable:
         """Take in that a queue has, or had, messages below an offset."""
         if next_offset > self._next.get(key, 0):
             self._next[key] = next_offset
+
+    def known(self) -> list[QueueKey]:
+        """Return the queues that had a message."""
+        return list(self._next)
+
+    def forget(self, keys: Iterable[QueueKey]) -> None:
+        """Let queues begin at 0 again: they were deleted."""
+        for key in list(keys):
+            self._next.pop(key, None)
+            self.light_queues.discard(key)

@@ -150,9 +150,15 @@ class QueueUnits:
         """The files, first ones first; a snapshot."""
         return self._files.mapped
 
+    @property
+    def last_end_offset(self) -> int:
+        """Physical offset behind the last record, be it in the log or not any more; -1 without one."""
+        return self._last_end_offset()
+
     def offset_at(self, number: int) -> int:
-        """Return the physical offset at a number that the files hold, 0 for pre-fill."""
-        return self._stored(number).offset
+        """Return the physical offset at a number; 0 for pre-fill, and for what is in no file any more."""
+        data = self._read(number, 1)
+        return Unit(*_UNIT.unpack(data)).offset if len(data) == UNIT_BYTES else 0
 
     def unit(self, number: int) -> Unit | None:
         """Return a unit; None where there is none (any more), and for pre-fill."""
@@ -229,6 +235,37 @@ class QueueUnits:
         self.max_offset = 0 if self.is_empty else number
         self.min_offset = min(self.min_offset, self.max_offset)
         return erased
+
+    # ---- expiry --------------------------------------------------------------------------------------------------
+
+    def drop_expired(self, log_min: int, log_durable_end: int) -> tuple[int, bool]:
+        """Remove the files whose last record lies in front of the log; return how many, and whether some wait.
+
+        The last file stays, and a file waits whose next one begins with a record that may be lost: the number of this
+        one would be the last that is known then. Nobody appends meanwhile, and the minimum was corrected before. Raises
+        OSError.
+        """
+        files = self._files.mapped
+        dropped, waits = 0, False
+        for mapped, following in itertools.pairwise(files):
+            if self._stored(mapped.end_offset // UNIT_BYTES - 1).offset >= log_min:
+                break
+            first = self._stored(following.base_offset // UNIT_BYTES)
+            waits = first.is_prefill or not first.is_possible or first.end_offset > log_durable_end
+            if waits:
+                break
+            dropped += 1
+        if dropped:
+            self._files.drop_before(files[dropped].base_offset)
+        return dropped, waits
+
+    def destroy(self) -> None:
+        """Remove all files, durably: the queue begins anew. Nobody appends meanwhile. Raises OSError."""
+        self._erase(0)
+        self.min_offset, self.max_physic_offset = 0, -1
+        self._ext_settled = False
+        self._settle_ext()
+        self.flush()
 
     # ---- durability ----------------------------------------------------------------------------------------------
 

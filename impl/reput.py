@@ -8,6 +8,7 @@ Source: `DefaultMessageStore.ReputMessageService`.
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from impl.derived import Derived
 from impl.mapped_file_queue import MappedFileQueue
@@ -58,6 +59,10 @@ class ReputMessages:
         """
         self.drain()
         return None
+
+    def alone(self) -> AbstractContextManager[object]:
+        """Return what keeps dispatch out while it is entered: queues and index change for another reason then."""
+        return self._guard
 
     def drain(self) -> None:
         """Dispatch until nothing is left. Raises OSError. One at a time does so."""

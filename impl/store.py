@@ -22,6 +22,8 @@ from impl.read_path import ReadPath
 from impl.read_verbs import ReadVerbs
 from impl.recovery import readable_records
 from impl.reput import ReputMessages
+from impl.retention import Retention
+from impl.retention_verbs import RetentionVerbs
 from impl.running_flags import RunningFlags
 from impl.store_views import StoreViews
 
@@ -38,7 +40,7 @@ class FlushResult:
     flushed_offset: int
 
 
-class MessageStore(StoreViews, ReadVerbs):
+class MessageStore(StoreViews, ReadVerbs, RetentionVerbs):
     """A store of one directory; made by `open`, one opener at a time, usable from several threads.
 
     `running_flags` may be set by an operator.
@@ -90,16 +92,23 @@ class MessageStore(StoreViews, ReadVerbs):
                 floor=self._held.raise_derived_floor,
                 reput=self._reput,
             )
+            disk_watch = components.disk_watch(
+                files,
+                self._log.directories.writable,
+                self.running_flags,
+                policy=config.retention_policy(),
+                queue_path=directory,
+            )
             self._puts = PutPath(
                 self._held,
                 self._lifecycle,
                 self.running_flags,
                 config=config,
-                files=files,
                 clock=clock,
                 components=components,
                 flush=self._make_durable,
                 written=self._background.written,
+                disk_watch=disk_watch,
             )
             self._reads = ReadPath(
                 self._log,
@@ -116,12 +125,24 @@ class MessageStore(StoreViews, ReadVerbs):
                 put_statistics=self._puts.statistics,
                 memory_bytes=memory_bytes,
             )
+            self._retention = Retention(
+                self._held,
+                self._lifecycle,
+                config=config,
+                clock=clock,
+                components=components,
+                watch=disk_watch,
+                reput=self._reput,
+                commit_log=self._puts.commit_log,
+                buffers=self._reads.buffers,
+            )
         except BaseException:
             self._held.close()
             raise
         self._commit_log = self._puts.commit_log
         if not self._lifecycle.shut:
             self._background.start()
+            self._retention.start()
 
     @classmethod
     def open(
@@ -263,6 +284,7 @@ class MessageStore(StoreViews, ReadVerbs):
     def _close(self) -> None:
         self._puts.stop()
         self._held.stop_allocation()
+        self._retention.stop()
         self._background.stop()
         commit_failure = self._commit_failure()
         self._make_durable()

@@ -47,7 +47,8 @@ def allocate_round(
 
 
 def _made(log: CommitLog, *, layout: Layout, now_ms: int, conditions: Conditions) -> tuple[CommitLog, bool]:
-    no_room = conditions.no_room or log.files + log.prepared >= layout.files_max
+    files = log.files - log.oldest_offset // layout.file_bytes + log.prepared
+    no_room = conditions.no_room or files >= layout.files_max
     if no_room or conditions.sync_fails:
         return replace(log, retry_ms=now_ms + layout.allocation_retry_ms if log.asked else 0), False
     return replace(log, prepared=log.prepared + 1, retry_ms=0), True

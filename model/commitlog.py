@@ -193,7 +193,7 @@ def wait_for(appended: Appended, *, layout: Layout, now_ms: int, conditions: Con
 
 def get(log: CommitLog, offset: int) -> tuple[GetStatus, Record | None]:
     """Look a record up by the physical offset at which it begins."""
-    if offset < 0:
+    if offset < log.min_offset:
         return GetStatus.OFFSET_TOO_SMALL, None
     if offset == log.readable_end:
         return GetStatus.OFFSET_OVERFLOW_ONE, None
@@ -208,5 +208,12 @@ def reopen(log: CommitLog) -> CommitLog:
     assert not log.poisoned
     end_offset = log.end_offset
     return CommitLog(
-        log.records, end_offset, flushed_offset=end_offset, files=log.files, dispatched_offset=end_offset, cut=log.cut
+        log.records,
+        end_offset,
+        flushed_offset=end_offset,
+        files=log.files,
+        dispatched_offset=end_offset,
+        cut=log.cut,
+        min_offset=log.oldest_offset,
+        deleted=log.deleted,
     )

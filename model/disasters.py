@@ -12,9 +12,13 @@ valid records up to the first that is not. So any prefix of a batch may survive 
 and a batch that was not answered may be found whole, in part or not at all. What follows from the records follows the
 survivors: the queues go on behind the last of them, light queues are known that they name, queues and index hold all
 of them and nothing else, whatever was dispatched before. Running flags are those of a fresh process.
+
+A run that deletes files may be cut behind any of them, whatever else survives: each is gone durably before the next. A
+file that hangs is back. A deletion of topics has happened for all of them or for none.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from model.commitlog import CommitLog, Layout
 
@@ -27,13 +31,22 @@ def power_loss(before: CommitLog, after: CommitLog, *, layout: Layout) -> Iterat
     The floor is what was durable before the verb, since its answer was not given; the ceiling is what it appends.
     """
     durable = sum(record.end_offset <= before.flushed_offset for record in before.records)
-    yield from _prefixes(after, durable, layout=layout, floor_offset=before.flushed_offset)
+    for log in _cleaned(before, after, layout):
+        yield from _prefixes(log, durable, layout=layout, floor_offset=before.flushed_offset)
 
 
 def process_kill(before: CommitLog, after: CommitLog, *, layout: Layout) -> Iterator[CommitLog]:
     """Yield each legal log after the process died while a verb leads from `before` to `after`."""
     kept = sum(record.end_offset <= before.committed_offset for record in before.records)
-    yield from _prefixes(after, kept, layout=layout, floor_offset=before.committed_offset)
+    for log in _cleaned(before, after, layout):
+        yield from _prefixes(log, kept, layout=layout, floor_offset=before.committed_offset)
+
+
+def _cleaned(before: CommitLog, after: CommitLog, layout: Layout) -> Iterator[CommitLog]:
+    """Yield the log after a verb with each part of what the verb may have deleted by then."""
+    for min_offset in range(before.oldest_offset, after.oldest_offset + 1, layout.file_bytes):
+        for deleted in dict.fromkeys((before.deleted, after.deleted)):
+            yield replace(after, min_offset=min_offset, hanging=None, deleted=deleted)
 
 
 def _prefixes(log: CommitLog, least: int, *, layout: Layout, floor_offset: int) -> Iterator[CommitLog]:
@@ -54,6 +67,8 @@ def _next_file(offset: int, layout: Layout) -> int:
 def recovered_from(log: CommitLog, count: int, end_offset: int, *, layout: Layout) -> CommitLog:
     """Return the log of the first `count` records that ends at `end_offset`, all of it durable, in a fresh process."""
     files = -(-end_offset // layout.file_bytes)
+    if log.oldest_offset:
+        files = max(files, log.oldest_offset // layout.file_bytes + 1)  # the last file stays, be it without a record
     return CommitLog(
         records=log.records[:count],
         end_offset=end_offset,
@@ -61,4 +76,6 @@ def recovered_from(log: CommitLog, count: int, end_offset: int, *, layout: Layou
         files=files,
         dispatched_offset=end_offset,
         cut=(*log.cut, *log.records[count:]),
+        min_offset=log.oldest_offset,
+        deleted=tuple((topic, min(offset, end_offset)) for topic, offset in log.deleted),
     )

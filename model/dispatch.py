@@ -13,6 +13,7 @@
    for by name; with those of the message they are not more than the layout allows.
 6. Prepared and rolled-back transactions get offsets written, are refused like others, advance nothing and make no
    light queue known.
+7. Records of a topic that was deleted behind them count as if they had never been (model/retention.py).
 
 Source: docs/statuses.md, "put" and "What a put changes about a message".
 """
@@ -27,7 +28,17 @@ from model.properties import changed, property_of
 from model.refusal import is_topic
 from model.state import CommitLog, Layout, Record
 
-__all__ = ["Queue", "light_queues", "named_queues", "names_in", "next_queue_offset", "places", "refusal", "rewritten"]
+__all__ = [
+    "Queue",
+    "counted_in",
+    "light_queues",
+    "named_queues",
+    "names_in",
+    "next_queue_offset",
+    "places",
+    "refusal",
+    "rewritten",
+]
 
 Queue = tuple[str, int]
 """Name and id of a queue."""
@@ -65,7 +76,7 @@ def _is_light(name: str, layout: Layout) -> bool:
 
 def next_queue_offset(log: CommitLog, queue: Queue, *, layout: Layout) -> int:
     """Return the offset that the next counting message of a queue gets there."""
-    given = [offset for record in log.records for found, offset in places(record, layout) if found == queue]
+    given = [offset for record in log.records for found, offset in counted_in(log, record, layout) if found == queue]
     return max(given, default=-1) + 1
 
 
@@ -74,6 +85,14 @@ def places(record: Record, layout: Layout) -> Iterator[tuple[Queue, int]]:
     if record.message.counts_in_its_queue:
         yield (record.message.topic, record.message.queue_id), record.queue_offset
         yield from _given_by_name(record, layout)
+
+
+def counted_in(log: CommitLog, record: Record, layout: Layout) -> Iterator[tuple[Queue, int]]:
+    """Yield each queue in which a record counts still: not those of a topic that was deleted behind it."""
+    deleted = dict(log.deleted)
+    for queue, offset in places(record, layout):
+        if record.offset >= deleted.get(queue[0], 0):
+            yield queue, offset
 
 
 def _given_by_name(record: Record, layout: Layout) -> list[tuple[Queue, int]]:
@@ -90,7 +109,13 @@ def _given_by_name(record: Record, layout: Layout) -> list[tuple[Queue, int]]:
 def light_queues(log: CommitLog, *, layout: Layout) -> frozenset[str]:
     """Return the names of the light queues that the log knows."""
     counting = [record for record in log.records if record.message.counts_in_its_queue]
-    given = [name for record in counting for (name, _), _ in _given_by_name(record, layout)]
+    deleted = dict(log.deleted)
+    given = [
+        name
+        for record in counting
+        for (name, _), _ in _given_by_name(record, layout)
+        if record.offset >= deleted.get(name, 0)
+    ]
     return frozenset(name for name in given if _is_light(name, layout))
 
 

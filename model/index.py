@@ -6,7 +6,7 @@
    topic, its keys and its time. Equal hashes, rounded times and clocks that went back change no answer.
 3. Of the records that match, the newest are brought, at most `max_num` and no more than the layout allows, in
    ascending order, each once.
-4. Only records that were dispatched and that readers see are found.
+4. Only records that were dispatched and that readers see are found, those of deleted topics among them.
 
 Source: docs/format.md, "Index" (`IndexService`, `DefaultMessageStore.queryMessage`).
 """
@@ -27,6 +27,7 @@ def query(
         record
         for record in dispatched(log)
         if layout.index
+        and record.offset >= log.min_offset
         and record.message.topic == topic
         and begin_ms <= record.store_timestamp <= end_ms
         and record.end_offset <= log.readable_end

@@ -12,6 +12,8 @@
    that can be read before it flushes.
 6. A step that the disk refuses may have filled queues in part. Nothing is in a queue twice, whatever follows.
 7. The queues follow from the records alone: a restart or a crash changes nothing about units whose record survives.
+8. A unit whose record is gone is gone too. What was numbered before stays numbered: a queue without any unit left is at
+   the number behind the last one it had.
 
 Source: docs/format.md, "Consume queue"; docs/statuses.md, "What a put changes about a message" (`ReputMessageService`,
 `CommitLogDispatcherBuildConsumeQueue`).
@@ -25,13 +27,14 @@ from itertools import islice, pairwise
 from typing import NamedTuple
 
 from model.delay import SCHEDULE_TOPIC, level_of
-from model.dispatch import Queue, places
+from model.dispatch import Queue, counted_in, places
 from model.properties import property_of
 from model.state import CommitLog, Layout, Record
 
 __all__ = [
     "Queue",
     "Unit",
+    "bounds_of",
     "dispatch",
     "dispatched",
     "empty_queues",
@@ -83,14 +86,27 @@ def failed_dispatch(log: CommitLog, layout: Layout) -> Iterator[CommitLog]:
 def queues_of(log: CommitLog, layout: Layout) -> dict[Queue, tuple[Unit, ...]]:
     """Return the units of each queue that has any, queues in the order of their first unit."""
     queues: dict[Queue, dict[int, Record]] = {}
-    for record, queue, number in _queued(log, layout):
+    for record, queue, number in _retained(log, layout):
         queues.setdefault(queue, {})[number] = record
     return {queue: _units(records, layout) for queue, records in queues.items()}
 
 
 def queue_of(log: CommitLog, layout: Layout, queue: Queue) -> tuple[Unit, ...]:
     """Return the units of one queue, none if nobody knows it."""
-    return _units({number: record for record, found, number in _queued(log, layout) if found == queue}, layout)
+    return _units({number: record for record, found, number in _retained(log, layout) if found == queue}, layout)
+
+
+def bounds_of(log: CommitLog, layout: Layout, queue: Queue) -> tuple[int, int] | None:
+    """Return the number of the first unit of a queue and the one behind its last; None if nobody knows the queue."""
+    numbers = [number for _, found, number in _queued(log, layout) if found == queue]
+    if not numbers:
+        return None
+    left = [number for _, found, number in _retained(log, layout) if found == queue]
+    return min(left, default=max(numbers) + 1), max(numbers) + 1
+
+
+def _retained(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
+    return (found for found in _queued(log, layout) if found[0].offset >= log.min_offset)
 
 
 def _queued(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
@@ -102,7 +118,7 @@ def _queued(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int
 
 def _everything(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
     """Yield each record with a queue that it is in or will be in, and its number there."""
-    return ((record, *place) for record in log.records for place in places(record, layout))
+    return ((record, *place) for record in log.records for place in counted_in(log, record, layout))
 
 
 def _units(records: Mapping[int, Record], layout: Layout) -> tuple[Unit, ...]:

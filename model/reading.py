@@ -14,7 +14,8 @@
 7. The offset of a time is the first unit that is not older, the maximum if all are; where times go back, any place
    between an older unit and one that is not.
 
-Records below the minimum of the log do not exist here, so nobody is told that a message is being removed.
+Records below the minimum of the log are in no queue here: the queues follow it in the same run. So nobody is told that
+a message is being removed.
 
 Source: docs/statuses.md, "get from a queue" (`DefaultMessageStore.getMessage`).
 """
@@ -23,7 +24,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from model.commitlog import GetStatus
-from model.queues import Unit, empty_queues, java_hash, queue_of
+from model.queues import Unit, bounds_of, empty_queues, java_hash, queue_of
 from model.state import CommitLog, Layout, Record
 
 __all__ = [
@@ -60,10 +61,10 @@ def get_message(
     tags: Collection[str] | None = None,
 ) -> Pulled:
     """Pull up to `max_msg_nums` messages of a queue from a queue offset on; `tags` of None takes any."""
-    units = queue_of(log, layout, (topic, queue_id))
-    if not units:
+    bounds = bounds_of(log, layout, (topic, queue_id))
+    if bounds is None:
         return Pulled(GetStatus.NO_MATCHED_LOGIC_QUEUE, _corrected(offset, 0, layout), 0, 0)
-    least, most = units[0].queue_offset, units[-1].queue_offset + 1
+    least, most = bounds
     if offset < least:
         return Pulled(GetStatus.OFFSET_TOO_SMALL, _corrected(offset, least, layout), least, most)
     if offset == most:
@@ -72,7 +73,7 @@ def get_message(
         return Pulled(GetStatus.OFFSET_OVERFLOW_BADLY, _corrected(offset, most, layout), least, most)
     if max_msg_nums <= 0:
         return Pulled(GetStatus.NO_MATCHED_MESSAGE, offset, least, most)
-    return _pulled(log, layout, units, offset - least, max_msg_nums, tags)
+    return _pulled(log, layout, queue_of(log, layout, (topic, queue_id)), offset - least, max_msg_nums, tags)
 
 
 def legal_answers(
@@ -135,14 +136,12 @@ def _is_full(records: Sequence[Record], record: Record, layout: Layout, max_msg_
 
 def min_offset(log: CommitLog, layout: Layout, topic: str, queue_id: int) -> int:
     """Return the number of the first unit of a queue, 0 if nobody knows it."""
-    units = queue_of(log, layout, (topic, queue_id))
-    return units[0].queue_offset if units else 0
+    return (bounds_of(log, layout, (topic, queue_id)) or (0, 0))[0]
 
 
 def max_offset(log: CommitLog, layout: Layout, topic: str, queue_id: int) -> int:
     """Return the number that the next unit of a queue will have, 0 if nobody knows it."""
-    units = queue_of(log, layout, (topic, queue_id))
-    return units[-1].queue_offset + 1 if units else 0
+    return (bounds_of(log, layout, (topic, queue_id)) or (0, 0))[1]
 
 
 def unit_at(log: CommitLog, layout: Layout, topic: str, queue_id: int, queue_offset: int) -> Unit | None:
@@ -161,7 +160,7 @@ def earliest_message_time(log: CommitLog, layout: Layout, queue: tuple[str, int]
     """Return when the first message of a queue, or of the whole log, was stored; -1 without a readable one."""
     if queue is not None:
         return store_timestamp_in_queue(log, layout, *queue, min_offset(log, layout, *queue))
-    readable = [record for record in log.records if record.end_offset <= log.readable_end]
+    readable = [record for record in log.retained if record.end_offset <= log.readable_end]
     return readable[0].store_timestamp if readable else -1
 
 
@@ -172,7 +171,7 @@ def offset_by_time(log: CommitLog, layout: Layout, topic: str, queue_id: int, ti
     """
     units = queue_of(log, layout, (topic, queue_id))
     if not units:
-        return frozenset({0})
+        return frozenset({min_offset(log, layout, topic, queue_id)})
     older = [u.record.end_offset <= log.readable_end and u.record.store_timestamp < timestamp for u in units]
     return frozenset(
         units[0].queue_offset + place

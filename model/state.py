@@ -8,6 +8,8 @@
 5. Running flags 2, 4, 8 and 16 forbid writing; they live as long as the process, as buffers and times do.
 6. Queues and index know the records below `dispatched_offset` and no others (model/queues.py); it never goes down, so
    after a failed sync it may lie beyond what readers see.
+7. Readers see no record in front of `min_offset`. `records` are all that were ever appended and not cut, those that are
+   gone included: what is numbered goes on behind them.
 
 Source: docs/statuses.md, "every put".
 """
@@ -17,7 +19,17 @@ from typing import Literal
 
 from model.message import Message
 
-__all__ = ["BLANK_BYTES", "DELAYS_MS", "PAGE_BYTES", "Buffer", "CommitLog", "Conditions", "Layout", "Record"]
+__all__ = [
+    "BLANK_BYTES",
+    "DELAYS_MS",
+    "PAGE_BYTES",
+    "Buffer",
+    "CommitLog",
+    "Conditions",
+    "Hanging",
+    "Layout",
+    "Record",
+]
 
 BLANK_BYTES = 8
 DELAYS_MS = tuple(1000 * seconds for seconds in (1, 5, 10, 30, *range(60, 601, 60), 1200, 1800, 3600, 7200))
@@ -38,6 +50,10 @@ class Layout:
     keys are indexed; one query brings at most `query_max` records. One pull brings at most so many messages and bytes
     as `transfer_…` say, fewer when they lie further than `memory_ratio` hundredths of `memory_bytes` behind the end of
     the log, and looks at no more than `pull_units_max` units unless it asks for more messages.
+
+    Expired files go in the hours `delete_hours` of a day, when the record behind them is `file_reserved_ms` old; at any
+    hour above `disk_used_percent`, at any age above `disk_forcibly_percent`, and no put is taken above
+    `disk_warning_percent`.
     """
 
     file_bytes: int
@@ -73,6 +89,11 @@ class Layout:
     memory_bytes: int = 1 << 40
     memory_ratio: int = 40
     offset_check_in_slave: bool = False
+    file_reserved_ms: int = 72 * 3_600_000
+    delete_hours: tuple[int, ...] = (4,)
+    disk_used_percent: int = 75
+    disk_forcibly_percent: int = 85
+    disk_warning_percent: int = 90
 
     @property
     def has_pool(self) -> bool:
@@ -124,6 +145,15 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
+class Hanging:
+    """A log file that begins at `offset` and has left the log while a reader held it; when it was tried last."""
+
+    offset: int
+    since_ms: int
+    tried_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class CommitLog:
     """`end_offset` is where the next record goes unless it needs a new file; `poisoned` says a sync has failed;
     `flags` are the running flags (`RunningFlags`).
@@ -134,6 +164,10 @@ class CommitLog:
     were last thorough; None is never. `appended_in_this_life` records are of the present opening. `dispatched_offset`
     is up to where queues and index were built; after a step that the disk refused, the first `queued` units of all the
     log are in their queues besides. `cut` are the records that recoveries took away.
+
+    `files` counts those in front of `min_offset` too, which are gone but for the one that is `hanging`. `deleted` has
+    each topic that was ever deleted, with the offset below which its records count in no queue; `manual_runs` is how
+    many runs of the clean-up were asked for.
     """
 
     records: tuple[Record, ...] = ()
@@ -153,6 +187,20 @@ class CommitLog:
     dispatched_offset: int = 0
     queued: int = 0
     cut: tuple[Record, ...] = ()
+    min_offset: int = 0
+    hanging: Hanging | None = None
+    deleted: tuple[tuple[str, int], ...] = ()
+    manual_runs: int = 0
+
+    @property
+    def oldest_offset(self) -> int:
+        """Physical offset of the first byte that is on the disk: where the log begins after a crash."""
+        return self.min_offset if self.hanging is None else self.hanging.offset
+
+    @property
+    def retained(self) -> tuple[Record, ...]:
+        """The records that are not gone."""
+        return tuple(record for record in self.records if record.offset >= self.min_offset)
 
     @property
     def committed_offset(self) -> int:

@@ -1,8 +1,9 @@
 """Run the Hypothesis machines as a command does: seeded, silent, and with the failure as a case."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.reporting import with_reporter
@@ -14,6 +15,7 @@ from properties.put_machine import PutMachine
 from properties.queue_machine import QueueMachine
 from properties.recorder.dirty import DirtyTracker
 from properties.replay import Failure, replay, shrink
+from properties.retention_machine import RetentionMachine
 from properties.verdict import HarnessError, Verdict
 
 __all__ = ["MACHINES", "PROFILES", "CheckResult", "check"]
@@ -23,6 +25,7 @@ MACHINES: dict[str, type[TrialMachine]] = {
     "put": PutMachine,
     "flush": FlushMachine,
     "queue": QueueMachine,
+    "retention": RetentionMachine,
 }
 
 PROFILES = {"quick": (225, 25), "deep": (5_000, 60)}
@@ -53,15 +56,18 @@ def check(
     tracker: DirtyTracker,
     machines: Sequence[str] = tuple(MACHINES),
     progress: Callable[[int], None] = lambda operations: None,
+    shrink_tries_max: int = 2_000,
+    fixed: Mapping[str, Any] | None = None,
 ) -> CheckResult:
     """Compare store and model over `examples` runs of up to `steps` rules, the machines in turns.
 
-    `progress` is called with the number of operations carried out so far.
+    `progress` is called with the number of operations carried out so far; settings that are `fixed` are not drawn.
     Raises HarnessError when a failure does not replay from its own case.
     """
     planted = [planted_machine(MACHINES[name], bug) for name in machines]
     for machine in planted:
         machine.tracker = tracker
+        machine.fixed = fixed or {}
         machine.progress = Progress(lambda _: progress(sum(one.fired.total() for one in planted)))
     turn_examples = max(1, min(_TURN_EXAMPLES_MAX, examples // len(planted)))
     left, turn = examples, 0
@@ -73,7 +79,11 @@ def check(
                 again = replay(failure.case, tracker=tracker)
                 if again is None:
                     raise HarnessError(f"a failure does not replay: {failure.broken}")
-                return CheckResult(Verdict.BROKEN, _fired(planted), shrink(again, tracker=tracker))
+                return CheckResult(
+                    Verdict.BROKEN,
+                    _fired(planted),
+                    shrink(again, tracker=tracker, tries_max=shrink_tries_max),
+                )
             left, turn = left - count, turn + 1
     silent = tuple(dict.fromkeys(name for machine in planted for name in machine.missing()))
     return CheckResult(Verdict.VACUOUS if silent else Verdict.HOLDS, _fired(planted), None, silent)

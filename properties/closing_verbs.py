@@ -1,11 +1,16 @@
-"""The verbs that make everything durable: flush and close, compared with the model as they return."""
+"""The verbs that make everything durable: flush and close, compared with the model as they return; and who comes while
+the store is open.
+"""
 
+from impl.errors import StoreInUse
+from impl.store import MessageStore
 from model import flushing
 from properties.derived_files import index_is_right, queues_are_right
 from properties.judges import ROOT
 from properties.log_places import log_files
 from properties.queue_judges import derived_on
 from properties.reading_verbs import ReadingVerbs
+from properties.recorder.journal import DirectorySynced
 from properties.verdict import GuaranteeBroken, observed
 
 __all__ = ["ClosingVerbs"]
@@ -57,6 +62,24 @@ class ClosingVerbs(ReadingVerbs):
         elif f"{ROOT}/abort" not in self.durable(self.files).files:
             raise GuaranteeBroken(2, "an exit that was not clean has removed its abort marker")
 
+    def open_twice(self) -> None:
+        """Have somebody else open the store that is open: refused, and nothing was touched (contract 14)."""
+        if self.closed:
+            return
+        self.files.mark("another opener")
+        before = len(self.files.journal)
+        try:
+            MessageStore.open(
+                ROOT, self._config, files=self.files, clock=self.surroundings.clock, components=self._components
+            )
+        except StoreInUse:
+            if all(isinstance(entry, DirectorySynced) for entry in self.files.journal[before:]):
+                return
+            raise GuaranteeBroken(14, "a second opener is refused and has touched the disk already") from None
+        except Exception as error:
+            raise GuaranteeBroken(14, "a second opener is not told that the store is open", found=str(error)) from error
+        raise GuaranteeBroken(14, "a second opener is let in")
+
     def _clean_exit_is_durable(self) -> None:
         """After a clean close all of the log is on disk and nothing else, with what is made from it (2, 4, 5), and the
         word that the exit was clean.
@@ -65,7 +88,9 @@ class ClosingVerbs(ReadingVerbs):
         stored = image.files
         expected = {
             self.log_file(base): self.ledger.expected(base, self.log.end_offset)
-            for base in range(0, self.log.files * self.settings.file_bytes, self.settings.file_bytes)
+            for base in range(
+                self.log.oldest_offset, self.log.files * self.settings.file_bytes, self.settings.file_bytes
+            )
         }
         if {path: stored[path] for path in log_files(stored)} != expected:
             raise GuaranteeBroken(2, "a clean exit left the log not durable, or files that it has no use for")
@@ -73,5 +98,5 @@ class ClosingVerbs(ReadingVerbs):
             raise GuaranteeBroken(2, "a clean exit left its abort marker on disk")
         self.checkpoint_is_right(self.log)
         content = derived_on(image)
-        queues_are_right(content, self.derived, self.log.end_offset, settings=self.settings)
-        index_is_right(content, self.derived, self.log.end_offset, settings=self.settings)
+        for is_right in (queues_are_right, index_is_right):
+            is_right(content, self.derived, self.log.end_offset, settings=self.settings, min_offset=self.log.min_offset)

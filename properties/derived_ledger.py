@@ -5,7 +5,7 @@ queue and entries of the index in the order of the log, records of a key. Offset
 """
 
 import struct
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -43,6 +43,10 @@ class QueueMemory:
         """Return how many units a log that ends at an offset has in this queue."""
         return bisect_right(self.ends, end_offset)
 
+    def first_at(self, min_offset: int) -> int:
+        """Return the index of the first unit whose record does not lie in front of an offset."""
+        return bisect_left(self.units, min_offset, key=_begin_of) if min_offset else 0
+
     def append(self, unit: Unit) -> None:
         """Take in the next unit."""
         assert not self.units or unit.queue_offset == self.units[-1].queue_offset + 1, "the model left a gap in a queue"
@@ -52,10 +56,14 @@ class QueueMemory:
 
 
 class DerivedLedger:
-    """Expected queues and index of every log that begins with the records noted so far, in their order."""
+    """Expected queues and index of every log that begins with the records noted so far, in their order.
 
-    def __init__(self, layout: Layout, records: Iterable[Record] = ()) -> None:
+    Records of a topic that was `deleted` count in its queues from the offset on that is given with it.
+    """
+
+    def __init__(self, layout: Layout, records: Iterable[Record] = (), deleted: Iterable[tuple[str, int]] = ()) -> None:
         self._layout = layout
+        self._deleted = dict(deleted)
         self._records: list[Record] = []
         self.queues: dict[Queue, QueueMemory] = {}
         self.keys: dict[Key, list[Record]] = {}
@@ -69,6 +77,8 @@ class DerivedLedger:
         self._records.append(record)
         code = tags_code(record, self._layout)
         for queue, number in places(record, self._layout):
+            if record.offset < self._deleted.get(queue[0], 0):
+                continue
             memory = self.queues.setdefault(queue, QueueMemory())
             if not memory.units or memory.units[-1].queue_offset < number:  # named twice, it is there once
                 memory.append(Unit(number, record, code))
@@ -84,9 +94,17 @@ class DerivedLedger:
             if not records or records[-1] is not record:
                 records.append(record)
 
-    def up_to(self, end_offset: int) -> "DerivedLedger":
+    def up_to(self, end_offset: int, deleted: Iterable[tuple[str, int]] = ()) -> "DerivedLedger":
         """Return an independent memory of the records that end at or before an offset: the others were cut."""
-        return DerivedLedger(self._layout, (record for record in self._records if record.end_offset <= end_offset))
+        records = (record for record in self._records if record.end_offset <= end_offset)
+        return DerivedLedger(self._layout, records, deleted)
+
+    def with_deleted(self, deleted: Iterable[tuple[str, int]], end_offset: int) -> "DerivedLedger":
+        """Return a memory of the same records of a log that ends at an offset, these topics being deleted."""
+        clamped = {topic: min(offset, end_offset) for topic, offset in deleted}
+        if clamped == {topic: min(offset, end_offset) for topic, offset in self._deleted.items()}:
+            return self
+        return DerivedLedger(self._layout, self._records, clamped.items())
 
     def queues_at(self, end_offset: int) -> Iterator[tuple[Queue, QueueMemory, int]]:
         """Yield each queue that has units when the log ends at an offset, and how many."""
@@ -99,10 +117,14 @@ class DerivedLedger:
         """Return the index entries of a log that ends at an offset, in put order."""
         return self.entries[: bisect_right(self._entry_ends, end_offset)]
 
-    def records_with(self, key: Key, end_offset: int) -> list[Record]:
-        """Return the records of a log that ends at an offset which have a key, in order."""
+    def records_with(self, key: Key, end_offset: int, min_offset: int = 0) -> list[Record]:
+        """Return the records of a log that ends and begins at these offsets which have a key, in order."""
         records = self.keys.get(key, [])
-        return records[: bisect_right(records, end_offset, key=_end_of)]
+        return [each for each in records[: bisect_right(records, end_offset, key=_end_of)] if each.offset >= min_offset]
+
+
+def _begin_of(unit: Unit) -> int:
+    return unit.record.offset
 
 
 def _end_of(record: Record) -> int:

@@ -7,9 +7,10 @@ only queues and index differ, which are proved anew at each open, a part of them
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from time import perf_counter
-from typing import get_args
+from typing import Any, get_args
 
 from model.state import CommitLog
 from properties.case import (
@@ -20,10 +21,14 @@ from properties.case import (
     DamageKind,
     DerivedFile,
     DerivedHarm,
+    Flush,
     HarmDerived,
     Open,
+    OpenTwice,
     Operation,
+    Put,
     Settings,
+    Step,
 )
 from properties.certificate import assert_legal
 from properties.images import compose, facts_of
@@ -57,19 +62,29 @@ HARMED: tuple[DerivedFile, ...] = get_args(DerivedFile)
 
 def _counts(log: CommitLog, *, file_bytes: int) -> bool:
     """Whether a crash of this log is a state that counts; what is in a buffer of the pool is on no disk."""
-    committed = sum(record.end_offset <= log.committed_offset for record in log.records)
-    return log.committed_offset > file_bytes * (COUNTED_FILES_MIN - 1) and committed >= COUNTED_RECORDS_MIN
+    committed = sum(record.end_offset <= log.committed_offset for record in log.retained)
+    in_files = log.committed_offset - log.min_offset
+    return in_files > file_bytes * (COUNTED_FILES_MIN - 1) and committed >= COUNTED_RECORDS_MIN
 
 
 def explore_seed(
-    seed: str, base: Settings, *, tracker: DirtyTracker, tally: Tally, is_over: Callable[[], bool] = lambda: False
+    seed: str,
+    base: Settings,
+    *,
+    tracker: DirtyTracker,
+    tally: Tally,
+    fixed: Mapping[str, Any] | None = None,
+    clock_back_ms: int = 0,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[Failure | None]:
     """Run one history and its crash states; yield None after each state, or the failure that ends the history.
 
-    Once `is_over` no more crash states follow, only the disasters that end each history.
+    Settings that are `fixed` are not drawn. The clock is set back once in each life if `clock_back_ms` says so. Once
+    `is_over` no more crash states follow, only the disasters that end each history.
     """
     rng = random.Random(f"explore {seed}")
-    history = _History(draw_settings(base, rng), rng, tracker=tracker, tally=tally)
+    settings = replace(draw_settings(base, rng), **(fixed or {}))
+    history = _History(settings, rng, tracker=tracker, tally=tally, clock_back_ms=clock_back_ms)
     tally.histories += 1
     yield from history.run(is_over)
 
@@ -77,8 +92,11 @@ def explore_seed(
 class _History:
     """One seed."""
 
-    def __init__(self, settings: Settings, rng: random.Random, *, tracker: DirtyTracker, tally: Tally) -> None:
+    def __init__(
+        self, settings: Settings, rng: random.Random, *, tracker: DirtyTracker, tally: Tally, clock_back_ms: int
+    ) -> None:
         self._settings = settings
+        self._clock_back_ms = clock_back_ms
         self._rng = rng
         self._tally = tally
         self._tracker = tracker
@@ -120,9 +138,20 @@ class _History:
 
     def _live(self, operations: int) -> None:
         self._life_start = len(self._done)
-        for _ in range(operations + self._rng.randrange(operations // 2)):
+        for number in range(operations + self._rng.randrange(operations // 2)):
             trial = self._trial
-            self._carry_out(draw_operation(self._rng, closed=trial.closed, services=trial.services))
+            if number == operations // 3 and self._clock_back_ms and not trial.closed:
+                self._set_clock_back()
+            operation = draw_operation(self._rng, closed=trial.closed, services=trial.services, deletes=True)
+            self._carry_out(operation)
+        self._carry_out(OpenTwice())
+
+    def _set_clock_back(self) -> None:
+        """Have everything durable, and the checkpoint say so; then the clock is not what it was."""
+        self._carry_out(Flush())
+        self._carry_out(Step(service="reput"))
+        self._carry_out(Step(service="flush-queues", after_ms=60_000))
+        self._carry_out(Put(advance_ms=-self._clock_back_ms))
 
     # ---- crash states --------------------------------------------------------------------------------------------
 

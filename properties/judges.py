@@ -30,11 +30,20 @@ def opens_for_writing(found: Recovered) -> None:
         raise GuaranteeBroken(7, "the store opens read-only after a crash", "read-write", found.store.read_only_reason)
 
 
+def begins_where_it_may(found: Recovered) -> None:
+    """Contract 10: the log begins where a clean-up had come to, and remembers which topics were deleted."""
+    begins = {(begin, deleted) for _, _, begin, deleted in found.legal}
+    if found.key[2:] not in begins:
+        expected = " or ".join(map(str, sorted(begins)))
+        sentence = "the log begins elsewhere, or has other deleted topics, than what was deleted"
+        raise GuaranteeBroken(10, sentence, expected, str(found.key[2:]))
+
+
 def is_a_prefix(found: Recovered) -> None:
     """Contract 1: what is kept is, byte for byte, what was appended; files in one row, none missing, none too many."""
-    end = found.store.max_offset
+    begin, end = found.store.min_offset, found.store.max_offset
     file_bytes = found.ledger.file_bytes
-    names = [f"{base:020d}" for base in range(0, end, file_bytes)]
+    names = [f"{base:020d}" for base in range(begin, max(end, begin + bool(begin)), file_bytes)]
     present = log_files(found.files.paths())
     if [_name(path) for path in present] != names:
         raise GuaranteeBroken(1, "the log has other files than its end says", str(names), str(present))
@@ -50,9 +59,9 @@ def is_a_prefix(found: Recovered) -> None:
 def covers_the_floor(found: Recovered) -> None:
     """Contract 2: nothing promised is missing, nothing was invented: the log is one of the model's legal logs."""
     if found.key not in found.legal:
-        counts = sorted(found.legal)
+        counts = sorted(key[:2] for key in found.legal)
         expected = f"{counts[0]} to {counts[-1]} (records, end offset)"
-        raise GuaranteeBroken(2, "the recovered log is none that may survive", expected, str(found.key))
+        raise GuaranteeBroken(2, "the recovered log is none that may survive", expected, str(found.key[:2]))
 
 
 def nothing_behind_the_end(found: Recovered) -> None:
@@ -79,7 +88,7 @@ def recovered_is_durable(found: Recovered) -> None:
     """Contract 6: what recovery presents is on disk, so that the next recovery presents it again."""
     end = found.store.max_offset
     durable = {_name(path): found.durable.files[path] for path in log_files(found.durable.files)}
-    for base in range(0, end, found.ledger.file_bytes):
+    for base in range(found.store.min_offset, end, found.ledger.file_bytes):
         stored = durable.get(f"{base:020d}")
         kept = min(found.ledger.file_bytes, end - base)
         if stored is None or stored[:kept] != found.ledger.expected(base, end)[:kept]:
@@ -108,6 +117,7 @@ def checkpoint_is_not_ahead(found: Recovered) -> None:
 
 JUDGES: tuple[Callable[[Recovered], None], ...] = (
     opens_for_writing,
+    begins_where_it_may,
     is_a_prefix,
     covers_the_floor,
     nothing_behind_the_end,

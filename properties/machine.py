@@ -7,15 +7,29 @@ the put path.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hypothesis import event, note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from properties.case import Case, Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put, Settings, describe
+from properties.case import (
+    Case,
+    Close,
+    Crash,
+    Damage,
+    FailSync,
+    Flush,
+    Get,
+    Open,
+    OpenTwice,
+    Operation,
+    Put,
+    Settings,
+    describe,
+)
 from properties.images import disk_state, facts_of
 from properties.recorder.dirty import DirtyTracker, choose_tracker
 from properties.replay import Failure
@@ -34,9 +48,13 @@ class Progress:
 
 
 class TrialMachine(RuleBasedStateMachine):
-    """One store on one recorded disk beside its model. `bug` plants a bug; `failure` is the last one seen."""
+    """One store on one recorded disk beside its model. `bug` plants a bug; `failure` is the last one seen.
+
+    Settings that are `fixed` are as given, whatever is drawn.
+    """
 
     bug: ClassVar[str] = ""
+    fixed: ClassVar[Mapping[str, Any]] = {}
     tracker: ClassVar[DirtyTracker] = choose_tracker("auto")
     failure: ClassVar[Failure | None] = None
     fired: ClassVar[Counter[str]] = Counter()
@@ -50,7 +68,7 @@ class TrialMachine(RuleBasedStateMachine):
     def start(self, settings: Settings) -> None:
         """Open a store on an empty disk; each machine's own first rule calls this."""
         self.is_broken = False
-        self.settings = replace(settings, bug=self.bug)
+        self.settings = replace(settings, bug=self.bug, **self.fixed)
         try:
             self.trial = Trial(self.settings, tracker=self.tracker)
         except GuaranteeBroken as broken:
@@ -86,8 +104,9 @@ class TrialMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.trial.closed)
     @rule()
     def open(self) -> None:
-        """Open again."""
+        """Open again; nobody else may then."""
         self.carry_out(Open())
+        self.carry_out(OpenTwice())
 
     # ---- disasters -----------------------------------------------------------------------------------------------
 

@@ -10,16 +10,19 @@ from typing import Any, Literal
 
 from properties.images import Choice
 from properties.put_operations import BatchDefect, Concurrent, Member, Put, PutBatch
+from properties.retention_operations import Clean, DeleteTopics, HoldBuffer, ReleaseBuffer
 
 __all__ = [
     "OPERATIONS",
     "WITHOUT_A_VERB",
     "BatchDefect",
+    "Clean",
     "Close",
     "Concurrent",
     "Crash",
     "Damage",
     "DamageKind",
+    "DeleteTopics",
     "DerivedFile",
     "DerivedHarm",
     "DiskUsed",
@@ -30,14 +33,17 @@ __all__ = [
     "Get",
     "GetMessage",
     "HarmDerived",
+    "HoldBuffer",
     "Member",
     "OffsetByTime",
     "Open",
+    "OpenTwice",
     "Operation",
     "Put",
     "PutBatch",
     "QueryKey",
     "RefuseFile",
+    "ReleaseBuffer",
     "ReplicaIs",
     "ServiceName",
     "Step",
@@ -47,7 +53,7 @@ __all__ = [
 DamageKind = Literal["truncate", "flip", "misdirect"]
 DerivedFile = Literal["queue", "index", "extension", "checkpoint"]
 DerivedHarm = Literal["lost", "zeroed", "torn", "stale", "resized", "stray"]
-ServiceName = Literal["group-commit", "time-outs", "flush", "commit", "allocate", "reput", "flush-queues"]
+ServiceName = Literal["group-commit", "time-outs", "flush", "commit", "allocate", "reput", "flush-queues", "clean"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +169,13 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenTwice:
+    """Somebody else opens the store while it is open."""
+
+    op: Literal["open_twice"] = "open_twice"
+
+
+@dataclass(frozen=True, slots=True)
 class FailSync:
     """The next file sync answers EIO."""
 
@@ -242,18 +255,24 @@ Operation = (
     | Flush
     | Close
     | Open
+    | OpenTwice
     | FailSync
     | FailWrite
     | RefuseFile
     | Crash
     | Damage
     | HarmDerived
+    | Clean
+    | DeleteTopics
+    | HoldBuffer
+    | ReleaseBuffer
 )
 WITHOUT_A_VERB = (
     Get,
     GetMessage,
     QueryKey,
     OffsetByTime,
+    OpenTwice,
     SwitchFlag,
     DiskUsed,
     ReplicaIs,
@@ -261,6 +280,8 @@ WITHOUT_A_VERB = (
     FailSync,
     FailWrite,
     RefuseFile,
+    HoldBuffer,
+    ReleaseBuffer,
 )
 """Operations that ask nothing of the disk: no crash falls into them."""
 
@@ -280,10 +301,15 @@ OPERATIONS: dict[str, Any] = {
     "flush": Flush,
     "close": Close,
     "open": Open,
+    "open_twice": OpenTwice,
     "fail_sync": FailSync,
     "fail_write": FailWrite,
     "refuse_file": RefuseFile,
     "crash": Crash,
     "damage": Damage,
     "harm_derived": HarmDerived,
+    "clean": Clean,
+    "delete_topics": DeleteTopics,
+    "hold_buffer": HoldBuffer,
+    "release_buffer": ReleaseBuffer,
 }

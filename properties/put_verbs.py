@@ -54,6 +54,7 @@ class PutVerbs(TrialState):
         """Put a message or a batch; a closed store answers SERVICE_NOT_AVAILABLE."""
         first = len(self.files.events)
         self.now_ms += put.advance_ms
+        self.was_harmed |= put.advance_ms < 0  # the checkpoint's times say nothing of what comes after it then
         given = born_at(put, given_of(put), self.now_ms)
         conditions = self.conditions()
         if self.closed:

@@ -61,21 +61,26 @@ def made_good(found: Recovered) -> set[str]:
 
 def queues_hold_the_log(found: Recovered) -> None:
     """Contract 4: the queue files hold exactly the units of the surviving records, in order, without a gap."""
-    queues_are_right(_derived_files(found), found.derived, found.store.max_offset, settings=found.settings)
+    end, begin = found.store.max_offset, found.store.min_offset
+    queues_are_right(_derived_files(found), found.derived, end, settings=found.settings, min_offset=begin)
 
 
 def index_holds_the_log(found: Recovered) -> None:
     """Contract 5: the index files hold exactly the entries of the surviving records, in chains that find them."""
-    index_is_right(_derived_files(found), found.derived, found.store.max_offset, settings=found.settings)
+    end, begin = found.store.max_offset, found.store.min_offset
+    index_is_right(_derived_files(found), found.derived, end, settings=found.settings, min_offset=begin)
 
 
 def queues_have_their_bounds(found: Recovered) -> None:
-    """Contract 17: the store knows each queue of a surviving record, from its first to its last; others are empty."""
+    """Contract 17: the store knows each queue of a surviving record, from its first to its last; others are empty.
+
+    A queue whose records are all gone is empty too, at the number behind them.
+    """
     store = found.store
-    expected = {
-        queue: (memory.units[0].queue_offset, memory.units[0].queue_offset + count)
-        for queue, memory, count in found.derived.queues_at(store.max_offset)
-    }
+    expected = {}
+    for queue, memory, count in found.derived.queues_at(store.max_offset):
+        first = memory.units[0].queue_offset
+        expected[queue] = first + min(memory.first_at(store.min_offset), count), first + count
     for queue in {*expected, *observed("queues", store.queues)}:
         bounds = (store.min_offset_in_queue(*queue), store.max_offset_in_queue(*queue))
         if bounds != expected.get(queue, (0, 0)):
@@ -94,7 +99,7 @@ def queues_are_read_in_order(found: Recovered) -> None:
     turn, end_offset = found.key[0], found.store.max_offset
     queues = list(found.derived.queues_at(end_offset))
     for queue, memory, count in queues[turn % _TURNS :: _TURNS]:
-        at = 0
+        at = memory.first_at(found.store.min_offset)
         while at < count:
             at += _read_on(found, queue, memory.units[at:count])
     asked, offset = _UNKNOWN_QUEUE, turn % 2
@@ -147,11 +152,11 @@ def keys_are_found(found: Recovered) -> None:
     store, derived, stored = found.store, found.derived, found.ledger.stored
     turn, keys = found.key[0], list(found.derived.keys)
     for key in keys[turn % _TURNS :: _TURNS]:
-        records = derived.records_with(key, store.max_offset)
+        records = derived.records_with(key, store.max_offset, store.min_offset)
         found_by_key(store, key, records[-_QUERY_MAX:], stored=stored, max_num=_QUERY_MAX)
     if keys:
         key = keys[turn % len(keys)] if turn % 5 else (keys[0][0], _UNUSED_KEY)
-        records = derived.records_with(key, store.max_offset)
+        records = derived.records_with(key, store.max_offset, store.min_offset)
         begin_ms = records[turn % len(records)].store_timestamp if records else 0
         end_ms = records[-1].store_timestamp - turn % 2 if records else begin_ms
         within = [record for record in records if begin_ms <= record.store_timestamp <= end_ms]
@@ -173,6 +178,7 @@ def checkpoint_is_not_ahead_of_queues(found: Recovered) -> None:
             queues_ms=queues_ms,
             index_ms=index_ms,
             settings=found.settings,
+            min_offset=found.store.min_offset,
         )
         if missing is not None:
             raise GuaranteeBroken(

@@ -85,7 +85,7 @@ class ReadingVerbs(ServiceVerbs):
             )
             self.happened("found_by_key", brought > 0)
             self.happened("found_several_by_key", brought > 1)
-            all_there_are = len(self.derived.records_with(key, self.log.dispatched_offset))
+            all_there_are = len(self.derived.records_with(key, self.log.dispatched_offset, self.log.min_offset))
             self.happened("window_left_some_out", 0 < brought < all_there_are)
 
     def offset_by_time(self, operation: OffsetByTime) -> None:
@@ -121,7 +121,8 @@ class ReadingVerbs(ServiceVerbs):
         count = memory.count_at(self.log.dispatched_offset) if memory is not None else 0
         if memory is None or not count:
             return 0, 0
-        return memory.units[0].queue_offset, memory.units[0].queue_offset + count
+        first = memory.units[0].queue_offset
+        return first + min(memory.first_at(self.log.min_offset), count), first + count
 
     # ---- after every verb ----------------------------------------------------------------------------------------
 

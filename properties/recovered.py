@@ -1,11 +1,12 @@
 """A store just after recovery, and everything a judge may compare it with."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from impl.store import MessageStore
 from model.state import CommitLog, Layout
 from properties.case import Settings
+from properties.decode.deleted_topics import parse_deleted_topics
 from properties.derived_ledger import DerivedLedger
 from properties.images import compose, disk_state
 from properties.ledger import Ledger
@@ -13,10 +14,25 @@ from properties.log_places import LOG_DIRECTORY, ROOT
 from properties.recorder.disk import Disk, Image
 from properties.recorder.recording_files import RecordingFiles
 
-__all__ = ["LOG_DIRECTORY", "ROOT", "LegalLogs", "Recovered", "durable_image"]
+__all__ = ["LOG_DIRECTORY", "ROOT", "Key", "LegalLogs", "Recovered", "durable_image", "key_of"]
 
-LegalLogs = Mapping[tuple[int, int], CommitLog]
-"""Each legal log by (number of records, end offset)."""
+Key = tuple[int, int, int, tuple[tuple[str, int], ...]]
+"""Number of records that were ever appended, end offset, where the log begins, and each deleted topic of which the log
+still has records, with the offset below which they count in no queue."""
+
+LegalLogs = Mapping[Key, CommitLog]
+"""Each legal log by what can be seen of it."""
+
+
+def key_of(log: CommitLog) -> Key:
+    """Return what can be seen of a log just recovered."""
+    return len(log.records), log.end_offset, log.min_offset, _still_there(log.deleted, log.end_offset, log.min_offset)
+
+
+def _still_there(deleted: Iterable[tuple[str, int]], end_offset: int, min_offset: int) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        sorted((topic, min(offset, end_offset)) for topic, offset in deleted if min(offset, end_offset) > min_offset)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +54,17 @@ class Recovered:
     was_harmed: bool = False
 
     @property
-    def key(self) -> tuple[int, int]:
-        """How many whole records of the ledger the log claims to hold, and where it ends."""
-        end = self.store.max_offset
-        return self.ledger.count_at(end), end
+    def key(self) -> Key:
+        """How many whole records of the ledger the log claims to end with, where it ends and begins, and which topics
+        it remembers as deleted.
+        """
+        end, begin = self.store.max_offset, self.store.min_offset
+        remembered = _remembered(self.durable.files.get(f"{ROOT}/config/deletedTopics", b""))
+        return self.ledger.count_at(end), end, begin, _still_there(remembered, end, begin)
+
+
+def _remembered(stored: bytes) -> list[tuple[str, int]]:
+    return [(topic.decode(), offset) for topic, offset in parse_deleted_topics(stored).items()] if stored else []
 
 
 def durable_image(files: RecordingFiles, *, disk: Disk) -> Image:

@@ -14,7 +14,7 @@ from properties.ledger import Ledger
 from properties.log_places import LOG_DIRECTORY
 from properties.queue_judges import QUEUE_JUDGES
 from properties.recorder.disk import Image
-from properties.recovered import ROOT, Recovered
+from properties.recovered import ROOT, Recovered, key_of
 from properties.translation import layout_of
 
 __all__ = ["judge_derived", "read_something"]
@@ -66,7 +66,7 @@ def judge_derived(
         recorded,
         ledger,
         DerivedLedger(layout, survivor.records),
-        {(len(survivor.records), survivor.end_offset): survivor},
+        {key_of(survivor): survivor},
         files.base,
         settings,
         layout,

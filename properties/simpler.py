@@ -9,10 +9,13 @@ from model.message import record_bytes
 from properties.bodies import message_of
 from properties.case import (
     Case,
+    Clean,
     Concurrent,
     Crash,
+    DeleteTopics,
     GetMessage,
     HarmDerived,
+    HoldBuffer,
     OffsetByTime,
     Operation,
     Put,
@@ -95,7 +98,9 @@ def _simpler_steps(case: Case) -> Iterator[Case]:
 def _simpler_reads(case: Case) -> Iterator[Case]:
     """Defaults for what is read, and for what is harmed; smaller numbers."""
     for number, operation in enumerate(case.operations):
-        if isinstance(operation, GetMessage | QueryKey | OffsetByTime | HarmDerived):
+        if isinstance(
+            operation, GetMessage | QueryKey | OffsetByTime | HarmDerived | Clean | DeleteTopics | HoldBuffer
+        ):
             for field in fields(operation):
                 found = getattr(operation, field.name)
                 if field.name not in ("op", "file", "harm") and found != field.default:

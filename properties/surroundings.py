@@ -111,6 +111,12 @@ class Surroundings:
         free_bytes = _TOTAL_BYTES * (100 - percent) // 100
         files.scripted_usage = DiskUsage(_TOTAL_BYTES, free_bytes)
 
+    @staticmethod
+    def percent_used(files: RecordingFiles) -> int:
+        """Return how full the disk says it is."""
+        usage = files.scripted_usage
+        return 0 if usage is None else 100 * (usage.total_bytes - usage.free_bytes) // usage.total_bytes
+
 
 class _ScriptedReplicas:
     """Replicas that answer at once, or never."""

@@ -55,6 +55,7 @@ def store_config(settings: Settings) -> MessageStoreConfig:
         message_index_enable=settings.index,
         max_hash_slot_num=settings.index_slots,
         max_index_num=settings.index_entries,
+        time_zone="UTC",
     )
 
 

@@ -9,10 +9,12 @@ from impl.store import MessageStore
 from model import disasters
 from model.state import CommitLog
 from properties.case import (
+    Clean,
     Close,
     Concurrent,
     Crash,
     Damage,
+    DeleteTopics,
     DiskUsed,
     FailAppend,
     FailSync,
@@ -21,19 +23,21 @@ from properties.case import (
     Get,
     GetMessage,
     HarmDerived,
+    HoldBuffer,
     OffsetByTime,
     Open,
+    OpenTwice,
     Operation,
     Put,
     PutBatch,
     QueryKey,
     RefuseFile,
+    ReleaseBuffer,
     ReplicaIs,
     Step,
     SwitchFlag,
 )
 from properties.certificate import assert_legal
-from properties.closing_verbs import ClosingVerbs
 from properties.damage import Lost, damaged_image
 from properties.derived_damage import harmed_image
 from properties.images import Choice, compose, disk_state, facts_of
@@ -41,13 +45,15 @@ from properties.judges import JUDGES, LegalLogs, Recovered
 from properties.recorder.disk import Image
 from properties.recorder.journal import ProcessKilled
 from properties.recorder.recording_files import RecordingFiles
+from properties.recovered import key_of
+from properties.retention_verbs import RetentionVerbs
 from properties.trial_state import Window
 from properties.verdict import GuaranteeBroken, observed
 
 __all__ = ["Trial", "Window"]
 
 
-class Trial(ClosingVerbs):
+class Trial(RetentionVerbs):
     """Carries out operations one by one. Raises GuaranteeBroken where a promise does not hold.
 
     `components` are the parts of the store, in place of those that `settings.bug` stands for.
@@ -92,6 +98,8 @@ class Trial(ClosingVerbs):
                 self.close()
             case Open():
                 self.open()
+            case OpenTwice():
+                self.open_twice()
             case FailSync():
                 self.files.failing_syncs = 1
             case FailWrite():
@@ -104,6 +112,15 @@ class Trial(ClosingVerbs):
                 self.damage(operation)
             case HarmDerived():
                 self.harm_derived(operation)
+            case Clean():
+                self.clean(operation)
+            case DeleteTopics(in_use):
+                self.delete_topics(in_use)
+            case HoldBuffer(record):
+                self.hold_buffer(record)
+            case ReleaseBuffer():
+                self.release_buffer()
+        self.held_buffers_are_right()
         self.disk_holds_the_log()
         self.compare_queues()
         self.everybody_is_waited_for()
@@ -124,7 +141,7 @@ class Trial(ClosingVerbs):
     def legal_between(self, before: CommitLog, after: CommitLog, *, kill: bool) -> LegalLogs:
         """Return the legal logs of a crash while a verb leads from one log to another."""
         survive = disasters.process_kill if kill else disasters.power_loss
-        return {(len(log.records), log.end_offset): log for log in survive(before, after, layout=self.layout)}
+        return {key_of(log): log for log in survive(before, after, layout=self.layout)}
 
     def legal_at(self, window: Window, *, at_rest: bool, kill: bool) -> LegalLogs:
         """Return the legal logs of a crash in a window, or right after its answer."""
@@ -189,6 +206,9 @@ class Trial(ClosingVerbs):
             self.layout,
             self.was_harmed,
         )
+        if found.key in legal:
+            deleted, end_offset = legal[found.key].deleted, store.max_offset
+            found = replace(found, derived=self.derived.with_deleted(deleted, end_offset))
         for judge in JUDGES:
             judge(found)
         return found
@@ -204,20 +224,22 @@ class Trial(ClosingVerbs):
     def _adopt(self, found: Recovered, *, first: int, before: CommitLog | None) -> None:
         self.ledger = self.ledger.copy()
         self.ledger.truncate(found.store.max_offset)
-        self.derived = self.derived.up_to(found.store.max_offset)
+        self.derived = self.derived.up_to(found.store.max_offset, found.legal[found.key].deleted)
         self.is_partly_dispatched = self.queue_sync_failed = False
         self.store, self.closed, self.windows, self._open = found.store, False, [], []
-        self._unnoted = []
+        self._unnoted, self._held = [], []
         self.surroundings.use(self.store)
         adopted = found.legal[found.key]
-        self.log = adopted if before is None else replace(before, poisoned=False, flags=0)
+        self.log = adopted
+        if before is not None:
+            self.log = replace(before, poisoned=False, flags=0, min_offset=adopted.min_offset, hanging=None)
         self.end_verb(first, adopted)
         self._serves_all()
 
     def _serves_all(self) -> None:
         """What the store hands out is what the model holds: the messages, and nothing at the end."""
         served = [message.offset for message in observed("messages", lambda: list(self.store.messages()))]
-        expected = [record.offset for record in self.log.records]
+        expected = [record.offset for record in self.log.retained]
         if served != expected:
             raise GuaranteeBroken(1, "the store serves other messages than it recovered", str(expected), str(served))
         for record in self.log.records[-1:]:
@@ -232,6 +254,9 @@ class Trial(ClosingVerbs):
         self.close()
         harmed = harmed_image(harm, self.durable(self.files), self.files.base)
         if harmed is None:
+            self.open()
+            return
+        if harm.file == "queue" and self.has_a_queue_of_numbers_only():
             self.open()
             return
         before, is_noticed = self.log, harmed.is_noticed and self.store.read_only_reason is None
@@ -250,14 +275,15 @@ class Trial(ClosingVerbs):
 
         Where the whole log is checked it opens read-only besides, names the place, and changes nothing.
         """
-        if self.log.poisoned or not self.log.records:
+        if self.log.poisoned or not self.log.retained or self.log.hanging is not None:
             return
         self.files.mend()
         self.close()
+        left = replace(self.log, records=self.log.retained)
         harmed = damaged_image(
             damage,
             self.durable(self.files),
-            self.log,
+            left,
             file_bytes=self.settings.file_bytes,
             trailer=self.settings.trailer,
         )
@@ -284,7 +310,7 @@ class Trial(ClosingVerbs):
     def _serves_what_verifies(self, store: MessageStore, lost: Lost) -> None:
         """Whether an open has met the damage or not, no byte is served that fails a check, and every other one is."""
         served = {message.offset for message in store.messages()}
-        expected = {record.offset for record in self.log.records if lost.spares(record)}
+        expected = {record.offset for record in self.log.retained if lost.spares(record)}
         if served != expected:
             raise GuaranteeBroken(7, "a damaged store serves the wrong records", str(expected), str(served))
 

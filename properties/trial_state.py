@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from impl.components import Components
+from impl.read_buffer import RecordBuffer
 from impl.store import MessageStore
 from model.state import BLANK_BYTES, CommitLog, Record
 from properties.bodies import BORN_TIMESTAMP
@@ -30,7 +31,7 @@ from properties.translation import (
 )
 from properties.verdict import GuaranteeBroken, observed
 
-__all__ = ["TrialState", "Window", "observed"]
+__all__ = ["Held", "TrialState", "Window", "observed"]
 
 _OTHER_FILES_BYTES = 4096 + 512 + 4
 """Room for checkpoint, floor and lock: less than one more log file of any size that trials use, with what is free."""
@@ -48,6 +49,14 @@ class Window:
     def at(self, *, at_rest: bool) -> CommitLog:
         """Return what had been answered when a crash fell into the verb, or right after it."""
         return self.after if at_rest else self.before
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A buffer that a reader keeps, and the record that it has to show."""
+
+    buffer: RecordBuffer
+    record: Record
 
 
 class TrialState:
@@ -70,6 +79,7 @@ class TrialState:
         self.was_harmed = False
         self.queue_sync_failed = False
         self._unnoted: list[Record | int] = []
+        self._held: list[Held] = []
         self.files = self.new_disk(EMPTY_DISK)
         self.closed = False
         self.windows: list[Window] = []
@@ -118,7 +128,7 @@ class TrialState:
         """
         file_bytes, committed = self.settings.file_bytes, self.log.committed_offset
         buffered = {buffer.base_offset for buffer in self.log.buffers}
-        bases = range(0, (self.log.files + self.log.prepared) * file_bytes, file_bytes)
+        bases = range(self.log.oldest_offset, (self.log.files + self.log.prepared) * file_bytes, file_bytes)
         self._has_these_files(bases)
         for base in bases:
             if base <= committed or base in buffered or base >= self.log.end_offset:
@@ -184,6 +194,9 @@ class TrialState:
     def compare_watermarks(self) -> None:
         """The store's watermarks are those of the model (contract 9); then what they say is committed is taken in."""
         if not self.closed:
+            if self.store.min_offset != self.log.min_offset:
+                begins = str(self.log.min_offset), str(self.store.min_offset)
+                raise GuaranteeBroken(10, "the log begins elsewhere than its clean-up has left it", *begins)
             observed("check", self.store.check)
             expected = (self.log.flushed_offset, self.log.readable_end, self.log.end_offset)
             found = (self.store.flushed_offset, self.store.committed_offset, self.store.max_offset)

@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from properties.case import (
+    Clean,
     Close,
+    DeleteTopics,
     FailSync,
     FailWrite,
     Flush,
     Get,
     GetMessage,
+    HoldBuffer,
     Member,
     OffsetByTime,
     Open,
@@ -22,6 +25,7 @@ from properties.case import (
     PutBatch,
     QueryKey,
     RefuseFile,
+    ReleaseBuffer,
     ServiceName,
     Settings,
     Step,
@@ -74,12 +78,18 @@ def mode_of(settings: Settings) -> str:
 
 
 def draw_operation(
-    rng: random.Random, *, closed: bool, services: Sequence[ServiceName] = ("group-commit",)
+    rng: random.Random,
+    *,
+    closed: bool,
+    services: Sequence[ServiceName] = ("group-commit",),
+    deletes: bool = False,
 ) -> Operation:
-    """Draw the next operation of a store with these services that is open or closed."""
+    """Draw the next operation of a store with these services, be it open or closed; if wanted, a few delete."""
     if closed:
         return Open()
     drawn = rng.random()
+    if deletes and drawn < 0.015:
+        return draw_deletion(rng)
     if drawn < 0.05:
         return Flush()
     if drawn < 0.09:
@@ -99,6 +109,18 @@ def draw_operation(
     if drawn < 0.27:
         return Step(service=rng.choice(services), after_ms=rng.choice((0, 200, 500, 1_000, 10_000)))
     return draw_batch(rng) if drawn < 0.32 else draw_put(rng)
+
+
+def draw_deletion(rng: random.Random) -> Clean | DeleteTopics | HoldBuffer | ReleaseBuffer:
+    """Draw a clean-up of a disk that is too full or of files that have expired, what stands in its way, or topics."""
+    drawn = rng.random()
+    if drawn < 0.3:
+        return Clean(percent=rng.choice((88, 95)))
+    if drawn < 0.5:
+        return Clean(after_hours=rng.choice((0, 1, 73)), manual=True, percent=10)
+    if drawn < 0.75:
+        return DeleteTopics(in_use=tuple(topic for topic in _TOPICS if rng.random() < 0.6))
+    return HoldBuffer(record=rng.randrange(8)) if drawn < 0.9 else ReleaseBuffer()
 
 
 def draw_read(rng: random.Random) -> GetMessage | QueryKey | OffsetByTime:

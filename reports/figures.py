@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
+from reports.crash_images import ROW_IN, CrashImageRow, plot_crash_images, summarise_crash_images
 from reports.pagegrid import PageGrid, summarise_page_map
 from reports.plots import legend_lines, plot_discovery, plot_frontier, plot_page_map, plot_put_latency, plot_stalls
 from reports.summaries import (
@@ -20,6 +21,7 @@ from reports.text import number
 
 __all__ = [
     "Drawing",
+    "crash_images_figure",
     "discovery_figure",
     "frontier_figure",
     "page_map_figure",
@@ -127,6 +129,39 @@ def discovery_figure(table: Table[DiscoveryRow]) -> Drawing | None:
     )
 
 
+def crash_images_figure(table: Table[CrashImageRow]) -> Drawing:
+    """Draw what RocketMQ and our store kept of each crash image; the table has the counts."""
+    images = summarise_crash_images(table.rows)
+    cells = [
+        (
+            row.image,
+            number(row.told),
+            "does not start" if row.rocketmq_kept is None else number(row.rocketmq_kept),
+            _numbers(row.rocketmq_broken),
+            number(row.kept),
+            number(row.in_quarantine),
+            row.mode,
+            _numbers(row.broken),
+            _numbers(row.not_judged),
+        )
+        for row in table.rows
+    ]
+    return _drawing(
+        "crash-images",
+        "Crash images: what RocketMQ 4.9.3 and our store made of them",
+        "Records that stayed after the first start, of those that the producer was told are stored. Beside the bars: "
+        "numbers of the contract that each store breaks at any time.",
+        lambda ax: plot_crash_images(images, ax=ax),
+        (
+            "image", "told", "kept by RocketMQ", "numbers it breaks", "kept here", "in quarantine", "opens",
+            "numbers broken here", "not judged",
+        ),
+        cells,
+        table.caption,
+        height_in=1.1 + ROW_IN * len(images),
+    )  # fmt: skip
+
+
 def page_map_figure(row: PageMapRow, caption: Caption, *, place: int) -> Drawing:
     """Draw the pages of a counterexample; `place` tells several apart."""
     grid = summarise_page_map(row)
@@ -166,6 +201,10 @@ def _drawing(
 ) -> Drawing:
     svg = inline_svg(draw, prefix=id, title=title, height_in=height_in)
     return Drawing(id, title, svg, sentence, columns, tuple(cells), caption)
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers)) or "none"
 
 
 def _legend_in(labels: Sequence[str]) -> float:

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from reports.errors import ReportError
 from reports.figures import (
     Drawing,
+    crash_images_figure,
     discovery_figure,
     frontier_figure,
     page_map_figure,
@@ -87,6 +88,7 @@ def render(run: Run) -> str:
                 stalls_figure(run.stalls) if run.stalls and run.stalls.rows else None,
             ],
             counterexamples=_counterexamples(run.page_map),
+            crash_images=crash_images_figure(run.crash_images) if run.crash_images and run.crash_images.rows else None,
             style=Markup(style),
             script=Markup(script),
             policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from reports.crash_images import CrashImageRow, RulingRow
 from reports.errors import ReportError
 from reports.shape import Count, Positive, Scalar, read_json, shaped
 
@@ -18,6 +19,7 @@ __all__ = [
     "AuditFinding",
     "AuditRow",
     "Caption",
+    "CrashImageRow",
     "DiscoveryRow",
     "FactRow",
     "Finding",
@@ -25,6 +27,7 @@ __all__ = [
     "PageMapRow",
     "PageRow",
     "RiskRow",
+    "RulingRow",
     "Run",
     "RunRecord",
     "StallRow",
@@ -217,6 +220,8 @@ class Run:
     activation: Table[ActivationRow] | None
     page_map: Table[PageMapRow] | None
     audit: Table[AuditRow] | None
+    rulings: Table[RulingRow] | None = None
+    crash_images: Table[CrashImageRow] | None = None
 
 
 def read_run(directory: Path) -> Run:
@@ -240,6 +245,8 @@ def read_run(directory: Path) -> Run:
         activation=_table(tables / "activation.json", ActivationRow),
         page_map=_table(tables / "page_map.json", PageMapRow, check=_check_maps),
         audit=_table(tables / "audit.json", AuditRow),
+        rulings=_table(tables / "rulings.json", RulingRow),
+        crash_images=_table(tables / "crash_images.json", CrashImageRow),
     )
 
 

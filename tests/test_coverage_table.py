@@ -20,6 +20,7 @@ MACHINES = (
     "properties/put_machine.py",
     "properties/flush_machine.py",
     "properties/queue_machine.py",
+    "properties/retention_machine.py",
 )
 PLANTED = "properties/planted"
 PAGE_BUGS = (
@@ -37,6 +38,7 @@ PAGE_BUGS = (
     "putting",
     "querying",
     "queueing",
+    "retaining",
 )
 """The modules of planted bugs that are about this page."""
 

@@ -23,6 +23,7 @@ _COMMANDS = {
     "explore": "crash campaign from recorded histories, or with real processes",
     "faults": "real faults of real disks: full, failing, cut short",
     "inspect": "look into a store directory, changing nothing",
+    "judge": "recover a copy of a crash image and judge it number by number",
     "prove": "the main job: everything once, thin but real, with a report",
     "replay": "run one failure again",
     "report": "build the page of a run directory",

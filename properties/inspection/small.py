@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from properties.decode.config_files import parse_config
+from properties.decode.deleted_topics import parse_deleted_topics
 from properties.decode.fields import checkpoint_fields, floor_fields
 from properties.decode.files import read_small
 from properties.decode.findings import Finding
@@ -18,6 +19,7 @@ __all__ = ["config_files", "marker_files"]
 
 _CONFIG_BYTES_MAX = 64 << 20
 _FLOOR = "config/durableFloor"
+_DELETED_TOPICS = "config/deletedTopics"
 
 
 def marker_files(view: StoreView, query: Query) -> Document:
@@ -82,11 +84,23 @@ def _config_row(view: StoreView, path: Path, findings: list[Finding]) -> Row | N
     row: Row = {"kind": "config", "file": label, "size": len(stored), "state": "ok", "entries": None, "content": None}
     if not stored.strip():
         return row | {"state": "empty"}
+    if label == _DELETED_TOPICS:
+        return row | _deleted_topics(stored)
     try:
         content = parse_config(stored[:_CONFIG_BYTES_MAX])
     except ValueError:
         return row | {"state": "no JSON"}
     return row | {"entries": _entries(content), "content": content}
+
+
+def _deleted_topics(stored: bytes) -> Row:
+    """Return the columns of the topics that were deleted: each with the offset below which it has no messages."""
+    try:
+        offsets = parse_deleted_topics(stored)
+    except ValueError:
+        return {"state": "unreadable"}
+    content = {topic.decode("utf-8", "backslashreplace"): offset for topic, offset in offsets.items()}
+    return {"entries": len(content), "content": content}
 
 
 def _judge_backups(view: StoreView, rows: list[Row], findings: list[Finding]) -> None:

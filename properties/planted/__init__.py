@@ -11,6 +11,7 @@ from properties.planted import (
     acknowledging,
     allocating,
     batching,
+    believing,
     creating,
     dispatched,
     dispatching,
@@ -19,13 +20,17 @@ from properties.planted import (
     indexing,
     loading,
     pooling,
+    prefilling,
     proving,
     pulling,
     putting,
     querying,
     queueing,
     reading,
+    rebuilding,
     recovering,
+    reindexing,
+    retaining,
 )
 
 __all__ = ["PLANTED", "PlantedBug", "UnknownBug", "components_of"]
@@ -62,6 +67,11 @@ PLANTED: dict[str, PlantedBug] = {
         *queueing.BUGS,
         *dispatched.BUGS,
         *extending.BUGS,
+        *believing.BUGS,
+        *rebuilding.BUGS,
+        *prefilling.BUGS,
+        *reindexing.BUGS,
+        *retaining.BUGS,
     )
 }
 

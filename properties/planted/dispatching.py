@@ -44,7 +44,8 @@ class _LightQueuesForgotten(QueueOffsetTable):
         super().learn(run)
 
     def learn_maximum(self, key: QueueKey, next_offset: int) -> None:
-        if key not in self._forgotten:
+        is_light = self._dispatch is not None and self._dispatch.is_light(key)
+        if key not in self._forgotten and not is_light:
             super().learn_maximum(key, next_offset)
 
 

@@ -1,7 +1,7 @@
 """Stores that RocketMQ 4.9.3 wrote: where they lie, and their puts as messages and batches.
 
-01 to 07 are whole in tests/data/golden; the rest is read from TORNPAGE_GOLDEN or from shared/golden beside the
-checkout.
+01 to 11 are in tests/data/golden, with five of the variants of 08; the rest is read from TORNPAGE_GOLDEN or from
+shared/golden beside the checkout.
 """
 
 import json

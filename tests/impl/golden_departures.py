@@ -253,7 +253,9 @@ def listed() -> list[Departure]:
 
 def _main() -> None:
     print("\t".join(Departure._fields))
-    variants = sorted(path.stem for path in (golden(KILLED) / "variants").glob("*.json"))
+    variants = sorted(
+        path.stem for path in (golden(KILLED, "variants/checkpoint-future.json") / "variants").glob("*.json")
+    )
     for case, variant in [*((case, None) for case in CASES), *((KILLED, variant) for variant in variants)]:
         with tempfile.TemporaryDirectory() as directory:
             store = Golden.copied(case, Path(directory) / "store", variant)

@@ -1,7 +1,6 @@
 """What happened to a golden store, step by step, done again with ours: opened, put to, closed, asked."""
 
 import hashlib
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,13 +10,14 @@ from impl.components import Components
 from impl.message import Message, MessageBatch, StoredMessage
 from impl.os_files import OsFiles
 from impl.store import MessageStore
+from properties.judging.golden import apply_damage
 from tests.impl.golden import config_of, golden, message_of, read
 from tests.impl.golden_answers import Answers, answers_of_rocketmq
 from tests.impl.golden_files import opening_arguments
 from tests.impl.golden_ours import answers_of_store
 from tests.impl.support import HandRunner, SetClock, put
 
-__all__ = ["Golden", "Replay", "Step", "apply_damage"]
+__all__ = ["Golden", "Replay", "Step"]
 
 LATER_MS = 600_000
 
@@ -52,7 +52,7 @@ class Golden(NamedTuple):
     @classmethod
     def copied(cls, case: str, directory: Path, variant: str | None = None) -> "Golden":
         """Copy a store to `directory` and damage it as the variant says; skip if it is not at hand."""
-        folder = golden(case)
+        folder = golden(case, f"variants/{variant}.json" if variant else "expected.json")
         shutil.copytree(folder / "store", directory, copy_function=shutil.copyfile)
         if variant is None:
             return cls(case, folder, directory, read(folder / "expected.json")["steps"])
@@ -147,22 +147,3 @@ class Replay:
         self._store = None
         ours = {"abortPresentAfter": (self._golden.directory / "abort").exists()}
         return {("shutdown", ""): {"abortPresentAfter": step["abortPresentAfter"]}}, {("shutdown", ""): ours}
-
-
-def apply_damage(directory: Path, damage: list[dict[str, Any]]) -> None:
-    """Carry out the operations of a variant."""
-    for step in damage:
-        path = directory / step["path"]
-        match step["op"]:
-            case "delete":
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            case "create":
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(bytes.fromhex(step["hex"]))
-            case "truncate":
-                os.truncate(path, step["length"])
-            case _:
-                data = bytes(step["length"]) if step["op"] == "zero" else bytes.fromhex(step["hex"])
-                with open(path, "r+b") as file:
-                    file.seek(step["offset"])
-                    file.write(data)

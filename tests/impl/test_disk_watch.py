@@ -7,6 +7,7 @@ import pytest
 
 from impl.disk_watch import DiskWatch
 from impl.files import DiskUsage
+from impl.retention_policy import RetentionPolicy
 from impl.running_flags import RunningFlag, RunningFlags
 from properties.recorder.dirty import CompareTracker
 from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
@@ -36,7 +37,7 @@ class CountingDisk(RecordingFiles):
 
 def watch_of(disk: CountingDisk, flags: RunningFlags, *, ratio: float = 0.90, path: str = "/") -> DiskWatch:
     """Return a watch that looks each ten seconds."""
-    return DiskWatch(disk, [path], flags, warning_level_ratio=ratio, interval_ms=10_000)
+    return DiskWatch(disk, [path], flags, policy=RetentionPolicy(disk_space_warning_level_ratio=ratio))
 
 
 @pytest.mark.parametrize(

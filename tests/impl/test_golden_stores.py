@@ -8,8 +8,8 @@ import pytest
 
 from impl.message import GetStatus, Message, PutStatus
 from impl.store import MessageStore
+from properties.judging.golden import apply_damage
 from tests.impl.golden import CASES, config_of, expected_of, first_dump, golden, opened, read
-from tests.impl.golden_steps import apply_damage
 from tests.impl.killed import codes
 from tests.impl.support import log_bytes, snapshot
 
@@ -102,7 +102,7 @@ VARIANTS: dict[str, int | None] = {
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_killed_store_with_a_damage_is_opened(variant: str, tmp_path: Path) -> None:
-    folder = golden("08-halt-async")
+    folder = golden("08-halt-async", f"variants/{variant}.json")
     damage = read(folder / "variants" / f"{variant}.json")["damage"]
     copied = tmp_path / "store"
     shutil.copytree(folder / "store", copied, copy_function=shutil.copyfile)
@@ -128,7 +128,7 @@ def test_killed_store_with_a_damage_is_opened(variant: str, tmp_path: Path) -> N
 
 
 def test_short_log_file_opens_read_only_and_serves_what_verifies(tmp_path: Path) -> None:
-    folder = golden("08-halt-async")
+    folder = golden("08-halt-async", "variants/short-log-file.json")
     damage = read(folder / "variants" / "short-log-file.json")["damage"]
     copied = tmp_path / "store"
     shutil.copytree(folder / "store", copied, copy_function=shutil.copyfile)

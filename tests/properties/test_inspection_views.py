@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import struct
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -337,6 +338,18 @@ def test_config_files_and_their_backups(tmp_path: Path) -> None:
     }
     only = inspect_view(tmp_path, "config", "consumerOffset", Query())
     assert len(only["rows"]) == 2
+
+
+def test_deleted_topics_are_shown(tmp_path: Path) -> None:
+    filled_log(tmp_path, count=1)
+    (tmp_path / "config").mkdir()
+    listed = b"TPDELTP1" + struct.pack(">iqh", 1, 4096, 6) + "订单".encode()
+    path = tmp_path / "config" / "deletedTopics"
+    path.write_bytes(listed + struct.pack(">I", zlib.crc32(listed)))
+    row = inspect_view(tmp_path, "config", None, Query())["rows"][0]
+    assert (row["state"], row["entries"], row["content"]) == ("ok", 1, {"订单": 4096})
+    path.write_bytes(listed + b"none")
+    assert inspect_view(tmp_path, "config", None, Query())["rows"][0]["state"] == "unreadable"
 
 
 def test_markers_say_what_is_there_and_what_not() -> None:

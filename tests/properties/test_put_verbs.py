@@ -303,8 +303,8 @@ def is_closed(self: MessageStore, batch: object) -> PutResult:
         (PutEntry, "refusal", refuses_on_any_flag, ASYNC, (SwitchFlag(1), Put())),
         (RunningFlags, "set", lambda self, flag: False, ASYNC, (SwitchFlag(8), Put())),
         (RunningFlags, "clear", lambda self, flag: False, ASYNC, (SwitchFlag(8), SwitchFlag(8, on=False), Put())),
-        (DiskWatch, "_used_ratio", lambda self: 0.0, ASYNC, (DiskUsed(91), Put())),
-        (DiskWatch, "_used_ratio", lambda self: 0.91, ASYNC, (DiskUsed(90), Put())),
+        (DiskWatch, "_used_ratio_of", lambda self, path: 0.0, ASYNC, (DiskUsed(91), Put())),
+        (DiskWatch, "_used_ratio_of", lambda self, path: 0.91, ASYNC, (DiskUsed(90), Put())),
         (MessageStore, "put_batch", is_closed, ASYNC, (Close(), TWO)),
     ],
 )

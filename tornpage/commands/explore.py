@@ -1,12 +1,16 @@
 """`tornpage explore`."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tornpage import options
 from tornpage.document import Outcome, emit, refuse
 from tornpage.run_directory import prepare, write_run
+
+if TYPE_CHECKING:
+    from properties.recorder.disk import Disk
 
 __all__ = ["campaign_outcome", "command"]
 
@@ -17,6 +21,7 @@ __all__ = ["campaign_outcome", "command"]
 @click.option(
     "--kills", type=click.IntRange(min=1), default=None, help="Instead: kill this many real writers by SIGKILL."
 )
+@click.option("--recovery", is_flag=True, help="Instead: crash recovery itself, of many shapes of store, everywhere.")
 @click.option("--directory", type=click.Path(file_okay=False, exists=True), default=None, help="Where --kills works.")
 @click.option(
     "--file-bytes", type=click.IntRange(1024, 1 << 20), default=None, help="Log file size (16384; 4096 with --kills)."
@@ -30,9 +35,10 @@ def command(
     states: int | None,
     seconds: float | None,
     kills: int | None,
+    recovery: bool,
     directory: str | None,
     file_bytes: int | None,
-    disk: str,
+    disk: "Disk",
     bug: str,
     seed: int,
     out: str | None,
@@ -45,11 +51,20 @@ def command(
     tornpage explore --states 5000 --seed 7 --json
     tornpage explore --bug lying-flush        (must be broken)
     tornpage explore --kills 200              (real processes, SIGKILL at random steps)
+    tornpage explore --recovery               (recovery itself, at each of its file operations)
     """
+    if recovery and any(each is not None for each in (states, seconds, kills, directory, file_bytes)):
+        refuse("--recovery crashes a fixed list of stores; give it with --disk, --bug, --seed, --out and --json alone")
     if kills is not None:
         from tornpage.kills import kill_outcome
 
         outcome, text = kill_outcome(kills, seed=seed, directory=directory, file_bytes=file_bytes or 4096, bug=bug)
+    elif recovery:
+        from tornpage.recovery_crashes import recovery_outcome
+
+        if out is not None:
+            prepare(out)
+        outcome, text = recovery_outcome(bug=bug, disk=disk, seed=seed)
     else:
         if directory is not None:
             refuse("--directory goes with --kills: recorded disks are in memory")

@@ -1,0 +1,99 @@
+"""Retention of one store: the service that deletes what has expired, and what is deleted on request."""
+
+import threading
+from collections.abc import Callable, Collection
+from typing import TypeVar
+
+from impl.commit_log import CommitLog
+from impl.components import Components
+from impl.config import MessageStoreConfig
+from impl.disk_watch import DiskWatch
+from impl.files import Clock
+from impl.lifecycle import Lifecycle
+from impl.opening import OpenDirectory
+from impl.read_buffer import ReadBuffers
+from impl.reput import ReputMessages
+from impl.topic_cleaning import TopicCleaning
+
+__all__ = ["Retention"]
+
+_FIRST_RUN_MS = 60_000
+
+Answer = TypeVar("Answer")
+
+
+class Retention:
+    """Wires it together. `start` lets the service run, a minute from then; `stop` ends everything."""
+
+    def __init__(
+        self,
+        held: OpenDirectory,
+        lifecycle: Lifecycle,
+        *,
+        config: MessageStoreConfig,
+        clock: Clock,
+        components: Components,
+        watch: DiskWatch,
+        reput: ReputMessages,
+        commit_log: CommitLog,
+        buffers: ReadBuffers,
+    ) -> None:
+        policy, log, deleted = config.retention_policy(), held.log, held.deleted_topics
+        self._lifecycle = lifecycle
+        self._guard = threading.Lock()
+        self._stopped = False
+        cleaner = components.clean_commit_log(
+            log,
+            policy=policy,
+            check=components.check_record,
+            dispatched_end=lambda: held.derived.reput_from_offset,
+            make_derived_durable=held.derived.flush,
+            take_back=buffers.take_back,
+        )
+        self._service = components.clean_files(
+            policy,
+            watch=watch,
+            commit_log=cleaner,
+            queues=components.clean_consume_queues(
+                held.derived, log, policy=policy, oldest_offset=lambda: cleaner.oldest_offset, alone=reput.alone
+            ),
+            clock=clock,
+            may_clean=lambda: not lifecycle.shut,
+            followed=lambda: self._with_files(lambda: deleted.forget_expired(cleaner.oldest_offset)),
+        )
+        self.topics: TopicCleaning = components.topic_cleaning(
+            log,
+            held.derived.queues,
+            held.queue_offsets,
+            deleted,
+            alone=reput.alone,
+            without_puts=commit_log.without_puts,
+        )
+        self._runner = components.runner(self._service)
+
+    def start(self) -> None:
+        """Let the service run. Source: `DefaultMessageStore.addScheduleTask`."""
+        self._runner.start(after_ms=_FIRST_RUN_MS)
+
+    def stop(self) -> None:
+        """Delete nothing from here on; what is under way ends first."""
+        self._runner.stop()
+        with self._guard:
+            self._stopped = True
+
+    def delete_manually(self) -> None:
+        """Have the next runs begin at any hour."""
+        self._service.delete_manually()
+
+    def on_request(self, verb: Callable[[TopicCleaning], Collection[Answer]]) -> tuple[Answer, ...]:
+        """Delete on request; nothing in a store that is read-only. Raises OSError."""
+        deleted: list[Answer] = []
+        self._with_files(lambda: deleted.extend(verb(self.topics)))
+        self._lifecycle.require_open()
+        return tuple(deleted)
+
+    def _with_files(self, deed: Callable[[], None]) -> None:
+        """Do something that writes small files, unless they are given up meanwhile."""
+        with self._guard:
+            if not self._stopped and not self._lifecycle.shut:
+                deed()

@@ -1,0 +1,31 @@
+"""Read `config/deletedTopics`: which topics were deleted, and below which physical offset.
+
+Numbers are big-endian: `TPDELTP1`, a count (4 bytes), for each topic an offset (8), the length of the name (2) and the
+name, and at the end the CRC-32 of everything before it (4).
+"""
+
+from __future__ import annotations
+
+import zlib
+
+__all__ = ["parse_deleted_topics"]
+
+_MAGIC = b"TPDELTP1"
+
+
+def parse_deleted_topics(stored: bytes) -> dict[bytes, int]:
+    """Return the offset of each topic. Raises ValueError if the file says nothing that can be trusted."""
+    body, checksum = stored[:-4], stored[-4:]
+    if body[:8] != _MAGIC or len(body) < 12:
+        raise ValueError("this is no list of deleted topics")
+    if zlib.crc32(body) != int.from_bytes(checksum, "big"):
+        raise ValueError("the list of deleted topics does not have its checksum")
+    topics: dict[bytes, int] = {}
+    at = 12
+    for _ in range(int.from_bytes(body[8:12], "big")):
+        offset, length = int.from_bytes(body[at : at + 8], "big"), int.from_bytes(body[at + 8 : at + 10], "big")
+        topics[body[at + 10 : at + 10 + length]] = offset
+        at += 10 + length
+    if at != len(body):
+        raise ValueError("the list of deleted topics is longer or shorter than it says")
+    return topics

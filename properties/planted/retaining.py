@@ -1,0 +1,228 @@
+"""Bugs in what a store deletes: which log files, in which order, what follows them, and what stays deleted."""
+
+import contextlib
+from collections.abc import Callable, Collection
+from typing import Any
+
+from impl.clean_commit_log import CleanCommitLog
+from impl.clean_consume_queues import CleanConsumeQueues
+from impl.clean_files import CleanFiles
+from impl.components import Components
+from impl.deleted_topics import DeletedTopics
+from impl.derived import Derived
+from impl.disk_watch import DiskWatch
+from impl.log_files import LogFileMaker
+from impl.mapped_file import MappedFile
+from impl.mapped_file_queue import MappedFileQueue
+from impl.retention_policy import Room
+from impl.topic_cleaning import KEPT_TOPICS, TopicCleaning
+
+__all__ = ["BUGS"]
+
+
+class _DispatchForgotten(CleanCommitLog):
+    """Files go whether or not they were dispatched."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options | {"dispatched_end": lambda: 1 << 62})
+
+
+class _CursorStays(Derived):
+    """The cursor of dispatch is never raised to where the log begins: it looks for a file that is gone (RMQ-B04)."""
+
+    def dispatch(self, log: MappedFileQueue, readable_end: int) -> bool:
+        if self.reput_from_offset < log.min_offset:
+            return False
+        return super().dispatch(log, readable_end)
+
+
+class _NeighbourFound(MappedFileQueue):
+    """A place in the row is worked out from where the row once began, and its file is taken unseen (RMQ-B24)."""
+
+    _began_at = -1
+
+    def find(self, offset: int) -> MappedFile | None:
+        files = self.mapped
+        if self._began_at < 0 and files:
+            self._began_at = files[0].base_offset
+        number = (offset - self._began_at) // self.file_bytes
+        return files[number] if 0 <= number < len(files) else super().find(offset)
+
+
+class _NothingLeftOut(DeletedTopics):
+    """Records of a deleted topic are dispatched again (RMQ-B39)."""
+
+    def without_deleted(self, given: Any) -> Any:
+        return given
+
+
+class _NeverTriedAgain(CleanCommitLog):
+    """A file that a reader held is looked at once more, and never again: it cannot be read any more (RMQ-B41)."""
+
+    _looked_at: Any = None
+
+    def _retry(self, hanging: Any, now_ms: int) -> bool:
+        if self._looked_at is hanging:
+            return False
+        self._looked_at = hanging
+        return super()._retry(hanging, now_ms)
+
+
+class _AgeOfTheFile(CleanCommitLog):
+    """A file is as old as its first message: when it was made (RMQ-B53)."""
+
+    def _is_expired(self, first: MappedFile, following: MappedFile, clock_ms: int) -> bool:
+        return super()._is_expired(first, first, clock_ms)
+
+
+class _LooksBeforeARun(DiskWatch):
+    """The disk is looked at when a store opens and when a run of the clean-up begins: a put asks nobody (RMQ-B54)."""
+
+    __slots__ = ()
+
+    def step(self, now_ms: int) -> int:
+        if not self.looked_ms:
+            self.look(now_ms)
+        self.due_ms = 1 << 62
+        return self.due_ms
+
+
+class _OneSystemTopic(TopicCleaning):
+    """The clean-up of topics spares the schedule topic alone (RMQ-B55)."""
+
+    kept_topics = frozenset(topic for topic in KEPT_TOPICS if topic.startswith(b"SCHEDULE"))
+
+
+class _RunsLost(CleanFiles):
+    """A run that was asked for takes another one with it: the count is read, and written from elsewhere (RMQ-B56)."""
+
+    def _take_manual_run(self) -> bool:
+        super()._take_manual_run()
+        return super()._take_manual_run()
+
+
+class _LastFileToo(CleanCommitLog):
+    """The file that is written to goes like the others, once it is durable and dispatched."""
+
+    def _candidate(self, clock_ms: int, *, urgent: bool) -> bool:
+        if urgent and len(self._log.mapped) == 1:
+            return self._log.max_offset == min(self._log.flushed_where, self._dispatched_end())
+        return super()._candidate(clock_ms, urgent=urgent)
+
+
+class _AnyFileDropped(MappedFileQueue):
+    """The row gives away its last file too."""
+
+    def drop_first(self) -> MappedFile:
+        first, self.mapped = self.mapped[0], self.mapped[1:]
+        first.close()
+        return first
+
+
+class _OneDirectorySynced(LogFileMaker):
+    """Of several directories the first one is synced, whichever a file is removed from: a gap may be left."""
+
+    def remove(self, mapped: MappedFile) -> None:
+        mapped.close()
+        with contextlib.suppress(FileNotFoundError):
+            self._files.unlink(mapped.path)
+        self._files.sync_directory(self.directories.paths[0])
+
+
+class _NotDurable(DeletedTopics):
+    """A deletion is written and not synced."""
+
+    def _write(self, offsets: dict[bytes, int]) -> None:
+        self.offsets = offsets
+
+
+class _ForgottenTooSoon(DeletedTopics):
+    """A deletion is forgotten with the next run of the clean-up, whatever the log still has of the topic."""
+
+    def forget_expired(self, log_min: int) -> None:
+        super().forget_expired(1 << 62)
+
+
+class _OffsetNotLowered(DeletedTopics):
+    """Where a crash cuts the log in front of a deletion, messages that come later count as deleted ones."""
+
+    def settle(self, *, log_min: int, log_max: int) -> None:
+        super().settle(log_min=log_min, log_max=1 << 62)
+
+
+class _NumbersGoOn(TopicCleaning):
+    """The numbers of a deleted topic go on where they were."""
+
+    def _remember(self, topics: Collection[bytes]) -> None:
+        super()._remember(topics)
+        self._table.forget = lambda keys: None  # type: ignore[method-assign]
+
+
+class _QueuesStay(CleanConsumeQueues):
+    """Queues and index do not follow the log."""
+
+    def follow(self) -> Any:
+        yield from ()
+
+
+class _DerivedNotFlushed(CleanCommitLog):
+    """A log file goes before its queues are durable: after a power loss their numbers begin at 0 again."""
+
+    def __init__(self, *args: Any, make_derived_durable: Callable[[], None], **options: Any) -> None:
+        super().__init__(*args, make_derived_durable=lambda: None, **options)
+
+
+class _AgeOnAFullDisk(DiskWatch):
+    """On a disk that is too full, files go when they have expired, not before: it stays full."""
+
+    __slots__ = ()
+
+    def look(self, now_ms: int) -> Room:
+        room = super().look(now_ms)
+        return Room(room.is_full, room.wants_deletion, urgent=False)
+
+
+class _TakenBackAtOnce(CleanCommitLog):
+    """A reader loses his buffer as soon as its file is to go."""
+
+    def _retry(self, hanging: Any, now_ms: int) -> bool:
+        self._take_back(hanging.mapped)
+        return super()._retry(hanging, now_ms)
+
+
+BUGS = (
+    ("RMQ-B04", "log files go before they are dispatched, and dispatch looks for them ever after", 10,
+     Components(clean_commit_log=_DispatchForgotten, derived=_CursorStays)),
+    ("RMQ-B24", "a log file is looked up from where the log once began", 8,
+     Components(mapped_file_queue=_NeighbourFound)),
+    ("RMQ-B39", "the queues of a deleted topic come back when the store opens", 4,
+     Components(deleted_topics=_NothingLeftOut)),
+    ("RMQ-B41", "a log file that a reader held is never deleted", 8, Components(clean_commit_log=_NeverTriedAgain)),
+    ("RMQ-B53", "a log file is as old as its first message", 10, Components(clean_commit_log=_AgeOfTheFile)),
+    ("RMQ-B54", "the disk is looked at when a clean-up begins, and by no put", 8,
+     Components(disk_watch=_LooksBeforeARun)),
+    ("RMQ-B55", "a topic of the store itself is deleted with the unused ones", 10,
+     Components(topic_cleaning=_OneSystemTopic)),
+    ("RMQ-B56", "of the runs of the clean-up that were asked for some are lost", 10,
+     Components(clean_files=_RunsLost)),
+    ("last-file-deleted", "a clean-up takes the last log file too", 10,
+     Components(clean_commit_log=_LastFileToo, mapped_file_queue=_AnyFileDropped)),
+    ("unlinks-not-in-order", "a log file is gone for sure before those in front of it are", 7,
+     Components(log_file_maker=_OneDirectorySynced)),
+    ("deleted-topic-not-durable", "which topics were deleted is not on disk", 10,
+     Components(deleted_topics=_NotDurable)),
+    ("deletion-forgotten", "a deleted topic is forgotten while the log has records of it", 10,
+     Components(deleted_topics=_ForgottenTooSoon)),
+    ("deletion-outlives-the-log", "messages that come after a cut count as deleted", 17,
+     Components(deleted_topics=_OffsetNotLowered)),
+    ("deleted-numbers-go-on", "a deleted topic does not begin at number 0 again", 8,
+     Components(topic_cleaning=_NumbersGoOn)),
+    ("queues-do-not-follow", "queues keep what the log has deleted", 17,
+     Components(clean_consume_queues=_QueuesStay)),
+    ("numbers-not-durable", "a log file is deleted before its queues are on disk", 4,
+     Components(clean_commit_log=_DerivedNotFlushed)),
+    ("age-on-a-full-disk", "a disk that is too full keeps files that have not expired", 10,
+     Components(disk_watch=_AgeOnAFullDisk)),
+    ("buffer-taken-back", "a reader loses his buffer when its file is to go", 11,
+     Components(clean_commit_log=_TakenBackAtOnce)),
+)  # fmt: skip

@@ -1,0 +1,69 @@
+"""Bugs of retention, each with the smallest case that shows it, and that holds without the bug."""
+
+from dataclasses import replace
+
+import pytest
+
+from properties.case import (
+    Case,
+    Clean,
+    Crash,
+    DeleteTopics,
+    DiskUsed,
+    Flush,
+    Get,
+    HoldBuffer,
+    Operation,
+    Put,
+    ReleaseBuffer,
+    Settings,
+    Step,
+)
+from properties.planted import PLANTED, retaining
+from properties.recorder.dirty import DirtyTracker
+from properties.replay import replay
+
+REPUT, FLUSH = Step(service="reput"), Flush()
+FULL, KEYED = Put(body_bytes=800), Put(properties="KEYS\x01k")
+ASKED_FOR = Clean(manual=True)
+DAYS = Clean(after_hours=72, manual=True)
+NEARLY, TOO_FULL = Clean(percent=80), Clean(percent=86)
+SMALL = Settings(file_bytes=1024)
+POWER_LOSS, KILL = Crash(), Crash(kill=True)
+
+CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
+    "RMQ-B04": (SMALL, (FULL, FULL, FLUSH, TOO_FULL)),
+    "RMQ-B24": (SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL, FULL, Get(record=1))),
+    "RMQ-B39": (Settings(), (Put(), REPUT, DeleteTopics(), KILL)),
+    "RMQ-B41": (SMALL, (FULL, FULL, REPUT, FLUSH, HoldBuffer(), TOO_FULL, ReleaseBuffer(), TOO_FULL)),
+    "RMQ-B53": (SMALL, (FULL, Clean(after_hours=72), FULL, REPUT, FLUSH, ASKED_FOR)),
+    "RMQ-B54": (Settings(), (DiskUsed(percent=95), Put())),
+    "RMQ-B55": (Settings(), (Put(topic="RMQ_SYS_TRANS_OP_HALF_TOPIC"), DeleteTopics())),
+    "RMQ-B56": (SMALL, (FULL, FULL, REPUT, FLUSH, *(ASKED_FOR,), *(Clean(),) * 18, Clean(after_hours=73))),
+    "last-file-deleted": (SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL)),
+    "unlinks-not-in-order": (
+        replace(SMALL, log_paths=2), (FULL, FULL, FULL, FULL, REPUT, FLUSH, TOO_FULL, POWER_LOSS),
+    ),
+    "deleted-topic-not-durable": (Settings(), (Put(), REPUT, FLUSH, DeleteTopics(), POWER_LOSS)),
+    "deletion-forgotten": (Settings(), (Put(), FLUSH, DeleteTopics(), Clean(), KILL)),
+    "deletion-outlives-the-log": (Settings(), (Put(), DeleteTopics(), POWER_LOSS, Put(), REPUT)),
+    "deleted-numbers-go-on": (Settings(), (Put(), DeleteTopics(), Put())),
+    "queues-do-not-follow": (SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL)),
+    "numbers-not-durable": (SMALL, (FULL, Put(topic="U", body_bytes=800), REPUT, FLUSH, TOO_FULL, POWER_LOSS)),
+    "age-on-a-full-disk": (SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL)),
+    "buffer-taken-back": (SMALL, (FULL, FULL, REPUT, FLUSH, HoldBuffer(), TOO_FULL)),
+}  # fmt: skip
+
+
+def test_every_bug_of_retention_has_its_case() -> None:
+    assert {bug for bug, *_ in retaining.BUGS} == CASES.keys()
+
+
+@pytest.mark.parametrize("bug", CASES)
+def test_its_smallest_case_shows_it_and_holds_without_it(bug: str, tracker: DirtyTracker) -> None:
+    settings, operations = CASES[bug]
+    failure = replay(Case(replace(settings, bug=bug), operations), tracker=tracker)
+    assert failure is not None
+    assert failure.broken.contract == PLANTED[bug].contract
+    assert failure.case.operations == operations
+    assert replay(Case(settings, operations), tracker=tracker) is None

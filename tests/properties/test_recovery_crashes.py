@@ -1,0 +1,74 @@
+"""Recovery crashed at its own file operations: every shape of store comes out the same, and a bad recovery is found."""
+
+import pytest
+
+from properties.judging.recovery_crashes import crash_recoveries
+from properties.judging.shapes import SHAPES, RecoveryShape
+from properties.planted import components_of
+from properties.recorder.dirty import DirtyTracker
+from properties.verdict import Verdict
+
+NAMES = [shape.name for shape in SHAPES]
+
+
+def shape_of(name: str) -> RecoveryShape:
+    return SHAPES[NAMES.index(name)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
+def test_a_shape_opens_as_it_has_to(shape: RecoveryShape) -> None:
+    report = crash_recoveries([shape], samples=2, losses=0)
+    assert report.verdict is Verdict.HOLDS
+    (found,) = report.shapes
+    assert found.judgement.mode == shape.mode
+    assert found.judgement.figures["crashed_recoveries"] >= 2
+    assert found.judgement.figures["numbers_holds"] >= (5 if shape.mode == "read-only" else 12)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("shape", SHAPES, ids=NAMES)
+def test_recovery_may_be_crashed_at_each_operation(shape: RecoveryShape) -> None:
+    report = crash_recoveries([shape], losses=3)
+    assert report.verdict is Verdict.HOLDS
+    (found,) = report.shapes
+    crashes = found.judgement.crashes
+    assert crashes.tried == set(range(crashes.operations))
+    assert crashes.kinds["a kill"] == crashes.operations
+
+
+def test_shapes_differ(tracker: DirtyTracker) -> None:
+    images = [shape.make(tracker).image for shape in SHAPES]
+    assert len({frozenset(image.files.items()) for image in images}) == len(SHAPES) >= 20
+    assert len(set(NAMES)) == len(NAMES)
+    assert sum(shape.mode == "read-only" for shape in SHAPES) == 1
+
+
+@pytest.mark.parametrize(
+    ("bug", "shape"),
+    [
+        ("no-erase-after-cut", "stale tail"),
+        ("erase-not-synced", "stale tail"),
+        ("unlink-not-synced", "files behind a cut"),
+        ("RMQ-B02", "files behind a cut"),
+        ("newest-index-file-dropped", "lost queue file"),
+        ("RMQ-B08", "empty newest file"),
+    ],
+)
+def test_a_bug_of_recovery_is_found(bug: str, shape: str) -> None:
+    report = crash_recoveries([shape_of(shape)], components=components_of(bug), samples=6)
+    assert report.verdict is Verdict.BROKEN
+
+
+def test_an_interrupted_run_says_what_it_has() -> None:
+    def stop(name: str) -> None:
+        if name == NAMES[1]:
+            raise KeyboardInterrupt
+
+    report = crash_recoveries(samples=1, losses=0, progress=stop)
+    assert report.interrupted
+    assert [found.shape.name for found in report.shapes] == NAMES[:1]
+
+
+def test_a_run_that_crashes_nothing_is_vacuous() -> None:
+    assert crash_recoveries([shape_of("one file")], samples=0).verdict is Verdict.VACUOUS
+    assert crash_recoveries([]).verdict is Verdict.VACUOUS

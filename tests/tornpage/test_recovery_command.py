@@ -1,0 +1,56 @@
+"""`tornpage explore --recovery` as a user meets it: a row per shape, findings with a place, one line for mistakes."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from properties.judging.recovery_crashes import crash_recoveries
+from properties.judging.shapes import SHAPES
+from properties.planted import components_of
+from tornpage.commands.explore import command
+from tornpage.recovery_crashes import outcome_of, text_of
+
+FEW = [shape for shape in SHAPES if shape.name in ("one file", "stale tail", "damaged")]
+
+
+def test_the_outcome_has_a_row_per_shape() -> None:
+    report = crash_recoveries(FEW, samples=2, losses=1)
+    outcome = outcome_of(report, seed=3, command="again")
+    assert (outcome.verdict, outcome.exit_code, outcome.findings) == ("holds", 0, [])
+    rows = outcome.document()["shapes"]
+    assert [(row["shape"], row["opens"], row["verdict"]) for row in rows] == [
+        (shape.name, shape.mode, "holds") for shape in FEW
+    ]
+    assert outcome.figures["kills"] == sum(row["kills"] for row in rows) == 6
+    assert outcome.tables["recovery"]["rows"] == rows
+    assert json.dumps(outcome.document())
+    lines = text_of(report).splitlines()
+    assert len(lines) == 3 + len(FEW)
+    assert lines[-1] == "verdict: holds"
+
+
+def test_a_bug_is_told_with_shape_file_and_offset() -> None:
+    report = crash_recoveries(FEW[1:2], components=components_of("no-erase-after-cut"), samples=1)
+    outcome = outcome_of(report, seed=0, command="again")
+    assert (outcome.verdict, outcome.exit_code) == ("broken", 1)
+    finding = next(each for each in outcome.findings if each["code"] == "contract-3")
+    assert (finding["shape"], finding["file"]) == ("stale tail", f"commitlog/{0:020d}")
+    assert isinstance(finding["offset"], int)
+    assert "stale tail: contract-3 is broken" in text_of(report)
+
+
+@pytest.mark.parametrize("also", [("--states", "3"), ("--kills", "3"), ("--file-bytes", "4096")])
+def test_what_goes_with_other_campaigns_is_refused(also: tuple[str, str]) -> None:
+    done = CliRunner().invoke(command, ["--recovery", *also])
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "--recovery" in done.stderr
+
+
+@pytest.mark.deep
+def test_the_command_crashes_every_shape_everywhere() -> None:
+    done = CliRunner().invoke(command, ["--recovery", "--json"])
+    said = json.loads(done.stdout)
+    assert (said["verdict"], done.exit_code) == ("holds", 0)
+    assert said["figures"]["shapes"] == len(SHAPES)
+    assert said["figures"]["kills"] == said["figures"]["recovery_operations"] > 400

@@ -1,0 +1,242 @@
+"""What `tornpage bugs holes` does: list the holes of RocketMQ 4.9.3, or hunt them one after the other.
+
+Each hunt is a process of its own, so that one that hangs or dies cannot stop the rest. With a directory each result is
+a file there as soon as it is known, and a hunt that was made before with the same arguments is not made again.
+"""
+
+import json
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from properties.holes import HOLES, Hole
+from tornpage import __version__
+from tornpage.document import Outcome, refuse, warn
+
+__all__ = ["hunt_outcome", "list_outcome"]
+
+GRACE_S = 90.0
+"""So long beyond its time a hunt may take to start, and to make small what it has found."""
+
+Row = dict[str, Any]
+
+
+# ---- the list --------------------------------------------------------------------------------------------------------
+
+
+def list_outcome(holes: Sequence[Hole]) -> tuple[Outcome, str]:
+    """Return the catalogue and its text."""
+    rows = [_listed(hole) for hole in holes]
+    figures = _counts(holes)
+    lines = []
+    for hole in holes:
+        what = f"planted as {hole.bug}, hunted by {hole.hunt.describe()}" if hole.is_hosted else f"not: {hole.reason}"
+        lines += [f"{hole.id:<4} {hole.sentence}", f"     {what}"]
+    lines += ["", _counted(figures)]
+    return Outcome("bugs holes", None, figures, extra={"rows": rows}), "\n".join(lines)
+
+
+def _listed(hole: Hole) -> Row:
+    return {
+        "id": hole.id,
+        "paragraph": hole.heading,
+        "sentence": hole.sentence,
+        "contracts": list(hole.contracts),
+        "instead": hole.instead,
+        "bug": hole.bug,
+        "hunt": hole.hunt.describe() if hole.is_hosted else "",
+        "regression": hole.regression,
+        "reason": hole.reason,
+    }
+
+
+def _counts(holes: Sequence[Hole]) -> dict[str, float | int]:
+    return {
+        "holes": len(holes),
+        "paragraphs": len({hole.heading for hole in holes}),
+        "hosted": sum(hole.is_hosted for hole in holes),
+        "hosted_paragraphs": len({hole.heading for hole in holes} - {h.heading for h in holes if not h.is_hosted}),
+    }
+
+
+def _counted(figures: dict[str, float | int]) -> str:
+    return (
+        f"{figures['holes']} holes in {figures['paragraphs']} paragraphs; {figures['hosted']} can be planted here, "
+        f"all of {figures['hosted_paragraphs']} paragraphs"
+    )
+
+
+# ---- the hunt --------------------------------------------------------------------------------------------------------
+
+
+def hunt_outcome(
+    holes: Sequence[Hole], *, seconds: float, seed: int, out: str | None, progress: Callable[[str], None]
+) -> tuple[Outcome, str]:
+    """Hunt the holes that can be planted; return the outcome and its text. An interrupt keeps what was found."""
+    directory = None if out is None else _prepared(out)
+    rows: list[Row] = []
+    interrupted = False
+    hosted = [hole for hole in holes if hole.is_hosted]
+    try:
+        for hole in hosted:
+            progress(f"{hole.id} {hole.bug}")
+            row = _kept(directory, hole, seconds=seconds, seed=seed) or _hunted(hole, seconds=seconds, seed=seed)
+            rows.append(row)
+            _keep(directory, row)
+    except KeyboardInterrupt:
+        interrupted = True
+    found = {row["id"] for row in rows if row["result"] == "found"}
+    missed = [row for row in rows if row["result"] != "found"]
+    figures = _counts(holes) | {
+        "found": len(found),
+        "found_paragraphs": len({hole.heading for hole in hosted} - {h.heading for h in holes if h.id not in found}),
+        "seconds": sum(row["seconds"] for row in rows),
+    }
+    harness = any(row["result"] == "harness" for row in rows)
+    verdict = "harness" if harness else "vacuous" if missed or not rows else "holds"
+    findings = [_finding(row) for row in missed] + [_others(row) for row in rows if row.get("others")]
+    outcome = Outcome(
+        "bugs holes", verdict, figures, ["seconds", "found", "found_paragraphs"], findings, seed=seed,
+        extra={"rows": rows}, interrupted=interrupted,
+    )  # fmt: skip
+    return outcome, _text(rows, figures, interrupted=interrupted)
+
+
+def _finding(row: Row) -> Row:
+    severity = "harness" if row["result"] == "harness" else "vacuous"
+    return {"code": "not-found", "severity": severity, "sentence": f"{row['id']} ({row['bug']}): {row['why']}"}
+
+
+def _others(row: Row) -> Row:
+    sentence = f"{row['id']}: {row['others']} failures on the way that the store has without {row['bug']} as well"
+    return {"code": "fails-without-it", "severity": "note", "sentence": sentence}
+
+
+def _hunted(hole: Hole, *, seconds: float, seed: int) -> Row:
+    """Hunt one hole in a process of its own, which is ended when it does not end."""
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe(duplex=False)
+    process = spawn.Process(target=_child, args=(theirs, hole.id, seconds, seed), daemon=True)
+    row = {**_listed(hole), "arguments": _arguments(hole, seconds=seconds, seed=seed), "tries": 0, "seconds": seconds}
+    with _ended(process):
+        process.start()
+        theirs.close()
+        if not ours.poll(seconds + GRACE_S):
+            return row | {"result": "hung", "why": f"no answer within {seconds + GRACE_S:g} s"}
+        try:
+            answer: Row = ours.recv()
+        except EOFError:
+            process.join()
+            return row | {"result": "harness", "why": f"the hunt ended with exit code {process.exitcode}"}
+    return row | answer
+
+
+@contextmanager
+def _ended(process: multiprocessing.process.BaseProcess) -> Iterator[None]:
+    """See to it that a process is gone afterwards, interrupted or not."""
+    try:
+        yield
+    finally:
+        if process.pid is not None:
+            if process.is_alive():
+                process.kill()
+            process.join()
+
+
+def _child(answer: Connection, hole_id: str, seconds: float, seed: int) -> None:
+    """Hunt, and send what a row has to say of it."""
+    import logging
+
+    from properties.hole_hunt import hunt
+    from properties.recorder.dirty import choose_tracker
+    from properties.verdict import HarnessError
+    from tornpage.failures import failure_finding
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears of it too, and ends us
+    logging.getLogger("tornpage").addHandler(logging.NullHandler())
+    hole = HOLES[hole_id]
+    try:
+        with choose_tracker("auto") as tracker:
+            quarry = hunt(hole.bug, hole.hunt, seed=seed, seconds=seconds, tracker=tracker)
+    except HarnessError as error:
+        answer.send({"result": "harness", "why": str(error)})
+        return
+    row: Row = {"tries": quarry.tries, "seconds": quarry.seconds, "others": quarry.others}
+    if quarry.failure is None:
+        answer.send(row | {"result": "not found", "why": f"not seen in {quarry.tries:,} {hole.hunt.tries_are}"})
+        return
+    told = failure_finding(quarry.failure)
+    operations = len(quarry.failure.case.operations)
+    answer.send(row | {"result": "found", "why": told["sentence"], "operations": operations, "failure": told})
+
+
+# ---- what is kept ----------------------------------------------------------------------------------------------------
+
+
+def _arguments(hole: Hole, *, seconds: float, seed: int) -> Row:
+    """Return what a result depends on, besides the machine."""
+    return {
+        "bug": hole.bug,
+        "hunt": hole.hunt.describe(),
+        "seconds": seconds,
+        "seed": seed,
+        "version": __version__,
+    }
+
+
+def _prepared(out: str) -> Path:
+    directory = Path(out)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        refuse(f"cannot write to {error.filename or out}: {error.strerror}; name another --out directory")
+    return directory
+
+
+def _file_of(directory: Path, hole_id: str) -> Path:
+    return directory / f"hole-{hole_id}.json"
+
+
+def _kept(directory: Path | None, hole: Hole, *, seconds: float, seed: int) -> Row | None:
+    """Return the result of an earlier run with the same arguments, if it was found there."""
+    if directory is None:
+        return None
+    try:
+        row: Row = json.loads(_file_of(directory, hole.id).read_text())
+        same = row["result"] == "found" and row["arguments"] == _arguments(hole, seconds=seconds, seed=seed)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return row if same else None
+
+
+def _keep(directory: Path | None, row: Row) -> None:
+    if directory is None:
+        return
+    path = _file_of(directory, row["id"])
+    try:
+        path.write_text(json.dumps(row, indent=1) + "\n")
+    except OSError as error:
+        warn(f"{path} not written: {error.strerror}; the result is printed")
+
+
+def _text(rows: Sequence[Row], figures: dict[str, float | int], *, interrupted: bool) -> str:
+    lines = [f"{'hole':<5}{'bug':<31}{'result':<10}{'tries':>8}{'seconds':>9}{'length':>8}  found by"]
+    for row in rows:
+        length = row.get("operations", "")
+        lines.append(
+            f"{row['id']:<5}{row['bug']:<31}{row['result']:<10}{row['tries']:>8,}{row['seconds']:>9.1f}{length:>8}"
+            f"  {row['hunt']}"
+        )
+    for row in rows:
+        lines += ["", f"{row['id']} ({row['bug']}): {row['why']}"]
+        if "failure" in row:
+            lines += [f"  {number}. {step}" for number, step in enumerate(row["failure"]["program"], 1)]
+            lines.append(f"  tornpage replay {row['failure']['token']}")
+    lines += ["", f"{figures['found']} of {figures['hosted']} planted holes found; {_counted(figures)}"]
+    if interrupted:
+        lines.append("interrupted")
+    return "\n".join(lines)
