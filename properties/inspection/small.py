@@ -7,6 +7,7 @@ from typing import Any
 
 from properties.decode.config_files import parse_config
 from properties.decode.deleted_topics import parse_deleted_topics
+from properties.decode.derived_floor import parse_derived_floor
 from properties.decode.fields import checkpoint_fields, floor_fields
 from properties.decode.files import read_small
 from properties.decode.findings import Finding
@@ -20,6 +21,7 @@ __all__ = ["config_files", "marker_files"]
 _CONFIG_BYTES_MAX = 64 << 20
 _FLOOR = "config/durableFloor"
 _DELETED_TOPICS = "config/deletedTopics"
+_DERIVED_FLOOR = "config/derivedFloor"
 
 
 def marker_files(view: StoreView, query: Query) -> Document:
@@ -86,11 +88,22 @@ def _config_row(view: StoreView, path: Path, findings: list[Finding]) -> Row | N
         return row | {"state": "empty"}
     if label == _DELETED_TOPICS:
         return row | _deleted_topics(stored)
+    if label == _DERIVED_FLOOR:
+        return row | _derived_floor(stored)
     try:
         content = parse_config(stored[:_CONFIG_BYTES_MAX])
     except ValueError:
         return row | {"state": "no JSON"}
     return row | {"entries": _entries(content), "content": content}
+
+
+def _derived_floor(stored: bytes) -> Row:
+    """Return what the derived floor says; its entries are the files that it names."""
+    try:
+        content = parse_derived_floor(stored)
+    except ValueError:
+        return {"state": "unreadable"}
+    return {"entries": _entries(content), "content": content}
 
 
 def _deleted_topics(stored: bytes) -> Row:

@@ -13,6 +13,10 @@ from typing import Any
 
 import pytest
 
+from impl.config import MessageStoreConfig
+from impl.message import Message
+from impl.os_files import OsFiles
+from impl.store import MessageStore
 from properties.decode.index import index_hash
 from properties.inspection import InspectError, Query, inspect_view
 from tests.properties.decode.handmade import DATA, blank, properties_of, record
@@ -338,6 +342,21 @@ def test_config_files_and_their_backups(tmp_path: Path) -> None:
     }
     only = inspect_view(tmp_path, "config", "consumerOffset", Query())
     assert len(only["rows"]) == 2
+
+
+def test_the_derived_floor_of_a_store_is_shown(tmp_path: Path) -> None:
+    config = MessageStoreConfig(mapped_file_size_commit_log=16384, mapped_file_size_consume_queue=400)
+    with MessageStore.open(tmp_path, config, files=OsFiles(), clock=lambda: 1_700_000_000_000) as store:
+        for _ in range(3):
+            store.put(Message("T", b"x" * 100))
+        end_offset = store.max_offset
+    row = inspect_view(tmp_path, "config", "derivedFloor", Query())["rows"][0]
+    assert (row["state"], row["content"]["offset"]) == ("ok", end_offset)
+    assert [path for path, *_ in row["content"]["queue_files"]] == [f"consumequeue/T/0/{0:020d}"]
+    path = tmp_path / "config" / "derivedFloor"
+    for harmed in (path.read_bytes()[:-1], b"TPDERIVED1 00000000\n{}", b"{}"):
+        path.write_bytes(harmed)
+        assert inspect_view(tmp_path, "config", "derivedFloor", Query())["rows"][0]["state"] == "unreadable"
 
 
 def test_deleted_topics_are_shown(tmp_path: Path) -> None:

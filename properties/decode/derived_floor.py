@@ -1,0 +1,28 @@
+"""Read `config/derivedFloor`: up to where queues and index were durable, and what their bytes were.
+
+Source: docs/format.md, section 8.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Any
+
+__all__ = ["parse_derived_floor"]
+
+_MAGIC = b"TPDERIVED1"
+
+
+def parse_derived_floor(stored: bytes) -> dict[str, Any]:
+    """Return what the floor says. Raises ValueError if it is none, or not as it was written."""
+    head, line_break, body = stored.partition(b"\n")
+    magic, _, checksum = head.partition(b" ")
+    if magic != _MAGIC or not line_break:
+        raise ValueError("this is no derived floor")
+    if checksum != b"%08x" % zlib.crc32(body):
+        raise ValueError("the derived floor does not have its checksum")
+    said = json.loads(body)
+    if not isinstance(said, dict):
+        raise ValueError("the derived floor holds no object")
+    return said
