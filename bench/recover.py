@@ -16,17 +16,30 @@ from isal.isal_zlib import crc32
 from bench.figures import Figure, figure, scratch
 from bench.put import message_of
 from bench.sizes import FULL, Sizes
+from impl.batch import encode_batch_body
 from impl.config import MessageStoreConfig
+from impl.message import BatchMember, MessageBatch
 from properties.decode import scan
 from properties.verdict import HarnessError
 from tornpage.front import MessageStore
 
-__all__ = ["crc_gb_per_s_1024", "judge_scan_gb_per_s_1024", "log_to_recover", "recover_gb_per_s_1024"]
+__all__ = [
+    "crc_gb_per_s_1024",
+    "judge_scan_gb_per_s_1024",
+    "log_to_recover",
+    "open_4gib_s",
+    "recover_gb_per_s_1024",
+]
+
+_BATCH = 32
 
 
 def recover_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """GB (10^9 bytes) of log per second of `open`, from the lock to a store that accepts puts."""
-    config = MessageStoreConfig(mapped_file_size_commit_log=sizes.recover_file_bytes)
+    """GB (10^9 bytes) of log per second of `open`, from the lock to a store that accepts puts.
+
+    The whole log is checked, queues and index are proved, as after the loss of the derived floor.
+    """
+    config = MessageStoreConfig(mapped_file_size_commit_log=sizes.recover_file_bytes, check_whole_log_on_recover=True)
     with log_to_recover(directory, sizes) as (path, end_offset, _):
 
         def one_round() -> float:
@@ -41,6 +54,33 @@ def recover_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL
             return end_offset / elapsed / 1e9
 
         return figure("recover_gb_per_s_1024", "GB/s", one_round, directory=directory, seconds=seconds)
+
+
+def open_4gib_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Seconds until a store of 4 GiB and 3.9 million messages takes puts again, its process killed after a flush."""
+    member = BatchMember(message_of(1024).body or b"")
+    batch = MessageBatch("TopicBench", encode_batch_body([member] * _BATCH))
+    config = MessageStoreConfig(mapped_file_size_commit_log=sizes.open_file_bytes)
+    with scratch(directory) as base:
+        path = f"{base}/store"
+        with MessageStore.open(path, config) as store:
+            while store.max_offset < sizes.open_bytes - _BATCH * 2048:
+                if not store.put_batch(batch).stored:
+                    raise HarnessError("a batch was refused while a log was made")
+            end_offset = store.max_offset
+
+        def one_round() -> float:
+            os.close(os.open(f"{path}/abort", os.O_CREAT | os.O_WRONLY, 0o644))  # the last exit was unclean
+            started = perf_counter()
+            store = MessageStore.open(path, config)
+            elapsed = perf_counter() - started
+            recovered, reason = store.max_offset, store.read_only_reason
+            store.close()
+            if recovered != end_offset or reason is not None:
+                raise HarnessError(f"recovery ended at {recovered} instead of {end_offset} ({reason or 'read-write'})")
+            return elapsed
+
+        return figure("open_4gib_s", "s", one_round, directory=directory, seconds=seconds)
 
 
 def judge_scan_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:

@@ -10,16 +10,18 @@ class Sizes:
     """Work per round; `_bytes` are bytes, everything else counts.
 
     `log_file_bytes` holds all puts of a round, so that no round pays for a second file. `recover_file_bytes` is
-    smaller, so that an open maps several files. `campaign_states` ends a
-    campaign after so many states instead of after its time.
+    smaller, so that an open maps several files. A store of `open_bytes` is opened where next to nothing has to be
+    recovered. `campaign_states` ends a campaign after so many states instead of after its time.
     """
 
     log_file_bytes: int = 256 << 20
     puts: int = 50_000
     gets: int = 20_000
     syncs: int = 200
-    recover_bytes: int = 64 << 20
-    recover_file_bytes: int = 16 << 20
+    recover_bytes: int = 256 << 20
+    recover_file_bytes: int = 64 << 20
+    open_bytes: int = 4 << 30
+    open_file_bytes: int = 1 << 30
     bodies: int = 16_384
     copy_bytes: int = 64 << 20
     looks: int = 500
@@ -37,6 +39,8 @@ TINY = Sizes(
     syncs=2,
     recover_bytes=64 << 10,
     recover_file_bytes=32 << 10,
+    open_bytes=128 << 10,
+    open_file_bytes=64 << 10,
     bodies=16,
     copy_bytes=64 << 10,
     looks=5,

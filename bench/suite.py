@@ -43,7 +43,12 @@ SUITE: Mapping[str, Sequence[Measurement]] = {
         read.walk_gb_per_s_1024,
         read.crc_gb_per_s_1024,
     ),
-    "recover": (recover.recover_gb_per_s_1024, recover.crc_gb_per_s_1024, recover.judge_scan_gb_per_s_1024),
+    "recover": (
+        recover.recover_gb_per_s_1024,
+        recover.open_4gib_s,
+        recover.crc_gb_per_s_1024,
+        recover.judge_scan_gb_per_s_1024,
+    ),
     "lab": (
         lab.states_per_s,
         lab.model_steps_per_s,

@@ -21,6 +21,7 @@ from impl.consume_queue_ext import ConsumeQueueExt
 from impl.consume_queues import ConsumeQueues
 from impl.deleted_topics import DeletedTopics
 from impl.derived import Derived
+from impl.derived_proof import is_still_true
 from impl.disk_watch import DiskWatch
 from impl.dispatch_records import dispatch_records
 from impl.dispatching import Dispatcher
@@ -88,6 +89,7 @@ class Components:
     walk_log: LogWalker = walk_log
     dispatch_records: Dispatcher = dispatch_records
     derived: Callable[..., Derived] = Derived
+    derived_is_true: Callable[..., bool] = is_still_true
     consume_queues: Callable[..., ConsumeQueues] = ConsumeQueues
     consume_queue: Callable[..., ConsumeQueue] = ConsumeQueue
     consume_queue_ext: Callable[..., ConsumeQueueExt] = ConsumeQueueExt

@@ -92,6 +92,9 @@ class MessageStoreConfig:
     Sizes of consume queue files are bytes, rounded up to whole units; an index file has `max_hash_slot_num` slots and
     room for `max_index_num` - 1 entries. All of them may change between two opens: what was made with another size is
     made anew from the log.
+
+    `check_whole_log_on_recover` (ours) has every record verified when the store opens. Without it an open begins where
+    the log, the queues and the index were last known to be durable, and damage in front shows when it is read.
     """
 
     mapped_file_size_commit_log: int = defaults.MAPPED_FILE_SIZE_COMMIT_LOG

@@ -21,11 +21,12 @@ from impl.consume_queues import ConsumeQueues
 from impl.deleted_topics import DeletedTopics
 from impl.derived_floor import DerivedProof
 from impl.dispatching import BLANK, NO_INDEX_PUTS, Dispatched, Dispatcher, DispatchRules
-from impl.index_file import IndexFile
+from impl.index_file import NO_TIMES, IndexFile, Times
 from impl.index_layout import IndexHeader
 from impl.index_service import IndexService
 from impl.loading import Finding
 from impl.mapped_file_queue import MappedFileQueue
+from impl.multi_dispatch import QueueKey
 from impl.queue_flush import Flushable
 from impl.queue_offsets import QueueOffsetTable
 
@@ -41,7 +42,8 @@ class Derived:
     """Owns queues, index and cursor; `index` is None when the configuration has none.
 
     `progress` is replaced as a whole once queues and index have a whole batch. `error` is a sentence once dispatch has
-    met what cannot be there: it goes no further then. Dispatched to by one thread at a time.
+    met what cannot be there: it goes no further then. `named_queues` are those that records name besides their own,
+    with the offset of the first such record, or one in front of it. Dispatched to by one thread at a time.
     """
 
     def __init__(
@@ -56,7 +58,8 @@ class Derived:
     ) -> None:
         self.queues = queues
         self.index = index
-        self.progress = Progress(0, 0, None, IndexHeader())
+        self.progress = Progress(0, 0, None, IndexHeader(), NO_TIMES)
+        self.named_queues: dict[QueueKey, int] = {}
         self.error: str | None = None
         self._dispatch = dispatch
         self._rules = rules
@@ -108,6 +111,9 @@ class Derived:
         if proof is not None:
             offset = proof.offset
             self.queues.believe(proof.queue_files, log.min_offset)
+            for name, queue_id in proof.named_queues:
+                self.named_queues[bytes.fromhex(name), queue_id] = 0
+                table.learn_named((bytes.fromhex(name), queue_id))
         self._move_to(offset, 0 if proof is None else proof.store_timestamp)
         if self.index is not None:
             proofs = None if proof is None else proof.index_files
@@ -126,6 +132,7 @@ class Derived:
             self.error = batch.error
             offset = batch.next_offset
         self._end_reconcile(log.min_offset)
+        self._move_to(self.reput_from_offset, self.store_timestamp)  # the index is mended only now
         for queue in self.queues.all():
             table.learn_maximum(queue.key, queue.max_offset)
 
@@ -159,13 +166,17 @@ class Derived:
         return True
 
     def _took(self, batch: "_Batch") -> None:
+        for run in batch.given.runs:
+            if run.named:
+                self.named_queues.setdefault(run.key, self.reput_from_offset)
         self._move_to(batch.next_offset, max(self.store_timestamp, batch.given.store_timestamp))
         self.error = batch.error
 
     def _move_to(self, offset: int, store_timestamp: int = 0) -> None:
         index_files = self.index.index_files if self.index is not None else ()
         last = index_files[-1] if index_files else None
-        self.progress = Progress(offset, store_timestamp, last, IndexHeader() if last is None else last.header)
+        header, times = (IndexHeader(), NO_TIMES) if last is None else (last.header, last.times)
+        self.progress = Progress(offset, store_timestamp, last, header, times)
 
     def _read(self, log: MappedFileQueue, offset: int, end_offset: int) -> "_Batch":
         """Read what may be dispatched at once from `offset` on, which is below the end."""
@@ -217,6 +228,7 @@ class Progress(NamedTuple):
     store_timestamp: int
     index_file: IndexFile | None
     index_header: IndexHeader
+    index_times: Times
 
 
 class _Batch(NamedTuple):

@@ -9,7 +9,6 @@ takes the place of the old one.
 believes times in its checkpoint instead (holes C3, C4, H5).
 """
 
-import contextlib
 import json
 from dataclasses import asdict, dataclass
 from typing import NamedTuple
@@ -35,10 +34,14 @@ class QueueFileProof(NamedTuple):
 
 
 class IndexFileProof(NamedTuple):
-    """The entries that `header` counts. Of the last file the header may have moved on since."""
+    """The entries that `header` counts, the least and the greatest store time among them.
+
+    Of the last file the header may have moved on since.
+    """
 
     path: str
     header: IndexHeader
+    times: tuple[int, int]
     crc: int
 
 
@@ -46,13 +49,15 @@ class IndexFileProof(NamedTuple):
 class DerivedProof:
     """What was durable of the records below `offset`, the newest of them stored at `store_timestamp` (milliseconds).
 
-    `blanks` are base offset and position of the blank of each log file in front that has one. Queue files of one queue
+    `blanks` are base offset and position of the blank of each log file in front that has one, `named_queues` the queues
+    that those records name (the bytes of the name in hexadecimal, and the queue id). Queue files of one queue
     and index files stand in the order of their names.
     """
 
     offset: int
     store_timestamp: int
     blanks: tuple[tuple[int, int], ...]
+    named_queues: tuple[tuple[str, int], ...]
     queue_files: tuple[QueueFileProof, ...]
     index_files: tuple[IndexFileProof, ...]
 
@@ -79,8 +84,12 @@ class DerivedFloor:
             offset=said["offset"],
             store_timestamp=said["store_timestamp"],
             blanks=tuple((base, position) for base, position in said["blanks"]),
+            named_queues=tuple((name, queue_id) for name, queue_id in said["named_queues"]),
             queue_files=tuple(QueueFileProof(*proof) for proof in said["queue_files"]),
-            index_files=tuple(IndexFileProof(path, IndexHeader(*head), crc) for path, head, crc in said["index_files"]),
+            index_files=tuple(
+                IndexFileProof(path, IndexHeader(*head), (least, greatest), crc)
+                for path, head, (least, greatest), crc in said["index_files"]
+            ),
         )
 
     def _whole(self) -> bytes:
@@ -97,7 +106,7 @@ class DerivedFloor:
         """Put a proof in the place of the one before, durably. Raises OSError; the one before is there then."""
         body = json.dumps({"settings": self._settings, **asdict(proof)}, separators=(",", ":")).encode()
         new = f"{self._path}.new"
-        with contextlib.suppress(FileNotFoundError):  # of an attempt that was broken off
+        if self._files.stat(new) is not None:  # of an attempt that was broken off
             self._files.unlink(new)
         file = self._files.create(new)
         try:

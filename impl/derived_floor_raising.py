@@ -5,6 +5,7 @@ takes the place of a sample that waits. Where the log tells what no queue can ho
 open finds and names it again.
 """
 
+import logging
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
 
 __all__ = ["RaiseDerivedFloor"]
+
+_LOG = logging.getLogger("tornpage.store")
 
 _CHUNK_BYTES = 1 << 20
 
@@ -49,14 +52,17 @@ class RaiseDerivedFloor:
     def sample(self) -> None:
         """Remember what the flush that follows will make durable."""
         progress = self._derived.progress
-        if progress == self._written or not self._derived.is_provable:
+        if progress == self._written or progress.offset == self._log.min_offset or not self._derived.is_provable:
             self._sample = None
             return
         ends = {queue.directory: _end_of(queue, progress.offset) * UNIT_BYTES for queue in self._derived.queues.all()}
         self._sample = _Sample(progress, ends)
 
     def raise_floor(self) -> None:
-        """Write what was sampled, if the flush succeeded and the log is durable that far. Raises OSError."""
+        """Write what was sampled, if the flush succeeded and the log is durable that far.
+
+        Where the disk refuses, the floor before stays; the next call tries again.
+        """
         sample = self._sample
         if sample is None or sample.progress.offset > self._log.flushed_where:
             return
@@ -69,9 +75,24 @@ class RaiseDerivedFloor:
             for file in self._log.mapped
             if file.blank_position is not None and file.end_offset <= sample.progress.offset
         )
-        self._floor.write(
-            DerivedProof(sample.progress.offset, sample.progress.store_timestamp, blanks, queue_files, index_files)
+        named = tuple(
+            (name.hex(), queue_id)
+            for (name, queue_id), offset in tuple(self._derived.named_queues.items())
+            if offset < sample.progress.offset
         )
+        proof = DerivedProof(
+            offset=sample.progress.offset,
+            store_timestamp=sample.progress.store_timestamp,
+            blanks=blanks,
+            named_queues=named,
+            queue_files=queue_files,
+            index_files=index_files,
+        )
+        try:
+            self._floor.write(proof)
+        except OSError as error:
+            _LOG.warning("derived_floor_not_written offset=%d error=%s", proof.offset, error)
+            return
         self._sample, self._written = None, sample.progress
 
     def _queue_files(self, sample: _Sample, sums: Mapping[str, _Sum]) -> Iterable[QueueFileProof]:
@@ -88,8 +109,10 @@ class RaiseDerivedFloor:
         for index_file in index.index_files if index is not None and progress.index_file is not None else ():
             is_last = index_file is progress.index_file
             header = progress.index_header if is_last else index_file.header
+            times = progress.index_times if is_last else index_file.times
             start, end = (index_file.layout.position_of(number) for number in (1, header.next_number))
-            yield IndexFileProof(self._path(index_file.mapped), header, self._sum(index_file.mapped, start, end, sums))
+            crc = self._sum(index_file.mapped, start, end, sums)
+            yield IndexFileProof(self._path(index_file.mapped), header, times, crc)
             if is_last:
                 return
 

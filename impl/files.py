@@ -97,6 +97,12 @@ class Files(Protocol):
     def read(self, file: OpenFile, offset: int, size_bytes: int) -> bytes:
         """Read up to `size_bytes` at `offset`; shorter at the end of the file."""
 
+    def next_data(self, file: OpenFile, position: int) -> tuple[int, int] | None:
+        """Return the next stretch [start, end) from a position on that may hold something, None if there is none.
+
+        Between the position and the stretch there are zeros. Cost: nothing is read.
+        """
+
     def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
         """Write all of `data`, which holds bytes, at `offset`, growing the file if need be.
 

@@ -12,6 +12,7 @@ whole files (`IndexService.load`, holes I1 to I5).
 
 from collections.abc import Callable, Mapping, Sequence
 
+from impl.derived_floor import IndexFileProof
 from impl.dispatching import IndexPuts
 from impl.index_entries import SLOT_BYTES, IndexEntries
 from impl.index_file import ALL_TIMES, NO_TIMES, IndexFile, Times
@@ -19,6 +20,9 @@ from impl.index_layout import IndexHeader
 from impl.loading import Finding
 
 __all__ = ["IndexReconcile"]
+
+
+_NOTHING_PROVEN = IndexFileProof("", IndexHeader(), NO_TIMES, 0)
 
 
 class IndexReconcile:
@@ -35,7 +39,7 @@ class IndexReconcile:
         *,
         entries: IndexEntries,
         from_offset: int,
-        proven: Mapping[str, IndexHeader] | None = None,
+        proven: Mapping[str, IndexFileProof] | None = None,
         remove: Callable[[IndexFile], None],
     ) -> None:
         self.findings: list[Finding] = []
@@ -108,16 +112,16 @@ class IndexReconcile:
 
     def _trace(self) -> None:
         """Pass entries of records before the first one that the log tells; their times stay unknown."""
-        proven = None if self._proven is None else self._proven.get(self._file.path, IndexHeader())
-        end = self._stored if proven is None else min(proven.next_number, self._stored)
+        proven = None if self._proven is None else self._proven.get(self._file.path, _NOTHING_PROVEN)
+        end = self._stored if proven is None else min(proven.header.next_number, self._stored)
         with self._file.parts() as (_, entries):
             self._number, self._used = self._entries.trace_entries(
                 self._heads, entries, 1, end, self._last.end_offset, self._from_offset
             )
         if self._number > 1:
-            self._times = ALL_TIMES
+            self._times = ALL_TIMES if proven is None else proven.times
         if proven is not None and self._number > 1:
-            self._begin_timestamp, self._end_timestamp = proven.begin_timestamp, proven.end_timestamp
+            self._begin_timestamp, self._end_timestamp = proven.header.begin_timestamp, proven.header.end_timestamp
         elif 1 < self._number < self._stored:
             difference = self._file.entry(self._number - 1)[2] if self._number > 2 else 0
             self._end_timestamp = self._begin_timestamp + 1000 * difference

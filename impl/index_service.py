@@ -131,11 +131,11 @@ class IndexService:
         others.
         """
         self._durable_timestamp = durable_timestamp
-        headers = None
+        proven = None
         if proofs is not None:
-            headers = {directory_of(self._directory) + "/" + proof.path: proof.header for proof in proofs}
+            proven = {f"{directory_of(self._directory)}/{proof.path}": proof for proof in proofs}
         self._reconcile = IndexReconcile(
-            self._index_files, entries=self._entries, from_offset=from_offset, proven=headers, remove=self._remove
+            self._index_files, entries=self._entries, from_offset=from_offset, proven=proven, remove=self._remove
         )
 
     def reconcile(self, puts: IndexPuts) -> None:

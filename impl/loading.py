@@ -18,7 +18,7 @@ from impl.errors import WrongFileSize
 from impl.files import Files
 from impl.log_directories import LogDirectories, directory_of
 from impl.log_files import file_name
-from impl.scan import first_nonzero
+from impl.zeros import first_nonzero
 
 __all__ = ["Finding", "FoundLog", "examine_log"]
 

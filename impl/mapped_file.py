@@ -15,6 +15,7 @@ from impl.codec import BLANK_BYTES, encode_blank
 from impl.files import Files, OpenFile
 from impl.policy import AllocationPolicy, FlushDiskType
 from impl.warm_up import warm_up
+from impl.zeros import CHUNK_BYTES, first_nonzero
 
 __all__ = ["MappedFile"]
 
@@ -192,6 +193,21 @@ class MappedFile:
         """Overwrite a range with zeros; durable after the next successful sync."""
         with self._opened() as file:
             self._files.zero(file, position, size_bytes)
+
+    def first_nonzero(self, position: int) -> int | None:
+        """Return the position of the first byte other than zero from `position` on, None without one.
+
+        What the disk never wrote is not read: a log file may have a GiB of it.
+        """
+        if self.size_bytes - position <= CHUNK_BYTES:
+            return first_nonzero(self.view, position)
+        stretches = []  # all of them before any is read: reading ahead makes holes look written
+        with self._opened() as file:
+            while (stretch := self._files.next_data(file, position)) is not None:
+                stretches.append(stretch)
+                position = stretch[1]
+        found = (first_nonzero(self.view[:end], start) for start, end in stretches)
+        return next((at for at in found if at is not None), None)
 
     def sync(self) -> None:
         """Make the file as it is durable, whatever the watermarks say."""

@@ -15,7 +15,6 @@ from impl.deleted_topics import DeletedTopics
 from impl.derived import Derived
 from impl.derived_floor import DerivedFloor, DerivedProof
 from impl.derived_floor_raising import RaiseDerivedFloor
-from impl.derived_proof import is_still_true
 from impl.dispatching import BitMapOf, DispatchRules
 from impl.durable_floor import DurableFloor, Floor
 from impl.errors import BadConfig, NoSpace
@@ -141,7 +140,7 @@ class OpenDirectory:
         for path in found.paths:
             self.log.adopt(path, writable=True)
         self.deleted_topics.load()
-        proof = self._proof(found, floor)
+        proof = self._proof(found, floor, components)
         recovery = components.recovery(
             self._files,
             self.log,
@@ -180,7 +179,7 @@ class OpenDirectory:
             self.checkpoint.physic_msg_timestamp = store_timestamp
             self.checkpoint.flush()
 
-    def _proof(self, found: FoundLog, floor: Floor | None) -> DerivedProof | None:
+    def _proof(self, found: FoundLog, floor: Floor | None, components: Components) -> DerivedProof | None:
         """Return what need not be looked at again: it was durable, and what follows from it is there."""
         config = self._config
         if floor is None or config.check_whole_log_on_recover or _is_damaged(found.findings):
@@ -192,7 +191,9 @@ class OpenDirectory:
             return None
         layout = IndexLayout(config.max_hash_slot_num, config.max_index_num) if config.message_index_enable else None
         queue_file_bytes = config.consume_queue_file_bytes
-        still_true = is_still_true(self._files, self.directory, proof, queue_file_bytes=queue_file_bytes, layout=layout)
+        still_true = components.derived_is_true(
+            self._files, self.directory, proof, queue_file_bytes=queue_file_bytes, layout=layout
+        )
         return proof if still_true else None
 
     def _promise_nothing_of_derived(self) -> None:

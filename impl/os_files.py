@@ -133,6 +133,18 @@ class OsFiles:
         with _about(file.path):
             return os.pread(_os_file(file).fd, size_bytes, offset)
 
+    def next_data(self, file: OpenFile, position: int) -> tuple[int, int] | None:
+        """Source: lseek(2), SEEK_DATA and SEEK_HOLE; where a file system knows no holes, all is data."""
+        fd = _os_file(file).fd
+        try:
+            start = os.lseek(fd, position, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return None
+            raise OSError(error.errno, error.strerror, file.path) from error
+        with _about(file.path):
+            return start, os.lseek(fd, start, os.SEEK_HOLE)
+
     def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
         """Write all of it; a short write goes on until the kernel says why."""
         rest = memoryview(data)

@@ -7,7 +7,7 @@ cut are kept aside first, in `<root>/quarantine/<cut offset>.<number>` (contract
 from impl.files import Files
 from impl.log_files import file_name
 from impl.mapped_file_queue import MappedFileQueue
-from impl.scan import RecordChecker, first_nonzero, islands
+from impl.scan import RecordChecker, islands
 from impl.store_lock import make_directories
 
 __all__ = ["quarantine"]
@@ -27,7 +27,7 @@ def quarantine(files: Files, root: str, log: MappedFileQueue, *, cut: int, check
     return [
         _copy(files, directory, bytes(file.view[position:]), file.base_offset + position)
         for file, position in behind
-        if first_nonzero(file.view, position) is not None
+        if file.first_nonzero(position) is not None
     ]
 
 

@@ -14,7 +14,6 @@ from impl.loading import Finding
 from impl.log_files import file_name
 from impl.mapped_file import MappedFile
 from impl.policy import FlushPolicy
-from impl.scan import first_nonzero
 
 __all__ = ["POSITION_MAX", "QueueFiles"]
 
@@ -211,7 +210,7 @@ class QueueFiles:
         with self._flush_lock:
             count = sum(mapped.base_offset < position for mapped in self.mapped)
             gone = self.mapped[count:]
-            erased = any(first_nonzero(mapped.view, 0) is not None for mapped in gone)
+            erased = any(mapped.first_nonzero(0) is not None for mapped in gone)
             for mapped in reversed(gone):
                 self.mapped = self.mapped[:-1]
                 self._give_up(mapped)
@@ -220,7 +219,7 @@ class QueueFiles:
     def _cut_file(self, mapped: MappedFile, position: int) -> bool:
         """Keep of one file what lies in front of a position."""
         end = min(position - mapped.base_offset, mapped.size_bytes)
-        dirty = first_nonzero(mapped.view, end)
+        dirty = mapped.first_nonzero(end)
         if dirty is not None and self._writable:
             mapped.zero(dirty, mapped.size_bytes - dirty)
             mapped.flushed_position = 0  # the zeros are news

@@ -23,7 +23,7 @@ class RaisesFloor(Protocol):
         """Remember how far dispatch has come: before a thorough round."""
 
     def raise_floor(self) -> None:
-        """Say that this much is durable, once the log is too. Raises OSError."""
+        """Say that this much is durable, once the log is too."""
 
 
 class FlushConsumeQueues:

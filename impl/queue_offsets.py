@@ -33,8 +33,13 @@ class QueueOffsetTable:
     def learn(self, run: QueueRun) -> None:
         """Take in what records of the log gave to a queue."""
         self.learn_maximum(run.key, run.queue_offset + len(run.units) // UNIT_BYTES)
-        if run.named and self._dispatch is not None and self._dispatch.is_light(run.key):
-            self.light_queues.add(run.key)
+        if run.named:
+            self.learn_named(run.key)
+
+    def learn_named(self, key: QueueKey) -> None:
+        """Take in that a record names a queue."""
+        if self._dispatch is not None and self._dispatch.is_light(key):
+            self.light_queues.add(key)
 
     def learn_maximum(self, key: QueueKey, next_offset: int) -> None:
         """Take in that a queue has, or had, messages below an offset."""

@@ -18,7 +18,7 @@ from impl.loading import Finding
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
 from impl.quarantine import quarantine
-from impl.scan import LogScan, LogWalker, RecordChecker, first_nonzero, islands, scan_log
+from impl.scan import LogScan, LogWalker, RecordChecker, islands, scan_log
 
 __all__ = ["Recovery", "RecoveryPlan"]
 
@@ -116,14 +116,14 @@ class Recovery:
 
     def _erase(self, last: MappedFile, position: int) -> None:
         """Zero everything behind the cut; the sync that follows makes it durable."""
-        dirty = first_nonzero(last.view, position)
+        dirty = last.first_nonzero(position)
         if dirty is not None:
             last.zero(dirty, last.size_bytes - dirty)
 
     def _dirty_at(self, scan: LogScan) -> int | None:
         """Return where the first byte lies that is not zero behind the end of the valid prefix."""
         for file in self._log.mapped[scan.file_index :] if scan.reason is not None else []:
-            position = first_nonzero(file.view, max(0, scan.end_offset - file.base_offset))
+            position = file.first_nonzero(max(0, scan.end_offset - file.base_offset))
             if position is not None:
                 return file.base_offset + position
         return None

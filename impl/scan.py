@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from impl.codec import MESSAGE_MAGIC, RecordCheck
 from impl.mapped_file import MappedFile
 
-__all__ = ["LogScan", "LogWalker", "RecordChecker", "first_nonzero", "islands", "scan_log", "walk_log"]
+__all__ = ["LogScan", "LogWalker", "RecordChecker", "islands", "scan_log", "walk_log"]
 
 RecordChecker = Callable[..., RecordCheck]
 """Called as `check(view, position, limit=, offset=)`; see impl.codec.check_record."""
@@ -14,8 +14,6 @@ RecordChecker = Callable[..., RecordCheck]
 LogWalker = Callable[..., tuple[int, str | None]]
 """Called as `walk(view, position, file_bytes=, base_offset=, check=)`; see `walk_log`."""
 
-_CHUNK_BYTES = 1 << 16
-_ZEROS = bytes(_CHUNK_BYTES)
 _MAGIC_BYTES = MESSAGE_MAGIC.to_bytes(4, "big", signed=True)
 
 
@@ -63,15 +61,6 @@ def scan_log(
             return LogScan(base + position, index, reason, blanks)
         blanks[base] = position
     return LogScan(mapped[-1].end_offset if mapped else 0, len(mapped) - 1, None, blanks)
-
-
-def first_nonzero(view: memoryview, position: int) -> int | None:
-    """Return the position of the first chunk-aligned stretch with a byte other than zero, from `position` on."""
-    for start in range(position, len(view), _CHUNK_BYTES):
-        chunk = bytes(view[start : start + _CHUNK_BYTES])
-        if chunk != _ZEROS[: len(chunk)]:
-            return start + len(chunk) - len(chunk.lstrip(b"\0"))
-    return None
 
 
 def islands(file: MappedFile, position: int, check: RecordChecker, *, file_bytes: int) -> Iterator[tuple[int, int]]:

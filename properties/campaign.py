@@ -5,6 +5,7 @@ equal results, and the images that were checked are legal (docs/contract.md, "Ca
 """
 
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from time import perf_counter
@@ -71,13 +72,14 @@ def run_campaign(
     result = CampaignResult(Verdict.HOLDS, tally, 0.0)
     try:
         for number in count():
+            before = deepcopy(tally) if number % REPEAT_EVERY == 0 else None
             failure = _explore(base, seed, number, tally, result, (states, seconds), tracker, progress)
             if failure is not None:
                 return _broken(result, failure, tracker)
             if _is_over(tally, result, states, seconds):
                 break
-            if number % REPEAT_EVERY == 0:
-                _repeat(base, seed, number, tracker)
+            if before is not None:
+                _repeat(base, _history_seed(seed, number), before, tally, tracker)
                 result.repeated += 1
     except KeyboardInterrupt:
         result.interrupted = True
@@ -109,13 +111,15 @@ def _explore(
 ) -> Failure | None:
     """Run one history; `result.seconds` grows by what it took."""
     already, started = result.seconds, perf_counter()
-    for failure in explore_seed(_history_seed(seed, number), base, tracker=tracker, tally=tally):
+    seed_of_history = _history_seed(seed, number)
+    history = explore_seed(
+        seed_of_history, base, tracker=tracker, tally=tally, is_over=lambda: _is_over(tally, result, *limits)
+    )
+    for failure in history:
         result.seconds = already + perf_counter() - started
         if failure is not None:
             return failure
         progress(tally.states, result.seconds)
-        if _is_over(tally, result, *limits):
-            return None
     result.seconds = already + perf_counter() - started
     return None
 
@@ -129,19 +133,12 @@ def _broken(result: CampaignResult, failure: Failure, tracker: DirtyTracker) -> 
     return result
 
 
-def _repeat(base: Settings, seed: int, number: int, tracker: DirtyTracker) -> None:
-    """Run one history twice more and compare all it counted (a twentieth of all runs)."""
-    first, second = (_tally_of(base, _history_seed(seed, number), tracker) for _ in range(2))
-    if first != second:
-        raise HarnessError(f"history {_history_seed(seed, number)} gives other results when it is run again")
-
-
-def _tally_of(base: Settings, history_seed: str, tracker: DirtyTracker) -> Tally:
-    tally = Tally()
-    for _ in explore_seed(history_seed, base, tracker=tracker, tally=tally):
+def _repeat(base: Settings, history_seed: str, before: Tally, after: Tally, tracker: DirtyTracker) -> None:
+    """Run one history again and compare all that it counted (a twentieth of all runs)."""
+    for _ in explore_seed(history_seed, base, tracker=tracker, tally=before):
         continue
-    tally.seconds.clear()
-    return tally
+    if replace(before, seconds=after.seconds) != after:
+        raise HarnessError(f"history {history_seed} gives other results when it is run again")
 
 
 def caught_canary(base: Settings, history_seeds: Iterable[str], tracker: DirtyTracker) -> str:

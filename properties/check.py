@@ -31,8 +31,9 @@ MACHINES: dict[str, type[TrialMachine]] = {
 PROFILES = {"quick": (225, 25), "deep": (5_000, 60)}
 """Examples and steps per example."""
 
-_TURN_EXAMPLES_MAX = 50
-"""Machines take turns of at most so many examples, so that what only the last one sees is seen soon too."""
+_TURN_EXAMPLES_MAX = 10
+"""Machines take turns of at most so many examples, so that what only the last one sees is seen soon too; and within a
+turn examples resemble each other, as Hypothesis makes them from those before."""
 
 
 @dataclass(frozen=True, slots=True)

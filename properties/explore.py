@@ -7,7 +7,7 @@ only queues and index differ, which are proved anew at each open, a part of them
 """
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any, get_args
@@ -75,16 +75,18 @@ def explore_seed(
     tally: Tally,
     fixed: Mapping[str, Any] | None = None,
     clock_back_ms: int = 0,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[Failure | None]:
     """Run one history and its crash states; yield None after each state, or the failure that ends the history.
 
-    Settings that are `fixed` are not drawn. The clock is set back once in each life if `clock_back_ms` says so.
+    Settings that are `fixed` are not drawn. The clock is set back once in each life if `clock_back_ms` says so. Once
+    `is_over` no more crash states follow, only the disasters that end each history.
     """
     rng = random.Random(f"explore {seed}")
     settings = replace(draw_settings(base, rng), **(fixed or {}))
     history = _History(settings, rng, tracker=tracker, tally=tally, clock_back_ms=clock_back_ms)
     tally.histories += 1
-    yield from history.run()
+    yield from history.run(is_over)
 
 
 class _History:
@@ -102,13 +104,18 @@ class _History:
         self._life_start = 0
         self._legal: dict[tuple[bool, bool], LegalLogs] = {}
 
-    def run(self) -> Iterator[Failure | None]:
+    def run(self, is_over: Callable[[], bool]) -> Iterator[Failure | None]:
         try:
             self._trial = Trial(self._settings, tracker=self._tracker)
             for life in range(1 + self._rng.randrange(3)):
                 self._live(40 if life == 0 else 10)
-                yield from self._crash_everywhere()
+                for failure in self._crash_everywhere():
+                    yield failure
+                    if is_over():
+                        break
                 self._carry_out(self._closing_disaster())
+                if is_over():
+                    break
             if not self._trial.log.poisoned:
                 for harm in HARMS:
                     self._harm(harm)
@@ -171,9 +178,11 @@ class _History:
         trial, tally = self._trial, self._tally
         started = perf_counter()
         kill = self._rng.random() < KILL_SHARE
+        goes_on = self._rng.random() < RECOVERY_CRASH_SHARE
+        disk = trial.new_disk if goes_on else trial.last_disk
         if kill:
             crash = Crash(kill=True, back=back)
-            files = trial.new_disk(trial.files.base, (*trial.files.journal[:position], ProcessKilled()))
+            files = disk(trial.files.base, (*trial.files.journal[:position], ProcessKilled()))
             armed, fired = {"kill"}, {"kill"}
         else:
             facts = facts_of(state)
@@ -190,7 +199,7 @@ class _History:
                     disk=self._settings.disk,
                 )
                 tally.proven_legal += 1
-            files = trial.new_disk(image)
+            files = disk(image)
             armed, fired = armed_faults(facts), fired_faults(facts, dict(crash.survived))
         legal = self._legal_at(window, at_rest=back == 0, kill=kill)
         chosen = perf_counter()
@@ -203,7 +212,7 @@ class _History:
             fired |= set() if kill else made_good(found)
             self._count(found, armed | mode, fired | mode, ceiling=len(window.after.records), counted=counted)
             self._again(found)
-            if self._rng.random() < RECOVERY_CRASH_SHARE:
+            if goes_on:
                 answered = window.at(at_rest=back == 0) if kill else found.legal[found.key]
                 self._crash_in_recovery(found, answered, (*done, crash), counted=counted)
         except GuaranteeBroken as broken:
@@ -263,7 +272,7 @@ class _History:
         crash = Crash(back=len(files.events) - event, survived=draw(facts_of(state), self._rng))
         legal = trial.legal_between(answered, first.legal[first.key], kill=False)
         try:
-            found = trial.judged(trial.new_disk(compose(state, crash.survived)), legal)
+            found = trial.judged(trial.last_disk(compose(state, crash.survived)), legal)
         except GuaranteeBroken as broken:
             raise _StateBroken(Failure(Case(self._settings, (*done, crash)), broken)) from broken
         self._count(found, {"crash_in_recovery"}, {"crash_in_recovery"}, ceiling=first.key[0] + 1, counted=counted)

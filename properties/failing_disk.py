@@ -15,10 +15,10 @@ from properties.recorder.journal import Entry
 from properties.recorder.recording_files import RecordingFiles
 from properties.recorder.tracking import DirtyTracker
 
-__all__ = ["FailingDisk"]
+__all__ = ["FailingDisk", "UnmarkedDisk"]
 
 
-_DERIVED = tuple(f"{ROOT}/{directory}/" for directory in ("consumequeue", "consumequeue_ext", "index"))
+_DERIVED = tuple(f"{ROOT}/{name}" for name in ("consumequeue/", "consumequeue_ext/", "index/", "config/derivedFloor"))
 
 
 class FailingDisk(RecordingFiles):
@@ -76,3 +76,10 @@ class FailingDisk(RecordingFiles):
         super().pwrite(file, bytes(data[:half_bytes]), offset)
         self.half_written_end = int(file.path.rpartition("/")[2]) + offset + half_bytes
         raise OSError(errno.EIO, os.strerror(errno.EIO), file.path)
+
+
+class UnmarkedDisk(FailingDisk):
+    """A disk on which nobody crashes any more: versions of pages are taken at its barriers alone."""
+
+    def mark(self, label: str) -> None:
+        """Let the place go by."""

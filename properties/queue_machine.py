@@ -40,6 +40,7 @@ from properties.queue_strategies import (
 
 __all__ = ["QueueMachine"]
 
+_TAGGED = Put(topic="T", body_bytes=10, properties="TAGS\x01TagA")
 _SOME_PUTS = st.lists(queued_puts(), min_size=2, max_size=8)
 _FILES: tuple[DerivedFile, ...] = get_args(DerivedFile)
 _HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
@@ -186,13 +187,23 @@ class QueueMachine(TrialMachine):
             self.carry_out(_REPUT)
         self.carry_out(_REPUT)
 
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS, tags=st.sampled_from(("TagA", "TagB||TagA", "BB")))
+    def who_asks_for_tags_gets_them(self, several: list[Put], tags: str) -> None:
+        """One message at least has the tag, unless it is refused."""
+        self._put(*several, _TAGGED)
+        self._dispatch()
+        for queue in range(len(self.trial.derived.queues)):
+            self.carry_out(GetMessage(queue=queue, shift=0, max_msg_nums=32, tags=tags))
+
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
+    @precondition(lambda self: not self.trial.settings.sync_flush)
     @rule(several=_SOME_PUTS, more=st.booleans(), pull=pulls(), query=key_queries())
     def a_sync_fails_behind_dispatch(self, several: list[Put], more: bool, pull: GetMessage, query: QueryKey) -> None:
         """What was dispatched and then not flushed: nobody reads it, and nobody is led past it."""
         self._put(*several)
         self.carry_out(Flush())
-        self._put(*several)
+        self._put(_TAGGED, *several)
         self._dispatch()
         if more:
             self._put(*several)

@@ -119,6 +119,11 @@ class StepCountingFiles:
         self._step()
         return self._inner.lock(file)
 
+    def next_data(self, file: OpenFile, position: int) -> tuple[int, int] | None:
+        """Count, then do it."""
+        self._step()
+        return self._inner.next_data(file, position)
+
     def disk_usage(self, path: str) -> DiskUsage:
         """Count, then do it."""
         self._step()

@@ -5,6 +5,7 @@ A trial is a function of its settings and operations: the clock is virtual, the 
 
 from dataclasses import replace
 
+from impl.store import MessageStore
 from model import disasters
 from model.state import CommitLog
 from properties.case import (
@@ -37,7 +38,7 @@ from properties.case import (
     SwitchFlag,
 )
 from properties.certificate import assert_legal
-from properties.damage import damaged_image
+from properties.damage import Lost, damaged_image
 from properties.derived_damage import harmed_image
 from properties.images import Choice, compose, disk_state, facts_of
 from properties.judges import JUDGES, LegalLogs, Recovered
@@ -216,7 +217,7 @@ class Trial(RetentionVerbs):
         """Contract 6: recovering what is durable after a recovery gives the same log."""
         legal = {found.key: found.legal[found.key]}
         try:
-            self.judged(self.new_disk(found.durable), legal)
+            self.judged(self.last_disk(found.durable), legal)
         except GuaranteeBroken as broken:
             raise GuaranteeBroken(6, f"recovering twice is not recovering once: {broken.sentence}") from broken
 
@@ -270,7 +271,10 @@ class Trial(RetentionVerbs):
         self.happened(f"{harm.file}_{harm.harm}")
 
     def damage(self, damage: Damage) -> None:
-        """Damage the closed store: it must open read-only, name the place, serve what verifies, change nothing."""
+        """Damage the closed store: it serves what verifies.
+
+        Where the whole log is checked it opens read-only besides, names the place, and changes nothing.
+        """
         if self.log.poisoned or not self.log.retained or self.log.hanging is not None:
             return
         self.files.mend()
@@ -287,23 +291,28 @@ class Trial(RetentionVerbs):
             self.open()
             return
         image, lost = harmed
+        self._serves_what_verifies(self.open_on(self.new_disk(image)), lost)
         files = self.new_disk(image)
-        store = self.open_on(files)
+        store = self.open_on(files, whole_log=True)
         if store.read_only_reason is None:
             raise GuaranteeBroken(7, f"damage at offset {lost.offset} goes unnoticed", "read-only", "read-write")
         named = [finding for finding in store.findings if finding.severity == "damage"]
         if not any(lost.offset <= finding.offset <= lost.end_offset for finding in named):
             raise GuaranteeBroken(7, f"no finding names the damage at offset {lost.offset}", found=str(named))
-        served = {message.offset for message in store.messages()}
-        expected = {record.offset for record in left.records if lost.spares(record)}
-        if served != expected:
-            raise GuaranteeBroken(7, "a damaged store serves the wrong records", str(expected), str(served))
+        self._serves_what_verifies(store, lost)
         store.close()
         if self.durable(files).files != {**image.files}:
             raise GuaranteeBroken(7, "a damaged store was changed by opening it")
         self.files, self.closed, self.windows = self.new_disk(self.durable(self.files)), True, []
         self.store = store
         self.end_verb(0, self.log)
+
+    def _serves_what_verifies(self, store: MessageStore, lost: Lost) -> None:
+        """Whether an open has met the damage or not, no byte is served that fails a check, and every other one is."""
+        served = {message.offset for message in store.messages()}
+        expected = {record.offset for record in self.log.retained if lost.spares(record)}
+        if served != expected:
+            raise GuaranteeBroken(7, "a damaged store serves the wrong records", str(expected), str(served))
 
 
 def _among(choice: Choice, alternatives: int) -> Choice:

@@ -6,7 +6,7 @@ of them afterwards.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from impl.components import Components
 from impl.read_buffer import RecordBuffer
@@ -15,7 +15,7 @@ from model.state import BLANK_BYTES, CommitLog, Record
 from properties.bodies import BORN_TIMESTAMP
 from properties.case import Operation, Settings
 from properties.derived_ledger import DerivedLedger
-from properties.failing_disk import FailingDisk
+from properties.failing_disk import FailingDisk, UnmarkedDisk
 from properties.judges import ROOT, durable_image
 from properties.ledger import Ledger
 from properties.log_places import file_at, log_files
@@ -91,16 +91,24 @@ class TrialState:
 
     def new_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FailingDisk:
         """Return a disk that holds an image, and the journal of the process killed on it."""
+        return self._disk(FailingDisk, base, journal)
+
+    def last_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FailingDisk:
+        """Return a disk as `new_disk` does, for a store that is judged and then given up: no crash falls into it."""
+        return self._disk(UnmarkedDisk, base, journal)
+
+    def _disk(self, kind: type[FailingDisk], base: Image, journal: tuple[Entry, ...]) -> FailingDisk:
         budget = self.settings.files_max * self.settings.file_bytes + _OTHER_FILES_BYTES
-        files = FailingDisk(base, tracker=self._tracker, journal=journal, budget_bytes=budget)
+        files = kind(base, tracker=self._tracker, journal=journal, budget_bytes=budget)
         self.surroundings.use_disk(files, 0)
         return files
 
-    def open_on(self, files: RecordingFiles) -> MessageStore:
+    def open_on(self, files: RecordingFiles, *, whole_log: bool = False) -> MessageStore:
         """Open the store on a disk by its real load path. A refusal breaks contract 7."""
+        config = replace(self._config, check_whole_log_on_recover=whole_log)
         try:
             store = MessageStore.open(
-                ROOT, self._config, files=files, clock=self.surroundings.clock, components=self._components
+                ROOT, config, files=files, clock=self.surroundings.clock, components=self._components
             )
         except Exception as error:
             raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error

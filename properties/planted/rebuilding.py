@@ -15,7 +15,7 @@ from impl.index_layout import IndexHeader
 from impl.loading import Finding
 from impl.mapped_file_queue import MappedFileQueue
 from impl.queue_files import QueueFiles
-from impl.scan import first_nonzero
+from impl.zeros import first_nonzero
 
 __all__ = ["BUGS"]
 

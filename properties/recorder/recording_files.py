@@ -279,6 +279,11 @@ class RecordingFiles:
         opened.inode.locked = opened.holds_lock = True
         return True
 
+    def next_data(self, file: OpenFile, position: int) -> tuple[int, int] | None:
+        """All of it may hold something."""
+        size_bytes = len(recorded(file).inode.tracked.buffer)
+        return (position, size_bytes) if position < size_bytes else None
+
     def disk_usage(self, path: str) -> DiskUsage:
         """The budget and what is left of it, or what the test scripted."""
         if path not in self._names.directories:

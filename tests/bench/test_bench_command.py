@@ -20,7 +20,7 @@ def test_rooms_are_those_of_the_suite() -> None:
 def test_the_document_has_every_figure_of_a_room_as_a_timing(tmp_path: Path) -> None:
     outcome, text = bench_outcome(["recover"], directory=str(tmp_path), seconds=0.01, sizes=TINY)
     document = json.loads(json.dumps(outcome.document()))
-    names = ["crc_gb_per_s_1024", "judge_scan_gb_per_s_1024", "recover_gb_per_s_1024"]
+    names = ["crc_gb_per_s_1024", "judge_scan_gb_per_s_1024", "open_4gib_s", "recover_gb_per_s_1024"]
     assert sorted(document["figures"]) == names
     assert document["timings"] == names
     assert document["verdict"] is None

@@ -47,6 +47,13 @@ class _FakeOs(_Lacking):
         """Return the text of the real one, which touches no file."""
         return os.strerror(code)
 
+    def lseek(self, fd: int, position: int, whence: int) -> int:
+        """Move the place in the file; pyfakefs knows nothing of holes."""
+        if whence in (os.SEEK_DATA, os.SEEK_HOLE):
+            pytest.skip("pyfakefs has no os.SEEK_DATA")
+        found: int = self._faked.lseek(fd, position, whence)
+        return found
+
     def pread(self, fd: int, size_bytes: int, offset: int) -> bytes:
         """Move the place in the file and read."""
         self._faked.lseek(fd, offset, os.SEEK_SET)

@@ -160,6 +160,25 @@ def test_read_is_short_at_the_end(disk: Disk, offset: int, size_bytes: int, expe
     disk.files.close(file)
 
 
+def test_what_was_written_lies_in_the_stretches_that_may_hold_something(disk: Disk) -> None:
+    size_bytes = 1 << 20
+    file = disk.files.create(disk.path("a"))
+    disk.files.pwrite(file, b"\0", size_bytes - 1)
+    disk.files.pwrite(file, b"abc", 300_000)
+    for position in (0, 299_999, 300_001, 300_003, size_bytes - 1):
+        covered = bytearray(size_bytes)
+        at = position
+        while (stretch := disk.files.next_data(file, at)) is not None:
+            start, end = stretch
+            assert at <= start < end <= size_bytes
+            covered[start:end] = b"\1" * (end - start)
+            at = end
+        content = disk.content("a")
+        assert all(covered[n] for n in range(position, size_bytes) if content[n])
+    assert disk.files.next_data(file, size_bytes) is None
+    disk.files.close(file)
+
+
 def test_zero_overwrites_a_range_only(disk: Disk) -> None:
     file = disk.files.create(disk.path("a"))
     disk.files.pwrite(file, b"x" * 10_000, 0)

@@ -256,7 +256,7 @@ def test_damaged_store_leaves_them_alone_and_reads_them(tmp_path: Path) -> None:
     data[90] ^= 1
     log.write_bytes(data)
     before = snapshot(tmp_path)
-    with by_hand(tmp_path, CONFIGS["plain"]) as store:
+    with by_hand(tmp_path, replace(CONFIGS["plain"], check_whole_log_on_recover=True)) as store:
         assert store.read_only_reason is not None
         assert store.dispatch_behind_bytes == 0
         assert store.put(MESSAGE).status is PutStatus.SERVICE_NOT_AVAILABLE

@@ -185,7 +185,7 @@ def test_damaged_store_takes_no_put(tmp_path: Path) -> None:
     with open(tmp_path / "commitlog" / f"{0:020d}", "r+b") as file:
         file.seek(90)
         file.write(b"x")
-    with open_store(tmp_path) as store:
+    with open_store(tmp_path, config=replace(config_of(), check_whole_log_on_recover=True)) as store:
         assert store.read_only_reason is not None
         assert_refuses_all(store, tmp_path, NO_SERVICE)
 

@@ -88,6 +88,8 @@ def test_close_makes_durable_first_and_removes_the_marker_last(tmp_path: Path) -
     assert steps == [
         ("sync", f"{0:020d}"),
         ("sync_directory", tmp_path.name),
+        ("sync", "derivedFloor.new"),
+        ("sync_directory", "config"),
         ("sync", "checkpoint"),
         ("sync", "durableFloor"),
         ("unlink", "abort"),

@@ -225,10 +225,14 @@ def test_findings_of_a_code_are_bounded(tmp_path: Path, monkeypatch: pytest.Monk
 WRITER = """
 import sys, time
 from tornpage import Message, MessageStore, MessageStoreConfig
-config = MessageStoreConfig(mapped_file_size_commit_log=16384)
+config = MessageStoreConfig(
+    mapped_file_size_commit_log=16384, flush_interval_commit_log=10**9, flush_interval_consume_queue=10**9
+)
 with MessageStore.open(sys.argv[1], config) as store:
     for number in range(200):
         store.put(Message("T", b"x" * 100))
+    while store.dispatch_behind_bytes:
+        time.sleep(0.001)
     print("ready", flush=True)
     if sys.argv[2] == "busy":
         while True:

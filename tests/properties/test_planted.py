@@ -24,6 +24,7 @@ from properties.planted import (
     loading,
     pooling,
     prefilling,
+    proving,
     pulling,
     putting,
     querying,
@@ -93,7 +94,7 @@ MACHINE_OF = {
         "commit-log": (acknowledging, creating, loading, reading, recovering, believing),
         "put": (putting, batching, dispatching),
         "flush": (flushing, pooling, allocating),
-        "queue": (queueing, dispatched, extending, indexing, pulling, querying, rebuilding, reindexing),
+        "queue": (queueing, dispatched, proving, extending, indexing, pulling, querying, rebuilding, reindexing),
         "retention": (prefilling, retaining),
     }.items()
     for module in modules
@@ -126,7 +127,7 @@ Those of queues, index and reads have smallest cases besides, which are run each
 test_planted_reads.py).
 """
 
-IN_EVERY_RUN = ("lying-flush", "no-erase-after-cut", "readers-see-buffers", "RMQ-B06", "RMQ-B08")
+IN_EVERY_RUN = ("lying-flush", "no-erase-after-cut", "readers-see-buffers")
 """Bugs that campaigns hunt in each run of the tests; the others are hunted with `-m deep`."""
 
 

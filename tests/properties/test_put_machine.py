@@ -48,6 +48,6 @@ def test_machines_share_a_small_run_equally(tracker: DirtyTracker) -> None:
 
 
 def test_every_rule_has_its_turn_in_few_examples() -> None:
-    seen, _ = counted(PutMachine, examples=160)
+    seen, _ = counted(PutMachine, examples=200)
     assert len(rules_of(PutMachine)) > 20
     assert set(seen) >= rules_of(PutMachine)

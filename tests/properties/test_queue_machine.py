@@ -32,7 +32,7 @@ def test_a_run_in_which_something_never_happened_is_vacuous(tracker: DirtyTracke
 
 
 def test_every_rule_has_its_turn_and_everything_happens_in_few_examples() -> None:
-    seen, counting = counted(QueueMachine, examples=56)
+    seen, counting = counted(QueueMachine, examples=200)
     assert len(rules_of(QueueMachine)) > 20
     assert set(seen) >= rules_of(QueueMachine)
     assert counting.missing() == []

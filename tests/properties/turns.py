@@ -4,13 +4,16 @@ import sys
 from collections import Counter
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from properties.case import Operation
 from properties.machine import TrialMachine
 
 __all__ = ["counted", "rules_of"]
+
+_TURN_EXAMPLES = 10
+"""Examples of one run of Hypothesis, which resemble each other."""
 
 _NO_RULES = {"open_store", "start", "carry_out", "teardown"}
 
@@ -27,7 +30,10 @@ def rules_of(machine: type[TrialMachine]) -> set[str]:
 
 
 def counted(machine: type[TrialMachine], *, examples: int) -> tuple[Counter[str], type[TrialMachine]]:
-    """Run a machine; return how often each of its rules carried something out, and the class that ran."""
+    """Run a machine until everything has happened, for so many examples at most.
+
+    Returns how often each of its rules carried something out, and the class that ran.
+    """
     seen: Counter[str] = Counter()
 
     def carry_out(self: TrialMachine, operation: Operation) -> None:
@@ -38,15 +44,17 @@ def counted(machine: type[TrialMachine], *, examples: int) -> tuple[Counter[str]
         machine.carry_out(self, operation)
 
     fresh: dict[str, Any] = {"carry_out": carry_out, "fired": Counter(), "effects": Counter()}
-    counting = type("Counting" + machine.__name__, (machine,), fresh)
+    counting: type[TrialMachine] = type("Counting" + machine.__name__, (machine,), fresh)
     few = settings(
-        max_examples=examples,
+        max_examples=_TURN_EXAMPLES,
         stateful_step_count=25,
         database=None,
-        derandomize=True,
         deadline=None,
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(counting, settings=few)
+    for turn in range(examples // _TURN_EXAMPLES):
+        run_state_machine_as_test(seed(turn)(counting), settings=few)
+        if rules_of(machine) <= set(seen) and not counting.missing():
+            break
     return seen, counting

@@ -23,6 +23,7 @@ def test_next_round_writes_it(verb: str, tmp_path: Path) -> None:
         files.fail(verb, part="checkpoint", times=1)
         with pytest.raises(OSError, match="Input/output"):
             runner.step("flush-queues", after_ms=1_000)
+        files.calls.clear()
         runner.step("flush-queues", after_ms=1_000)
         assert (tmp_path / "checkpoint").read_bytes()[:8] == timestamp.to_bytes(8)
-        assert files.calls[-1] == ("sync", str(tmp_path / "checkpoint"))
+        assert ("sync", str(tmp_path / "checkpoint")) in files.calls

@@ -58,7 +58,8 @@ def test_damaged_store_makes_no_pool(tmp_path: Path) -> None:
     damaged[20] ^= 0xFF
     log_file.write_bytes(damaged)
     pools = Pools()
-    with open_store(tmp_path, config=pooled(), components=Components(pool=pools, runner=HandRunner())) as store:
+    config = replace(pooled(), check_whole_log_on_recover=True)
+    with open_store(tmp_path, config=config, components=Components(pool=pools, runner=HandRunner())) as store:
         assert store.read_only_reason is not None
     assert pools.made == 0
 

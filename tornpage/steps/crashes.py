@@ -10,8 +10,8 @@ from tornpage.steps.step import Step
 __all__ = ["canary", "check", "explore", "kills"]
 
 CANARY_BUG = "no-erase-after-cut"
-KILLS = 200
-EXPLORE_STATES = 10_000
+KILLS = 100
+EXPLORE_STATES = 2_500
 CHECK_EXAMPLES = 225
 
 

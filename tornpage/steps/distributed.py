@@ -12,7 +12,7 @@ from tornpage.steps.stores import GOLDEN
 __all__ = ["audit", "campaign"]
 
 SHARDS = 2
-STATES_PER_SHARD = 1_500
+STATES_PER_SHARD = 300
 DAMAGED_PAGE = 1
 PAGE_BYTES = 4096
 
