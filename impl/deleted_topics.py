@@ -118,12 +118,11 @@ class DeletedTopics:
     def _left_of(self, runs: Sequence[QueueRun]) -> Iterable[QueueRun]:
         for run in runs:
             deleted_below = self.offsets.get(run.key[0], 0)
-            if deleted_below >= run.end_offset:
-                continue
-            count = 0
-            while _I64.unpack_from(run.units, count * UNIT_BYTES)[0] < deleted_below:
+            count, units = 0, len(run.units) // UNIT_BYTES
+            while count < units and _I64.unpack_from(run.units, count * UNIT_BYTES)[0] < deleted_below:
                 count += 1
-            yield run if not count else _tail_of(run, count)
+            if count < units:
+                yield run if not count else _tail_of(run, count)
 
 
 def _tail_of(run: QueueRun, count: int) -> QueueRun:

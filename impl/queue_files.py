@@ -68,7 +68,7 @@ class QueueFiles:
                 run = []
             run.append(base)
         self.mapped = tuple(self._open(base, durable=durable) for base in run)
-        if names:
+        if names or self._files.stat(self.directory) is not None:  # names may have gone that are not synced
             self._tree.note(self.directory, durable=durable)
             self._names_pending |= self._writable and not durable
         return findings

@@ -28,7 +28,7 @@ MACHINES: dict[str, type[TrialMachine]] = {
     "retention": RetentionMachine,
 }
 
-PROFILES = {"quick": (225, 25), "deep": (5_000, 60)}
+PROFILES = {"quick": (280, 25), "deep": (5_000, 60)}
 """Examples and steps per example."""
 
 _TURN_EXAMPLES_MAX = 10

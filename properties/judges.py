@@ -31,9 +31,14 @@ def opens_for_writing(found: Recovered) -> None:
 
 
 def begins_where_it_may(found: Recovered) -> None:
-    """Contract 10: the log begins where a clean-up had come to, and remembers which topics were deleted."""
+    """Contract 10: the log begins where a clean-up had come to, and remembers which topics were deleted.
+
+    Where nothing was ever deleted it has lost its first records (contract 1).
+    """
     begins = {(begin, deleted) for _, _, begin, deleted in found.legal}
     if found.key[2:] not in begins:
+        if begins == {(0, ())} and found.store.min_offset:
+            raise GuaranteeBroken(1, "the log has lost its head", "0", str(found.store.min_offset))
         expected = " or ".join(map(str, sorted(begins)))
         sentence = "the log begins elsewhere, or has other deleted topics, than what was deleted"
         raise GuaranteeBroken(10, sentence, expected, str(found.key[2:]))

@@ -88,7 +88,7 @@ def draw_operation(
     if closed:
         return Open()
     drawn = rng.random()
-    if deletes and drawn < 0.015:
+    if deletes and drawn < 0.02:
         return draw_deletion(rng)
     if drawn < 0.05:
         return Flush()

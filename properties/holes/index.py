@@ -47,7 +47,7 @@ HOLES = (
         (5,),
         "an empty log has an empty index",
         bug="index-kept-for-an-empty-log",
-        hunt=Hunt("queue", fixed={"sync_flush": False, "pool_buffers": 0, "index": True}),
+        hunt=Hunt("queue", 6, fixed={"sync_flush": False, "pool_buffers": 0, "index": True, "disk": "journal"}),
         regression=_INDEX + "test_i4_empty_log_has_an_empty_index",
     ),
     Hole(
@@ -74,7 +74,7 @@ HOLES = (
         (5,),
         "entries at the end of the index are known, one by one",
         bug="equal-is-not-skipped",
-        hunt=_QUEUE,
+        hunt=Hunt("queue", fixed={"index": True, "index_entries": 3, "queue_units": 60}),
         regression=_smallest("equal-is-not-skipped"),
     ),
 )

@@ -20,7 +20,10 @@ HOLES = (
         (3, 4),
         "what the log does not say is erased, durably with the next flush",
         bug="stale-units-behind",
-        hunt=_QUEUE,
+        hunt=Hunt(
+            "queue",
+            fixed={"sync_flush": False, "pool_buffers": 0, "queue_units": 16, "index": False, "queue_ext": False},
+        ),
         regression=_smallest("stale-units-behind"),
     ),
     Hole(
@@ -57,7 +60,7 @@ HOLES = (
         "pre-fill has no end; dispatch begins where the log says",
         bug="prefill-is-the-furthest",
         hunt=Hunt(
-            "retention", fixed={"file_bytes": 1024, "queue_units": 16, "queue_ext": False, "index": False}
+            "retention", 60, fixed={"file_bytes": 1024, "queue_units": 16, "queue_ext": False, "index": False}
         ),
         regression=_QUEUES + "test_c5_prefill_is_not_the_furthest_record",
     ),

@@ -1,12 +1,14 @@
 """Topics that are deleted stay deleted, and begin anew when they come back."""
 
 import errno
+import struct
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from impl.deleted_topics import DeletedTopics
+from impl.dispatching import NO_INDEX_PUTS, Dispatched, QueueRun
 from impl.message import GetStatus, PutStatus
 from impl.os_files import OsFiles
 from tests.impl.retained import NIGHT_MS, Retained, names_in
@@ -188,6 +190,22 @@ def test_it_is_forgotten_once_the_log_begins_behind_it(kept: Retained) -> None:
     assert kept.store._held.deleted_topics.offsets == {}
     reopen(kept)
     assert kept.store.queues() == [("Other", 1)]
+
+
+@pytest.mark.parametrize(("offset", "left"), [(0, 3), (1, 2), (100, 2), (101, 1), (250, 0), (300, 0), (1000, 0)])
+def test_records_in_front_of_the_deletion_are_left_out(tmp_path: Path, offset: int, left: int) -> None:
+    """Also where it falls into a record: no store writes that, a list from elsewhere may say it."""
+    deleted = DeletedTopics(OsFiles(), str(tmp_path / "deletedTopics"))
+    deleted.add([b"T"], offset)
+    units = b"".join(struct.pack(">qiq", place, 100, 7) for place in (0, 100, 200))
+    given = Dispatched(
+        300, 3, (QueueRun((b"T", 0), 5, units, 300), QueueRun((b"U", 0), 0, units, 300)), NO_INDEX_PUTS, 9, None
+    )
+    runs = [run for run in deleted.without_deleted(given).runs if run.key == (b"T", 0)]
+    assert [(run.queue_offset, len(run.units) // 20, run.end_offset) for run in runs] == (
+        [(8 - left, left, 300)] if left else []
+    )
+    assert deleted.without_deleted(given).runs[-1] == given.runs[-1]
 
 
 # ---- the file ----------------------------------------------------------------------------------------------------

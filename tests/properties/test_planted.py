@@ -77,12 +77,25 @@ NOT_IN_CAMPAIGNS = (
     "gap-accepted",  # needs two new log files without a flush; the same
     "zero-unit-counts",  # needs a queue file for every other message; the same
     "three-files-compared",  # needs queues of four files; the same
+    "RMQ-B04",  # needs a clean-up while dispatch is a log file behind
+    "RMQ-B41",  # needs a reader that keeps a buffer in the way of a clean-up, and gives it back
+    "buffer-taken-back",  # the same
+    "RMQ-B53",  # needs days between the messages of a log file
+    "RMQ-B54",  # needs a disk that fills up while nobody cleans
+    "RMQ-B55",  # needs a topic of the system
+    "RMQ-B56",  # needs a dozen clean-ups that follow one that was asked for
+    "last-file-deleted",  # needs a clean-up with nothing left to flush or dispatch
+    "unlinks-not-in-order",  # needs a clean-up of three files in two directories
+    "deletion-forgotten",  # needs a clean-up behind a deletion of topics
+    "deletion-outlives-the-log",  # needs a put in the life behind a crash that cut a log with deleted topics
+    "numbers-not-durable",  # needs a queue that loses its last message to a clean-up
 )
 """Bugs that the standard workload never or hardly asks for (properties/workload.py): machines alone can see them."""
 
 NOT_IN_MACHINES = (
     *("RMQ-B43", "RMQ-B45", "units-believed", "never-taken-back"),
     *("scan-starts-by-time", "gap-accepted", "zero-unit-counts", "three-files-compared"),
+    "RMQ-B56",
 )
 """Bugs that no machine asks for either: cases and tests of their own show them (test_planted_reads.py), or hunts and
 smallest cases of holes (properties/holes, tests/regressions).
@@ -154,7 +167,7 @@ def operations_max(bug: str) -> int:
 def test_the_bugs_that_no_campaign_sees_are_few_and_of_puts_and_reads() -> None:
     assert len(set(NOT_IN_CAMPAIGNS)) < len(PLANTED) / 2
     assert set(IN_EVERY_RUN) <= PLANTED.keys() - set(NOT_IN_CAMPAIGNS)
-    assert {PLANTED[bug].contract for bug in NOT_IN_CAMPAIGNS} <= {1, 4, 5, 8, 11, 16, 17}
+    assert {PLANTED[bug].contract for bug in NOT_IN_CAMPAIGNS} <= {1, 4, 5, 7, 8, 10, 11, 16, 17}
     assert set(NOT_IN_MACHINES) <= set(NOT_IN_CAMPAIGNS)
 
 

@@ -20,7 +20,7 @@ HUNT_EXAMPLES = 10_000
 )
 @click.option(
     "--machine",
-    type=click.Choice(["all", "commit-log", "put", "flush", "queue"]),
+    type=click.Choice(["all", "commit-log", "put", "flush", "queue", "retention"]),
     default="all",
     show_default=True,
     help="Which machine; all take turns.",

@@ -1,0 +1,39 @@
+"""Symptom: behind a power loss a queue would begin at number 0 again although it had messages (contract 4, 10).
+
+Cause: a clean-up removed a queue file, all of whose messages had expired; the only units behind it belonged to records
+that were not durable, and went with the power. Nothing was left that knew the last number.
+Fix: a queue file stays while no record behind it is durable (impl/queue_units.py, drop_expired).
+Found by: the crash campaign.
+"""
+
+from impl.components import Components
+from impl.consume_queue import ConsumeQueue
+from properties.case import Clean, Crash, Flush, Operation, Put, Settings, Step
+from tests.regressions.conftest import Attempt
+
+SETTINGS = Settings(file_bytes=1024, queue_units=1)
+OLD, OTHER = Put(body_bytes=800), Put(topic="U", body_bytes=800)
+REPUT = Step(service="reput")
+BEFORE: tuple[Operation, ...] = (OLD, OTHER, REPUT, Flush(), Put(), REPUT, Clean(percent=88))
+
+
+class GoesWithItsMessages(ConsumeQueue):
+    """The mistake at its root: what is behind a file is taken for durable."""
+
+    def drop_expired(self, log_min: int, log_durable_end: int) -> tuple[int, bool]:
+        return super().drop_expired(log_min, 1 << 62)
+
+
+def losses() -> list[tuple[Operation, ...]]:
+    gone = "unlink /store/consumequeue/T/0/00000000000000000000"
+    return [(*BEFORE, Crash(back=back, survived={gone: 1})) for back in range(4)]
+
+
+def test_a_queue_keeps_the_file_with_its_last_durable_number(attempt: Attempt) -> None:
+    for operations in losses():
+        assert attempt(operations, SETTINGS) is None
+
+
+def test_a_file_that_goes_too_early_takes_the_number_along(attempt: Attempt) -> None:
+    broken = [attempt(operations, SETTINGS, Components(consume_queue=GoesWithItsMessages)) for operations in losses()]
+    assert 4 in {error.contract for error in broken if error is not None}
