@@ -134,11 +134,13 @@ class ConsumeQueue(QueueUnits):
     # ---- reconciling ---------------------------------------------------------------------------------------------
 
     def believe(self, end_number: int, log_min: int) -> None:
-        """Take the units in front of a number for proved, and for durable; the log is told from there on."""
+        """Take the units in front of a number for proved; the log is told from there on.
+
+        They need not be durable: an open that made them anew may have been killed before it synced them.
+        """
         numbers = range(self._behind_prefill(), end_number)
         self._first_proved = numbers.start + bisect_left(numbers, log_min, key=self.offset_at)
         self._proved = end_number
-        self._files.note_flushed(end_number * UNIT_BYTES)
         self.max_physic_offset = self._end_offset_before(end_number)
 
     def reconcile(self, run: QueueRun) -> None:

@@ -47,12 +47,16 @@ class RaiseDerivedFloor:
         self._root = root
         self._sums: dict[str, _Sum] = {}
         self._sample: _Sample | None = None
-        self._written: Progress | None = None
+        self._written: tuple[Progress, int] | None = None
 
     def sample(self) -> None:
         """Remember what the flush that follows will make durable."""
         progress = self._derived.progress
-        if progress == self._written or progress.offset == self._log.min_offset or not self._derived.is_provable:
+        if (
+            (progress, self._count_files()) == self._written
+            or progress.offset == self._log.min_offset
+            or not self._derived.is_provable
+        ):
             self._sample = None
             return
         ends = {queue.directory: _end_of(queue, progress.offset) * UNIT_BYTES for queue in self._derived.queues.all()}
@@ -93,7 +97,12 @@ class RaiseDerivedFloor:
         except OSError as error:
             _LOG.warning("derived_floor_not_written offset=%d error=%s", proof.offset, error)
             return
-        self._sample, self._written = None, sample.progress
+        self._sample, self._written = None, (sample.progress, len(queue_files) + len(index_files))
+
+    def _count_files(self) -> int:
+        """Return how many files a floor would name: retention takes some away."""
+        index_files = self._derived.index.index_files if self._derived.index is not None else ()
+        return sum(len(queue.mapped) for queue in self._derived.queues.all()) + len(index_files)
 
     def _queue_files(self, sample: _Sample, sums: Mapping[str, _Sum]) -> Iterable[QueueFileProof]:
         for queue in self._derived.queues.all():

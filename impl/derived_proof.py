@@ -1,6 +1,7 @@
 """Whether queues and index still are what the derived floor says: their bytes are read, nothing else is believed."""
 
 from collections.abc import Iterable
+from itertools import pairwise
 
 from isal.isal_zlib import crc32
 
@@ -20,9 +21,24 @@ def is_still_true(
 
     `layout` is None where there is no index. Cost: each byte is read once. Raises OSError.
     """
-    return all(_is_queue_file(files, root, each, queue_file_bytes) for each in proof.queue_files) and (
-        layout is None or _is_index(files, root, proof.index_files, layout)
+    directories = {each.path.rpartition("/")[0] for each in proof.queue_files}
+    return (
+        all(_has_no_gap(files, f"{root}/{directory}", queue_file_bytes) for directory in directories)
+        and all(_is_queue_file(files, root, each, queue_file_bytes) for each in proof.queue_files)
+        and (layout is None or _is_index(files, root, proof.index_files, layout))
     )
+
+
+def _has_no_gap(files: Files, directory: str, size_bytes: int) -> bool:
+    """Return whether the files of a queue follow each other: in front of a gap a queue believes none."""
+    paths = [f"{directory}/{name}" for name in (files.list_directory(directory) if files.stat(directory) else ())]
+    there = {path: files.stat(path) for path in paths}
+    bases = sorted(
+        int(path.rpartition("/")[2])
+        for path, stat in there.items()
+        if stat is not None and stat.size_bytes == size_bytes and path.rpartition("/")[2].isdigit()
+    )
+    return all(before + size_bytes == behind for before, behind in pairwise(bases))
 
 
 def _is_queue_file(files: Files, root: str, proof: QueueFileProof, size_bytes: int) -> bool:

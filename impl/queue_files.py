@@ -263,11 +263,6 @@ class QueueFiles:
             unflushed = self._unflushed()
             return unflushed[0].base_offset + unflushed[0].flushed_position if unflushed else self.end_position
 
-    def note_flushed(self, position: int) -> None:
-        """Take what lies in front of a position for durable."""
-        for mapped in self.mapped:
-            mapped.flushed_position = max(0, min(position - mapped.base_offset, mapped.written_position))
-
     def _unflushed(self) -> tuple[MappedFile, ...]:
         """Return the files from the first one on that is not durable to its end; all in front of it are."""
         mapped = self.mapped

@@ -291,7 +291,6 @@ class Trial(RetentionVerbs):
             self.open()
             return
         image, lost = harmed
-        self._serves_what_verifies(self.open_on(self.new_disk(image)), lost)
         files = self.new_disk(image)
         store = self.open_on(files, whole_log=True)
         if store.read_only_reason is None:
@@ -300,6 +299,7 @@ class Trial(RetentionVerbs):
         if not any(lost.offset <= finding.offset <= lost.end_offset for finding in named):
             raise GuaranteeBroken(7, f"no finding names the damage at offset {lost.offset}", found=str(named))
         self._serves_what_verifies(store, lost)
+        self._serves_what_verifies(self.open_on(self.last_disk(image)), lost)
         store.close()
         if self.durable(files).files != {**image.files}:
             raise GuaranteeBroken(7, "a damaged store was changed by opening it")
@@ -309,7 +309,7 @@ class Trial(RetentionVerbs):
 
     def _serves_what_verifies(self, store: MessageStore, lost: Lost) -> None:
         """Whether an open has met the damage or not, no byte is served that fails a check, and every other one is."""
-        served = {message.offset for message in store.messages()}
+        served = {message.offset for message in observed("messages", lambda: list(store.messages()))}
         expected = {record.offset for record in self.log.retained if lost.spares(record)}
         if served != expected:
             raise GuaranteeBroken(7, "a damaged store serves the wrong records", str(expected), str(served))

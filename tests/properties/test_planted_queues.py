@@ -12,7 +12,6 @@ from properties.case import (
     Flush,
     GetMessage,
     HarmDerived,
-    Open,
     Operation,
     Put,
     RefuseFile,
@@ -40,7 +39,7 @@ CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
     "RMQ-B33": (Settings(), (Put(), HarmDerived(file="queue", harm="zeroed"))),
     "RMQ-B34": (Settings(queue_units=1), (Put(), Put(), HarmDerived(file="queue", harm="lost"))),
     "torn-unit-stays": (Settings(), (TAGGED, HarmDerived(file="queue", harm="zeroed", amount=12))),
-    "zero-is-new": (Settings(), (Put(), Close(), Open())),
+    "zero-is-new": (Settings(), (Put(), REPUT, KILL)),
     "refused-unit-forgotten": (Settings(), (Put(), RefuseFile(), REPUT)),
     "stale-units-behind": (Settings(), (Put(), Flush(), Put(), REPUT, FLUSH_QUEUES, POWER_LOSS)),
     "one-queue-file-a-round": (

@@ -1,0 +1,37 @@
+"""Symptom: behind a clean close and a power loss a queue file was gone (contract 2, 4).
+
+Cause: an open that made a queue anew was killed before it had synced it; the next one found the bytes that the derived
+floor speaks of, took them for durable, and its close synced nothing.
+Fix: bytes that are as they were are believed, not taken for durable (impl/consume_queue.py, `believe`).
+Found by: a review with the machine of retention.
+"""
+
+from typing import Any
+
+from impl.components import Components
+from impl.consume_queue import ConsumeQueue
+from properties.case import Close, Crash, HarmDerived, Operation, Put, Settings, Step
+from tests.regressions.conftest import Attempt
+
+OPERATIONS: tuple[Operation, ...] = (Put(), Step(service="reput"), HarmDerived(), Crash(kill=True), Close())
+
+
+class TakenForDurable(ConsumeQueue):
+    """The mistake at its root."""
+
+    def believe(self, end_number: int, log_min: int) -> None:
+        super().believe(end_number, log_min)
+        for mapped in self.mapped:
+            mapped.flushed_position = mapped.written_position
+        files: Any = self._files
+        files._names_pending = False
+
+
+def test_a_close_syncs_what_an_open_before_made_anew(attempt: Attempt) -> None:
+    assert attempt(OPERATIONS, Settings()) is None
+
+
+def test_what_is_taken_for_durable_is_lost(attempt: Attempt) -> None:
+    broken = attempt(OPERATIONS, Settings(), Components(consume_queue=TakenForDurable))
+    assert broken is not None
+    assert broken.contract == 4
