@@ -31,7 +31,16 @@ from properties.translation import layout_of, services_of
 from properties.verdict import HarnessError
 from properties.workload import draw_operation, draw_settings
 
-__all__ = ["KILL_SETTINGS", "KillMode", "KillPoint", "KillReport", "KillViolation", "replay_kill", "run_kills"]
+__all__ = [
+    "KILL_SETTINGS",
+    "KillMode",
+    "KillPoint",
+    "KillReport",
+    "KillViolation",
+    "memory_directory",
+    "replay_kill",
+    "run_kills",
+]
 
 KILL_SETTINGS = Settings(file_bytes=4096)
 """One page per log file, so that a program of a few puts rolls over several times."""
@@ -43,6 +52,20 @@ ANOTHER_LIFE_SHARE = 0.15
 LIVES_MAX = 3
 VIOLATIONS_MAX = 10
 WORKPLACES = ("even", "odd")
+_MEMORY = "/dev/shm"
+_ROOM_BYTES = 256 << 20
+
+
+def memory_directory() -> str | None:
+    """Return a directory on a file system in memory that has room; None where there is none.
+
+    A kill takes nothing from the page cache, so what dies there dies as on a disk, and no cycle waits for a disk.
+    """
+    try:
+        has_room = shutil.disk_usage(_MEMORY).free >= _ROOM_BYTES and os.access(_MEMORY, os.W_OK | os.X_OK)
+    except OSError:
+        return None
+    return _MEMORY if has_room else None
 
 
 def run_kills(
@@ -54,7 +77,9 @@ def run_kills(
     settings: Settings = KILL_SETTINGS,
     components: Components | None = None,
 ) -> KillReport:
-    """Kill `count` processes, in a new directory below `directory` that goes away unless a promise was broken.
+    """Kill `count` processes, in a new directory that goes away unless a promise was broken.
+
+    It is made below `directory`, or in memory where there is room, else in the usual place for temporary files.
 
     `settings.bug` names a planted bug; `components`, if given, replaces the parts it stands for. Ends after
     VIOLATIONS_MAX violations, and at SIGINT after the cycle under way. Raises HarnessError in a process with several
@@ -89,7 +114,7 @@ def _run(
     threads = len(os.listdir("/proc/self/task"))
     if threads > 1:
         raise HarnessError(f"this process has {threads} threads; fork from one that has a single thread")
-    base = tempfile.mkdtemp(prefix="tornpage-kill-", dir=directory)
+    base = tempfile.mkdtemp(prefix="tornpage-kill-", dir=directory or memory_directory())
     report = KillReport(seed, mode)
     started = perf_counter()
     try:

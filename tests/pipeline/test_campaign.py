@@ -28,16 +28,16 @@ from properties.replay import replay
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SHARDS = plan_shards(2, states=120, seed=5, settings=Settings())
+SHARDS = plan_shards(2, states=30, seed=3, settings=Settings())
 
 
 def test_shard_ends_with_its_own_row_and_a_canary() -> None:
     *histories, last = run_shard(SHARDS[0])
     assert {row["kind"] for row in histories} == {"history"}
     assert {row["verdict"] for row in histories} == {"holds"}
-    assert sum(row["states"] for row in histories) >= 120
+    assert sum(row["states"] for row in histories) >= 30
     assert (last["kind"], last["verdict"], last["canary"]) == ("shard", "holds", "lying-flush")
-    assert [row["seed"] for row in histories] == [f"5:{number}" for number in range(len(histories))]
+    assert [row["seed"] for row in histories] == [f"3:{number}" for number in range(len(histories))]
 
 
 def test_result_hash_is_free_of_order_and_time_and_of_nothing_else() -> None:

@@ -68,12 +68,12 @@ def test_missing_java_is_one_line_and_the_plain_engine_goes_on(tmp_path: Path, c
 
 def test_serial_campaign_gives_a_document(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
-    asked = ("--shards", "2", "--states-per-shard", "200", "--engine", "serial", "--json")
+    asked = ("--shards", "2", "--seed", "3", "--states-per-shard", "30", "--engine", "serial", "--json")
     code, said, _ = run(campaign.command, *asked, "--out", str(tmp_path / "run"))
     document = json.loads(said)
     figures = document["figures"]
     assert (code, document["verdict"], figures["canaries"]) == (0, "holds", 2)
-    assert figures["states"] >= 400
+    assert figures["states"] >= 60
     code, said, _ = run(campaign.command, *asked, "--out", str(tmp_path / "run"), "--resume")
     again = json.loads(said)
     assert again["result_hash"] == document["result_hash"]

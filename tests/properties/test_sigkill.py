@@ -7,6 +7,7 @@ a fresh process.
 import multiprocessing
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from multiprocessing.pool import Pool
@@ -22,7 +23,7 @@ from impl.mapped_file import MappedFile
 from impl.message import Message, PutResult
 from impl.recovery import Recovery, RecoveryPlan
 from properties.planted import PLANTED
-from properties.sigkill import KILL_SETTINGS, KillMode, KillReport, replay_kill, run_kills
+from properties.sigkill import KILL_SETTINGS, KillMode, KillReport, memory_directory, replay_kill, run_kills
 from properties.verdict import HarnessError, Verdict
 
 Runner = Callable[..., KillReport]
@@ -117,6 +118,13 @@ def run_in_this_process(
 def fresh_process() -> Iterator[Pool]:
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         yield pool
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Return a directory in memory where there is one: no kill waits for a disk then."""
+    with tempfile.TemporaryDirectory(prefix="tornpage-test-", dir=memory_directory()) as directory:
+        yield Path(directory)
 
 
 @pytest.fixture

@@ -22,7 +22,12 @@ __all__ = ["campaign_outcome", "command"]
     "--kills", type=click.IntRange(min=1), default=None, help="Instead: kill this many real writers by SIGKILL."
 )
 @click.option("--recovery", is_flag=True, help="Instead: crash recovery itself, of many shapes of store, everywhere.")
-@click.option("--directory", type=click.Path(file_okay=False, exists=True), default=None, help="Where --kills works.")
+@click.option(
+    "--directory",
+    type=click.Path(file_okay=False, exists=True),
+    default=None,
+    help="Where --kills works (default: in memory).",
+)
 @click.option(
     "--file-bytes", type=click.IntRange(1024, 1 << 20), default=None, help="Log file size (16384; 4096 with --kills)."
 )
