@@ -7,7 +7,6 @@ a fresh process.
 import multiprocessing
 import os
 import signal
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from multiprocessing.pool import Pool
@@ -23,7 +22,7 @@ from impl.mapped_file import MappedFile
 from impl.message import Message, PutResult
 from impl.recovery import Recovery, RecoveryPlan
 from properties.planted import PLANTED
-from properties.sigkill import KILL_SETTINGS, KillMode, KillReport, memory_directory, replay_kill, run_kills
+from properties.sigkill import KILL_SETTINGS, KillMode, KillReport, replay_kill, run_kills
 from properties.verdict import HarnessError, Verdict
 
 Runner = Callable[..., KillReport]
@@ -101,6 +100,10 @@ STORES = {
 }
 
 
+_PATIENCE_S = 240
+"""A process that died answers nobody: the test fails then, instead of waiting for ever."""
+
+
 # ---- running in a fresh process --------------------------------------------------------------------------------------
 
 
@@ -121,13 +124,6 @@ def fresh_process() -> Iterator[Pool]:
 
 
 @pytest.fixture
-def tmp_path() -> Iterator[Path]:
-    """Return a directory in memory where there is one: no kill waits for a disk then."""
-    with tempfile.TemporaryDirectory(prefix="tornpage-test-", dir=memory_directory()) as directory:
-        yield Path(directory)
-
-
-@pytest.fixture
 def run(fresh_process: Pool, tmp_path: Path) -> Runner:
     """Return what runs kills below `tmp_path`, in a process with one thread."""
 
@@ -141,7 +137,7 @@ def run(fresh_process: Pool, tmp_path: Path) -> Runner:
         cycle: int | None = None,
     ) -> KillReport:
         arguments = (count, seed, mode, str(tmp_path), bug, store, cycle)
-        return fresh_process.apply(run_in_this_process, arguments)
+        return fresh_process.apply_async(run_in_this_process, arguments).get(timeout=_PATIENCE_S)
 
     return run_kills_there
 
