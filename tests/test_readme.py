@@ -90,12 +90,13 @@ def test_guarantees_name_code_that_exists() -> None:
         "queues": "model.queues",
         "index": "model.index",
         "reading": "model.reading",
+        "retention": "model.retention",
         "queue_judges": "properties.queue_judges",
         "judges": "properties.judges",
         "sigkill_judge": "properties.sigkill_judge",
         "Trial": "properties.trial",
     }
-    numbers = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "11", "14", "16", "17"]
+    numbers = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "14", "16", "17"]
     assert [number for number, _, _ in GUARANTEES] == numbers
     for name in [name for row in GUARANTEES for name in re.findall(r"`([^`]+)`", " ".join(row[1:]))]:
         if name.endswith(".py"):
