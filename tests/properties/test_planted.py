@@ -122,7 +122,6 @@ SEVERAL_WAYS = ("furthest-queue-first", "one-queue-file-a-round")
 
 MACHINE_HUNTS_IN_EVERY_RUN = (
     "lying-flush",
-    "no-erase-after-cut",
     "last-file-first",
     "RMQ-B16",
     "RMQ-B21",
