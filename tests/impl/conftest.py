@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.impl.killed import Killed, MakeKilled, message
-from tests.impl.support import open_store
+from tests.impl.support import caught_up, open_store
 
 
 @pytest.fixture
@@ -20,6 +20,7 @@ def killed(tmp_path: Path) -> MakeKilled:
                 results.append(store.put(message(number)))
                 if number + 1 == flushed:
                     store.flush()
+            caught_up(store)
             shutil.copytree(tmp_path / "live", tmp_path / "killed")
         return Killed(tmp_path / "killed", tuple(results))
 

@@ -16,7 +16,7 @@ from tests.impl.killed import (
     numbers,
 )
 from tests.impl.records import encoder_of
-from tests.impl.support import MESSAGE, FaultyFiles, log_bytes, open_store, snapshot
+from tests.impl.support import MESSAGE, FaultyFiles, caught_up, log_bytes, open_store, snapshot
 
 # ---- quarantine ---------------------------------------------------------------------------------------------------
 
@@ -146,6 +146,7 @@ def test_a_damaged_store_that_begins_later_passes_its_own_check(tmp_path: Path) 
         for _ in range(20):
             store.put(MESSAGE)
         store.flush()
+        caught_up(store)
         shutil.copytree(tmp_path / "live", tmp_path / "copy")
     logs = sorted((tmp_path / "copy" / "commitlog").iterdir())
     logs[0].unlink()
