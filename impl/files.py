@@ -25,7 +25,10 @@ class FileStat:
 
 @dataclass(frozen=True, slots=True)
 class DiskUsage:
-    """Size of a disk, and what an unprivileged process may still allocate on it; the system may keep a reserve."""
+    """What is in use on a disk and what an unprivileged process may still allocate, together, and the latter alone.
+
+    What the system keeps back, as a reserve or by a quota, is in neither: nobody has it, and nobody can get it.
+    """
 
     total_bytes: int
     free_bytes: int

@@ -212,9 +212,10 @@ class OsFiles:
         return True
 
     def disk_usage(self, path: str) -> DiskUsage:
-        """Source: statvfs(3); the blocks kept back for root count as used."""
+        """Source: statvfs(3), `UtilAll.getDiskPartitionSpaceUsedPercent`."""
         found = os.statvfs(path)
-        return DiskUsage(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+        in_use = found.f_blocks - found.f_bfree
+        return DiskUsage((in_use + found.f_bavail) * found.f_frsize, found.f_bavail * found.f_frsize)
 
     def mark(self, label: str) -> None:
         """Nothing to note on a real disk."""

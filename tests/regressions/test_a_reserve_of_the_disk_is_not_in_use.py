@@ -1,0 +1,18 @@
+"""A disk of which the system keeps a part back looked used by that part, and clean-up deleted files for it."""
+
+import os
+from types import SimpleNamespace
+
+import pytest
+
+from impl.files import DiskUsage
+from impl.os_files import OsFiles
+
+
+def test_a_reserve_is_neither_in_use_nor_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 1,000 blocks 100 are in use and 300 may be had: df(1) and RocketMQ call that a quarter."""
+    disk = SimpleNamespace(f_frsize=4096, f_blocks=1_000, f_bfree=900, f_bavail=300)
+    monkeypatch.setattr(os, "statvfs", lambda _path: disk)
+    found = OsFiles().disk_usage("/")
+    assert found == DiskUsage(400 * 4096, 300 * 4096)
+    assert found.used_ratio == 0.25
