@@ -95,7 +95,7 @@ class Recovery:
         if plan.dirty_tail and self._floor is None:
             quarantine(self._files, self._root, self._log, cut=scan.end_offset, check=self._check)
         if scan.reason is not None and mapped:
-            self._cut(scan)
+            self._cut(plan)
         floor_offset = 0 if self._floor is None else self._floor.offset
         for file in mapped:
             if file.end_offset > floor_offset:
@@ -104,14 +104,16 @@ class Recovery:
         if mapped:
             mapped[-1].flushed_position = mapped[-1].written_position
 
-    def _cut(self, scan: LogScan) -> None:
+    def _cut(self, plan: RecoveryPlan) -> None:
+        scan = plan.scan
         last = self._log.mapped[scan.file_index]
         position = scan.end_offset - last.base_offset
         if position == 0 and (scan.file_index > 0 or last.base_offset == 0):
             self._log.drop_behind(scan.file_index - 1)  # a file without a record is as good as none
             return
         self._log.drop_behind(scan.file_index)
-        self._erase(last, position)
+        if plan.dirty_tail:
+            self._erase(last, position)
         last.written_position = position
 
     def _erase(self, last: MappedFile, position: int) -> None:

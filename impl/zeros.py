@@ -9,7 +9,7 @@ _ZEROS = bytes(CHUNK_BYTES)
 def first_nonzero(view: memoryview, position: int) -> int | None:
     """Return the position of the first chunk-aligned stretch with a byte other than zero, from `position` on."""
     for start in range(position, len(view), CHUNK_BYTES):
-        chunk = bytes(view[start : start + CHUNK_BYTES])
-        if chunk != _ZEROS[: len(chunk)]:
-            return start + len(chunk) - len(chunk.lstrip(b"\0"))
+        chunk = view[start : start + CHUNK_BYTES]
+        if not _ZEROS.startswith(chunk):  # compares without a copy, as `==` of a view does not
+            return start + len(chunk) - len(bytes(chunk).lstrip(b"\0"))
     return None

@@ -19,7 +19,7 @@ from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
 from impl.message import Message, PutResult, PutStatus
 from impl.recovery import Recovery, RecoveryPlan
-from impl.scan import LogScan, RecordChecker
+from impl.scan import RecordChecker
 from impl.store_lock import StoreLock
 
 __all__ = ["BUGS"]
@@ -73,11 +73,12 @@ def _in_a_row_or_not(files: Files, directories: LogDirectories, *, file_bytes: i
 class _EndsBehindTheGap(Recovery):
     """The log may end where the file behind a gap begins (hole H4)."""
 
-    def _cut(self, scan: LogScan) -> None:
+    def _cut(self, plan: RecoveryPlan) -> None:
+        scan = plan.scan
         last = self._log.mapped[scan.file_index]
         before = self._log.mapped[scan.file_index - 1] if scan.file_index else last
         if scan.end_offset > last.base_offset or before is last or before.end_offset == last.base_offset:
-            super()._cut(scan)
+            super()._cut(plan)
             return
         self._log.drop_behind(scan.file_index)
         self._erase(last, 0)
