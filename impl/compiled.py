@@ -29,10 +29,13 @@ _RECORDS_WORTH_LOADING = 20_000
 
 @cache
 def _twins(name: str) -> Any:
-    """Return a module of compiled functions, or the plain one where Numba, its cache or the checksum is missing."""
+    """Return a module of compiled functions, or the plain one where Numba, its cache or the checksum is missing.
+
+    A KeyError is of a Numba that does not know an option of `impl.kernels.compiling`.
+    """
     try:
         return import_module(f"impl.kernels.{name}")
-    except (ImportError, RuntimeError, OSError) as error:
+    except (ImportError, RuntimeError, OSError, KeyError) as error:
         _LOG.warning("compiled_parts_missing name=%s error=%r", name, str(error))
         return _PLAIN[name]
 

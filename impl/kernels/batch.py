@@ -5,13 +5,14 @@ needs more than copying, is left to the plain function: that one alone knows the
 """
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
 from impl import batch as plain
 from impl.batch import BatchFrame, EncodedBatch
 from impl.codec import PROPERTIES_BYTES_MAX, TRAILER_BYTES, ends_like_trailer
-from impl.kernels.primitives import INT, READ, WRITE, Bytes, checksum, get32, put32, put64
+from impl.kernels.compiling import INT, READ, WRITE, Bytes, kernel, kernel_part
+from impl.kernels.primitives import checksum, get32, put32, put64
 from impl.message import PutStatus
 from impl.properties_text import CHECKSUM_NAME
 
@@ -48,13 +49,13 @@ def place_batch(encoded: EncodedBatch, *, queue_offset: int, physical_offset: in
     _place(data, encoded.store_timestamp_at, queue_offset, physical_offset, store_timestamp, encoded.trailer)
 
 
-@njit(nogil=True)
+@kernel_part
 def _copy(target: Bytes, source: Bytes) -> None:
     for index in range(len(source)):
         target[index] = source[index]
 
 
-@njit(nogil=True)
+@kernel_part
 def _is_text(data: Bytes) -> bool:
     """Return whether these bytes are UTF-8, by the rules of Python's decoder."""
     at = 0
@@ -80,7 +81,7 @@ def _is_text(data: Bytes) -> bool:
     return True
 
 
-@njit(nogil=True)
+@kernel_part
 def _is_ordinary(data: Bytes) -> bool:
     """Return whether a message's properties are text, and free of a checksum property, which would have to go."""
     seen, nuls, hashes = 0, 0, 0
@@ -99,7 +100,7 @@ def _is_ordinary(data: Bytes) -> bool:
     return True
 
 
-@njit(nogil=True)
+@kernel_part
 def _separators(own: Bytes, common: Bytes, trailer: bool) -> tuple[int, int]:
     """Return how many bytes 02 (0 or 1) go between the two parts of the properties, and how many behind them."""
     between = len(own) > 0 and len(common) > 0 and own[-1] != 2
@@ -107,7 +108,7 @@ def _separators(own: Bytes, common: Bytes, trailer: bool) -> tuple[int, int]:
     return int(between), int(trailer and last != 2)
 
 
-@njit([(READ, READ, INT, types.boolean)], cache=True, nogil=True)
+@kernel(READ, READ, INT, types.boolean)
 def _measure(body: Bytes, shared: Bytes, fixed_bytes: int, trailer: bool) -> tuple[int, int]:
     """Return number and size in bytes of the records; zeros when the batch is not for the kernel.
 
@@ -137,7 +138,7 @@ def _measure(body: Bytes, shared: Bytes, fixed_bytes: int, trailer: bool) -> tup
     return count, size_bytes
 
 
-@njit([(READ, READ, INT, INT, types.boolean, WRITE, _ENDS)], cache=True, nogil=True)
+@kernel(READ, READ, INT, INT, types.boolean, WRITE, _ENDS)
 def _write(
     body: Bytes, shared: Bytes, head_bytes: int, fixed_bytes: int, trailer: bool, data: Bytes, ends: NDArray[np.int64]
 ) -> None:
@@ -177,7 +178,7 @@ def _write(
         at = own_at + len(own)
 
 
-@njit([(WRITE, INT, INT, INT, INT, types.boolean)], cache=True, nogil=True)
+@kernel(WRITE, INT, INT, INT, INT, types.boolean)
 def _place(
     data: Bytes, store_timestamp_at: int, queue_offset: int, physical_offset: int, store_timestamp: int, trailer: bool
 ) -> None:

@@ -5,18 +5,21 @@ keys without number, and whatever is no record - is left to the plain twin, one 
 reasons and oddities are decided in one place only.
 """
 
+import threading
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
 from impl import dispatch_records as plain
 from impl.codec import BORN_HOST_V6, SMALLEST_RECORD_BYTES, TRANSACTION_MASK
 from impl.dispatching import UNIT_BYTES, Dispatched, DispatchRules, IndexPuts, QueueRun
-from impl.kernels.primitives import INT, READ, WRITE, Bytes, get32, get64, put32, put64
+from impl.kernels.compiling import INT, READ, WRITE, Bytes, kernel, kernel_part
+from impl.kernels.primitives import are_equal, fetch_ahead, get32, get64, put32, put64
 from impl.kernels.records import HASH, is_schedule_topic, read_properties, read_record
+from impl.kernels.text import java_hash
 
 __all__ = ["dispatch_records"]
 
@@ -24,7 +27,9 @@ _RECORDS_MAX = 4096
 """Many, since after each call of the kernel the thread waits for its turn in the interpreter."""
 
 _ENTRIES_PER_RECORD = 4
-_ENTRIES_SPARE = 64
+_RECORDS_AHEAD = 8
+"""So far ahead the caches are asked for records, as if all were as long as this one: most are, and the walk that
+checked them has pushed them out."""
 _TOPIC_AT, _TOPIC_BYTES, _QUEUE_ID, _QUEUE_OFFSET, _COUNT, _END_OFFSET, _UNITS_END, _RUN_FIELDS = range(8)
 _RUN, _OFFSET, _SIZE, _TAGS, _UNIT_FIELDS = range(5)
 _PLACE, _TIME, _ENTRY_FIELDS = range(HASH + 1, 4)
@@ -35,6 +40,26 @@ Table = NDArray[np.int64]
 Slots = NDArray[np.int32]
 _TABLE = types.Array(types.int64, 2, "C")
 _SLOTS = types.Array(types.int32, 1, "C")
+
+
+class _Tables(threading.local):
+    """What the kernel writes to, for each thread: made at each call it cost as much as the kernel, in page faults."""
+
+    def __init__(self) -> None:
+        self.runs = np.empty((_RECORDS_MAX, _RUN_FIELDS), np.int64)
+        self.entries = np.empty((_ENTRY_FIELDS, _ENTRIES_PER_RECORD * _RECORDS_MAX), np.int64)
+        self.units = np.empty(UNIT_BYTES * _RECORDS_MAX, np.uint8)
+        self.drafts = np.empty((_RECORDS_MAX, _UNIT_FIELDS), np.int64)
+        self._slots = np.empty(1 << (2 * _RECORDS_MAX).bit_length(), np.int32)
+
+    def slots_for(self, records: int) -> Slots:
+        """Return free slots for so many records, twice as many or more."""
+        slots = self._slots[: 1 << (2 * records).bit_length()]
+        slots.fill(-1)
+        return slots
+
+
+_TABLES = _Tables()
 
 
 def dispatch_records(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
@@ -70,20 +95,17 @@ def dispatch_records(view: memoryview, position: int, end: int, rules: DispatchR
 def _part(view: memoryview, data: Bytes, position: int, end: int, stop: int, rules: DispatchRules) -> Dispatched:
     """Return what the kernel takes from `position` on, which may be nothing."""
     records = min(_RECORDS_MAX, 1 + (stop - position) // SMALLEST_RECORD_BYTES)
-    runs = np.empty((records, _RUN_FIELDS), np.int64)
-    entries = np.empty((_ENTRY_FIELDS, _ENTRIES_PER_RECORD * records + _ENTRIES_SPARE if rules.index else 0), np.int64)
-    units = np.empty(UNIT_BYTES * records, np.uint8)
-    drafts = np.empty((records, _UNIT_FIELDS), np.int64)
-    slots = np.full(1 << (2 * records).bit_length(), -1, np.int32)
+    runs, entries, units, slots = _TABLES.runs, _TABLES.entries, _TABLES.units, _TABLES.slots_for(records)
     position, taken, run_count, entry_count, store_timestamp = _dispatch(
-        data, position, end, stop, rules.multi_dispatch is not None, rules.index, runs, entries, drafts, slots, units
+        data, position, end, stop, rules.multi_dispatch is not None, rules.index,
+        runs, entries, _TABLES.drafts, slots, units,
     )  # fmt: skip
     made: list[QueueRun] = []
     for topic_at, topic_bytes, queue_id, queue_offset, count, end_offset, units_end in runs[:run_count].tolist():
         key = (bytes(view[topic_at : topic_at + topic_bytes]), queue_id)
         own = units[units_end - UNIT_BYTES * count : units_end].tobytes()
         made.append(QueueRun(key, queue_offset, own, end_offset))
-    columns: Any = entries[:, :entry_count]
+    columns: Any = entries[:, :entry_count].copy()
     return Dispatched(position, taken, made, IndexPuts(*columns), store_timestamp, None)
 
 
@@ -94,38 +116,34 @@ def _joined(parts: list[IndexPuts]) -> IndexPuts:
     return IndexPuts(*joined)
 
 
-@njit(nogil=True)
+@kernel_part
 def _same(data: Bytes, runs: Table, run: int, topic_at: int, topic_bytes: int, queue_id: int) -> bool:
     """Return whether a run is one of this queue."""
     if runs[run, _QUEUE_ID] != queue_id or runs[run, _TOPIC_BYTES] != topic_bytes:
         return False
-    other = runs[run, _TOPIC_AT]
-    index = 0
-    while index < topic_bytes and data[other + index] == data[topic_at + index]:
-        index += 1
-    return index == topic_bytes
+    return are_equal(data, runs[run, _TOPIC_AT], topic_at, topic_bytes)
 
 
-@njit(nogil=True)
+@kernel_part
 def _slot(data: Bytes, slots: Slots, runs: Table, topic_at: int, topic_bytes: int, queue_id: int) -> int:
     """Return the slot of a queue, which holds its latest run, or -1 while there is none."""
-    code = queue_id & 0xFFFF
-    for index in range(topic_at, topic_at + topic_bytes):
-        code = (code * 31 + data[index]) & 0xFFFFFFFF
+    code, _ = java_hash(
+        data, topic_at, topic_at + topic_bytes, queue_id
+    )  # 0 for what is no text: slower, no less right
     slot = ((code * 0x9E3779B1) >> 12) & (len(slots) - 1)
     while slots[slot] >= 0 and not _same(data, runs, slots[slot], topic_at, topic_bytes, queue_id):
         slot = (slot + 1) & (len(slots) - 1)
     return slot
 
 
-@njit(nogil=True)
+@kernel_part
 def _begin(runs: Table, run: int, topic_at: int, topic_bytes: int, queue_id: int, number: int) -> None:
     """Begin a run that has no unit yet."""
     runs[run, _TOPIC_AT], runs[run, _TOPIC_BYTES], runs[run, _QUEUE_ID] = topic_at, topic_bytes, queue_id
     runs[run, _QUEUE_OFFSET], runs[run, _COUNT] = number, 0
 
 
-@njit(nogil=True)
+@kernel_part
 def _write_units(drafts: Table, units: int, runs: Table, run_count: int, out: Bytes) -> None:
     """Write the units of each run behind each other, and the runs in their order."""
     place = 0
@@ -140,11 +158,7 @@ def _write_units(drafts: Table, units: int, runs: Table, run_count: int, out: By
         runs[run, _UNITS_END] = place + UNIT_BYTES
 
 
-@njit(
-    [(READ, INT, INT, INT, types.boolean, types.boolean, _TABLE, _TABLE, _TABLE, _SLOTS, WRITE)],
-    cache=True,
-    nogil=True,
-)
+@kernel(READ, INT, INT, INT, types.boolean, types.boolean, _TABLE, _TABLE, _TABLE, _SLOTS, WRITE)
 def _dispatch(
     data: Bytes,
     position: int,
@@ -164,11 +178,14 @@ def _dispatch(
     the greatest store timestamp. `out` gets the units, run by run; `drafts` and `slots`, which are -1, are scratch.
     """
     records, units, run_count, entry_count, newest = 0, 0, 0, 0, 0
-    last = -1
+    last, base_offset = -1, 0
     while position < stop and records < len(runs):
-        size, topic_at, topic_bytes = read_record(data, position, end)
+        size, topic_at, topic_bytes = read_record(data, position, end, base_offset)
         if size == 0 or is_schedule_topic(data, topic_at, topic_bytes):
             break
+        ahead = position + _RECORDS_AHEAD * size
+        fetch_ahead(data, ahead, ahead + SMALLEST_RECORD_BYTES)
+        fetch_ahead(data, ahead + topic_at - position, ahead + size)
         properties_at = topic_at + topic_bytes + 2
         tags_code, added, is_plain = read_properties(
             data, topic_at, topic_bytes, properties_at, position + size, multi,
@@ -177,6 +194,7 @@ def _dispatch(
         if not is_plain:
             break
         offset = get64(data, position + 28)
+        base_offset = offset - position
         store_timestamp = get64(data, position + 56 + (12 if data[position + 39] & BORN_HOST_V6 else 0))
         for entry in range(entry_count, entry_count + added):
             entries[_PLACE, entry], entries[_TIME, entry] = offset, store_timestamp

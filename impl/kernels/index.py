@@ -6,18 +6,20 @@ Nobody is told what was just written. Arguments that do not fit together are lef
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numpy.typing import NDArray
 
 from impl import index_entries as plain
 from impl.index_entries import ENTRY_BYTES, SLOT_BYTES, TIME_DIFFERENCE_MAX
-from impl.kernels.primitives import INT, READ, WRITE, Bytes, get32, get64, put32, put64
+from impl.kernels.compiling import INT, READ, WRITE, Bytes, kernel, kernel_part
+from impl.kernels.primitives import fetch_ahead, get32, get64, put32, put64
 
 __all__ = ["match_entries", "put_entries", "trace_entries"]
 
 Column = NDArray[np.int64]
 
 _PUTS = types.Array(types.int64, 1, "C", readonly=True)
+_ENTRIES_AHEAD = 12
 _NO_LEAST, _NO_GREATEST = (1 << 63) - 1, -(1 << 63)
 
 
@@ -90,7 +92,15 @@ def _column(numbers: Sequence[int]) -> Column:
     return np.ascontiguousarray(numbers, np.int64)
 
 
-@njit(nogil=True)
+@kernel_part
+def _fetch_slot(heads: Bytes, hashes: Column, index: int) -> None:
+    """Have the slot of an entry in the cache soon: slots lie anywhere in megabytes."""
+    if index < len(hashes):
+        at = hashes[index] % (len(heads) // SLOT_BYTES) * SLOT_BYTES
+        fetch_ahead(heads, at, at)
+
+
+@kernel_part
 def _difference(store_timestamp: int, begin_timestamp: int) -> int:
     if begin_timestamp <= 0 or store_timestamp <= begin_timestamp:
         return 0
@@ -98,7 +108,7 @@ def _difference(store_timestamp: int, begin_timestamp: int) -> int:
     return seconds if seconds < TIME_DIFFERENCE_MAX else TIME_DIFFERENCE_MAX
 
 
-@njit([(WRITE, WRITE, INT, INT, _PUTS, _PUTS, _PUTS, INT, INT)], cache=True, nogil=True)
+@kernel(WRITE, WRITE, INT, INT, _PUTS, _PUTS, _PUTS, INT, INT)
 def _put(
     heads: Bytes,
     entries: Bytes,
@@ -112,6 +122,7 @@ def _put(
 ) -> tuple[int, int, int]:
     slots, used, least, greatest = len(heads) // SLOT_BYTES, 0, _NO_LEAST, _NO_GREATEST
     for index in range(start, end):
+        _fetch_slot(heads, hashes, index + _ENTRIES_AHEAD)
         code, store_timestamp = hashes[index], store_timestamps[index]
         slot_at, entry_at = code % slots * SLOT_BYTES, number * ENTRY_BYTES
         previous = get32(heads, slot_at)
@@ -128,7 +139,7 @@ def _put(
     return used, least, greatest
 
 
-@njit([(WRITE, READ, INT, INT, _PUTS, _PUTS, _PUTS, INT, INT)], cache=True, nogil=True)
+@kernel(WRITE, READ, INT, INT, _PUTS, _PUTS, _PUTS, INT, INT)
 def _match(
     heads: Bytes,
     entries: Bytes,
@@ -142,6 +153,7 @@ def _match(
 ) -> tuple[int, int, int, int]:
     slots, used, least, greatest = len(heads) // SLOT_BYTES, 0, _NO_LEAST, _NO_GREATEST
     for index in range(start, end):
+        _fetch_slot(heads, hashes, index + _ENTRIES_AHEAD)
         code, store_timestamp = hashes[index], store_timestamps[index]
         slot_at, entry_at = code % slots * SLOT_BYTES, number * ENTRY_BYTES
         previous = get32(heads, slot_at)
@@ -161,7 +173,7 @@ def _match(
     return end, used, least, greatest
 
 
-@njit([(WRITE, READ, INT, INT, INT, INT)], cache=True, nogil=True)
+@kernel(WRITE, READ, INT, INT, INT, INT)
 def _trace(
     heads: Bytes, entries: Bytes, number: int, end_number: int, least_offset: int, end_offset: int
 ) -> tuple[int, int]:

@@ -1,4 +1,7 @@
-"""What the kernels are made of: big-endian integers and the checksum, inlined into each of them.
+"""What the kernels do with bytes: big-endian integers, a search, a comparison, the checksum; nobody checks the places.
+
+Integers are one load or store, wherever they lie. Indexing an array byte by byte would ask of each index whether it is
+negative, and would keep the compiler from seeing an integer there.
 
 Numba's cache on disk looks at a kernel's own file only: whoever changes a function here has to remove
 `impl/kernels/__pycache__`, or the kernels keep what they were compiled with.
@@ -8,21 +11,18 @@ long for 1 KiB. Importing raises ImportError where `isal` does not give it away;
 """
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding
-import numpy as np
 from isal import isal_zlib
-from numba import njit, types
-from numpy.typing import NDArray
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 
-__all__ = ["INT", "READ", "WRITE", "Bytes", "checksum", "get16", "get32", "get64", "has_zero", "put32", "put64"]
+from impl.kernels.compiling import Bytes, kernel_part
 
-Bytes = NDArray[np.uint8]
-
-READ = types.Array(types.uint8, 1, "C", readonly=True)
-WRITE = types.Array(types.uint8, 1, "C")
-INT = types.int64
+__all__ = ["are_equal", "checksum", "fetch_ahead", "find_byte", "get16", "get32", "get64", "put32", "put64"]
 
 try:
     _crc32_address = ctypes.cast(ctypes.CDLL(isal_zlib.__file__).crc32_gzip_refl, ctypes.c_void_p).value
@@ -32,50 +32,121 @@ except (AttributeError, OSError) as error:
 llvmlite.binding.add_symbol("tornpage_crc32", _crc32_address)
 _crc32: Any = types.ExternalFunction("tornpage_crc32", types.uint32(types.uint32, types.uintp, types.uint64))
 
+_LANES = 32
+"""So many bytes are searched at once."""
 
-@njit(nogil=True)
-def get16(data: Bytes, at: int) -> int:
-    """Read 16 bits without a sign. Nobody checks `at`, here and below."""
-    return int((data[at] << 8) | data[at + 1])
-
-
-@njit(nogil=True)
-def get32(data: Bytes, at: int) -> int:
-    """Read 32 bits with a sign."""
-    value = int((data[at] << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3])
-    return value - ((value & 0x80000000) << 1)
+_LINE_BYTES = 64
 
 
-@njit(nogil=True)
-def get64(data: Bytes, at: int) -> int:
-    """Read 64 bits with a sign."""
-    return (get32(data, at) << 32) | (get32(data, at + 4) & 0xFFFFFFFF)
+def _pointer(context: Any, builder: Any, signature: Any, arguments: Any, pointee: ir.Type) -> Any:
+    """Return where the second argument points to in the bytes that are the first one."""
+    data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+    return builder.bitcast(builder.gep(data, [arguments[1]]), pointee.as_pointer())
 
 
-@njit(nogil=True)
-def put32(data: Bytes, at: int, value: int) -> None:
-    """Write the low 32 bits."""
-    for index in range(4):
-        data[at + index] = (value >> (24 - 8 * index)) & 0xFF
+def _loads(bits: int, *, signed: bool) -> Any:
+    """Return the function `(data, at) -> value` that reads an integer of so many bits."""
+
+    def load(_: Any, data: Any, _at: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = _pointer(context, builder, signature, arguments, ir.IntType(bits))
+            value = builder.bswap(builder.load(pointer, align=1))
+            extend = builder.sext if signed else builder.zext
+            return value if bits == 64 else extend(value, ir.IntType(64))
+
+        return types.int64(data, types.int64), generate
+
+    return intrinsic(load)
 
 
-@njit(nogil=True)
-def put64(data: Bytes, at: int, value: int) -> None:
-    """Write 64 bits."""
-    for index in range(8):
-        data[at + index] = (value >> (56 - 8 * index)) & 0xFF
+def _stores(bits: int) -> Any:
+    """Return the function `(data, at, value)` that writes the low bits of an integer."""
+
+    def store(_: Any, data: Any, _at: Any, _value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = _pointer(context, builder, signature, arguments, ir.IntType(bits))
+            value = arguments[2] if bits == 64 else builder.trunc(arguments[2], ir.IntType(bits))
+            builder.store(builder.bswap(value), pointer, align=1)
+            return context.get_dummy_value()
+
+        return types.void(data, types.int64, types.int64), generate
+
+    return intrinsic(store)
 
 
-@njit(nogil=True)
+def _search(_: Any, data: Any, _at: Any, _byte: Any) -> Any:
+    """`(data, at, byte) -> count`: how many of the next bytes lie in front of the first such one, all without one."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes = ir.VectorType(ir.IntType(8), _LANES)
+        nothing, first = ir.Constant(lanes, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), _LANES), None)
+        one = builder.insert_element(nothing, builder.trunc(arguments[2], ir.IntType(8)), ir.IntType(32)(0))
+        found = builder.load(_pointer(context, builder, signature, arguments, lanes), align=1)
+        equal = builder.icmp_unsigned("==", found, builder.shuffle_vector(one, nothing, first))
+        count = builder.cttz(builder.bitcast(equal, ir.IntType(_LANES)), ir.IntType(1)(0))
+        return builder.zext(count, ir.IntType(64))
+
+    return types.int64(data, types.int64, types.int64), generate
+
+
+def _fetch(_: Any, data: Any, _at: Any) -> Any:
+    """`(data, at)`: have a cache line soon, without waiting for it; places that are not there do no harm."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, signature, arguments, ir.IntType(8))
+        kind = ir.FunctionType(ir.VoidType(), [pointer.type, *[ir.IntType(32)] * 3])
+        prefetch = builder.module.declare_intrinsic("llvm.prefetch", (pointer.type,), kind)
+        builder.call(prefetch, [pointer, *(ir.IntType(32)(each) for each in (0, 3, 1))])  # a read, to stay, of data
+        return context.get_dummy_value()
+
+    return types.void(data, types.int64), generate
+
+
+get16: Callable[[Bytes, int], int] = _loads(16, signed=False)
+get32: Callable[[Bytes, int], int] = _loads(32, signed=True)
+get64: Callable[[Bytes, int], int] = _loads(64, signed=True)
+put32: Callable[[Bytes, int, int], None] = _stores(32)
+put64: Callable[[Bytes, int, int], None] = _stores(64)
+_will_need: Any = intrinsic(_fetch)
+_count_before: Any = intrinsic(_search)
+
+
+@kernel_part
+def find_byte(data: Bytes, start: int, end: int, byte: int) -> int:
+    """Return where a byte first lies in a stretch, the end of the stretch if it does not."""
+    at = start
+    while at < end and at + _LANES <= len(data):
+        count: int = _count_before(data, at, byte)
+        if count < _LANES:
+            return min(at + count, end)
+        at += _LANES
+    while at < end and data[at] != byte:
+        at += 1
+    return min(at, end)
+
+
+@kernel_part
+def are_equal(data: Bytes, first: int, second: int, size: int) -> bool:
+    """Return whether so many bytes from two places on are the same."""
+    index = 0
+    while index + 8 <= size:
+        if get64(data, first + index) != get64(data, second + index):
+            return False
+        index += 8
+    while index < size and data[first + index] == data[second + index]:
+        index += 1
+    return index == size
+
+
+@kernel_part
 def checksum(data: Bytes, start: int, end: int) -> int:
     """Return the CRC-32 of a stretch, without its highest bit, as records hold it."""
     return int(_crc32(0, data.ctypes.data + start, end - start) & 0x7FFFFFFF)
 
 
-@njit(nogil=True)
-def has_zero(data: Bytes, start: int, end: int) -> bool:
-    """Return whether a stretch holds a NUL."""
-    zeros = 0
-    for byte in data[start:end]:  # no branches, so that the compiler takes many bytes at once
-        zeros += byte == 0
-    return zeros > 0
+@kernel_part
+def fetch_ahead(data: Bytes, start: int, end: int) -> None:
+    """Have a stretch, its end included, in the cache soon, without waiting for it; it need not lie in the data."""
+    for at in range(start, end, _LINE_BYTES):
+        _will_need(data, at)
+    _will_need(data, end)

@@ -4,12 +4,12 @@ What is said in `impl.kernels.primitives` about Numba's cache holds here.
 """
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from impl.codec import BORN_HOST_V6, MESSAGE_MAGIC, SMALLEST_RECORD_BYTES, STORE_HOST_V6
 from impl.delay import SCHEDULE_TOPIC
-from impl.kernels.primitives import Bytes, get16, get32, get64
+from impl.kernels.compiling import Bytes, kernel_part
+from impl.kernels.primitives import find_byte, get16, get32, get64
 from impl.kernels.text import java_hash
 
 __all__ = ["HASH", "is_schedule_topic", "read_properties", "read_record"]
@@ -28,7 +28,7 @@ _SCHEDULE = np.frombuffer(SCHEDULE_TOPIC.encode(), np.uint8)
 _SPACE = 0x20
 
 
-@njit(nogil=True)
+@kernel_part
 def is_schedule_topic(data: Bytes, topic_at: int, topic_bytes: int) -> bool:
     """Return whether delayed messages wait in this topic."""
     if topic_bytes != len(_SCHEDULE):
@@ -39,16 +39,19 @@ def is_schedule_topic(data: Bytes, topic_at: int, topic_bytes: int) -> bool:
     return same == len(_SCHEDULE)
 
 
-@njit(nogil=True)
-def read_record(data: Bytes, position: int, end: int) -> tuple[int, int, int]:
+@kernel_part
+def read_record(data: Bytes, position: int, end: int, base_offset: int) -> tuple[int, int, int]:
     """Return size of the record at `position`, place and length of its topic; zeros where the plain twin has to look.
 
-    The rules are those of `plain.read_record`; `end` is not behind the data.
+    The rules are those of `plain.read_record`; `end` is not behind the data. `base_offset` is one that the file may
+    have, most likely the one of this record, which saves a division.
     """
     if position + SMALLEST_RECORD_BYTES > end or get32(data, position + 4) != MESSAGE_MAGIC:
         return 0, 0, 0
     size, offset = get32(data, position), get64(data, position + 28)
-    if size < SMALLEST_RECORD_BYTES or position + size > end or offset < position or (offset - position) % len(data):
+    if size < SMALLEST_RECORD_BYTES or position + size > end:
+        return 0, 0, 0
+    if offset - position != base_offset and (offset < position or (offset - position) % len(data)):
         return 0, 0, 0
     sys_flag = data[position + 39]
     body_at = position + 88 + (12 if sys_flag & BORN_HOST_V6 else 0) + (12 if sys_flag & STORE_HOST_V6 else 0)
@@ -64,7 +67,7 @@ def read_record(data: Bytes, position: int, end: int) -> tuple[int, int, int]:
     return size, topic_at + 1, topic_bytes
 
 
-@njit(nogil=True)
+@kernel_part
 def read_properties(
     data: Bytes,
     topic_at: int,
@@ -79,9 +82,7 @@ def read_properties(
     """Return the tags code, how many entries were added to the table, and whether the kernel can do this record."""
     tags_at, tags_end, unique_at, unique_end, keys_at, keys_end = 0, 0, 0, 0, 0, 0
     while at < end:
-        start = at
-        while at < end and data[at] != 2:
-            at += 1
+        start, at = at, find_byte(data, at, end, 2)
         size = at - start  # a pair counts when its value is not empty
         if size > 5 and data[start + 4] == 1:
             name = get32(data, start)
@@ -115,11 +116,8 @@ def read_properties(
             key_at, key_end = unique_at, unique_end
             unique_at = unique_end
         else:
-            key_at = keys_at
-            while keys_at < keys_end and data[keys_at] != _SPACE:
-                keys_at += 1
-            key_end = keys_at
-            keys_at += 1
+            key_at, key_end = keys_at, find_byte(data, keys_at, keys_end, _SPACE)
+            keys_at = key_end + 1
             if key_at == key_end:
                 continue
         code, is_utf8 = java_hash(data, key_at, key_end, seed)

@@ -1,13 +1,22 @@
 """Text as Java sees it, for the kernels. What is said in `impl.kernels.primitives` about Numba's cache holds here."""
 
-from numba import njit
-
-from impl.kernels.primitives import Bytes
+from impl.kernels.compiling import Bytes, kernel_part
+from impl.kernels.primitives import get64
 
 __all__ = ["java_hash"]
 
+_NOT_ASCII = -0x7F7F7F7F7F7F7F80  # the highest bit of each of eight bytes
 
-@njit(nogil=True)
+
+@kernel_part
+def _hash_of_eight(characters: int) -> int:
+    """Return what eight ASCII characters, the first one highest, add to a hash: in pairs, fours, then all of them."""
+    twos = (characters >> 8 & 0x00FF00FF00FF00FF) * 31 + (characters & 0x00FF00FF00FF00FF)
+    fours = (twos >> 16 & 0x0000FFFF0000FFFF) * 31**2 + (twos & 0x0000FFFF0000FFFF)
+    return (fours >> 32) * 31**4 + (fours & 0xFFFFFFFF)
+
+
+@kernel_part
 def java_hash(data: Bytes, start: int, end: int, seed: int) -> tuple[int, bool]:
     """Go on with a Java string hash over the UTF-16 units of a stretch of UTF-8; the second is False if it is none.
 
@@ -15,6 +24,10 @@ def java_hash(data: Bytes, start: int, end: int, seed: int) -> tuple[int, bool]:
     """
     code, at = seed & 0xFFFFFFFF, start
     while at < end:
+        if at + 8 <= end and get64(data, at) & _NOT_ASCII == 0:
+            code = (code * 31**8 + _hash_of_eight(get64(data, at))) & 0xFFFFFFFF
+            at += 8
+            continue
         first = int(data[at])
         if first < 0x80:
             code = (31 * code + first) & 0xFFFFFFFF

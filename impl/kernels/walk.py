@@ -5,13 +5,13 @@ whatever a kernel might refuse too much come from that one alone.
 """
 
 import numpy as np
-from numba import njit
 
 from impl import codec
 from impl.codec import BLANK_BYTES, BORN_HOST_V6, MESSAGE_MAGIC, SMALLEST_RECORD_BYTES, STORE_HOST_V6, TRAILER_BYTES
 from impl.codec import PROPERTIES_BYTES_MAX as _PROPERTIES_BYTES_MAX
 from impl.codec import TOPIC_BYTES_MAX as _TOPIC_BYTES_MAX
-from impl.kernels.primitives import INT, READ, Bytes, checksum, get16, get32, get64, has_zero
+from impl.kernels.compiling import INT, READ, Bytes, kernel, kernel_part
+from impl.kernels.primitives import checksum, find_byte, get16, get32, get64
 from impl.scan import RecordChecker
 
 __all__ = ["valid_record", "walk_log"]
@@ -32,7 +32,7 @@ def walk_log(
         position += size
 
 
-@njit(nogil=True)
+@kernel_part
 def valid_record(data: Bytes, position: int, limit: int, offset: int) -> int:
     """Return the size of the valid record at `position`, 0 where there is none; the rules of `codec.check_record`.
 
@@ -61,7 +61,8 @@ def valid_record(data: Bytes, position: int, limit: int, offset: int) -> int:
         return 0
     if get16(data, properties_at - 2) != properties_bytes:
         return 0
-    if has_zero(data, topic_at + 1, properties_at - 2) or has_zero(data, properties_at, end):
+    topic_end = properties_at - 2
+    if find_byte(data, topic_at + 1, topic_end, 0) < topic_end or find_byte(data, properties_at, end, 0) < end:
         return 0
     if checksum(data, start, topic_at) != get32(data, position + 8):
         return 0
@@ -71,7 +72,7 @@ def valid_record(data: Bytes, position: int, limit: int, offset: int) -> int:
     return total if data[end - 1] == 2 and _stated(data, trailer_at) == checksum(data, position, trailer_at) else 0
 
 
-@njit(nogil=True)
+@kernel_part
 def _is_trailer(data: Bytes, at: int) -> bool:
     same = 0
     for index in range(len(_TRAILER_START)):
@@ -79,7 +80,7 @@ def _is_trailer(data: Bytes, at: int) -> bool:
     return same == len(_TRAILER_START)
 
 
-@njit(nogil=True)
+@kernel_part
 def _stated(data: Bytes, at: int) -> int:
     """Return the checksum that a trailer states, -1 when it states none; its least significant digit comes first."""
     value = 0
@@ -91,7 +92,7 @@ def _stated(data: Bytes, at: int) -> int:
     return value
 
 
-@njit([(READ, INT, INT, INT)], cache=True, nogil=True)
+@kernel(READ, INT, INT, INT)
 def _walk(data: Bytes, position: int, limit: int, base_offset: int) -> int:
     """Return the position behind the last valid record."""
     while True:

@@ -102,9 +102,12 @@ def test_entries_without_records_count_too(loaded: list[str]) -> None:
         assert loaded == names
 
 
-def test_without_a_compiler_the_plain_parts_work(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+@pytest.mark.parametrize(("error", "told"), [(ImportError("no compiler"), "no compiler"), (KeyError("_nrt"), "'_nrt'")])
+def test_without_a_compiler_the_plain_parts_work(
+    monkeypatch: pytest.MonkeyPatch, caplog: Any, error: Exception, told: str
+) -> None:
     def refuses(name: str) -> None:
-        raise ImportError("no compiler")
+        raise error
 
     monkeypatch.setattr("impl.compiled.import_module", refuses)
     file = log_file(KINDS)
@@ -115,7 +118,7 @@ def test_without_a_compiler_the_plain_parts_work(monkeypatch: pytest.MonkeyPatch
             found = parts.dispatch_records(view, 0, len(view), replace(RULES, index=False))
     assert found.records == 9
     assert [record.getMessage() for record in caplog.records] == [
-        "compiled_parts_missing name=dispatch error='no compiler'"
+        f"compiled_parts_missing name=dispatch error={told!r}"
     ]
 
 

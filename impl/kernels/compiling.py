@@ -1,0 +1,35 @@
+"""How kernels and what they call are compiled, and the types of their arguments."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+from numba import njit, types
+from numpy.typing import NDArray
+
+__all__ = ["INT", "READ", "WRITE", "Bytes", "kernel", "kernel_part"]
+
+Bytes = NDArray[np.uint8]
+
+READ = types.Array(types.uint8, 1, "C", readonly=True)
+WRITE = types.Array(types.uint8, 1, "C")
+INT = types.int64
+
+_OPTIONS: Any = {"nogil": True, "_nrt": False}
+"""No kernel makes an array or keeps one, so references to arrays are not counted: counts are atomic, each call of a
+function changes several, and two thirds of a dispatch were spent on them (numba/numba, issue 2345)."""
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def kernel(*signature: Any) -> Callable[[_Function], _Function]:
+    """Compile a function that Python calls with such arguments, and keep it on disk."""
+    compiled: Any = njit([signature], cache=True, **_OPTIONS)
+    wrap: Callable[[_Function], _Function] = compiled
+    return wrap
+
+
+def kernel_part(function: _Function) -> _Function:
+    """Compile a function that kernels call, into each of them."""
+    compiled: _Function = njit(**_OPTIONS)(function)
+    return compiled
