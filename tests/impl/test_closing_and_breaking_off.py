@@ -26,17 +26,32 @@ def in_time(work: threading.Thread) -> None:
     assert not work.is_alive(), "it waits for ever"
 
 
+class WaitingFiles(FaultyFiles):
+    """A disk that syncs the log once the test says go: a callback that comes later would run in the caller."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go = threading.Event()
+
+    def sync(self, file: OpenFile) -> None:
+        if threading.current_thread().name == "tornpage-group-commit":
+            assert self.go.wait(PATIENCE_S)
+        super().sync(file)
+
+
 def test_callback_may_close_the_store_while_another_thread_closes_it(tmp_path: Path) -> None:
-    store = open_store(tmp_path, sync=True)
+    files = WaitingFiles()
+    store = open_store(tmp_path, sync=True, files=files)
     closing, closed = threading.Event(), threading.Event()
 
     def close_too(answer: Future[PutResult]) -> None:
-        closing.wait(PATIENCE_S)
+        assert closing.wait(PATIENCE_S)
         store.close()
         closed.set()
 
     answer = store.put_async(MESSAGE)
     answer.add_done_callback(close_too)
+    files.go.set()
     closer = threading.Thread(target=store.close)
     closer.start()
     closing.set()
@@ -79,20 +94,11 @@ def test_callback_that_raises_keeps_nobody_waiting(error: BaseException, tmp_pat
     def raise_it(answer: Future[PutResult]) -> None:
         raise error
 
-    go = threading.Event()
-
-    class WaitingFiles(FaultyFiles):
-        """A disk that syncs the log once the callback is there: before that it would run in this thread."""
-
-        def sync(self, file: OpenFile) -> None:
-            if threading.current_thread().name == "tornpage-group-commit":
-                assert go.wait(PATIENCE_S)
-            super().sync(file)
-
-    with open_store(tmp_path, sync=True, files=WaitingFiles()) as store:
+    files = WaitingFiles()
+    with open_store(tmp_path, sync=True, files=files) as store:
         answers = [store.put_async(MESSAGE) for _ in range(3)]
         answers[0].add_done_callback(raise_it)
-        go.set()
+        files.go.set()
         answers += [store.put_async(MESSAGE) for _ in range(3)]
         assert {answer.result(PATIENCE_S).status for answer in answers} == {PutStatus.PUT_OK}
 
