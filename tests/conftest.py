@@ -1,5 +1,9 @@
-"""What all tests share."""
+"""What all tests share: settings, the order of the long files, where temporary files lie."""
 
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,8 +13,63 @@ from hypothesis import settings
 settings.register_profile("tests", parent=settings(), deadline=None, print_blob=True)
 settings.load_profile("tests")
 
+TESTS = Path(__file__).resolve().parent
+FIRST = (
+    "properties/test_planted.py",
+    "properties/test_sigkill.py",
+    "tornpage/test_cli.py",
+    "pipeline/test_spark.py",
+    "properties/test_queue_machine.py",
+    "properties/test_campaign.py",
+    "properties/test_put_machine.py",
+    "reports/test_pages.py",
+    "impl/test_golden_answers.py",
+    "pipeline/test_commands.py",
+    "properties/test_flush_machine.py",
+    "properties/test_machine.py",
+    "impl/test_stress.py",
+    "sim/test_laws.py",
+    "reports/test_browser.py",
+    "impl/test_dispatch_kernel.py",
+    "impl/test_multi_path_power_loss.py",
+)
+"""The files that take longest begin, each in one process, so that none is left alone with one of them at the end."""
+MEMORY = "/dev/shm"
+ROOM_BYTES = 4 << 30
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let `tmp_path` lie in memory where that has room: thousands of small stores sync all that they write.
+
+    Tests whose subject is the disk take `disk_path`; `--basetemp` or PYTEST_DEBUG_TEMPROOT names another place.
+    """
+    if has_room(MEMORY):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
+
+
+def has_room(directory: str) -> bool:
+    """Return whether files may be written there, a few GiB of them."""
+    try:
+        return os.access(directory, os.W_OK | os.X_OK) and shutil.disk_usage(directory).free >= ROOM_BYTES
+    except OSError:
+        return False
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the long files first."""
+    place = {TESTS / name: number for number, name in enumerate(FIRST)}
+    items.sort(key=lambda item: place.get(item.path, len(FIRST)))
+
 
 @pytest.fixture(scope="session")
 def repository() -> Path:
     """Return the root of the checkout."""
-    return Path(__file__).resolve().parent.parent
+    return TESTS.parent
+
+
+@pytest.fixture
+def disk_path() -> Iterator[Path]:
+    """Return a directory where temporary files usually lie, on a disk; `tmp_path` may lie in memory."""
+    with tempfile.TemporaryDirectory(prefix="tornpage-test-") as directory:
+        yield Path(directory)

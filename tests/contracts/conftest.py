@@ -16,6 +16,12 @@ FAKED_WRONG = {
 """Where pyfakefs 6.3.2 is not like Linux; a test that passes on a later one has to leave this table."""
 
 
+@pytest.fixture
+def tmp_path(disk_path: Path) -> Path:
+    """Lie on a disk: holes, sizes and refusals are those of its file system."""
+    return disk_path
+
+
 @pytest.fixture(params=["real", "recorded", "faked"])
 def disk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     root = str(tmp_path)

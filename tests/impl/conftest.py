@@ -1,6 +1,8 @@
 """Fixtures of the tests of the store."""
 
 import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,3 +27,12 @@ def killed(tmp_path: Path) -> MakeKilled:
         return Killed(tmp_path / "killed", tuple(results))
 
     return make
+
+
+@pytest.fixture
+def switch_often() -> Iterator[None]:
+    """Let threads take turns a thousand times more often than usual."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(5e-6)
+    yield
+    sys.setswitchinterval(before)

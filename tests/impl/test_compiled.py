@@ -29,10 +29,11 @@ KINDS = [(Message("T", b"b", properties=f"UNIQ_KEY\x01{n}", prepared_transaction
 SMALL_STORE = """
 import sys
 from tornpage.front import MessageStore
+from impl.config import MessageStoreConfig
 from impl.index_entries import PLAIN_ENTRIES
 from impl.message import Message
 for _ in range(2):
-    with MessageStore.open(sys.argv[1]) as store:
+    with MessageStore.open(sys.argv[1], MessageStoreConfig(mapped_file_size_commit_log=1 << 20)) as store:
         for number in range(20):
             assert store.put(Message("T", b"body", properties=f"KEYS\\x01{number}")).stored
 print(sum(name.partition(".")[0] in ("numba", "llvmlite", "numpy") for name in sys.modules))
@@ -43,7 +44,7 @@ def test_a_small_store_loads_no_compiler(tmp_path: Path, repository: Path) -> No
     run = subprocess.run(
         [sys.executable, "-c", SMALL_STORE, str(tmp_path / "store")], cwd=repository, capture_output=True, text=True
     )
-    assert (run.stdout, run.stderr) == ("0\n", "")
+    assert run.stdout == "0\n", run.stderr  # which may tell of a slow put: files of 1 GiB on a busy machine
 
 
 @pytest.fixture(autouse=True)

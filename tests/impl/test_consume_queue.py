@@ -227,7 +227,7 @@ def test_closed_queue_has_nothing_to_read(tmp_path: Path) -> None:
     queue.close()
 
 
-def test_readers_see_whole_units_while_one_thread_appends(tmp_path: Path) -> None:
+def test_readers_see_whole_units_while_one_thread_appends(tmp_path: Path, switch_often: None) -> None:
     queue = queue_of(tmp_path, file_bytes=200)
     errors: list[str] = []
     done = threading.Event()

@@ -5,7 +5,7 @@ store but what is to be done, has to give the answers that ours gives.
 """
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -38,12 +38,7 @@ def name_of(place: tuple[str, str | None]) -> str:
     return "/".join(filter(None, place))
 
 
-def in_one_process(places: list[tuple[str, str | None]]) -> list[Any]:
-    """Return stores as parameters whose tests share a process, so that each store is replayed once."""
-    return [pytest.param(place, marks=pytest.mark.xdist_group(name_of(place)), id=name_of(place)) for place in places]
-
-
-@pytest.fixture(scope="module", params=in_one_process(stores()))
+@pytest.fixture(scope="module", params=stores(), ids=name_of)
 def replayed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Replayed:
     case, variant = request.param
     store = Golden.copied(case, tmp_path_factory.mktemp("golden") / "store", variant)
@@ -74,7 +69,7 @@ def test_answers_are_those_of_the_model(replayed: Replayed) -> None:
             }, (step.number, group, about)
 
 
-@pytest.mark.parametrize("replayed", in_one_process(DAMAGED), indirect=True)
+@pytest.mark.parametrize("replayed", DAMAGED, indirect=True, ids=name_of)
 def test_every_record_below_the_damage_is_served(replayed: Replayed) -> None:
     """By its place, its queue and each of its keys, at every dump, and nothing else is."""
     truth = read(replayed.store.folder / "truth.json")
@@ -110,7 +105,7 @@ def first_damaged_byte(store: Golden) -> int:
     return min(places)
 
 
-@pytest.mark.parametrize("replayed", in_one_process(DAMAGED), indirect=True)
+@pytest.mark.parametrize("replayed", DAMAGED, indirect=True, ids=name_of)
 def test_page_has_the_figures(replayed: Replayed) -> None:
     assert row_of(replayed.store, replayed.steps) in PAGE.read_text(encoding="utf-8").splitlines()
 

@@ -1,8 +1,6 @@
 """Real threads against every service at once: nothing is lost, doubled or seen too early, and nobody waits for ever."""
 
-import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,16 +25,14 @@ CONFIGS = {
     "pool-fast-fail": small_config(sync=False, pool_buffers=2, fast_fail_if_no_buffer_in_store_pool=True),
     "sync-three-ahead": small_config(sync=True, pool_buffers=0, files_ahead=3),
 }
+pytestmark = pytest.mark.usefixtures("switch_often")
 EACH_CONFIG = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 
 
-@pytest.fixture(autouse=True)
-def _switch_often() -> Iterator[None]:
-    """Let threads take turns a thousand times more often than usual."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(5e-6)
-    yield
-    sys.setswitchinterval(before)
+@pytest.fixture
+def tmp_path(disk_path: Path) -> Path:
+    """Lie on a disk: syncs take their time, and threads meet at other places."""
+    return disk_path
 
 
 def opened(directory: Path, config: MessageStoreConfig) -> MessageStore:

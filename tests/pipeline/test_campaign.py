@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pytest
 
 from pipeline.campaign import (
     OutputTaken,
     Shard,
-    campaign,
-    complete_shards,
     plan_shards,
     prepare_output,
-    read_rows,
     result_hash,
     run_serial,
     run_shard,
@@ -25,14 +23,17 @@ from properties.case import Case, Settings
 from properties.recorder.dirty import choose_tracker
 from properties.replay import replay
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 SHARDS = plan_shards(2, states=30, seed=3, settings=Settings())
 
 
+@cache
+def rows_of(shard: Shard) -> list[dict[str, Any]]:
+    """Return the rows of a shard, which is run once for all tests."""
+    return run_shard(shard)
+
+
 def test_shard_ends_with_its_own_row_and_a_canary() -> None:
-    *histories, last = run_shard(SHARDS[0])
+    *histories, last = rows_of(SHARDS[0])
     assert {row["kind"] for row in histories} == {"history"}
     assert {row["verdict"] for row in histories} == {"holds"}
     assert sum(row["states"] for row in histories) >= 30
@@ -41,7 +42,7 @@ def test_shard_ends_with_its_own_row_and_a_canary() -> None:
 
 
 def test_result_hash_is_free_of_order_and_time_and_of_nothing_else() -> None:
-    rows = run_shard(SHARDS[1])
+    rows = rows_of(SHARDS[1])
     shuffled = [{**row, "seconds": 0.0} for row in rows]
     random.Random(1).shuffle(shuffled)
     assert result_hash(shuffled) == result_hash(rows)
@@ -75,16 +76,16 @@ def test_complete_shards_are_not_run_again(tmp_path: Path, monkeypatch: pytest.M
     pytest.importorskip("pyarrow")
     run: list[int] = []
 
-    def counted(shard: Shard) -> list[dict[str, object]]:
+    def counted(shard: Shard) -> list[dict[str, Any]]:
         run.append(shard.number)
-        return run_shard(shard)
+        return rows_of(shard)
 
     monkeypatch.setattr("pipeline.campaign.run_shard", counted)
     prepare_output(tmp_path, SHARDS, resume=False)
     run_serial(SHARDS[:1], tmp_path)
     rows = run_serial(SHARDS, tmp_path)
     assert run == [0, 1]
-    assert result_hash(rows) == result_hash([row for shard in SHARDS for row in run_shard(shard)])
+    assert result_hash(rows) == result_hash([row for shard in SHARDS for row in rows_of(shard)])
 
 
 def test_output_of_another_campaign_is_refused(tmp_path: Path) -> None:
@@ -98,15 +99,3 @@ def test_output_of_another_campaign_is_refused(tmp_path: Path) -> None:
     (tmp_path / "else" / "file").touch()
     with pytest.raises(OutputTaken, match="holds no campaign"):
         prepare_output(tmp_path / "else", SHARDS, resume=True)
-
-
-@pytest.mark.xdist_group("spark")
-def test_spark_gives_the_rows_of_the_serial_run(spark: SparkSession, tmp_path: Path) -> None:
-    rows = campaign(spark, SHARDS[:1], tmp_path)
-    assert complete_shards(tmp_path) == {0}
-    rows = campaign(spark, SHARDS, tmp_path)
-    files = sorted((tmp_path / "histories").glob("*.parquet"))
-    assert len(files) == 2
-    assert result_hash(rows) == result_hash(run_serial(SHARDS))
-    assert campaign(spark, SHARDS, tmp_path) == read_rows(tmp_path, SHARDS) == rows
-    assert sorted((tmp_path / "histories").glob("*.parquet")) == files

@@ -96,7 +96,6 @@ def test_resume_needs_a_directory_of_the_same_campaign(tmp_path: Path) -> None:
     assert "holds no campaign" in complaint
 
 
-@pytest.mark.xdist_group("spark")
 def test_audit_on_spark_is_quiet_and_finds_the_damage(tmp_path: Path) -> None:
     """In a process of its own, in an empty directory: a session of its own, nothing left behind, nothing else said."""
     try:

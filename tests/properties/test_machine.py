@@ -17,10 +17,10 @@ TestStore.settings = settings(
 def test_equal_seeds_take_equal_ways(tracker: DirtyTracker) -> None:
     only = ("commit-log",)
     first, second = (
-        check(bug="", examples=40, steps=20, start_seed=11, tracker=tracker, machines=only) for _ in range(2)
+        check(bug="", examples=10, steps=20, start_seed=11, tracker=tracker, machines=only) for _ in range(2)
     )
     assert first == second
-    assert first.verdict is Verdict.HOLDS
+    assert first.failure is None
 
 
 def test_a_run_in_which_something_never_happened_is_vacuous(tracker: DirtyTracker) -> None:

@@ -14,7 +14,7 @@ TestStore.settings = settings(
 )
 
 
-def checked(tracker: DirtyTracker, *, examples: int = 10, steps: int = 10, start_seed: int = 11) -> CheckResult:
+def checked(tracker: DirtyTracker, *, examples: int = 5, steps: int = 10, start_seed: int = 11) -> CheckResult:
     return check(bug="", examples=examples, steps=steps, start_seed=start_seed, tracker=tracker, machines=("queue",))
 
 

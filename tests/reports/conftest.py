@@ -3,10 +3,13 @@
 import json
 import random
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from reports.pages import build_report
 
 Tables = dict[str, Any]
 MakeRun = Callable[..., Path]
@@ -191,12 +194,25 @@ def make_run(tmp_path: Path) -> MakeRun:
     return make
 
 
+@pytest.fixture(scope="session")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the page of such a run, built once."""
+    return build_report(write_run(tmp_path_factory.mktemp("page") / "run"))
+
+
 def write_run(
     directory: Path, *, record: dict[str, Any] | None = None, without: tuple[str, ...] = (), **tables: Any
 ) -> Path:
     (directory / "tables").mkdir(parents=True)
     (directory / "run.json").write_text(json.dumps({**run_document(), **(record or {})}))
-    for name, document in {**table_documents(), **tables}.items():
+    given = {name: json.dumps(document) for name, document in tables.items()}
+    for name, text in {**table_texts(), **given}.items():
         if name not in without:
-            (directory / "tables" / f"{name}.json").write_text(json.dumps(document))
+            (directory / "tables" / f"{name}.json").write_text(text)
     return directory
+
+
+@cache
+def table_texts() -> dict[str, str]:
+    """Return the files of the tables: thousands of rows, made once."""
+    return {name: json.dumps(document) for name, document in table_documents().items()}

@@ -154,11 +154,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     found.close()
 
 
-@pytest.fixture
-def page(make_run: Any) -> Path:
-    return build_report(make_run())
-
-
 def test_page_opens_without_an_error_or_a_request_and_shows_five_figures(browser: Browser, page: Path) -> None:
     browser.open(page)
     assert browser.errors == []

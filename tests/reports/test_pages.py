@@ -14,14 +14,18 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from reports import pages
 from reports.errors import ReportError
 from reports.gaps import gaps_of
-from reports.pages import MAPS_MAX, build_report, render
+from reports.pages import build_report, render
 from reports.tables import read_run
+from tests.reports.conftest import page_map
 from tornpage.commands.report import command
 
 MakeRun = Callable[..., Path]
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }}\x1b]0;x\x07\0\u202e\ud800$x^2$"
+FIGURES = ("put_latency", "at_risk", "stalls", "page_map", "discovery")
+"""The tables that are drawn, which takes most of the time of a page."""
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 
 
@@ -57,13 +61,12 @@ class Page(HTMLParser):
 
 
 @pytest.fixture
-def text(make_run: MakeRun) -> str:
-    return build_report(make_run()).read_text(encoding="utf-8")
+def text(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
 
 
-def test_equal_runs_give_equal_bytes_in_any_process(make_run: MakeRun) -> None:
-    one = build_report(make_run("one")).read_bytes()
-    assert build_report(make_run("one-again")).read_bytes() == one
+def test_equal_runs_give_equal_bytes_in_any_process(make_run: MakeRun, text: str) -> None:
+    assert build_report(make_run("again")).read_text(encoding="utf-8") == text
     program = "import sys, pathlib; from reports.pages import build_report; build_report(pathlib.Path(sys.argv[1]))"
     other = make_run("other")
     done = subprocess.run(
@@ -74,7 +77,7 @@ def test_equal_runs_give_equal_bytes_in_any_process(make_run: MakeRun) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert (other / "index.html").read_bytes() == one
+    assert (other / "index.html").read_text(encoding="utf-8") == text
 
 
 def test_page_is_whole_in_itself(text: str) -> None:
@@ -188,7 +191,7 @@ def test_hostile_content_is_escaped_everywhere(make_run: MakeRun) -> None:
 def test_a_missing_or_empty_table_is_told_where_it_would_stand_and_in_the_banner(
     make_run: MakeRun, table: str, sentence: str
 ) -> None:
-    others = tuple(name for name in ("put_latency", "at_risk", "stalls", "page_map", "discovery") if name != table)
+    others = tuple(name for name in FIGURES if name != table)
     whole = read_run(make_run("whole", without=others))
     missing = read_run(make_run("missing", without=(*others, table)))
     empty = read_run(make_run("empty", without=others, **{table: {"rows": []}}))
@@ -223,34 +226,32 @@ def test_a_run_without_any_table_has_a_page(make_run: MakeRun) -> None:
     ],
 )
 def test_only_a_run_that_holds_is_green(make_run: MakeRun, record: dict[str, Any], word: str, tone: str) -> None:
-    text = render(read_run(make_run(record=record, without=("put_latency", "at_risk", "stalls", "page_map"))))
+    text = render(read_run(make_run(record=record, without=FIGURES)))
     assert f'<div class="banner {tone}">\n<p class="verdict">{word}</p>' in text
 
 
-def test_many_counterexamples_have_a_drawing_up_to_a_bound_and_words_beyond(make_run: MakeRun) -> None:
-    directory = make_run()
-    path = directory / "tables" / "page_map.json"
-    document = json.loads(path.read_text())
-    document["rows"] *= MAPS_MAX + 2
-    path.write_text(json.dumps(document))
+def test_many_counterexamples_have_a_drawing_up_to_a_bound_and_words_beyond(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MAPS_MAX", 3)
+    others = tuple(name for name in FIGURES if name != "page_map")
+    directory = make_run(without=others, page_map={"rows": [page_map()] * 5})
     page = Page(build_report(directory).read_text(encoding="utf-8"))
-    assert page.count("article") == MAPS_MAX + 2
-    assert page.count("svg") == 4 + MAPS_MAX
+    assert (page.count("article"), page.count("svg")) == (5, 3)
     assert len(set(page.values("id"))) == len(page.values("id"))
 
 
 def test_a_thousand_findings_stay_small(make_run: MakeRun) -> None:
     finding = {"code": "record-crc", "severity": "error", "file": "commitlog/0", "offset": 7, "message": "x" * 100}
     audit = {"rows": [{"store": "s", "what": "w", "verdict": "broken", "findings": [finding] * 1000}]}
-    assert build_report(make_run(audit=audit)).stat().st_size < 1_000_000
+    assert build_report(make_run(audit=audit, without=FIGURES)).stat().st_size < 500_000
 
 
-def test_figures_ignore_the_settings_of_the_process(make_run: MakeRun) -> None:
+def test_figures_ignore_the_settings_of_the_process(make_run: MakeRun, text: str) -> None:
     import matplotlib
 
-    one = build_report(make_run("one")).read_bytes()
     with matplotlib.rc_context({"font.size": 30, "axes.facecolor": "red", "svg.fonttype": "path"}):
-        assert build_report(make_run("two")).read_bytes() == one
+        assert build_report(make_run()).read_text(encoding="utf-8") == text
         assert matplotlib.rcParams["font.size"] == 30
 
 
@@ -258,13 +259,13 @@ def test_figures_ignore_the_settings_of_the_process(make_run: MakeRun) -> None:
 
 
 def test_command_prints_the_path_alone(make_run: MakeRun) -> None:
-    directory = make_run()
+    directory = make_run(without=FIGURES)
     done = CliRunner().invoke(command, [str(directory)])
     assert (done.exit_code, done.output) == (0, f"{directory / 'index.html'}\n")
 
 
 def test_command_with_json_adds_the_path(make_run: MakeRun) -> None:
-    directory = make_run()
+    directory = make_run(without=FIGURES)
     done = CliRunner().invoke(command, [str(directory), "--json"])
     document = json.loads(done.output)
     assert document["path"] == str(directory / "index.html")
@@ -285,7 +286,7 @@ def test_command_refuses_a_wrong_directory_in_one_line(make_run: MakeRun, tmp_pa
 
 
 def test_a_page_that_cannot_be_written_leaves_nothing_behind(make_run: MakeRun) -> None:
-    directory = make_run()
+    directory = make_run(without=FIGURES)
     (directory / "index.html").mkdir()
     before = sorted(directory.iterdir())
     with pytest.raises(ReportError, match="cannot be written"):

@@ -243,7 +243,6 @@ def test_whatever_lies_in_the_log_directory_inspect_says_so_without_a_traceback(
 
 
 @pytest.mark.deep
-@pytest.mark.xdist_group("spark")
 def test_prove_runs_every_step_and_ends_with_a_report_of_that_run(tmp_path: Path) -> None:
     done = run("prove", "--seed", "2", "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,25 +1,33 @@
-"""The audit on Spark gives the answers of the plain one, on sound, damaged and made-up stores, many at once."""
+"""On Spark as without: the audit of sound, damaged and made-up stores, campaigns, and sweeps of the simulator.
+
+All of them in one file, whose tests share a process and with it the session, which takes longer to start than most of
+them to run.
+"""
 
 from __future__ import annotations
 
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pipeline.audit import audit, audit_store
+from pipeline.campaign import campaign, complete_shards, plan_shards, read_rows, result_hash, run_serial
 from pipeline.dispatch import SCHEDULE_TOPIC
 from pipeline.schemas import LOG_COLUMNS, QUEUE_COLUMNS
 from pipeline.sources import commit_log, consume_queue, log_rows, queue_rows
 from pipeline.stores import plan_store
+from pipeline.sweep import sweep
+from properties.case import Settings
 from tests.pipeline.handmade import DUE_MS, STORED_MS, HandmadeStore, copied, overwrite, undamaged
 from tests.properties.decode.handmade import golden_dirs, properties_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.xdist_group("spark")
+
+# ---- the audit ---------------------------------------------------------------------------------------------------
 
 
 def damaged_stores(root: Path) -> list[Path]:
@@ -123,3 +131,60 @@ def test_workers_have_a_safe_path_and_our_interpreter(spark: SparkSession) -> No
 
     [said] = spark.sparkContext.parallelize([0], 1).map(ask).collect()
     assert said == (sys.executable, True, "pipeline.daemon")
+
+
+# ---- campaigns ---------------------------------------------------------------------------------------------------
+
+
+def test_spark_gives_the_rows_of_the_serial_run(spark: SparkSession, tmp_path: Path) -> None:
+    shards = plan_shards(2, states=5, seed=3, settings=Settings())
+    rows = campaign(spark, shards[:1], tmp_path)
+    assert complete_shards(tmp_path) == {0}
+    rows = campaign(spark, shards, tmp_path)
+    files = sorted((tmp_path / "histories").glob("*.parquet"))
+    assert len(files) == 2
+    assert result_hash(rows) == result_hash(run_serial(shards))
+    assert campaign(spark, shards, tmp_path) == read_rows(tmp_path, shards) == rows
+    assert sorted((tmp_path / "histories").glob("*.parquet")) == files
+
+
+# ---- sweeps: the rows of the simulator itself, in order, and a failing point as a row ----------------------------
+
+
+def points() -> list[Any]:
+    """Return a grid of twelve points; skip while there is no simulator."""
+    pytest.importorskip("sim.sweep", reason="the simulator is not there")
+    from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+    from sim.device import PRESETS
+    from sim.sweep import grid
+    from sim.workload import OpenPoisson, Sizes
+
+    return grid(
+        flushes=[FlushPolicy(FlushDiskType.SYNC_FLUSH), FlushPolicy(FlushDiskType.ASYNC_FLUSH)],
+        allocations=[AllocationPolicy(files_ahead=1), AllocationPolicy(files_ahead=0)],
+        devices=[PRESETS["vm-ext4"]],
+        workloads=[OpenPoisson(rate, Sizes.of(512)) for rate in (1000.0, 2000.0, 4000.0)],
+        file_bytes=[1 << 14],
+        messages=200,
+    )
+
+
+def test_rows_are_those_of_the_simulator(spark: SparkSession, tmp_path: Path) -> None:
+    grid = points()
+    from sim.sweep import run_point
+
+    rows = sweep(spark, grid, tmp_path)
+    assert rows == [run_point(point) for point in grid]
+
+    import pyarrow.parquet as pq  # type: ignore[import-untyped]
+
+    assert pq.read_table(tmp_path / "points.parquet").to_pylist() == rows
+
+
+def test_failing_point_is_a_row(spark: SparkSession) -> None:
+    grid = points()
+    object.__setattr__(grid[1], "seed", "none")
+    rows = sweep(spark, grid[:3])
+    assert [sorted(row) == ["error", "point"] for row in rows] == [False, True, False]
+    assert rows[1]["point"] == 1
+    assert sweep(spark, []) == []
