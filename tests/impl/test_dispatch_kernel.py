@@ -1,5 +1,7 @@
 """The compiled dispatcher: whatever it is given, it gives the units and index entries of its plain twin."""
 
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -9,7 +11,6 @@ from hypothesis import strategies as st
 from impl import dispatch_records as plain
 from impl.delay import DEFAULT_MESSAGE_DELAY_LEVEL, DelayLevels
 from impl.dispatching import Dispatched, DispatchRules, QueueRun
-from impl.kernels import dispatch as compiled
 from impl.message import Message
 from impl.multi_dispatch import MultiDispatch
 from tests.impl.log_files import LogFile, damaged, log_file, log_files
@@ -21,6 +22,12 @@ RULES = DispatchRules(
     ext=False,
     bit_map_of=None,
 )
+
+
+@cache
+def compiled() -> Any:
+    """Return the twin, which a fresh checkout compiles at its import: here, in one process, and not in each."""
+    return import_module("impl.kernels.dispatch")
 
 
 def rules() -> st.SearchStrategy[DispatchRules]:
@@ -58,7 +65,7 @@ def both(file: LogFile, use: DispatchRules, position: int = 0, end: int | None =
     view = memoryview(file.data)
     end = len(view) if end is None else end
     expected = plain.dispatch_records(view, position, end, use)
-    found = compiled.dispatch_records(view, position, end, use)
+    found = compiled().dispatch_records(view, position, end, use)
     assert (found.end_position, found.records, found.store_timestamp, found.reason) == (
         expected.end_position,
         expected.records,
@@ -147,12 +154,12 @@ def test_ordinary_records_do_not_fall_back_on_the_plain_twin(monkeypatch: pytest
     kinds = [(Message("中文", b"b", properties=properties, prepared_transaction_offset=n), True) for n in range(9)]
     file = log_file(kinds)
     monkeypatch.setattr(plain, "dispatch_records", None)
-    found = compiled.dispatch_records(memoryview(file.data), 0, len(file.data) - 72, RULES)
+    found = compiled().dispatch_records(memoryview(file.data), 0, len(file.data) - 72, RULES)
     assert (found.records, len(found.runs), len(found.index.hashes)) == (9, 1, 27)
 
 
 def test_the_view_can_be_released_behind_a_dispatch() -> None:
     view = memoryview(bytearray(log_file([(Message("T", b""), True)]).data))
-    found = compiled.dispatch_records(view, 0, len(view), RULES)
+    found = compiled().dispatch_records(view, 0, len(view), RULES)
     view.release()
     assert found.records == 1

@@ -2,6 +2,8 @@
 
 import struct
 from array import array
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -11,13 +13,18 @@ from hypothesis import strategies as st
 
 from impl import index_entries as plain
 from impl.index_entries import ENTRY_BYTES, SLOT_BYTES
-from impl.kernels import index as compiled
 
 I64 = st.integers(-(1 << 63), (1 << 63) - 1)
 TIMES = st.integers(0, 20_000) | st.sampled_from((-1, 0, 1, 999, 1000, (1 << 63) - 1, -(1 << 63), (1 << 31) * 1000))
 HASHES = st.integers(0, 12) | st.integers(0, (1 << 31) - 1)
 PUTS = st.lists(st.tuples(HASHES, st.integers(0, 50) | I64, TIMES), max_size=12)
 Put = tuple[int, int, int]
+
+
+@cache
+def compiled() -> Any:
+    """Return the twin, which a fresh checkout compiles at its import: here, in one process, and not in each."""
+    return import_module("impl.kernels.index")
 
 
 def columns(puts: list[Put], kind: str) -> list[Any]:
@@ -39,9 +46,9 @@ def both(
     `puts`, if there are any, come between `arguments` and those `behind` them.
     """
     outcomes = []
-    for twin in (plain, compiled):
+    for twin in (plain, compiled()):
         written = bytearray(heads), bytearray(entries)
-        given = () if puts is None else columns(puts, kind if twin is compiled else "lists")
+        given = () if puts is None else columns(puts, kind if twin is compiled() else "lists")
         with memoryview(written[0]) as head_view, memoryview(written[1]) as entry_view:
             answer = getattr(twin, name)(head_view, entry_view, *arguments, *given, *behind)
         written[0].append(0)  # nobody holds it any more
@@ -94,7 +101,7 @@ def test_what_does_not_fit_is_as_with_the_plain_twin(number: int, start: int, en
     given: list[Any] = [array("q", [5, 6]), [7, 8], [9, 10]]
     for name, more in (("put_entries", (lambda what: None,)), ("match_entries", ())):
         outcomes = []
-        for twin in (plain, compiled):
+        for twin in (plain, compiled()):
             entries = memoryview(bytearray(3 * ENTRY_BYTES))
             heads = memoryview(bytearray(slots * SLOT_BYTES))
             try:

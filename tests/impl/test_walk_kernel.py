@@ -1,5 +1,7 @@
 """The compiled walk over a log file: the same end and the same reason as the plain one and as the judges' own."""
 
+from functools import cache
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -8,11 +10,16 @@ from hypothesis import strategies as st
 
 from impl import codec, scan
 from impl.codec import RecordCheck
-from impl.kernels import walk as compiled
 from impl.message import Message
 from properties.decode import scan as judges_scan
 from tests.impl.log_files import LogFile, damaged, log_file, log_files, messages
 from tests.impl.test_codec import WRONG
+
+
+@cache
+def compiled() -> Any:
+    """Return the twin, which a fresh checkout compiles at its import: here, in one process, and not in each."""
+    return import_module("impl.kernels.walk")
 
 
 def walked(file: LogFile, position: int = 0) -> tuple[int, str | None]:
@@ -20,7 +27,7 @@ def walked(file: LogFile, position: int = 0) -> tuple[int, str | None]:
     view = memoryview(file.data)
     where: dict[str, Any] = {"file_bytes": file.file_bytes, "base_offset": file.base_offset}
     expected = scan.walk_log(view, position, **where, check=codec.check_record)
-    assert compiled.walk_log(view, position, **where, check=codec.check_record) == expected
+    assert compiled().walk_log(view, position, **where, check=codec.check_record) == expected
     if position == 0:
         _, end, _ = judges_scan(file.data, **where)
         assert end == file.base_offset + expected[0]
@@ -63,7 +70,7 @@ def test_good_records_need_no_plain_check(message: Any, trailer: bool) -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codec, "check_record", counted)
-        compiled.walk_log(
+        compiled().walk_log(
             memoryview(file.data), 0, file_bytes=file.file_bytes, base_offset=file.base_offset, check=counted
         )
     assert sizes == [0]
@@ -74,12 +81,12 @@ def test_another_check_is_asked_about_each_record() -> None:
         return 0, "refused"
 
     file = log_file([(Message("T", b""), True)])
-    assert compiled.walk_log(
+    assert compiled().walk_log(
         memoryview(file.data), 0, file_bytes=file.file_bytes, base_offset=file.base_offset, check=refuses
     ) == (0, "refused")
 
 
 def test_the_view_can_be_released_behind_a_walk() -> None:
     view = memoryview(bytearray(log_file([]).data))
-    compiled.walk_log(view, 0, file_bytes=len(view), base_offset=0, check=codec.check_record)
+    compiled().walk_log(view, 0, file_bytes=len(view), base_offset=0, check=codec.check_record)
     view.release()

@@ -177,7 +177,7 @@ def test_a_thousand_kills_lose_nothing(run: Runner, mode: KillMode, tmp_path: Pa
 
 
 def test_a_kill_within_a_copy_loses_nothing_either(run: Runner) -> None:
-    report = run(80, store="torn-copy")
+    report = run(60, store="torn-copy")
     assert (report.verdict, report.violations) == (Verdict.HOLDS, [])
 
 
@@ -234,7 +234,7 @@ def test_a_store_that_breaks_another_promise_is_named(run: Runner, store: str, c
 
 
 def test_a_violation_keeps_what_the_kill_left(run: Runner, tmp_path: Path) -> None:
-    violation = run(60, store="write-buffer").violations[0]
+    violation = run(20, store="write-buffer").violations[0]
     kept = Path(violation.kept)
     assert kept.is_relative_to(tmp_path)
     for side in ("killed", "store"):

@@ -6,13 +6,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.impl.support import caught_up
 from tornpage import FlushDiskType, Message, MessageStore, MessageStoreConfig, run_directory
 from tornpage.document import Outcome
 
@@ -62,11 +62,11 @@ def refused(*arguments: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "code", "verdict"),
     [
-        (("explore", "--states", "300", "--seed", "1"), 0, "holds"),
+        (("explore", "--states", "150", "--seed", "1"), 0, "holds"),
         (("check", "--machine", "commit-log", "--examples", "1"), 3, "vacuous"),
         (("explore", "--bug", "lying-flush"), 1, "broken"),
-        (("explore", "--disk", "journal", "--states", "200", "--seed", "1"), 0, "holds"),
-        (("check", "--machine", "commit-log", "--examples", "40"), 0, "holds"),
+        (("explore", "--disk", "journal", "--states", "100", "--seed", "1"), 0, "holds"),
+        (("check", "--machine", "commit-log", "--examples", "25"), 0, "holds"),
         (("check", "--bug", "position-not-checked"), 1, "broken"),
         (("bugs", "list"), 0, None),
         (("doctor",), 0, None),
@@ -85,7 +85,7 @@ def test_every_command_says_one_document_and_leaves_with_its_code(
 
 
 @pytest.mark.parametrize(
-    "arguments", [("explore", "--states", "300"), ("check", "--machine", "commit-log", "--examples", "10")]
+    "arguments", [("explore", "--states", "40"), ("check", "--machine", "commit-log", "--examples", "5")]
 )
 def test_equal_seeds_give_equal_documents_whatever_the_hash_seed(arguments: tuple[str, ...]) -> None:
     first, second = (document(*arguments, "--seed", "5", env={"PYTHONHASHSEED": value})[0] for value in ("1", "77"))
@@ -162,8 +162,7 @@ def test_inspect_changes_nothing_while_a_writer_is_running(tmp_path: Path) -> No
     with MessageStore.open(tmp_path / "store", config) as store:
         for number in range(20):
             store.put(Message("T", b"x" * 500, properties={"KEYS": f"k{number}"}))
-        while store.dispatch_behind_bytes:
-            time.sleep(0.001)
+        caught_up(store)
         before = tree(tmp_path / "store")
         said, code = document("inspect", str(tmp_path / "store"), "--all")
         assert tree(tmp_path / "store") == before
