@@ -98,11 +98,11 @@ def queue_of(log: CommitLog, layout: Layout, queue: Queue) -> tuple[Unit, ...]:
 
 def bounds_of(log: CommitLog, layout: Layout, queue: Queue) -> tuple[int, int] | None:
     """Return the number of the first unit of a queue and the one behind its last; None if nobody knows the queue."""
-    numbers = [number for _, found, number in _queued(log, layout) if found == queue]
-    if not numbers:
+    queued = [(record.offset, number) for record, found, number in _queued(log, layout) if found == queue]
+    if not queued:
         return None
-    left = [number for _, found, number in _retained(log, layout) if found == queue]
-    return min(left, default=max(numbers) + 1), max(numbers) + 1
+    end = max(number for _, number in queued) + 1
+    return min((number for offset, number in queued if offset >= log.min_offset), default=end), end
 
 
 def _retained(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:

@@ -11,6 +11,7 @@ __all__ = ["LOG_DIRECTORY", "ROOT", "file_at", "log_directories", "log_files"]
 ROOT = "/store"
 _NAMES = ("commitlog", "morelog")
 _DIRECTORIES = tuple(f"{ROOT}/{name}" for name in _NAMES)
+_BEGINNINGS = tuple(f"{directory}/" for directory in _DIRECTORIES)
 LOG_DIRECTORY = _DIRECTORIES[0]
 
 
@@ -29,5 +30,5 @@ def file_at(base: int, *, file_bytes: int, log_paths: int) -> str:
 
 def log_files(paths: Iterable[str]) -> list[str]:
     """Return those of the paths that lie in a log directory, in the order of their names."""
-    found = [path.rpartition("/") for path in paths if path.startswith(tuple(f"{each}/" for each in _DIRECTORIES))]
+    found = [path.rpartition("/") for path in paths if path.startswith(_BEGINNINGS)]
     return ["".join(parts) for parts in sorted(found, key=lambda parts: (parts[2], parts[0]))]

@@ -3,9 +3,11 @@
 import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from impl.store import MessageStore
 from properties.faults.children import Page, Stored
 from properties.faults.writer import Writer, config_of, judge_log
 from properties.verdict import GuaranteeBroken
@@ -49,7 +51,7 @@ def test_a_put_without_an_answer_may_be_there_and_nothing_else(tmp_path: Path) -
         judge_log(str(tmp_path), shorter)
 
 
-def test_what_was_promised_and_is_gone_is_contract_2(tmp_path: Path) -> None:
+def test_what_was_promised_and_is_gone_is_contract_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = written(tmp_path)
     end = page.stored[-1].end
     page.store(Stored(21, end, end + 200, promised=False))
@@ -57,8 +59,16 @@ def test_what_was_promised_and_is_gone_is_contract_2(tmp_path: Path) -> None:
     page.store(Stored(22, end + 200, end + 400, promised=True))
     with pytest.raises(GuaranteeBroken, match="contract 2: 1 messages answered PUT_OK are gone, message 22 first"):
         judge_log(str(tmp_path), page)
+    real, opened = MessageStore.open, []
+
+    def noted(*given: Any, **named: Any) -> MessageStore:
+        opened.append(real(*given, **named))
+        return opened[-1]
+
+    monkeypatch.setattr(MessageStore, "open", noted)
     with pytest.raises(GuaranteeBroken, match="contract 2"):
         Writer(page, str(tmp_path), CONFIG, rng=random.Random(1))
+    opened[0].close()  # its threads would outlive the test otherwise
 
 
 @pytest.mark.parametrize("field", ["number", "offset", "end"])
