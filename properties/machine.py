@@ -159,6 +159,7 @@ class CommitLogMachine(TrialMachine):
     """Messages put, got, flushed, and lost."""
 
     must_run: ClassVar[tuple[str, ...]] = ("put", "get", "flush", "close", "open", "fail_sync", "crash", "damage")
+    must_happen: ClassVar[tuple[tuple[str, ...], ...]] = (("checksums_of_zero",),)
 
     @initialize(settings=settings_of_trials())
     def open_store(self, settings: Settings) -> None:
@@ -185,6 +186,12 @@ class CommitLogMachine(TrialMachine):
         before = len(self.trial.log.records)
         self.carry_out(put)
         event("odd put", payload="stored" if len(self.trial.log.records) > before else "refused")
+
+    @precondition(lambda self: not self.trial.closed and self.settings.trailer)
+    @rule(body_bytes=st.sampled_from((8, 300)), fill=st.integers(0, 5))
+    def put_of_checksum_zero(self, body_bytes: int, fill: int) -> None:
+        """Put a message whose record has the checksum 0, as one in two thousand million has."""
+        self.carry_out(Put(body_bytes=body_bytes, fill=fill, body_kind="sums to zero"))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(record=st.integers(0, 40), shift=st.sampled_from((0, 0, 1, -1, 88, 100, 112, 5000)))

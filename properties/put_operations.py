@@ -10,6 +10,8 @@ __all__ = ["BatchDefect", "Concurrent", "Member", "Put", "PutBatch"]
 class Put:
     """Put a message. The body has `body_bytes` bytes drawn from `fill`, hides a whole record, is zero, or is None.
 
+    With `sums to zero` it is drawn too, but for the bytes that give its record the checksum 0 where it comes to lie.
+
     Properties are the string `properties`, or the mapping of `pairs` when there are any. `later` puts it with
     `put_async`, so that its answer comes with a Step; `born_now` leaves the born time to the store's clock.
     """
@@ -18,7 +20,7 @@ class Put:
     queue_id: int = 0
     body_bytes: int = 0
     fill: int = 0
-    body_kind: Literal["random", "record", "zeros", "none"] = "random"
+    body_kind: Literal["random", "record", "zeros", "none", "sums to zero"] = "random"
     properties: str = ""
     pairs: tuple[tuple[str, str], ...] = ()
     sys_flag: int = 0

@@ -27,6 +27,7 @@ from properties.translation import (
 )
 from properties.trial_state import TrialState, observed
 from properties.verdict import GuaranteeBroken
+from properties.zero_checksum import BODY_BYTES_MIN, sums_to_zero
 
 __all__ = ["PutVerbs"]
 
@@ -55,8 +56,8 @@ class PutVerbs(TrialState):
         first = len(self.files.events)
         self.now_ms += put.advance_ms
         self.was_harmed |= put.advance_ms < 0  # the checkpoint's times say nothing of what comes after it then
-        given = born_at(put, given_of(put), self.now_ms)
         conditions = self.conditions()
+        given = self._summed(put, born_at(put, given_of(put), self.now_ms), conditions)
         if self.closed:
             after, appended = self.log, Appended(PutStatus.SERVICE_NOT_AVAILABLE)
         else:
@@ -74,6 +75,19 @@ class PutVerbs(TrialState):
         self._count_files(after, appended)
         self.end_verb(first, after)
         self.compare_watermarks()
+
+    def _summed(self, put: Put | PutBatch, given: Message | Batch, conditions: Conditions) -> Message | Batch:
+        """Give a message that asks for it the body with which its record has the checksum 0, if there is one."""
+        if self.closed or put.op != "put" or put.body_kind != "sums to zero" or not self.layout.trailer:
+            return given
+        _, appended = commitlog.append(
+            self.log, given, layout=self.layout, store_timestamp=self.now_ms, conditions=conditions
+        )
+        if not appended.records or put.body_bytes < BODY_BYTES_MIN:
+            return given
+        body = sums_to_zero(appended.records[0])
+        self.happened("checksums_of_zero", body is not None)
+        return given if body is None else replace(given, body=body)
 
     def _count_files(self, after: CommitLog, appended: Appended) -> None:
         """Note how a put came to a new file, or did not."""

@@ -9,6 +9,7 @@ from impl.components import Components
 __all__ = ["BUGS"]
 
 _HEAD = struct.Struct(">ii")
+_ZERO_TRAILER = b"__CRC32#\x010000000000\x02"
 
 
 def _without_checksums(view: memoryview, position: int, *, limit: int, offset: int) -> RecordCheck:
@@ -36,10 +37,19 @@ def _length_trusted(view: memoryview, position: int, *, limit: int, offset: int)
     return codec.check_record(view, position, limit=limit, offset=offset)
 
 
+def _zero_is_no_checksum(view: memoryview, position: int, *, limit: int, offset: int) -> RecordCheck:
+    """A checksum of 0 counts as none, and its record as one that lost it (RMQ-B14)."""
+    size, reason = codec.check_record(view, position, limit=limit, offset=offset)
+    trailer = bytes(view[position + size - codec.TRAILER_BYTES : position + size])
+    return (0, "bad_checksum") if size and trailer == _ZERO_TRAILER else (size, reason)
+
+
 BUGS = (
     ("no-crc", "recovery and reads check neither body CRC nor trailer", 1,
      Components(check_record=_without_checksums)),
     ("position-not-checked", "a record counts wherever it was written for", 1,
      Components(check_record=_without_position)),
     ("RMQ-B11", "the length of a record is used before it is checked", 7, Components(check_record=_length_trusted)),
+    ("RMQ-B14", "a record whose checksum is 0 counts as one without", 8,
+     Components(check_record=_zero_is_no_checksum)),
 )  # fmt: skip

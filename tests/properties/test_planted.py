@@ -46,6 +46,7 @@ NOT_IN_CAMPAIGNS = (
     "topic-in-characters",  # needs a topic at the limit
     "RMQ-B19",  # needs properties at the limit
     "RMQ-B21",  # needs a batch with a unique key
+    "RMQ-B14",  # needs a record with the checksum 0
     "RMQ-B65",  # needs a delayed half message
     "RMQ-B76",  # needs two producers at once
     "RMQ-B77",  # needs more light queues than the store allows
