@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from impl.message import PutStatus
 from impl.time_outs import Request
@@ -14,15 +15,19 @@ _PUT_OK, _DISK_TOO_LATE = PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT  # look
 class GroupCommit:
     """The requests of a synchronous store; `flush` makes all of the log durable and returns up to where it is.
 
+    `lock` makes what guards the list of requests.
+
     RocketMQ tries a request twice, one file each time, so that one which lies further ahead times out at once; one
     flush of ours goes over all files.
     """
 
     name = "group-commit"
 
-    def __init__(self, flush: Callable[[], int]) -> None:
+    def __init__(
+        self, flush: Callable[[], int], *, lock: Callable[[], AbstractContextManager[object]] = threading.Lock
+    ) -> None:
         self._flush = flush
-        self._guard = threading.Lock()
+        self._guard = lock()
         self._waiting: list[Request] = []
         self._finished = False
 

@@ -8,6 +8,8 @@ open. Source: `MappedFileQueue`.
 import errno
 import threading
 from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from impl.allocation import AllocateMappedFiles
 from impl.log_files import LogFileMaker
@@ -24,7 +26,8 @@ class MappedFileQueue:
     In an open store the list is replaced and never changed, so that whoever has it sees files that follow each other
     (RMQ-B24 is an index into a list that has lost its head meanwhile).
 
-    With `fast_fail` a new file of a log with a pool has to have a buffer.
+    With `fast_fail` a new file of a log with a pool has to have a buffer. `commit_lock` makes what has commits come one
+    after the other.
     """
 
     def __init__(
@@ -34,6 +37,7 @@ class MappedFileQueue:
         *,
         fast_fail: bool = False,
         populate_ahead_bytes: int = 0,
+        commit_lock: Callable[[], AbstractContextManager[object]] = threading.Lock,
     ) -> None:
         self._maker = maker
         self._allocation = allocation
@@ -41,7 +45,7 @@ class MappedFileQueue:
         self._fast_fail = fast_fail
         self._populate_ahead_bytes = populate_ahead_bytes
         self._flush_lock = threading.Lock()
-        self._commit_lock = threading.Lock()
+        self._commit_lock = commit_lock()
         self._list_lock = threading.Lock()
         self._buffered: deque[MappedFile] = deque()  # puts add to the end, commits take from the front
         self.directories = maker.directories

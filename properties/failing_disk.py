@@ -14,6 +14,7 @@ from properties.recorder.inodes import recorded
 from properties.recorder.journal import Entry
 from properties.recorder.recording_files import RecordingFiles
 from properties.recorder.tracking import DirtyTracker
+from properties.stepped import yield_point
 
 __all__ = ["FailingDisk", "UnmarkedDisk"]
 
@@ -67,7 +68,9 @@ class FailingDisk(RecordingFiles):
                 self.failing_syncs = ordered
 
     def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
-        """Write, or fail half way."""
+        """Write, or fail half way; somebody else may come while a log file is written to."""
+        if log_files([file.path]):
+            yield_point(f"write to {file.path}")
         if not self.failing_writes or not log_files([file.path]):
             super().pwrite(file, bytes(data), offset)
             return

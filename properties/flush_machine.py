@@ -12,6 +12,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from properties.case import (
     Close,
+    Concurrent,
     Crash,
     DiskUsed,
     FailSync,
@@ -26,7 +27,7 @@ from properties.case import (
     Settings,
     Step,
 )
-from properties.flush_strategies import large_puts, plain_puts, settings_of_flushes, steps_of
+from properties.flush_strategies import large_puts, meetings, plain_puts, settings_of_flushes, steps_of
 from properties.machine import TrialMachine
 
 __all__ = ["FlushMachine"]
@@ -49,6 +50,7 @@ class FlushMachine(TrialMachine):
         "fail_write",
         "disk_used",
         "replica_is",
+        "concurrent",
         "crash",
     )
     must_happen: ClassVar[tuple[tuple[str, ...], ...]] = (
@@ -98,6 +100,18 @@ class FlushMachine(TrialMachine):
     def _put(self, *puts: Put) -> None:
         for put in puts:
             self.carry_out(put)
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=meetings(), put=plain_puts())
+    def producers_meet(self, several: tuple[Concurrent, ...], put: Put) -> None:
+        """Two producers put at once; they wait for one flush, or commit at once what lies in buffers."""
+        self._make_sound()
+        if self._has("commit"):
+            self._go_on_in_a_buffer()
+        self.carry_out(ReplicaIs(state="confirms"))  # what hides the disk's answer otherwise
+        self._put(put)
+        for meeting in several:
+            self.carry_out(meeting)
 
     # ---- what services do ----------------------------------------------------------------------------------------
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from properties.case import Put, Settings, Step
+from properties.case import Concurrent, Put, Settings, Step
 from properties.strategies import one_of
 
-__all__ = ["large_puts", "plain_puts", "settings_of_flushes", "steps_of"]
+__all__ = ["large_puts", "meetings", "plain_puts", "settings_of_flushes", "steps_of"]
 
 _WAITING_MS = (0, 1, 200, 500, 1_000, 5_000, 10_000, 60_000)
 
@@ -64,6 +64,19 @@ def large_puts(settings: Settings) -> st.SearchStrategy[Put]:
         fill=st.integers(0, 5),
         later=st.sampled_from((False, True)),
     )
+
+
+def meetings() -> st.SearchStrategy[tuple[Concurrent, ...]]:
+    """Two producers who meet a few times; the second comes a line later each time, in the put of the first or while
+    that waits. In a store with a pool both commit.
+    """
+    put = st.builds(Put, body_bytes=st.sampled_from((40, 0, 300)), advance_ms=st.just(0))
+    return st.builds(_meetings, put, put, st.sampled_from((60, 50, 70, 80)))
+
+
+def _meetings(first: Put, second: Put, lines: int) -> tuple[Concurrent, ...]:
+    schedules = [(*(0,) * late, 1) for late in range(lines, lines + 10)]
+    return tuple(Concurrent(first=(first,), second=(second,), schedule=each, commits=True) for each in schedules)
 
 
 def steps_of(services: tuple[str, ...]) -> st.SearchStrategy[Step]:

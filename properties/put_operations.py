@@ -68,7 +68,9 @@ class PutBatch:
 class Concurrent:
     """Two producers put at the same time; `schedule` says who goes on at each yield point (properties/stepped).
 
-    `jump_step` is the yield point at which the clock jumps by `jump_ms`; 0 is none. Born times are always given.
+    `jump_step` is the yield point at which the clock jumps by `jump_ms`; 0 is none. Born times are always given. In a
+    store with a pool that `commits`, the commit service takes a step behind the puts of the first, and the second ends
+    with a flush.
     """
 
     first: tuple[Put, ...] = ()
@@ -76,4 +78,5 @@ class Concurrent:
     schedule: tuple[int, ...] = ()
     jump_step: int = 0
     jump_ms: int = 0
+    commits: bool = False
     op: Literal["concurrent"] = "concurrent"

@@ -197,7 +197,9 @@ class PutVerbs(TrialState):
         if self.closed:
             return
         first = len(self.files.events)
-        self.files.failing_syncs = 0
+        self.files.failing_syncs = self.files.failing_writes = 0
+        if operation.commits:
+            self.now_ms += self.layout.commit_thorough_ms  # a round of the service goes by no page rule then
         after = explained(self, operation)
         if after.flushed_offset > self.log.flushed_offset:
             self.end_waits(lambda each: waiting.flushed(each, after))

@@ -184,6 +184,8 @@ def _simpler_concurrency(case: Case) -> Iterator[Case]:
                     yield _with_operation(case, number, replace(operation, schedule=(*(0,) * before, 1)))
             if operation.jump_step or operation.jump_ms:
                 yield _with_operation(case, number, replace(operation, jump_step=0, jump_ms=0))
+            if operation.commits:
+                yield _with_operation(case, number, replace(operation, commits=False))
             for name in ("first", "second", "schedule"):
                 for shorter in _shorter(getattr(operation, name)):
                     yield _with_operation(case, number, _with(operation, name, shorter))

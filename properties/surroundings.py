@@ -6,7 +6,9 @@ Each answers as an operation of the case says, so that a trial stays a function 
 import errno
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -63,6 +65,8 @@ class Surroundings:
             runner=self._take_service,
             put_lock=self._take_lock,
             mapped_file=_refusing(parts.mapped_file, self),
+            mapped_file_queue=partial(parts.mapped_file_queue, commit_lock=_commit_lock),
+            group_commit=partial(parts.group_commit, lock=lambda: _group_commit_lock()),
             commit_log=_flushing_in_one_step(parts.commit_log),
         )
 
@@ -116,6 +120,14 @@ class Surroundings:
         """Return how full the disk says it is."""
         usage = files.scripted_usage
         return 0 if usage is None else 100 * (usage.total_bytes - usage.free_bytes) // usage.total_bytes
+
+
+def _commit_lock() -> CooperativeLock:
+    return CooperativeLock("lock of commits")
+
+
+def _group_commit_lock() -> AbstractContextManager[object]:
+    return CooperativeLock("lock of group commit")
 
 
 class _ScriptedReplicas:

@@ -1,6 +1,7 @@
 """Bugs of the services behind the answers: flush, group commit, time-outs, checkpoint (after RMQ-B.. and 4.9.3)."""
 
 from collections.abc import Callable
+from typing import Any
 
 from impl.background import Background
 from impl.commit_log import CommitLog
@@ -12,7 +13,8 @@ from impl.mapped_file_queue import MappedFileQueue
 from impl.message import Message, PutResult
 from impl.policy import FlushPolicy
 from impl.properties_text import text_of, wait_store_msg_ok
-from impl.time_outs import TimeOuts
+from impl.time_outs import Request, TimeOuts
+from properties.stepped import yield_point
 
 __all__ = ["BUGS"]
 
@@ -50,6 +52,35 @@ class _ForgetsAtShutdown(GroupCommit):
     def finish(self) -> None:
         self._waiting.clear()
         super().finish()
+
+
+class _SwappedUnderAWriter(GroupCommit):
+    """Requests go to one of two lists, which are swapped while somebody adds; the list that was served is emptied, with
+    the request that came to it too late (RMQ-B31).
+    """
+
+    def __init__(self, flush: Callable[[], int], **options: Any) -> None:
+        super().__init__(flush, **options)
+        self._served: list[Request] = []
+
+    def submit(self, request: Request) -> None:
+        waiting = self._waiting
+        yield_point("add a request")
+        waiting.append(request)
+        if self._finished:
+            self._serve()
+
+    def _serve(self) -> None:
+        served = self._waiting
+        self._waiting, self._served = self._served, served
+        flushed_offset = 0
+        try:
+            flushed_offset = self._flush()
+        finally:
+            for request in served:
+                request.answer(self._status(request, flushed_offset))
+            yield_point("empty the list")
+            served.clear()
 
 
 class _TriesTwice(MappedFileQueue):
@@ -100,6 +131,8 @@ BUGS = (
     ("RMQ-B30", "a service without work runs again at once", 16, Components(group_commit=_Spins)),
     ("forgotten-at-shutdown", "puts that wait when the store is closed are not answered by a flush", 16,
      Components(group_commit=_ForgetsAtShutdown)),
+    ("RMQ-B31", "a put that comes while group commit swaps its lists is not answered by its flush", 17,
+     Components(group_commit=_SwappedUnderAWriter)),
     ("two-files-a-flush", "a flush stops behind two files", 9, Components(mapped_file_queue=_TriesTwice)),
     ("full-files-wait", "the end of a full file waits for the page rule", 9, Components(mapped_file=_FullFilesWait)),
     ("never-thorough", "the timer never flushes a few bytes", 9, Components(background=_TimerNeverThorough)),

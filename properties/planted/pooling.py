@@ -1,5 +1,6 @@
 """Bugs of the transient store pool and of its commits (after RMQ-B.. and 4.9.3)."""
 
+from contextlib import nullcontext
 from typing import Any
 
 from impl.components import Components
@@ -63,6 +64,13 @@ class _FlushOfBuffers(MappedFile):
         self.flushed_position = self.written_position
 
 
+class _CommitsAtOnce(MappedFileQueue):
+    """The commit service and whoever flushes commit at the same time, each to where it saw the end (RMQ-B29)."""
+
+    def __init__(self, maker: Any, allocation: Any, **options: Any) -> None:
+        super().__init__(maker, allocation, **options | {"commit_lock": nullcontext})
+
+
 BUGS = (
     ("RMQ-B28", "a synchronous store with a pool flushes what was not committed", 8,
      Components(mapped_file_queue=_PoolUnderSync)),
@@ -73,5 +81,7 @@ BUGS = (
     ("buffer-kept", "the buffer of a full file does not come home", 8, Components(mapped_file_queue=_BufferKept)),
     ("readers-see-buffers", "readers see what is not committed", 17,
      Components(mapped_file_queue=_ReadersSeeBuffers)),
+    ("RMQ-B29", "two commits at once take the end of what is committed back", 9,
+     Components(mapped_file_queue=_CommitsAtOnce)),
     ("flush-of-buffers", "a flush counts what was not committed", 9, Components(mapped_file=_FlushOfBuffers)),
 )  # fmt: skip

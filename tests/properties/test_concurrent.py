@@ -1,5 +1,6 @@
 """Two producers at once: a right store is explained whatever the schedule, and a wrong one is not."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
@@ -12,7 +13,7 @@ from impl.components import Components
 from impl.entry import PutEntry
 from impl.message import PutResult, PutStatus
 from model.message import Batch, Message
-from properties import concurrent
+from properties import concurrent, surroundings
 from properties.case import Concurrent, FailAppend, Put, PutBatch, Settings, SwitchFlag
 from properties.planted import components_of
 from properties.recorder.dirty import DirtyTracker
@@ -99,6 +100,7 @@ def test_every_schedule_at_the_put_lock_is_explained(
         return run_stepped(*arguments, **{**options, "modules": (), "trace": trace})
 
     monkeypatch.setattr(concurrent, "run_stepped", at_the_lock)
+    monkeypatch.setattr(surroundings, "_group_commit_lock", threading.Lock)
     logs = set()
 
     def carry_out(schedule: tuple[int, ...]) -> bytes:

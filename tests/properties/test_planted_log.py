@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from properties.case import Case, Crash, Flush, Get, Operation, Put, Settings
+from properties.case import Case, Concurrent, Crash, Flush, Get, Operation, Put, Settings
 from properties.planted import PLANTED
 from properties.recorder.dirty import DirtyTracker
 from properties.replay import replay
@@ -18,6 +18,9 @@ CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
     "RMQ-B27": (SMALL, (FULL, Flush(), FULL, FULL, Crash())),
 }
 
+AT_ONCE = {"RMQ-B29": Settings(pool_buffers=1), "RMQ-B31": Settings(sync_flush=True)}
+"""Bugs that show when two producers meet at one line of many."""
+
 
 @pytest.mark.parametrize("bug", CASES)
 def test_its_smallest_case_shows_it_and_holds_without_it(bug: str, tracker: DirtyTracker) -> None:
@@ -27,3 +30,16 @@ def test_its_smallest_case_shows_it_and_holds_without_it(bug: str, tracker: Dirt
     assert failure.broken.contract == PLANTED[bug].contract
     assert failure.case.operations == operations
     assert replay(Case(settings, operations), tracker=tracker) is None
+
+
+@pytest.mark.parametrize("bug", AT_ONCE)
+def test_one_meeting_of_two_producers_shows_it_and_all_hold_without_it(bug: str, tracker: DirtyTracker) -> None:
+    put, settings = Put(advance_ms=0), AT_ONCE[bug]
+    contracts = set()
+    for late in range(50, 90):
+        both = Concurrent(first=(put,), second=(put,), schedule=(*(0,) * late, 1), commits=True)
+        operations = (Put(), both)
+        assert replay(Case(settings, operations), tracker=tracker) is None
+        failure = replay(Case(replace(settings, bug=bug), operations), tracker=tracker)
+        contracts |= {failure.broken.contract} if failure is not None else set()
+    assert contracts == {PLANTED[bug].contract}
