@@ -221,3 +221,14 @@ class RetentionMachine(TrialMachine):
     def derived_files_are_harmed(self, **drawn: int) -> None:
         """What is left of queues and index is harmed, and made anew from what is left of the log."""
         self.carry_out(HarmDerived(**drawn))  # type: ignore[arg-type]
+
+    @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
+    @rule(several=_SOME_PUTS, number=st.integers(0, 6))
+    def a_queue_is_lost_again_and_again(self, several: list[Put], number: int) -> None:
+        """A queue that begins in the middle of a file is lost and made anew; then it loses all but its first units."""
+        self._put(several * 2)
+        self._settle()
+        self.carry_out(Clean(percent=88))
+        self.carry_out(HarmDerived(file="queue", harm="lost", number=number))
+        for units in range(1, 5):
+            self.carry_out(HarmDerived(file="queue", harm="zeroed", number=number, amount=20 * units))
