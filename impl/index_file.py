@@ -205,20 +205,23 @@ class IndexFile:
         if not self.mapped.hold():
             return
         try:
-            with self._guard:
-                header, (least, greatest) = self.header, self.times
-                if greatest < begin_ms or end_ms < least:
-                    return  # also where nothing was put yet, and no block may be
-                (number,) = SLOT.unpack_from(self.mapped.view, HEADER_BYTES + code % self.layout.slots * SLOT_BYTES)
-            # without a proof the header counts too little or too much, and only the record itself is believed
-            limit = header.next_number if self.is_proven else self.layout.entries_max
-            while 0 < number < limit:
-                found, offset, difference, previous = self.entry(number)
-                if found == code and self._may_lie(header, number, difference, begin_ms, end_ms):
-                    yield offset
-                number, limit = previous, number
+            yield from self._chain(code, begin_ms, end_ms)
         finally:
             self.mapped.release()
+
+    def _chain(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+        with self._guard:
+            header, (least, greatest) = self.header, self.times
+            if greatest < begin_ms or end_ms < least:
+                return  # also where nothing was put yet, and no block may be
+            (number,) = SLOT.unpack_from(self.mapped.view, HEADER_BYTES + code % self.layout.slots * SLOT_BYTES)
+        # without a proof the header counts too little or too much, and only the record itself is believed
+        limit = header.next_number if self.is_proven else self.layout.entries_max
+        while 0 < number < limit:
+            found, offset, difference, previous = self.entry(number)
+            if found == code and self._may_lie(header, number, difference, begin_ms, end_ms):
+                yield offset
+            number, limit = previous, number
 
     def _may_lie(self, header: IndexHeader, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
         """Whether the record of an entry is worth a look."""

@@ -4,6 +4,7 @@ Messages grow old, disks get full, readers keep buffers, topics are deleted and 
 a clean-up. Queues and index follow the log, and are read all the while.
 """
 
+from dataclasses import replace
 from typing import ClassVar
 
 from hypothesis import strategies as st
@@ -103,6 +104,7 @@ class RetentionMachine(TrialMachine):
         ("pulled_FOUND",),
         ("pulled_OFFSET_TOO_SMALL",),
         ("found_by_key",),
+        ("cleaned_inside_a_query",),
     )
 
     @initialize(settings=_settings())
@@ -173,16 +175,18 @@ class RetentionMachine(TrialMachine):
         self.carry_out(Clean(after_hours=after_hours, manual=manual, percent=percent))
 
     @precondition(lambda self: not self.trial.closed)
-    @rule(several=_SOME_PUTS, urgent=st.booleans(), held=st.sampled_from((-1, -1, 0, 3)), again=st.booleans())
-    def files_are_deleted(self, several: list[Put], urgent: bool, held: int, again: bool) -> None:
+    @rule(several=_SOME_PUTS, urgent=st.booleans(), held=st.sampled_from((-1, -1, 0, 3)), again=st.booleans(),
+          query=st.sampled_from((-1, 0, 1)))  # fmt: skip
+    def files_are_deleted(self, several: list[Put], urgent: bool, held: int, again: bool, query: int) -> None:
         """Everything is in its queues and on disk, and then it is old, or the disk is too full; a reader may stand in
-        the way, and lose his buffer in the end.
+        the way, and lose his buffer in the end, or be in the middle of a query.
         """
         self._put(several * 2)
         self._settle()
         if held >= 0:
             self.carry_out(HoldBuffer(record=held))
-        self.carry_out(Clean(percent=88) if urgent else Clean(after_hours=73, manual=True, percent=10))
+        clean = Clean(percent=88) if urgent else Clean(after_hours=73, manual=True, percent=10)
+        self.carry_out(replace(clean, query=query))
         if again:
             self._put(several)
             self._settle()

@@ -10,12 +10,14 @@ __all__ = ["Clean", "DeleteTopics", "HoldBuffer", "ReleaseBuffer"]
 class Clean:
     """Time passes, then the clean-up makes a whole run; hours are of the clock, whose zone is UTC.
 
-    With `manual` somebody asks for it before. `percent` is how full the disk is from then on; 0 leaves it as it is.
+    With `manual` somebody asks for it before. `percent` is how full the disk is from then on; 0 leaves it as it is. The
+    run comes in the middle of a query for key `query` of those there are (counted modulo), -1 being none.
     """
 
     after_hours: int = 0
     manual: bool = False
     percent: int = 0
+    query: int = -1
     op: Literal["clean"] = "clean"
 
 

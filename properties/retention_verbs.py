@@ -8,6 +8,7 @@ from model import retention
 from model.state import CommitLog
 from properties.case import Clean
 from properties.closing_verbs import ClosingVerbs
+from properties.reads import compare_query
 from properties.trial_state import Held
 from properties.verdict import GuaranteeBroken, observed
 
@@ -47,7 +48,7 @@ class RetentionVerbs(ClosingVerbs):
             percent=self.surroundings.percent_used(self.files),
             held=self._held_files(),
         )
-        self._makes_a_run()
+        self._makes_a_run_inside_a_query(operation.query, after)
         self.happened("log_files_deleted", cleaned.files)
         self.happened("urgent_run", cleaned.urgent and cleaned.files > 0)
         self.happened("asked_for_run", operation.manual and cleaned.files > 0)
@@ -56,6 +57,18 @@ class RetentionVerbs(ClosingVerbs):
         self.happened("buffers_taken_back", cleaned.forced)
         self.happened("disk_full_seen_by_clean_up", bool(after.flags & ~before.flags & retention.DISK_FULL))
         return after
+
+    def _makes_a_run_inside_a_query(self, number: int, after: CommitLog) -> None:
+        """Have the index find something for a key, make the run, and compare what the query brings of what is left."""
+        keys = list(self.derived.keys) if number >= 0 and self._may_read() else []
+        if keys:
+            key, self.surroundings.interruption = keys[number % len(keys)], self._makes_a_run
+            compare_query(self.store, after, self.layout, key, stored=self.ledger.stored)
+            is_made, self.surroundings.interruption = self.surroundings.interruption is None, None
+            self.happened("cleaned_inside_a_query", is_made)
+            if is_made:
+                return
+        self._makes_a_run()
 
     def _makes_a_run(self) -> None:
         """Step the service until its run is over (contract 10, 16)."""

@@ -4,7 +4,7 @@ Each answers as an operation of the case says, so that a trial stays a function 
 """
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -44,13 +44,15 @@ class Surroundings:
     """One trial's; `clock` is its virtual clock in milliseconds.
 
     `replica` is what the best replica does, `append_fails` whether the mapped file refuses the next bytes (once);
-    `read_in_lock` has the readings of the clock under the put lock, until somebody clears it.
+    `read_in_lock` has the readings of the clock under the put lock, until somebody clears it. `interruption` is done
+    once in the next query by key, when the index has an offset for it that nobody has looked at.
     """
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self.replica: Literal["confirms", "silent", "hangs", "behind", "none"] = "none"
         self.append_fails = False
         self.read_in_lock: set[int] = set()
+        self.interruption: Callable[[], None] | None = None
         self._clock = clock
         self._in_lock: tuple[int | None, int] | None = None
         self._newest = _Held(CooperativeLock("put lock"))
@@ -65,6 +67,7 @@ class Surroundings:
             runner=self._take_service,
             put_lock=self._take_lock,
             mapped_file=_refusing(parts.mapped_file, self),
+            index_service=_interrupted(parts.index_service, self),
             mapped_file_queue=partial(parts.mapped_file_queue, commit_lock=_commit_lock),
             group_commit=partial(parts.group_commit, lock=lambda: _group_commit_lock()),
             commit_log=_flushing_in_one_step(parts.commit_log),
@@ -166,6 +169,20 @@ def _refusing(kind: Any, surroundings: Surroundings) -> Any:
             super().append(record)
 
     return Refusing
+
+
+def _interrupted(kind: Any, surroundings: Surroundings) -> Any:
+    """Return a class of index services that somebody interrupts in the middle of a query."""
+
+    class Interrupted(kind):  # type: ignore[misc]
+        def candidates(self, *arguments: Any) -> Iterator[int]:
+            for offset in super().candidates(*arguments):
+                deed, surroundings.interruption = surroundings.interruption, None
+                if deed is not None:
+                    deed()
+                yield offset
+
+    return Interrupted
 
 
 def _flushing_in_one_step(kind: Any) -> Any:

@@ -1,7 +1,7 @@
 """Bugs in what a store deletes: which log files, in which order, what follows them, and what stays deleted."""
 
 import contextlib
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 from impl.clean_commit_log import CleanCommitLog
@@ -11,6 +11,7 @@ from impl.components import Components
 from impl.deleted_topics import DeletedTopics
 from impl.derived import Derived
 from impl.disk_watch import DiskWatch
+from impl.index_file import IndexFile
 from impl.log_files import LogFileMaker
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
@@ -182,6 +183,13 @@ class _AgeOnAFullDisk(DiskWatch):
         return Room(room.is_full, room.wants_deletion, urgent=False)
 
 
+class _NotHeld(IndexFile):
+    """Who looks into a file of the index does not keep it from being unmapped (RMQ-B50)."""
+
+    def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+        return self._chain(code, begin_ms, end_ms)
+
+
 class _TakenBackAtOnce(CleanCommitLog):
     """A reader loses his buffer as soon as its file is to go."""
 
@@ -198,6 +206,7 @@ BUGS = (
     ("RMQ-B39", "the queues of a deleted topic come back when the store opens", 4,
      Components(deleted_topics=_NothingLeftOut)),
     ("RMQ-B41", "a log file that a reader held is never deleted", 8, Components(clean_commit_log=_NeverTriedAgain)),
+    ("RMQ-B50", "a query looks into an index file that is unmapped meanwhile", 8, Components(index_file=_NotHeld)),
     ("RMQ-B53", "a log file is as old as its first message", 10, Components(clean_commit_log=_AgeOfTheFile)),
     ("RMQ-B54", "the disk is looked at when a clean-up begins, and by no put", 8,
      Components(disk_watch=_LooksBeforeARun)),

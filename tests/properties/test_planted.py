@@ -83,6 +83,7 @@ NOT_IN_CAMPAIGNS = (
     "RMQ-B04",  # needs a clean-up while dispatch is a log file behind
     "RMQ-B41",  # needs a reader that keeps a buffer in the way of a clean-up, and gives it back
     "buffer-taken-back",  # the same
+    "RMQ-B50",  # needs a clean-up in the middle of a query
     "RMQ-B53",  # needs days between the messages of a log file
     "RMQ-B54",  # needs a disk that fills up while nobody cleans
     "RMQ-B55",  # needs a topic of the system

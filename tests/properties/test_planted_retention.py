@@ -25,6 +25,7 @@ from properties.replay import replay
 
 REPUT, FLUSH = Step(service="reput"), Flush()
 FULL, KEYED = Put(body_bytes=800), Put(properties="KEYS\x01k")
+KEYED_FULL = replace(KEYED, body_bytes=800)
 ASKED_FOR = Clean(manual=True)
 DAYS = Clean(after_hours=72, manual=True)
 NEARLY, TOO_FULL = Clean(percent=80), Clean(percent=86)
@@ -36,6 +37,9 @@ CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
     "RMQ-B24": (SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL, FULL, Get(record=1))),
     "RMQ-B39": (Settings(), (Put(), REPUT, DeleteTopics(), KILL)),
     "RMQ-B41": (SMALL, (FULL, FULL, REPUT, FLUSH, HoldBuffer(), TOO_FULL, ReleaseBuffer(), TOO_FULL)),
+    "RMQ-B50": (
+        replace(SMALL, index_entries=2), (KEYED_FULL, KEYED_FULL, REPUT, FLUSH, replace(TOO_FULL, query=0)),
+    ),
     "RMQ-B53": (SMALL, (FULL, Clean(after_hours=72), FULL, REPUT, FLUSH, ASKED_FOR)),
     "RMQ-B54": (Settings(), (DiskUsed(percent=95), Put())),
     "RMQ-B55": (Settings(), (Put(topic="RMQ_SYS_TRANS_OP_HALF_TOPIC"), DeleteTopics())),
