@@ -229,8 +229,11 @@ class RetentionMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
     @rule(several=_SOME_PUTS, number=st.integers(0, 6))
     def a_queue_is_lost_again_and_again(self, several: list[Put], number: int) -> None:
-        """A queue that begins in the middle of a file is lost and made anew; then it loses all but its first units."""
-        self._put(several * 2)
+        """A queue that begins in the middle of a file is lost and made anew; then it loses all but its first units.
+
+        All messages go to one queue: no file is harmed where another queue has nothing left but its number.
+        """
+        self._put([replace(put, topic="T", queue_id=0, properties="") for put in several * 2])
         self._settle()
         self.carry_out(Clean(percent=88))
         self.carry_out(HarmDerived(file="queue", harm="lost", number=number))

@@ -92,6 +92,7 @@ HOLES = (
         (1,),
         "there is no such switch",
         bug="no-crc",
+        hunt=Hunt(fixed={"file_bytes": 8192, "sync_flush": False, "pool_buffers": 0, "index": False}),
         regression=_LOG + "test_h10_record_without_its_body_does_not_count",
     ),
     Hole(

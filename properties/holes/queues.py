@@ -32,7 +32,7 @@ HOLES = (
         (4, 17),
         "each unit that is not proved by a checksum is compared with its record, tags code too",
         bug="torn-unit-stays",
-        hunt=_QUEUE,
+        hunt=Hunt("queue", 6, fixed={"index": False, "queue_ext": False}),
         regression=_smallest("torn-unit-stays"),
     ),
     Hole(
@@ -60,7 +60,7 @@ HOLES = (
         "pre-fill has no end; dispatch begins where the log says",
         bug="prefill-is-the-furthest",
         hunt=Hunt(
-            "retention", 60, fixed={"file_bytes": 1024, "queue_units": 16, "queue_ext": False, "index": False}
+            "retention", 4, fixed={"file_bytes": 1024, "queue_units": 16, "queue_ext": False, "index": False}
         ),
         regression=_QUEUES + "test_c5_prefill_is_not_the_furthest_record",
     ),
@@ -91,7 +91,7 @@ HOLES = (
         (16, 17),
         "dispatch goes on where the proved part of the log ends",
         bug="begins-behind-the-end",
-        hunt=_QUEUE,
+        hunt=Hunt("queue", 6, fixed={"sync_flush": False, "pool_buffers": 0, "index": False, "queue_ext": False}),
         regression=_QUEUES + "test_c8_dispatch_does_not_begin_behind_the_log",
     ),
     Hole(
