@@ -67,7 +67,7 @@ def refused(*arguments: str) -> str:
         (("check", "--machine", "commit-log", "--examples", "1"), 3, "vacuous"),
         (("explore", "--bug", "lying-flush"), 1, "broken"),
         (("explore", "--disk", "journal", "--states", "100", "--seed", "1"), 0, "holds"),
-        (("check", "--machine", "commit-log", "--examples", "25"), 0, "holds"),
+        (("check", "--machine", "commit-log", "--examples", "60"), 0, "holds"),
         (("check", "--bug", "position-not-checked"), 1, "broken"),
         (("bugs", "list"), 0, None),
         (("doctor",), 0, None),
