@@ -9,12 +9,14 @@ Source: `CommitLog.asyncPutMessage`, `asyncPutMessages`, `DefaultAppendMessageCa
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from impl import codec
 from impl.batch import EncodedBatch
 from impl.batch_encoder import BatchEncoder
 from impl.delay import DelayLevels
+from impl.delayed_copy import refusal_of_copy
 from impl.encoder import RecordEncoder, topic_bytes
 from impl.files import Clock
 from impl.hosts import Host
@@ -94,11 +96,19 @@ class CommitLog:
                 return PutResult(rewritten)
             if self._is_dispatched(rewritten):
                 return self._under_lock(self._append_dispatched, rewritten, now_ms)
-            message = rewritten
+            if rewritten is not message:
+                return self._put_delayed(message, rewritten, now_ms)
         record = self._encoder.encode(message, now_ms=now_ms)
         if not isinstance(record, bytearray):
             return PutResult(record)
         return self._under_lock(self._append, message, record)
+
+    def _put_delayed(self, given: Message, stored: Message, now_ms: int) -> PutResult:
+        record = self._encoder.encode(stored, now_ms=now_ms)
+        if not isinstance(record, bytearray):
+            return PutResult(record)
+        refused = self._refusal_of_copy(given, stored, now_ms)
+        return self._under_lock(self._append, stored, record) if refused is None else PutResult(refused)
 
     def put_batch(self, batch: MessageBatch, *, now_ms: int) -> PutResult:
         """Append all messages of a batch, or none."""
@@ -148,6 +158,11 @@ class CommitLog:
 
     def _delayed(self, message: Message, text: str) -> Message | PutStatus:
         return delayed(message, text, self._delay_levels)
+
+    def _refusal_of_copy(self, given: Message, stored: Message, now_ms: int) -> PutStatus | None:
+        """Return why a delayed message could not be delivered when it is due, or None."""
+        encode = partial(self._encoder.encode, now_ms=now_ms)
+        return refusal_of_copy(given, stored, dispatch=self._dispatch, encode=encode)
 
     def _is_dispatched(self, message: Message) -> bool:
         text = text_of(message.properties) if self._dispatch is not None else None
@@ -272,7 +287,8 @@ class CommitLog:
             return GetResult(GetStatus.OFFSET_OVERFLOW_ONE if one else GetStatus.OFFSET_OVERFLOW_BADLY)
         file = self.log.find(offset)
         if file is None or not file.hold():
-            return GetResult(GetStatus.OFFSET_FOUND_NULL)
+            is_gone = offset < self.log.min_offset  # meanwhile
+            return GetResult(GetStatus.OFFSET_TOO_SMALL if is_gone else GetStatus.OFFSET_FOUND_NULL)
         try:
             position = offset - file.base_offset
             size, _ = self._check(file.view, position, limit=self.log.file_bytes, offset=offset)

@@ -4,8 +4,10 @@ The mapped file is RocketMQ's service provider interface: whoever wants another 
 `impl.mapped_file.MappedFile` and names the class here.
 """
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from impl import codec
 from impl.abort_marker import AbortMarker
@@ -16,9 +18,13 @@ from impl.clean_commit_log import CleanCommitLog
 from impl.clean_consume_queues import CleanConsumeQueues
 from impl.clean_files import CleanFiles
 from impl.commit_log import CommitLog
+from impl.config_file import ConfigFile
+from impl.config_table import ConfigTable
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queue_ext import ConsumeQueueExt
 from impl.consume_queues import ConsumeQueues
+from impl.consumer_offsets import ConsumerOffsets
+from impl.delay_offsets import DelayOffsets
 from impl.deleted_topics import DeletedTopics
 from impl.derived import Derived
 from impl.derived_proof import is_still_true
@@ -28,6 +34,7 @@ from impl.dispatching import Dispatcher
 from impl.durable_floor import DurableFloor
 from impl.encoder import RecordEncoder
 from impl.group_commit import GroupCommit
+from impl.guards import MakeGuard
 from impl.index_entries import PLAIN_ENTRIES, IndexEntries
 from impl.index_file import IndexFile
 from impl.index_service import IndexService
@@ -38,7 +45,10 @@ from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
 from impl.message_query import MessageQuery
 from impl.multi_dispatch import MultiDispatch
+from impl.persist_progress import PersistProgress
 from impl.policy import PutLockKind
+from impl.progress import Progress
+from impl.pull_hold import PullHold
 from impl.put_answers import PutAnswers
 from impl.put_lock import PutLock, make_put_lock
 from impl.queue_offsets import QueueOffsetTable
@@ -50,6 +60,7 @@ from impl.replication import NoReplicas, Replicas
 from impl.reput import ReputMessages
 from impl.runner import RunnerFactory, ThreadRunner
 from impl.scan import LogWalker, RecordChecker, walk_log
+from impl.schedule import DeliverDelayedMessages
 from impl.store_lock import StoreLock
 from impl.time_outs import TimeOuts
 from impl.topic_cleaning import TopicCleaning
@@ -62,6 +73,7 @@ __all__ = ["Components"]
 class Components:
     """Factories of the parts, called when a store opens."""
 
+    guard: MakeGuard = threading.Lock
     store_lock: Callable[..., StoreLock] = StoreLock
     mapped_file: Callable[..., MappedFile] = MappedFile
     examine: Callable[..., FoundLog] = examine_log
@@ -96,14 +108,22 @@ class Components:
     index_service: Callable[..., IndexService] = IndexService
     index_file: Callable[..., IndexFile] = IndexFile
     index_entries: IndexEntries = PLAIN_ENTRIES
-    read_buffers: Callable[[], ReadBuffers] = ReadBuffers
+    read_buffers: Callable[..., ReadBuffers] = ReadBuffers
     queued_records: Callable[..., QueuedRecords] = QueuedRecords
     queue_reads: Callable[..., QueueReads] = QueueReads
     message_query: Callable[..., MessageQuery] = MessageQuery
     reput: Callable[..., ReputMessages] = ReputMessages
+    pull_hold: Callable[..., PullHold] = PullHold
+    config_file: Callable[..., ConfigFile] = ConfigFile
+    progress: Callable[..., Progress] = Progress
+    persist_progress: Callable[..., PersistProgress] = PersistProgress
+    consumer_offsets: Callable[..., ConsumerOffsets] = ConsumerOffsets
+    config_table: Callable[..., ConfigTable[Any]] = ConfigTable
     disk_watch: Callable[..., DiskWatch] = DiskWatch
     clean_commit_log: Callable[..., CleanCommitLog] = CleanCommitLog
     clean_consume_queues: Callable[..., CleanConsumeQueues] = CleanConsumeQueues
     clean_files: Callable[..., CleanFiles] = CleanFiles
     deleted_topics: Callable[..., DeletedTopics] = DeletedTopics
+    delay_offsets: Callable[..., DelayOffsets] = DelayOffsets
+    schedule: Callable[..., DeliverDelayedMessages] = DeliverDelayedMessages
     topic_cleaning: Callable[..., TopicCleaning] = TopicCleaning

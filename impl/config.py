@@ -59,12 +59,16 @@ _COUNTS = (
     "redelete_hanged_file_interval",
     "delete_consume_queue_files_interval",
     "disk_max_used_space_ratio",
+    "short_polling_time_mills",
+    "flush_delay_offset_interval",
+    "max_held_pulls",
 )
 _SIZES = {
     "mapped_file_size_consume_queue": UNIT_BYTES,
     "mapped_file_size_consume_queue_ext": 64,
     "max_hash_slot_num": 1,
     "max_index_num": 2,
+    "flush_consumer_offset_interval": 1,
 }
 """The smallest value of each; the greatest is 2 GiB - 1."""
 _POOL_BUFFERS_MAX = 1_000
@@ -95,6 +99,11 @@ class MessageStoreConfig:
 
     `check_whole_log_on_recover` (ours) has every record verified when the store opens. Without it an open begins where
     the log, the queues and the index were last known to be durable, and damage in front shows when it is read.
+
+    With `deliver_delayed_messages` (ours; RocketMQ's masters always do) a master puts delayed messages again when they
+    are due; without, they wait.
+
+    `max_held_pulls` (ours) is how many pulls may wait for messages at a time.
     """
 
     mapped_file_size_commit_log: int = defaults.MAPPED_FILE_SIZE_COMMIT_LOG
@@ -149,6 +158,11 @@ class MessageStoreConfig:
     disk_fall_recorded: bool = True
     offset_check_in_slave: bool = False
     check_whole_log_on_recover: bool = False
+    deliver_delayed_messages: bool = True
+    flush_delay_offset_interval: int = defaults.FLUSH_DELAY_OFFSET_INTERVAL
+    long_polling_enable: bool = True
+    short_polling_time_mills: int = defaults.SHORT_POLLING_TIME_MILLS
+    max_held_pulls: int = defaults.MAX_HELD_PULLS
     file_reserved_time: int = _RETENTION.file_reserved_time
     delete_when: str = _RETENTION.delete_when
     time_zone: str = _RETENTION.time_zone
@@ -158,6 +172,7 @@ class MessageStoreConfig:
     delete_consume_queue_files_interval: int = _RETENTION.delete_consume_queue_files_interval
     clean_file_forcibly_enable: bool = _RETENTION.clean_file_forcibly_enable
     disk_max_used_space_ratio: int = _RETENTION.disk_max_used_space_ratio
+    flush_consumer_offset_interval: int = defaults.FLUSH_CONSUMER_OFFSET_INTERVAL
 
     def __post_init__(self) -> None:
         if not _SMALLEST_FILE_BYTES <= self.mapped_file_size_commit_log <= 1 << 40:

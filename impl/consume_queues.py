@@ -17,6 +17,7 @@ from impl.derived_floor import QueueFileProof
 from impl.directory_tree import DirectoryTree
 from impl.dispatching import UNIT_BYTES, QueueRun
 from impl.files import Files
+from impl.guards import MakeGuard
 from impl.loading import Finding
 from impl.mapped_file import MappedFile
 from impl.multi_dispatch import QueueKey
@@ -62,6 +63,7 @@ class ConsumeQueues:
         consume_queue_ext: Callable[..., ConsumeQueueExt] = ConsumeQueueExt,
         queue_files: Callable[..., QueueFiles] = QueueFiles,
         mapped_file: Callable[..., MappedFile] = MappedFile,
+        guard: MakeGuard = threading.Lock,
     ) -> None:
         self._files = files
         self._root = root
@@ -78,7 +80,7 @@ class ConsumeQueues:
         self._queues: dict[QueueKey, ConsumeQueue] = {}
         self._nowhere: dict[QueueKey, ConsumeQueue] = {}
         self._findings: list[Finding] = []
-        self._guard = threading.Lock()
+        self._guard = guard()
 
     # ---- loading and reconciling ---------------------------------------------------------------------------------
 
@@ -197,11 +199,17 @@ class ConsumeQueues:
     def remove(self, queue: ConsumeQueue) -> None:
         """Forget a queue and remove its files, durably; its directory stays. Nobody appends meanwhile. Raises OSError.
 
-        A queue of the same key may come to be anew, then from whatever number it is told.
+        It is unknown to readers before anything of it goes, and known again if the disk refuses that. A queue of the
+        same key may come to be anew, then from whatever number it is told.
         """
-        queue.destroy()
         with self._guard:
             self._queues.pop(queue.key, None)
+        try:
+            queue.destroy()
+        except BaseException:
+            with self._guard:
+                self._queues[queue.key] = queue
+            raise
         queue.close()
 
     def all(self) -> tuple[ConsumeQueue, ...]:

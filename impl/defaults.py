@@ -8,11 +8,14 @@ __all__ = [
     "CLEAN_RESOURCE_INTERVAL",
     "DISK_SPACE_CLEAN_FORCIBLY_RATIO",
     "DISK_SPACE_WARNING_LEVEL_RATIO",
+    "FLUSH_CONSUMER_OFFSET_INTERVAL",
+    "FLUSH_DELAY_OFFSET_INTERVAL",
     "HA_SLAVE_FALLBEHIND_MAX",
     "MAPPED_FILE_SIZE_COMMIT_LOG",
     "MAPPED_FILE_SIZE_CONSUME_QUEUE",
     "MAPPED_FILE_SIZE_CONSUME_QUEUE_EXT",
     "MAX_HASH_SLOT_NUM",
+    "MAX_HELD_PULLS",
     "MAX_INDEX_NUM",
     "MAX_LMQ_CONSUME_QUEUE_NUM",
     "MAX_MESSAGE_SIZE",
@@ -24,6 +27,7 @@ __all__ = [
     "MESSAGE_DELAY_LEVEL",
     "OS_PAGE_CACHE_BUSY_TIME_OUT_MILLS",
     "POPULATE_AHEAD_BYTES",
+    "SHORT_POLLING_TIME_MILLS",
     "SLAVE_TIMEOUT",
     "STORE_HOST",
 ]
@@ -97,3 +101,15 @@ MAX_TRANSFER_COUNT_ON_MESSAGE_IN_DISK = 8
 
 ACCESS_MESSAGE_IN_MEMORY_MAX_RATIO = 40
 """`accessMessageInMemoryMaxRatio`, percent of the memory of the machine that the end of the log is taken to fill."""
+
+FLUSH_DELAY_OFFSET_INTERVAL = 10_000
+"""`flushDelayOffsetInterval`, ms between two saves of how far delayed messages were delivered."""
+
+SHORT_POLLING_TIME_MILLS = 1_000
+"""`shortPollingTimeMills`, ms that a pull waits where long polling is off."""
+
+MAX_HELD_PULLS = 100_000
+"""No setting of RocketMQ's, where nothing bounds the pulls that wait: some 230 MB of them."""
+
+FLUSH_CONSUMER_OFFSET_INTERVAL = 5_000
+"""`flushConsumerOffsetInterval` of `BrokerConfig`, ms between two saves of consumer offsets."""

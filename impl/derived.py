@@ -11,7 +11,7 @@ Source: `DefaultMessageStore.ReputMessageService.doReput`, `recoverConsumeQueue`
 
 import logging
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from impl.arriving import Arrival, MessageArrivingListener, arrivals_in, tell
@@ -20,7 +20,7 @@ from impl.consume_queue import TOLD_BY_THE_LOG
 from impl.consume_queues import ConsumeQueues
 from impl.deleted_topics import DeletedTopics
 from impl.derived_floor import DerivedProof
-from impl.dispatching import BLANK, NO_INDEX_PUTS, Dispatched, Dispatcher, DispatchRules
+from impl.dispatching import BLANK, NO_INDEX_PUTS, Dispatched, Dispatcher, DispatchRules, QueueRun
 from impl.index_file import NO_TIMES, IndexFile, Times
 from impl.index_layout import IndexHeader
 from impl.index_service import IndexService
@@ -64,7 +64,15 @@ class Derived:
         self._dispatch = dispatch
         self._rules = rules
         self._listeners = listeners
+        self._followers: list[Callable[[Sequence[QueueRun]], object]] = []
         self._deleted = deleted
+
+    def tell_of_runs(self, follower: Callable[[Sequence[QueueRun]], object]) -> None:
+        """Have somebody told of the units of each batch once they can be read; he must neither raise nor wait.
+
+        This costs no look at the records, as the listeners of the store do, and goes for every role.
+        """
+        self._followers.append(follower)
 
     @property
     def reput_from_offset(self) -> int:
@@ -163,6 +171,8 @@ class Derived:
             self.index.put(batch.given.index)
         tell(self._listeners, batch.arrivals)
         self._took(batch)
+        for follower in self._followers:
+            follower(batch.given.runs)
         return True
 
     def _took(self, batch: "_Batch") -> None:

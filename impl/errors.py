@@ -7,7 +7,10 @@
     ├── WrongFileSize      the directory was written with another mapped file size
     ├── NoSpace            the disk cannot hold one commit log file
     ├── BadFilter          a filter expression that means nothing
+    ├── BadProgress        a group, topic, queue or offset that no state file can hold
     ├── NotReadable        an operator has stopped reads
+    ├── ReadOnlyStore      a change to a store that is damaged or whose disk has failed
+    ├── TooManyHeldPulls   so many pulls wait for messages that no other may
     ├── BufferReleased     a buffer of a read that was given back, or taken back
     ├── StoreClosed        a verb after close()
     └── ForkedStore        a verb in a process that did not open the store
@@ -19,13 +22,16 @@ __all__ = [
     "BadConfig",
     "BadDirectory",
     "BadFilter",
+    "BadProgress",
     "BufferReleased",
     "ForkedStore",
     "NoSpace",
     "NotReadable",
+    "ReadOnlyStore",
     "StoreClosed",
     "StoreError",
     "StoreInUse",
+    "TooManyHeldPulls",
     "WrongFileSize",
 ]
 
@@ -90,11 +96,35 @@ class BadFilter(StoreError):
         self.expression = expression
 
 
+class BadProgress(StoreError):
+    """What is to be remembered of a consumer group cannot be."""
+
+    def __init__(self, what: str, value: object, remedy: str) -> None:
+        super().__init__(f"{what} {value!r} cannot be remembered: {remedy}")
+        self.what = what
+
+
 class NotReadable(StoreError):
     """The running flag for reads is set."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"store {path} may not be read now: clear the running flag NOT_READABLE")
+        self.path = path
+
+
+class TooManyHeldPulls(StoreError):
+    """As many pulls wait for messages as the configuration allows."""
+
+    def __init__(self, held_max: int) -> None:
+        super().__init__(f"{held_max} pulls wait for messages already: pull later, or raise max_held_pulls")
+        self.held_max = held_max
+
+
+class ReadOnlyStore(StoreError):
+    """Nothing may be written: the store is damaged, or a sync has failed."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"store {path} is read-only: {reason}")
         self.path = path
 
 

@@ -2,8 +2,8 @@
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 
+from impl.guards import MakeGuard
 from impl.message import PutStatus
 from impl.time_outs import Request
 
@@ -15,7 +15,7 @@ _PUT_OK, _DISK_TOO_LATE = PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT  # look
 class GroupCommit:
     """The requests of a synchronous store; `flush` makes all of the log durable and returns up to where it is.
 
-    `lock` makes what guards the list of requests.
+    `guard` makes what guards the list of requests.
 
     RocketMQ tries a request twice, one file each time, so that one which lies further ahead times out at once; one
     flush of ours goes over all files.
@@ -23,11 +23,9 @@ class GroupCommit:
 
     name = "group-commit"
 
-    def __init__(
-        self, flush: Callable[[], int], *, lock: Callable[[], AbstractContextManager[object]] = threading.Lock
-    ) -> None:
+    def __init__(self, flush: Callable[[], int], *, guard: MakeGuard = threading.Lock) -> None:
         self._flush = flush
-        self._guard = lock()
+        self._guard = guard()
         self._waiting: list[Request] = []
         self._finished = False
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 from impl.dispatching import IndexPuts
 from impl.files import Files, OpenFile
+from impl.guards import MakeGuard
 from impl.index_entries import ENTRY, ENTRY_BYTES, PLAIN_ENTRIES, SLOT, SLOT_BYTES, IndexEntries
 from impl.index_layout import HEADER_BYTES, IndexHeader, IndexLayout, may_lie
 from impl.mapped_file import MappedFile
@@ -51,12 +52,13 @@ class IndexFile:
         layout: IndexLayout,
         entries: IndexEntries = PLAIN_ENTRIES,
         mapped_file: Callable[..., MappedFile] = MappedFile,
+        guard: MakeGuard = threading.Lock,
     ) -> None:
         self._files = files
         self._file = file
         self._entries = entries
         self._reserved_bytes = 0
-        self._guard = threading.Lock()
+        self._guard = guard()
         self.layout = layout
         self.header = IndexHeader.decode(files.read(file, 0, HEADER_BYTES), entries_max=layout.entries_max)
         self.mapped: MappedFile = mapped_file(

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from impl.derived_floor import IndexFileProof
 from impl.dispatching import IndexPuts
 from impl.files import Clock, Files, OpenFile
+from impl.guards import MakeGuard
 from impl.index_entries import PLAIN_ENTRIES, IndexEntries
 from impl.index_file import IndexFile
 from impl.index_layout import IndexHeader, IndexLayout, is_index_name, name_after
@@ -43,6 +44,7 @@ class IndexService:
         entries: IndexEntries = PLAIN_ENTRIES,
         index_file: Callable[..., IndexFile] = IndexFile,
         mapped_file: Callable[..., MappedFile] = MappedFile,
+        guard: MakeGuard = threading.Lock,
     ) -> None:
         self.findings: list[Finding] = []
         self.layout = IndexLayout(slots, entries_max)
@@ -56,7 +58,7 @@ class IndexService:
         self._index_files: tuple[IndexFile, ...] = ()
         self._last_name = ""
         self._has_unsynced_names = False
-        self._flush_guard = threading.Lock()
+        self._flush_guard = guard()
         self._reconcile: IndexReconcile | None = None
         self._durable_timestamp = 0
 

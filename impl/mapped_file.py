@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from impl.codec import BLANK_BYTES, encode_blank
 from impl.files import Files, OpenFile
+from impl.guards import MakeGuard
 from impl.policy import AllocationPolicy, FlushDiskType
 from impl.warm_up import warm_up
 from impl.zeros import CHUNK_BYTES, first_nonzero
@@ -36,6 +37,7 @@ class MappedFile:
         written_position: int,
         mark: str = "record",
         kept_open: bool = True,
+        guard: MakeGuard = threading.Lock,
     ) -> None:
         self._files = files
         self._file = file
@@ -58,7 +60,7 @@ class MappedFile:
         self._is_mapped = True
         self._references = 1
         self._closed = False
-        self._guard = threading.Lock()
+        self._guard = guard()
         if not kept_open:
             files.close(file)
 

@@ -8,10 +8,9 @@ open. Source: `MappedFileQueue`.
 import errno
 import threading
 from collections import deque
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 
 from impl.allocation import AllocateMappedFiles
+from impl.guards import MakeGuard
 from impl.log_files import LogFileMaker
 from impl.mapped_file import MappedFile
 from impl.policy import CommitPolicy, FlushPolicy
@@ -26,8 +25,8 @@ class MappedFileQueue:
     In an open store the list is replaced and never changed, so that whoever has it sees files that follow each other
     (RMQ-B24 is an index into a list that has lost its head meanwhile).
 
-    With `fast_fail` a new file of a log with a pool has to have a buffer. `commit_lock` makes what has commits come one
-    after the other.
+    With `fast_fail` a new file of a log with a pool has to have a buffer. `guard` makes what has commits come one
+    after the other, and flushes.
     """
 
     def __init__(
@@ -37,16 +36,16 @@ class MappedFileQueue:
         *,
         fast_fail: bool = False,
         populate_ahead_bytes: int = 0,
-        commit_lock: Callable[[], AbstractContextManager[object]] = threading.Lock,
+        guard: MakeGuard = threading.Lock,
     ) -> None:
         self._maker = maker
         self._allocation = allocation
         self._pool: TransientStorePool | None = None
         self._fast_fail = fast_fail
         self._populate_ahead_bytes = populate_ahead_bytes
-        self._flush_lock = threading.Lock()
-        self._commit_lock = commit_lock()
-        self._list_lock = threading.Lock()
+        self._flush_lock = guard()
+        self._commit_lock = guard()
+        self._list_lock = guard()
         self._buffered: deque[MappedFile] = deque()  # puts add to the end, commits take from the front
         self.directories = maker.directories
         self.file_bytes = maker.file_bytes

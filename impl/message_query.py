@@ -71,10 +71,19 @@ class MessageQuery:
         """
         if self._index is None:
             return QueryMessageResult()
-        limit = min(max_num, self._batch_max)
+        while True:
+            log_min = self._reader.log.min_offset
+            found = self._found(self._index, topic, key, min(max_num, self._batch_max), begin_ms, end_ms)
+            if self._reader.log.min_offset == log_min:
+                return found
+            found.release()  # old messages went meanwhile, and new ones may have come: such an answer is of no moment
+
+    def _found(
+        self, index: KeyIndex, topic: str, key: str, limit: int, begin_ms: int, end_ms: int
+    ) -> QueryMessageResult:
         found: dict[int, RecordBuffer] = {}
         with self._reader.session() as session:
-            offsets = self._index.candidates(key_hash(topic, key), begin_ms, end_ms) if limit > 0 else iter(())
+            offsets = index.candidates(key_hash(topic, key), begin_ms, end_ms) if limit > 0 else iter(())
             for offset in offsets:
                 size = 0 if offset in found else session.find(offset)
                 if size and begin_ms <= session.store_timestamp() <= end_ms and self._is_about(session, topic, key):
@@ -82,7 +91,7 @@ class MessageQuery:
                     if len(found) == limit:
                         break
             messages = tuple(found[offset] for offset in sorted(found))
-            return QueryMessageResult(messages, self._index.last_store_timestamp, self._index.last_offset)
+            return QueryMessageResult(messages, index.last_store_timestamp, index.last_offset)
 
     def _is_about(self, session: LogSession, topic: str, key: str) -> bool:
         """Whether the record found last is indexed under a key. Source: `IndexService.buildIndex`."""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from impl.delay import SCHEDULE_TOPIC
 from impl.properties_text import format_pairs, is_blank, parse_pairs
 
-__all__ = ["MultiDispatch", "QueueKey", "asks_for_dispatch", "offsets_in"]
+__all__ = ["OFFSET_MAX", "MultiDispatch", "QueueKey", "asks_for_dispatch", "offsets_in"]
 
 QueueKey = tuple[bytes, int]
 """Topic or queue name as UTF-8, and queue id."""
@@ -22,6 +22,9 @@ _OFFSETS = "INNER_MULTI_QUEUE_OFFSET"
 _LIGHT_PREFIX = b"%LMQ%"
 _RETRY_PREFIX = "%RETRY%"
 _OFFSET = re.compile(r"[0-9]{1,18}", re.ASCII)
+
+OFFSET_MAX = 10**18 - 1
+"""The greatest queue offset that is read."""
 
 
 class MultiDispatch:

@@ -247,6 +247,12 @@ class OpenDirectory:
         self._derived.load()
         return self._derived
 
+    def range_of(self, topic: str, queue_id: int) -> tuple[int, int]:
+        """Return minimum and maximum of a queue; what the log gives it counts before it is dispatched."""
+        queue = self.derived.queues.find(topic, queue_id)
+        number = self.queue_offsets.next_offset((topic.encode(errors="surrogateescape"), queue_id))
+        return (0, number) if queue is None else (queue.min_offset, max(queue.max_offset, number))
+
     @property
     def derived(self) -> Derived:
         """Queues and index of an open directory."""

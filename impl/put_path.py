@@ -72,19 +72,30 @@ class PutPath:
 
     def put(self, append: Callable[..., PutResult], message: Message | MessageBatch) -> PutResult:
         """Put by one of the commit log's appends, and wait in this thread for what the answer needs."""
-        settled = self._put(append, message)
+        settled = self._put(append, message, waits=_waits)
+        return self._answers.wait(settled) if isinstance(settled, PendingAnswer) else settled
+
+    def put_without_waiting(self, message: Message) -> PutResult:
+        """Put one message whose answer waits neither for disk nor replica, whatever its properties say."""
+        settled = self._put(self.commit_log.put, message, waits=_nobody_waits)
         return self._answers.wait(settled) if isinstance(settled, PendingAnswer) else settled
 
     def put_async(self, append: Callable[..., PutResult], message: Message | MessageBatch) -> Future[PutResult]:
         """Put by one of the commit log's appends; the future has the answer once it is known."""
-        settled = self._put(append, message)
+        settled = self._put(append, message, waits=_waits)
         if isinstance(settled, PendingAnswer):
             return settled
         answer: Future[PutResult] = Future()
         answer.set_result(settled)
         return answer
 
-    def _put(self, append: Callable[..., PutResult], message: Message | MessageBatch) -> PutResult | PendingAnswer:
+    def _put(
+        self,
+        append: Callable[..., PutResult],
+        message: Message | MessageBatch,
+        *,
+        waits: Callable[[Message | MessageBatch], bool],
+    ) -> PutResult | PendingAnswer:
         began_ms = self._clock()
         refusal = self._refusal(began_ms)
         if refusal is not None:
@@ -96,7 +107,7 @@ class PutPath:
             appended_ms = self._clock()
             settled = self._answers.settle(
                 result,
-                waits=_waits(message),
+                waits=waits(message),
                 on_answer=lambda answer: self._count(message, answer, began_ms, appended_ms),
             )
             if isinstance(settled, PendingAnswer):
@@ -183,6 +194,10 @@ def _commit_log(
         clock=clock,
         check=components.check_record,
     )
+
+
+def _nobody_waits(_: Message | MessageBatch) -> bool:
+    return False
 
 
 def _waits(message: Message | MessageBatch) -> bool:

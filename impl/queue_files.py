@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from impl.directory_tree import DirectoryTree
 from impl.files import Files, OpenFile
+from impl.guards import MakeGuard
 from impl.loading import Finding
 from impl.log_files import file_name
 from impl.mapped_file import MappedFile
@@ -37,13 +38,14 @@ class QueueFiles:
         file_bytes: int,
         writable: bool,
         mapped_file: Callable[..., MappedFile] = MappedFile,
+        guard: MakeGuard = threading.Lock,
     ) -> None:
         self._files = files
         self._tree = tree
         self._writable = writable
         self._mapped_file = mapped_file
         self._names_pending = False
-        self._flush_lock = threading.Lock()
+        self._flush_lock = guard()
         self.directory = directory
         self.file_bytes = file_bytes
         self.mapped: tuple[MappedFile, ...] = ()

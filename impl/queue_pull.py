@@ -86,10 +86,15 @@ class GetMessageResult:
 
 
 class Pull:
-    """One walk over the units of a queue. Source: the loop of `DefaultMessageStore.getMessage`."""
+    """One walk over the units of a queue in front of `end_number`.
+
+    What comes behind that meanwhile is left to the next pull: its answer names a maximum. Source: the loop of
+    `DefaultMessageStore.getMessage`.
+    """
 
     __slots__ = (
         "_behind_bytes",
+        "_end_number",
         "_filter",
         "_limits",
         "_next",
@@ -107,8 +112,10 @@ class Pull:
         session: LogSession,
         queue: ReadableQueue,
         offset: int,
+        end_number: int,
         message_filter: MessageFilter | None,
     ) -> None:
+        self._end_number = end_number
         self._records = records
         self._limits = limits
         self._session = session
@@ -125,7 +132,8 @@ class Pull:
         find, key = self._records.find, self._queue.key
         readable_end, min_offset = session.readable_end, session.min_offset
         collected_bytes = skip_below = 0
-        for unit in self._units(self._units_max(max_msg_nums), min(max_msg_nums + 1, _UNITS_AT_ONCE)):
+        limit = min(self._units_max(max_msg_nums), self._end_number - self._next)
+        for unit in self._units(limit, min(max_msg_nums + 1, _UNITS_AT_ONCE)):
             offset, unit_size, code = unit
             if not offset and unit.is_prefill:
                 self._next += 1

@@ -10,7 +10,7 @@ from impl.log_reader import LogReader
 from impl.message import GetStatus
 from impl.message_filter import MessageFilter
 from impl.queue_pull import GetMessageResult, Pull, TransferLimits
-from impl.queued_records import QueuedRecords, ReadableQueues
+from impl.queued_records import QueuedRecords, ReadableQueue, ReadableQueues
 from impl.read_buffer import RecordBuffer
 from impl.time_search import offset_by_time
 
@@ -43,11 +43,26 @@ class QueueReads:
         self, topic: str, queue_id: int, offset: int, *, max_msg_nums: int, message_filter: MessageFilter | None
     ) -> GetMessageResult:
         """Return the messages from a queue offset on that the filter wants, as buffers."""
-        queue = self._queues.find(topic, queue_id)
-        if queue is None:
-            return GetMessageResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, self._corrected(offset, 0))
+        while True:
+            queue = self._queues.find(topic, queue_id)
+            if queue is None:
+                return GetMessageResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, self._corrected(offset, 0))
+            begin = self._begin_of(queue)
+            found = self._get_from(queue, offset, max_msg_nums=max_msg_nums, message_filter=message_filter)
+            if self._begin_of(queue) == begin and self._queues.find(topic, queue_id) is queue:
+                return found
+            found.release()  # part of it was deleted meanwhile: such an answer belongs to no moment
+
+    def _begin_of(self, queue: ReadableQueue) -> tuple[int, int]:
+        """Return what deletions move: where the queue begins, and where the log does."""
+        return queue.min_offset, self._reader.log.min_offset
+
+    def _get_from(
+        self, queue: ReadableQueue, offset: int, *, max_msg_nums: int, message_filter: MessageFilter | None
+    ) -> GetMessageResult:
+        """Read; the maximum comes before the readable end, so that every record in front of it can be read."""
+        max_offset, min_offset = queue.max_offset, queue.min_offset
         with self._reader.session() as session:
-            max_offset, min_offset = queue.max_offset, queue.min_offset
             if max_offset == 0:
                 return GetMessageResult(GetStatus.NO_MESSAGE_IN_QUEUE, self._corrected(offset, 0))
             if offset < min_offset:
@@ -59,7 +74,7 @@ class QueueReads:
             elif max_msg_nums <= 0:
                 status, next_offset = GetStatus.NO_MATCHED_MESSAGE, offset
             else:
-                pull = self._pull(self._records, self._limits, session, queue, offset, message_filter)
+                pull = self._pull(self._records, self._limits, session, queue, offset, max_offset, message_filter)
                 pull.run(max_msg_nums)
                 return pull.result(min_offset, max_offset)
             return GetMessageResult(status, next_offset, min_offset, max_offset)
@@ -76,8 +91,11 @@ class QueueReads:
 
     def range_of(self, topic: str, queue_id: int) -> tuple[int, int]:
         """Return minimum and maximum of a queue; 0 and 0 of one that nobody knows."""
-        queue = self._queues.find(topic, queue_id)
-        return (0, 0) if queue is None else (queue.min_offset, queue.max_offset)
+        while (queue := self._queues.find(topic, queue_id)) is not None:
+            bounds = queue.min_offset, queue.max_offset
+            if self._queues.find(topic, queue_id) is queue:
+                return bounds
+        return 0, 0
 
     def unit(self, topic: str, queue_id: int, number: int) -> Unit | None:
         """Return a unit, checked against nothing."""

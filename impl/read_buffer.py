@@ -18,6 +18,7 @@ from typing import Self
 
 from impl import codec
 from impl.errors import BufferReleased
+from impl.guards import MakeGuard
 from impl.mapped_file import MappedFile
 from impl.message import StoredMessage
 
@@ -165,8 +166,8 @@ class BufferLease:
 class ReadBuffers:
     """All buffers of one store that readers hold. Once `is_shut`, there are none any more."""
 
-    def __init__(self) -> None:
-        self.guard = threading.Lock()
+    def __init__(self, *, guard: MakeGuard = threading.Lock) -> None:
+        self.guard = guard()
         self.forgotten: deque[MappedFile] = deque()
         self._leases: dict[int, weakref.ref[BufferLease]] = {}
         self._lent: set[MappedFile] = set()

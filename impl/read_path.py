@@ -69,15 +69,15 @@ class ReadPath:
         self._put_statistics = put_statistics
         self._records_disk_fall = config.disk_fall_recorded
         self._statistics = ReadStatistics(started_ms=clock())
-        reader = LogReader(log, check=components.check_record, readable_end=readable_end, buffers=self.buffers)
+        self.reader = LogReader(log, check=components.check_record, readable_end=readable_end, buffers=self.buffers)
         self.queues: QueueReads = components.queue_reads(
             queues,
-            reader,
+            self.reader,
             records=components.queued_records(dispatch),
             limits=_limits(config, memory_bytes or _memory_of_the_machine()),
             corrects_offsets=config.broker_role is not BrokerRole.SLAVE or config.offset_check_in_slave,
         )
-        self.query: MessageQuery = components.message_query(index, reader, batch_max=config.max_msgs_num_batch)
+        self.query: MessageQuery = components.message_query(index, self.reader, batch_max=config.max_msgs_num_batch)
 
     def look(self, verb: Callable[Arguments, Answer], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
         """Call one of the parts. Raises StoreClosed or ForkedStore."""

@@ -4,6 +4,7 @@ What they answer: docs/statuses.md. Each of them raises StoreClosed after `close
 Source: `MessageStore`.
 """
 
+from impl.delayed_delivery import DelayedDelivery
 from impl.message import GetResult
 from impl.message_filter import MessageFilter
 from impl.message_query import QueryMessageResult
@@ -21,6 +22,7 @@ _MESSAGES = 32
 class ReadVerbs:
     """A base class of the store. Buffers in an answer are its reader's: release them."""
 
+    _delivery: DelayedDelivery
     _reads: ReadPath
 
     # ---- messages ------------------------------------------------------------------------------------------------
@@ -121,9 +123,13 @@ class ReadVerbs:
         """Return counts, latencies and rates of the reads by queue so far."""
         return self._reads.statistics()
 
+    def delay_offsets(self) -> dict[int, int]:
+        """Return the number of the next message to be delivered of each delay level that has ever delivered one."""
+        return self._delivery.progress()
+
     def runtime_info(self) -> dict[str, str]:
         """Return what an operator asks, as texts under RocketMQ's names."""
-        return self._reads.runtime_info()
+        return {**self._reads.runtime_info(), **self._delivery.runtime_info()}
 
     @property
     def leaked_buffers(self) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from impl.derived import Derived
+from impl.guards import MakeGuard
 from impl.mapped_file_queue import MappedFileQueue
 from impl.running_flags import RunningFlag, RunningFlags
 
@@ -25,14 +26,20 @@ class ReputMessages:
     name = "reput"
 
     def __init__(
-        self, derived: Derived, log: MappedFileQueue, flags: RunningFlags, *, readable_end: Callable[[], int]
+        self,
+        derived: Derived,
+        log: MappedFileQueue,
+        flags: RunningFlags,
+        *,
+        readable_end: Callable[[], int],
+        guard: MakeGuard = threading.Lock,
     ) -> None:
         self.wake: Callable[[], None] | None = None
         self._derived = derived
         self._log = log
         self._flags = flags
         self._readable_end = readable_end
-        self._guard = threading.Lock()
+        self._guard = guard()
         self._sleeps = True
         self._tell_of_error()
 

@@ -1,6 +1,5 @@
 """Retention of one store: the service that deletes what has expired, and what is deleted on request."""
 
-import threading
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
@@ -13,7 +12,7 @@ from impl.lifecycle import Lifecycle
 from impl.opening import OpenDirectory
 from impl.read_buffer import ReadBuffers
 from impl.reput import ReputMessages
-from impl.topic_cleaning import TopicCleaning
+from impl.topic_cleaning import BeginAnew, TopicCleaning
 
 __all__ = ["Retention"]
 
@@ -23,7 +22,10 @@ Answer = TypeVar("Answer")
 
 
 class Retention:
-    """Wires it together. `start` lets the service run, a minute from then; `stop` ends everything."""
+    """Wires it together. `start` lets the service run, a minute from then; `stop` ends everything.
+
+    `queues_deleted` is called behind each deletion on request, the ones that failed included.
+    """
 
     def __init__(
         self,
@@ -37,11 +39,14 @@ class Retention:
         reput: ReputMessages,
         commit_log: CommitLog,
         buffers: ReadBuffers,
+        begin_anew: BeginAnew,
+        queues_deleted: Callable[[], None],
     ) -> None:
         policy, log, deleted = config.retention_policy(), held.log, held.deleted_topics
         self._lifecycle = lifecycle
-        self._guard = threading.Lock()
+        self._guard = components.guard()
         self._stopped = False
+        self._queues_deleted = queues_deleted
         cleaner = components.clean_commit_log(
             log,
             policy=policy,
@@ -68,6 +73,7 @@ class Retention:
             deleted,
             alone=reput.alone,
             without_puts=commit_log.without_puts,
+            begin_anew=begin_anew,
         )
         self._runner = components.runner(self._service)
 
@@ -88,7 +94,10 @@ class Retention:
     def on_request(self, verb: Callable[[TopicCleaning], Collection[Answer]]) -> tuple[Answer, ...]:
         """Delete on request; nothing in a store that is read-only. Raises OSError."""
         deleted: list[Answer] = []
-        self._with_files(lambda: deleted.extend(verb(self.topics)))
+        try:
+            self._with_files(lambda: deleted.extend(verb(self.topics)))
+        finally:
+            self._queues_deleted()
         self._lifecycle.require_open()
         return tuple(deleted)
 

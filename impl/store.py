@@ -1,22 +1,25 @@
 """The message store: wiring and the public verbs. What they answer: docs/statuses.md. Source: `DefaultMessageStore`."""
 
-import logging
 import os
-import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
 from impl.arriving import MessageArrivingListener
 from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.config_verbs import ConfigVerbs
+from impl.delayed_delivery import DelayedDelivery
 from impl.dispatching import BitMapOf
+from impl.durable_verbs import DurableVerbs, FlushResult
 from impl.errors import BadDirectory
 from impl.files import Clock, Files
+from impl.hold_verbs import HoldVerbs, pull_hold_of
 from impl.lifecycle import Lifecycle
 from impl.message import GetResult, Message, MessageBatch, PutResult, StoredMessage
 from impl.opening import OpenDirectory
+from impl.progress_verbs import ProgressVerbs
+from impl.progress_wiring import open_progress
 from impl.put_path import PutPath
 from impl.read_path import ReadPath
 from impl.read_verbs import ReadVerbs
@@ -25,22 +28,11 @@ from impl.reput import ReputMessages
 from impl.retention import Retention
 from impl.retention_verbs import RetentionVerbs
 from impl.running_flags import RunningFlags
-from impl.store_views import StoreViews
 
 __all__ = ["FlushResult", "MessageStore"]
 
-_LOG = logging.getLogger("tornpage.store")
 
-
-@dataclass(frozen=True, slots=True)
-class FlushResult:
-    """`durable` says whether everything put before the call is on disk; `flushed_offset` up to where it is."""
-
-    durable: bool
-    flushed_offset: int
-
-
-class MessageStore(StoreViews, ReadVerbs, RetentionVerbs):
+class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressVerbs, ConfigVerbs):
     """A store of one directory; made by `open`, one opener at a time, usable from several threads.
 
     `running_flags` may be set by an operator.
@@ -62,8 +54,8 @@ class MessageStore(StoreViews, ReadVerbs, RetentionVerbs):
         self.directory = directory
         self.running_flags = RunningFlags()
         self._check = components.check_record
-        self._flush_guard = threading.Lock()
-        self._close_guard = threading.Lock()
+        self._flush_guard = components.guard()
+        self._close_guard = components.guard()
         self._closing = False
         self._lifecycle = Lifecycle(directory)
         self._held = OpenDirectory(
@@ -125,6 +117,27 @@ class MessageStore(StoreViews, ReadVerbs, RetentionVerbs):
                 put_statistics=self._puts.statistics,
                 memory_bytes=memory_bytes,
             )
+            self._pull_hold = pull_hold_of(self._held, self._reads, config=config, components=components)
+            self._delivery = DelayedDelivery(
+                self._held,
+                self._lifecycle,
+                files=files,
+                config=config,
+                clock=clock,
+                components=components,
+                puts=self._puts,
+                reads=self._reads,
+                make_durable=self._make_all_durable,
+            )
+            self._progress = open_progress(
+                self._held,
+                self._lifecycle,
+                config=config,
+                files=files,
+                clock=clock,
+                components=components,
+                owners=self._delivery.owners,
+            )
             self._retention = Retention(
                 self._held,
                 self._lifecycle,
@@ -135,6 +148,8 @@ class MessageStore(StoreViews, ReadVerbs, RetentionVerbs):
                 reput=self._reput,
                 commit_log=self._puts.commit_log,
                 buffers=self._reads.buffers,
+                begin_anew=self._progress.begin_anew,
+                queues_deleted=self._pull_hold.queues_deleted,
             )
         except BaseException:
             self._held.close()
@@ -143,6 +158,8 @@ class MessageStore(StoreViews, ReadVerbs, RetentionVerbs):
         if not self._lifecycle.shut:
             self._background.start()
             self._retention.start()
+            self._progress.start()
+            self._delivery.start()
 
     @classmethod
     def open(
@@ -217,97 +234,6 @@ class MessageStore(StoreViews, ReadVerbs, RetentionVerbs):
             message = self.get(offset).message
             if message is not None:
                 yield message
-
-    def flush(self) -> FlushResult:
-        """Make everything put so far durable: what is in a buffer is committed first."""
-        self._lifecycle.require_open()
-        commit_failure = self._commit_failure()
-        flushed_offset = self._make_durable()
-        return FlushResult(self.read_only_reason is None and commit_failure is None, flushed_offset)
-
-    def _commit_failure(self) -> str | None:
-        """Commit everything; return why that did not work, or None."""
-        try:
-            if self._log.commit():
-                self._reput.note_readable()
-        except OSError as error:
-            return f"commit to {error.filename or self._log.directories.names} failed: {error.strerror or error}"
-        return None
-
-    def _commit(self, least_pages: int) -> bool:
-        """Commit what is worth it; what the disk refuses stays in its buffer for the next round."""
-        try:
-            moved = self._log.commit(least_pages)
-        except OSError as error:
-            _LOG.warning("commit_failed path=%r error=%r", error.filename, error.strerror)
-            return False
-        if moved:
-            self._reput.note_readable()
-        return moved
-
-    def _make_durable(self, least_pages: int = 0) -> int:
-        """Flush what is worth it, note it, and return the flushed offset; a failed sync makes the store read-only.
-
-        A put that was appended just before `close()` may come here behind it: close has flushed the record then.
-        """
-        with self._flush_guard:
-            if self._commit_log.interruption is not None and self.read_only_reason is None:
-                self._lifecycle.become_read_only(f"a put was broken off: {self._commit_log.interruption!r}")
-            if self.read_only_reason is None and self._lifecycle.shut != "closed":
-                try:
-                    self._commit_log.flush(least_pages)
-                except OSError as error:
-                    failed = self._failed_file() or self._log.directories.names
-                    self._lifecycle.become_read_only(f"sync of {failed} failed: {error.strerror or error}")
-                else:
-                    self._held.note_flushed(self._commit_log.flushed_store_timestamp)
-            return self._log.flushed_where
-
-    def close(self) -> None:
-        """Answer who waits, dispatch, flush, note the clean exit, give up the lock. Idempotent.
-
-        A store that is read-only, or whose last dispatch or flush fails, keeps its abort marker; `read_only_reason`
-        says why. Of several closers one does the work and the others return at once: one of them may be a callback the
-        first waits for. Not for signal handlers: a flush or put under way in the same thread would wait for itself.
-        """
-        self._lifecycle.require_opener()
-        with self._close_guard:
-            if self._closing:
-                return
-            self._closing = True
-        try:
-            self._close()
-        except BaseException:
-            self._closing = False
-            raise
-
-    def _close(self) -> None:
-        self._puts.stop()
-        self._held.stop_allocation()
-        self._retention.stop()
-        self._background.stop()
-        commit_failure = self._commit_failure()
-        self._make_durable()
-        dispatch_failure = self._dispatch_failure()
-        self._lifecycle.read_only_reason = self.read_only_reason or commit_failure or dispatch_failure
-        if self.read_only_reason is None:
-            try:
-                self._held.note_clean_exit()
-            except OSError as error:
-                self._lifecycle.read_only_reason = f"clean exit not noted: {error}"
-        with self._flush_guard:
-            self._lifecycle.shut = "closed"
-            self._reads.shut()
-            self._held.close()
-            self._reads.note_leaks()
-
-    def _dispatch_failure(self) -> str | None:
-        """Dispatch everything that is readable; return why that did not work, or None."""
-        try:
-            self._reput.drain()
-        except OSError as error:
-            return f"dispatch at offset {self.reput_from_offset} failed: {error}"
-        return self.dispatch_error
 
     def __enter__(self) -> Self:
         return self

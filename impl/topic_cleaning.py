@@ -4,7 +4,7 @@ Source: `DefaultMessageStore.cleanUnusedTopic`, `cleanExpiredConsumerQueue`, `cl
 """
 
 from collections.abc import Callable, Collection, Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queues import ConsumeQueues
@@ -14,16 +14,21 @@ from impl.mapped_file_queue import MappedFileQueue
 from impl.multi_dispatch import QueueKey
 from impl.queue_offsets import QueueOffsetTable
 
-__all__ = ["KEPT_TOPICS", "LIGHT_PREFIX", "TopicCleaning"]
+__all__ = ["KEPT_TOPICS", "LIGHT_PREFIX", "BeginAnew", "TopicCleaning"]
 
 KEPT_TOPICS = frozenset((SCHEDULE_TOPIC.encode(), b"RMQ_SYS_TRANS_OP_HALF_TOPIC"))
 """Topics that no clean-up takes (RMQ-B55 forgot the second one)."""
 
 LIGHT_PREFIX = b"%LMQ%"
 
+BeginAnew = Callable[[Callable[[str, int], bool]], AbstractContextManager[Callable[[], object]]]
+"""Forgets the progress in the queues that a function of topic and queue id names, once what it yields is called."""
+
 
 class TopicCleaning:
     """The requests of one store. Nothing is dispatched inside of `alone`, and no message put inside of `without_puts`.
+
+    Inside of `begin_anew` consumers forget how far they are in queues whose numbers begin at 0 again.
 
     All of them raise OSError when the disk refuses; what was deleted by then stays deleted.
     """
@@ -39,6 +44,7 @@ class TopicCleaning:
         *,
         alone: Callable[[], AbstractContextManager[object]],
         without_puts: Callable[[Callable[[], None]], None],
+        begin_anew: BeginAnew,
     ) -> None:
         self._log = log
         self._queues = queues
@@ -46,6 +52,7 @@ class TopicCleaning:
         self._deleted = deleted
         self._alone = alone
         self._without_puts = without_puts
+        self._begin_anew = begin_anew
 
     def clean_unused_topics(self, in_use: Collection[bytes]) -> list[bytes]:
         """Delete all topics but those in use, those of the store itself, and light queues; return the deleted ones."""
@@ -63,10 +70,12 @@ class TopicCleaning:
         def forget() -> None:
             topics.extend(sorted(filter(is_unused, {key[0] for key in self._keys()})))
             if topics:
+                forgotten = until_removed.enter_context(self._begin_anew(lambda topic, _: _bytes_of(topic) in topics))
                 self._remember(topics)
                 self._table.forget(key for key in self._table.known() if key[0] in topics)
+                forgotten()
 
-        with self._alone():
+        with self._alone(), ExitStack() as until_removed:
             self._without_puts(forget)
             for queue in self._queues.all():
                 if queue.key[0] in topics:
@@ -89,9 +98,15 @@ class TopicCleaning:
 
         def forget() -> None:
             expired.extend(filter(self._is_expired, self._queues.all()))
-            self._table.forget(queue.key for queue in expired)
+            if expired:
+                keys = {queue.key for queue in expired}
+                forgotten = until_removed.enter_context(
+                    self._begin_anew(lambda topic, queue_id: (_bytes_of(topic), queue_id) in keys)
+                )
+                self._table.forget(keys)
+                forgotten()
 
-        with self._alone():
+        with self._alone(), ExitStack() as until_removed:
             self._without_puts(forget)
             for queue in expired:
                 self._queues.remove(queue)
@@ -103,3 +118,7 @@ class TopicCleaning:
             and queue.max_offset == self._table.next_offset(queue.key)
             and 0 <= queue.last_end_offset <= self._log.min_offset
         )
+
+
+def _bytes_of(topic: str) -> bytes:
+    return topic.encode(errors="surrogateescape")

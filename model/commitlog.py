@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from model import allocation, batch, delay, dispatch, entry, refusal, waiting
+from model import allocation, batch, delay, delayed_copy, dispatch, entry, refusal, waiting
 from model.allocation import NO_TROUBLE
 from model.flushing import flush
 from model.message import Batch, Message, PutStatus, record_bytes, waits_for_disk
@@ -137,12 +137,14 @@ def _messages(log: CommitLog, given: Message | Batch, layout: Layout) -> tuple[M
     """Return what is stored of a message or a batch, or why it is refused."""
     if isinstance(given, Batch):
         return batch.messages_of(given, layout=layout)
-    refused = refusal.as_given(given) or delay.refusal(given)
+    refused = refusal.as_given(given) or delay.refusal(given, layout=layout)
     if refused is not None:
         return refused
     placed = delay.rewritten(given, layout=layout)
     stored = dispatch.rewritten(log, placed, layout=layout)
-    refused = refusal.as_stored(given, stored, layout=layout) or dispatch.refusal(log, placed, layout=layout)
+    refused = refusal.as_stored(given, stored, layout=layout)
+    refused = refused or delayed_copy.refusal(given, placed, layout=layout)
+    refused = refused or dispatch.refusal(log, placed, layout=layout)
     return (replace(stored, body=stored.body or b""),) if refused is None else refused
 
 
@@ -216,4 +218,7 @@ def reopen(log: CommitLog) -> CommitLog:
         cut=log.cut,
         min_offset=log.oldest_offset,
         deleted=log.deleted,
+        delays=log.delays,
+        saved_delays=log.delays,
+        delivered=log.delivered,
     )

@@ -4,7 +4,8 @@
 2. Prepared and rolled-back transactions and messages of the half topic are not delayed.
 3. What is no number is refused where a message would be delayed, and in the schedule topic always; and so is a level
    above 0 of a message that would be delayed from the schedule topic itself.
-4. A level above 0 moves the message to the schedule topic, queue level - 1, with topic and queue id of the producer in
+4. A message is taken in only if its copy can be stored when it is due (model/delayed_copy.py).
+5. A level above 0 moves the message to the schedule topic, queue level - 1, with topic and queue id of the producer in
    REAL_TOPIC and REAL_QID. A level above the highest counts as the highest and is written so.
 
 Source: docs/statuses.md, "put" and "What a put changes about a message".
@@ -35,19 +36,18 @@ def level_of(properties: Mapping[str, str] | str) -> int | None:
     return level if level is not None and -(2**31) <= level < 2**31 else None
 
 
-def refusal(message: Message) -> PutStatus | None:
+def refusal(message: Message, *, layout: Layout) -> PutStatus | None:
     """Return why a message is refused for its delay level, or None."""
     level, is_scheduled = level_of(message.properties), message.topic == SCHEDULE_TOPIC
-    if level is None and (is_scheduled or _is_looked_at(message)):
+    if level is None and (is_scheduled or _is_looked_at(message, layout)):
         return PutStatus.MESSAGE_ILLEGAL
-    if is_scheduled and _is_looked_at(message) and level is not None and level > 0:
-        return PutStatus.MESSAGE_ILLEGAL
-    return None
+    is_delayed_twice = is_scheduled and _is_looked_at(message, layout) and level is not None and level > 0
+    return PutStatus.MESSAGE_ILLEGAL if is_delayed_twice and not layout.java_delays else None
 
 
 def rewritten(message: Message, *, layout: Layout) -> Message:
     """Return what is stored of a message that is not refused: itself, or the delayed one."""
-    wanted = (level_of(message.properties) or 0) if _is_looked_at(message) else 0
+    wanted = (level_of(message.properties) or 0) if _is_looked_at(message, layout) else 0
     if wanted <= 0:
         return message
     level = min(wanted, layout.delay_levels)
@@ -60,5 +60,5 @@ def rewritten(message: Message, *, layout: Layout) -> Message:
     )
 
 
-def _is_looked_at(message: Message) -> bool:
-    return message.counts_in_its_queue and message.topic != HALF_TOPIC
+def _is_looked_at(message: Message, layout: Layout) -> bool:
+    return message.counts_in_its_queue and (message.topic != HALF_TOPIC or layout.java_delays)

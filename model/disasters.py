@@ -78,4 +78,6 @@ def recovered_from(log: CommitLog, count: int, end_offset: int, *, layout: Layou
         cut=(*log.cut, *log.records[count:]),
         min_offset=log.oldest_offset,
         deleted=tuple((topic, min(offset, end_offset)) for topic, offset in log.deleted),
+        saved_delays=log.saved_delays,
+        delivered=tuple(delivery for delivery in log.delivered if delivery.end_offset <= end_offset),
     )

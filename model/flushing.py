@@ -89,12 +89,12 @@ def note_round(log: CommitLog, *, layout: Layout, now_ms: int) -> tuple[CommitLo
 def checkpoint_times(log: CommitLog) -> tuple[int, int]:
     """Return the earliest and the latest store timestamp that a checkpoint written now may say the log is durable to.
 
-    The latest is that of the newest durable record. It may say less, but not once all of the log is durable: then it is
-    exact, unless nothing was appended since the store was opened.
+    The latest is that of the newest durable record. It may say less, but once all of the log is durable not less than
+    the last record, unless nothing was appended since the store was opened.
     """
     latest = max((r.store_timestamp for r in log.records if r.end_offset <= log.flushed_offset), default=0)
-    is_exact = log.flushed_offset == log.end_offset and log.appended_in_this_life > 0
-    return latest if is_exact else 0, latest
+    all_of_it = log.flushed_offset == log.end_offset and log.appended_in_this_life > 0
+    return log.records[-1].store_timestamp if all_of_it else 0, latest
 
 
 def queue_checkpoint_times(log: CommitLog) -> tuple[int, int]:
@@ -124,7 +124,8 @@ def close(log: CommitLog, *, sync_fails: bool = False, write_fails: bool = False
     """Close, and say whether the exit is clean: all of the log is durable.
 
     Prepared files that were not used are gone either way. What could not be committed is lost with its buffer. What was
-    readable before the flush, or is since, is dispatched.
+    readable before the flush, or is since, is dispatched. Progress is saved if the exit is clean.
     """
     log, durable = flush(dispatch(log), sync_fails=sync_fails, write_fails=write_fails)
-    return dispatch(replace(log, prepared=0, asked=0)), durable
+    log = dispatch(replace(log, prepared=0, asked=0))
+    return (replace(log, saved_delays=log.delays) if durable else log), durable

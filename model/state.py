@@ -10,12 +10,14 @@
    after a failed sync it may lie beyond what readers see.
 7. Readers see no record in front of `min_offset`. `records` are all that were ever appended and not cut, those that are
    gone included: what is numbered goes on behind them.
+8. Which delayed messages were delivered is a number for each level; a saved one outlives the process
+   (model/schedule.py).
 
 Source: docs/statuses.md, "every put".
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from model.message import Message
 
@@ -26,8 +28,10 @@ __all__ = [
     "Buffer",
     "CommitLog",
     "Conditions",
+    "Delivery",
     "Hanging",
     "Layout",
+    "Progress",
     "Record",
 ]
 
@@ -54,6 +58,8 @@ class Layout:
     Expired files go in the hours `delete_hours` of a day, when the record behind them is `file_reserved_ms` old; at any
     hour above `disk_used_percent`, at any age above `disk_forcibly_percent`, and no put is taken above
     `disk_warning_percent`.
+
+    `java_delays`: delayed messages are taken in as RocketMQ 4.9.3 takes them, whatever will become of their copies.
     """
 
     file_bytes: int
@@ -94,6 +100,7 @@ class Layout:
     disk_used_percent: int = 75
     disk_forcibly_percent: int = 85
     disk_warning_percent: int = 90
+    java_delays: bool = False
 
     @property
     def has_pool(self) -> bool:
@@ -153,6 +160,20 @@ class Hanging:
     tried_ms: int
 
 
+Progress = tuple[tuple[int, int], ...]
+"""Levels in order, each with the number of the message in its queue that is to be delivered next."""
+
+
+class Delivery(NamedTuple):
+    """Message `number` of a level was delivered by a copy that ends at a physical offset, or passed by for good; the
+    offset is the end of the message itself then.
+    """
+
+    level: int
+    number: int
+    end_offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class CommitLog:
     """`end_offset` is where the next record goes unless it needs a new file; `poisoned` says a sync has failed;
@@ -168,6 +189,9 @@ class CommitLog:
     `files` counts those in front of `min_offset` too, which are gone but for the one that is `hanging`. `deleted` has
     each topic that was ever deleted, with the offset below which its records count in no queue; `manual_runs` is how
     many runs of the clean-up were asked for.
+
+    `delays` is the progress of the delay levels, `saved_delays` what of it was saved last, and `delays_due_ms` when it
+    is saved next, None before the first time; `delivered` has every delivery whose copy is in the log.
     """
 
     records: tuple[Record, ...] = ()
@@ -191,6 +215,10 @@ class CommitLog:
     hanging: Hanging | None = None
     deleted: tuple[tuple[str, int], ...] = ()
     manual_runs: int = 0
+    delays: Progress = ()
+    saved_delays: Progress = ()
+    delays_due_ms: int | None = None
+    delivered: tuple[Delivery, ...] = ()
 
     @property
     def oldest_offset(self) -> int:

@@ -11,7 +11,7 @@ from itertools import count, islice
 from time import perf_counter
 from typing import get_args
 
-from properties.case import DamageKind, DerivedHarm, Settings
+from properties.case import DamageKind, DerivedHarm, ProgressHarm, Settings
 from properties.explore import Tally, explore_seed
 from properties.queue_judges import MADE_GOOD
 from properties.recorder.dirty import DirtyTracker
@@ -32,7 +32,9 @@ _POWER_FAULTS = ("lost_page", "older_version", "torn_page", "lost_size", "lost_n
 def required_faults(disk: Disk) -> tuple[str, ...]:
     """Return the fault classes that must fire in a campaign on a disk, or its silence proves nothing."""
     harms = (f"derived_{harm}" for harm in get_args(DerivedHarm))
-    return (*(("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)), *get_args(DamageKind), *harms)
+    progress = ("progress_saved", "progress_being_saved", *(f"progress_file_{harm}" for harm in get_args(ProgressHarm)))
+    power = ("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)
+    return (*power, *get_args(DamageKind), *harms, *progress, "delivered_after_recovery")
 
 
 def canary_bug(disk: Disk) -> str:

@@ -4,10 +4,7 @@ It is a configuration and a list of operations, among them crashes with the fact
 a generator. As a file it is readable JSON, as a token one printable word: `tp1-`, the checksum, the compressed JSON.
 """
 
-import base64
-import binascii
 import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar
@@ -16,12 +13,17 @@ from properties.operations import (
     OPERATIONS,
     WITHOUT_A_VERB,
     BatchDefect,
+    CancelPull,
+    ChangeRole,
     Clean,
+    ClockStep,
     Close,
+    CommitOffset,
     Concurrent,
     Crash,
     Damage,
     DamageKind,
+    DelayOffsetsAre,
     DeleteTopics,
     DerivedFile,
     DerivedHarm,
@@ -33,15 +35,20 @@ from properties.operations import (
     Get,
     GetMessage,
     HarmDerived,
+    HarmProgress,
     HoldBuffer,
     Member,
     OffsetByTime,
     Open,
     OpenTwice,
     Operation,
+    ProgressHarm,
+    PullHeld,
+    PullWhileDispatching,
     Put,
     PutBatch,
     QueryKey,
+    QueryOffsets,
     RefuseFile,
     ReleaseBuffer,
     ReplicaIs,
@@ -49,19 +56,25 @@ from properties.operations import (
     Step,
     SwitchFlag,
 )
+from properties.packing import BadToken, packed, unpacked
 from properties.recorder.disk import Disk
 
 __all__ = [
     "WITHOUT_A_VERB",
     "BadToken",
     "BatchDefect",
+    "CancelPull",
     "Case",
+    "ChangeRole",
     "Clean",
+    "ClockStep",
     "Close",
+    "CommitOffset",
     "Concurrent",
     "Crash",
     "Damage",
     "DamageKind",
+    "DelayOffsetsAre",
     "DeleteTopics",
     "DerivedFile",
     "DerivedHarm",
@@ -73,15 +86,20 @@ __all__ = [
     "Get",
     "GetMessage",
     "HarmDerived",
+    "HarmProgress",
     "HoldBuffer",
     "Member",
     "OffsetByTime",
     "Open",
     "OpenTwice",
     "Operation",
+    "ProgressHarm",
+    "PullHeld",
+    "PullWhileDispatching",
     "Put",
     "PutBatch",
     "QueryKey",
+    "QueryOffsets",
     "RefuseFile",
     "ReleaseBuffer",
     "ReplicaIs",
@@ -99,10 +117,6 @@ TOKEN_PREFIX = "tp1-"
 _SHOWN_CHARACTERS = 300
 
 
-class BadToken(ValueError):
-    """A token or case file that cannot be used; the message says why."""
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What the store and its disk are made of in a case. `bug` names a planted bug, or is empty.
@@ -110,7 +124,8 @@ class Settings:
     `pool_buffers` is the size of the transient store pool, 0 for none; `least_pages` is the page rule of the timed
     flush and of the timed commit; `files_ahead` is how many log files are made before they are needed; `log_paths` is
     over how many directories they are spread, 1 or 2. A consume queue file has room for `queue_units` units; an index
-    file has `index_slots` slots and room for `index_entries` entries less one.
+    file has `index_slots` slots and room for `index_entries` entries less one. `java_delays` is a store that takes
+    delayed messages in as RocketMQ 4.9.3 does, for what RocketMQ has left in its log.
     """
 
     file_bytes: int = 16384
@@ -134,6 +149,7 @@ class Settings:
     index: bool = True
     index_slots: int = 3
     index_entries: int = 24
+    java_delays: bool = False
     bug: str = ""
 
 
@@ -154,24 +170,12 @@ class Case:
 
     def token(self) -> str:
         """Return the case as one printable word."""
-        text = json.dumps(self.document(), sort_keys=True, separators=(",", ":")).encode()
-        packed = base64.urlsafe_b64encode(zlib.compress(text, 9)).decode().rstrip("=")
-        return f"{TOKEN_PREFIX}{zlib.crc32(text):08x}-{packed}"
+        return packed(TOKEN_PREFIX, self.document())
 
     @classmethod
     def from_token(cls, token: str) -> "Case":
         """Read a token. Raises BadToken."""
-        token = token.strip()
-        if not token.startswith(TOKEN_PREFIX):
-            raise BadToken(f"this is no token: it does not begin with {TOKEN_PREFIX!r}")
-        checksum, _, packed = token[len(TOKEN_PREFIX) :].partition("-")
-        try:
-            text = zlib.decompress(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)))
-        except (binascii.Error, zlib.error, ValueError) as error:
-            raise BadToken("the token is incomplete or changed: copy it again, whole") from error
-        if f"{zlib.crc32(text):08x}" != checksum:
-            raise BadToken("the token is changed: its checksum does not match")
-        return cls.from_text(text.decode())
+        return cls.from_text(unpacked(TOKEN_PREFIX, token))
 
     @classmethod
     def from_text(cls, text: str) -> "Case":
@@ -218,6 +222,8 @@ def _read_operation(item: dict[str, Any]) -> Operation:
             return replace(operation, survived=survived)
         case DeleteTopics():
             return replace(operation, in_use=tuple(operation.in_use))
+        case PullWhileDispatching():
+            return replace(operation, schedule=tuple(operation.schedule))
         case Put():
             return _read_put(operation)
         case PutBatch():

@@ -9,6 +9,8 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.reporting import with_reporter
 from hypothesis.stateful import run_state_machine_as_test
 
+from properties.consumer_machine import ConsumerMachine
+from properties.delay_machine import DelayMachine
 from properties.flush_machine import FlushMachine
 from properties.machine import CommitLogMachine, Progress, TrialMachine, planted_machine
 from properties.put_machine import PutMachine
@@ -26,6 +28,8 @@ MACHINES: dict[str, type[TrialMachine]] = {
     "flush": FlushMachine,
     "queue": QueueMachine,
     "retention": RetentionMachine,
+    "delay": DelayMachine,
+    "consumer": ConsumerMachine,
 }
 
 PROFILES = {"quick": (280, 25), "deep": (5_000, 60)}

@@ -5,18 +5,19 @@ the store is open.
 from impl.errors import StoreInUse
 from impl.store import MessageStore
 from model import flushing
+from model.progress import save
 from properties.derived_files import index_is_right, queues_are_right
+from properties.holding_verbs import HoldingVerbs
 from properties.judges import ROOT
 from properties.log_places import log_files
 from properties.queue_judges import derived_on
-from properties.reading_verbs import ReadingVerbs
 from properties.recorder.journal import DirectorySynced
 from properties.verdict import GuaranteeBroken, observed
 
 __all__ = ["ClosingVerbs"]
 
 
-class ClosingVerbs(ReadingVerbs):
+class ClosingVerbs(HoldingVerbs):
     """Flush and close of a trial."""
 
     def flush(self) -> None:
@@ -45,6 +46,8 @@ class ClosingVerbs(ReadingVerbs):
         self.files.refused_files = 0
         observed("close", self.store.close)
         self.closed = True
+        if clean:
+            self.consumers = save(self.consumers)
         self.answer_all(after)
         self.happened("sync_failed_under_close()", after.poisoned and not self.log.poisoned)
         self.happened("unclean_for_a_commit", not clean and not after.poisoned)

@@ -113,6 +113,12 @@ class DerivedLedger:
             if count:
                 yield queue, memory, count
 
+    def end_of(self, queue: Queue, end_offset: int) -> int:
+        """Return the number that follows the last unit of a queue when the log ends at an offset."""
+        memory = self.queues.get(queue)
+        count = memory.count_at(end_offset) if memory is not None else 0
+        return memory.units[count - 1].queue_offset + 1 if memory is not None and count else 0
+
     def entries_at(self, end_offset: int) -> list[EntryPut]:
         """Return the index entries of a log that ends at an offset, in put order."""
         return self.entries[: bisect_right(self._entry_ends, end_offset)]

@@ -16,6 +16,7 @@ from model.state import CommitLog
 from properties.case import (
     WITHOUT_A_VERB,
     Case,
+    CommitOffset,
     Crash,
     Damage,
     DamageKind,
@@ -23,17 +24,22 @@ from properties.case import (
     DerivedHarm,
     Flush,
     HarmDerived,
+    HarmProgress,
     Open,
     OpenTwice,
     Operation,
+    ProgressHarm,
     Put,
     Settings,
     Step,
 )
 from properties.certificate import assert_legal
+from properties.delay_judges import delay_effects
 from properties.images import compose, facts_of
 from properties.judges import JUDGES, LegalLogs, Recovered
 from properties.log_places import log_files
+from properties.progress_judges import progress_effects
+from properties.progress_ledger import said_by
 from properties.queue_judges import MADE_GOOD, is_derived, made_good
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import DiskState, Image
@@ -58,6 +64,13 @@ AGAIN_SHARE = 0.15
 DAMAGES: tuple[DamageKind, ...] = get_args(DamageKind)
 HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
 HARMED: tuple[DerivedFile, ...] = get_args(DerivedFile)
+_PROGRESS_EFFECTS = {
+    "progress_recovered": "progress_saved",
+    "progress_crashed_in_save": "progress_being_saved",
+    "progress_corrected": "progress_corrected",
+}
+"""What a trial counts of a disaster, and what a campaign calls it."""
+PROGRESS_HARMS: tuple[ProgressHarm, ...] = get_args(ProgressHarm)
 
 
 def _counts(log: CommitLog, *, file_bytes: int) -> bool:
@@ -113,12 +126,15 @@ class _History:
                     yield failure
                     if is_over():
                         break
-                self._carry_out(self._closing_disaster())
+                self._end_in_a_save()
                 if is_over():
                     break
             if not self._trial.log.poisoned:
                 for harm in HARMS:
                     self._harm(harm)
+                    yield None
+                for lost in PROGRESS_HARMS:
+                    self._harm_progress(lost)
                     yield None
                 for kind in DAMAGES:
                     self._damage(kind)
@@ -144,7 +160,15 @@ class _History:
                 self._set_clock_back()
             operation = draw_operation(self._rng, closed=trial.closed, services=trial.services, deletes=True)
             self._carry_out(operation)
+        if not self._trial.closed and not self._trial.log.poisoned:
+            self._save_progress()
         self._carry_out(OpenTwice())
+
+    def _save_progress(self) -> None:
+        """Have a group read what was put last, durable or not, and note that, durably."""
+        self._carry_out(Step(service="reput"))
+        self._carry_out(CommitOffset(queue=self._rng.randrange(8)))
+        self._carry_out(Step(service="progress", after_ms=5_000))
 
     def _set_clock_back(self) -> None:
         """Have everything durable, and the checkpoint say so; then the clock is not what it was."""
@@ -206,10 +230,12 @@ class _History:
         tally.seconds["choose"] += chosen - started
         done = self._done[: self._operations_until(number)]
         try:
-            found = trial.judged(files, legal)
+            found = trial.judged(files, legal, trial.versions.legal_versions(window.last - back))
             mode = {mode_of(self._settings)}
             armed |= set(MADE_GOOD)
             fired |= set() if kill else made_good(found)
+            armed |= (effects := progress_effects(found) | delay_effects(found))
+            fired |= effects
             self._count(found, armed | mode, fired | mode, ceiling=len(window.after.records), counted=counted)
             self._again(found)
             if goes_on:
@@ -253,8 +279,12 @@ class _History:
         self._tally.recovered.add(fingerprint(Image(frozenset(), logs)))
         key = fingerprint(Image(frozenset(), kept)) + repr(found.key).encode()
         if drawn or key not in self._tally.verified:
+            before = self._trial.effects["delivered_after_recovery"]
             self._trial.recovers_again(found)
             self._tally.verified.add(key)
+            delivered = self._trial.effects["delivered_after_recovery"] - before
+            for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
+                counter["delivered_after_recovery"] += delivered
 
     def _crash_in_recovery(
         self, first: Recovered, answered: CommitLog, done: tuple[Operation, ...], *, counted: bool
@@ -271,13 +301,28 @@ class _History:
         state.apply_all(files.journal[:position])
         crash = Crash(back=len(files.events) - event, survived=draw(facts_of(state), self._rng))
         legal = trial.legal_between(answered, first.legal[first.key], kill=False)
+        corrected = said_by(first.durable.files, first.said_before)
+        versions = {path: frozenset((said, corrected[path])) for path, said in first.said_before.items()}
         try:
-            found = trial.judged(trial.last_disk(compose(state, crash.survived)), legal)
+            found = trial.judged(trial.last_disk(compose(state, crash.survived)), legal, versions)
         except GuaranteeBroken as broken:
             raise _StateBroken(Failure(Case(self._settings, (*done, crash)), broken)) from broken
         self._count(found, {"crash_in_recovery"}, {"crash_in_recovery"}, ceiling=first.key[0] + 1, counted=counted)
 
     # ---- ends of a life ------------------------------------------------------------------------------------------
+
+    def _end_in_a_save(self) -> None:
+        """End a life with a disaster, at rest or inside of a save of progress."""
+        if self._trial.closed or self._trial.log.poisoned:
+            self._carry_out(Open())
+        self._save_progress()
+        before = self._trial.effects.copy()
+        self._carry_out(self._closing_disaster())
+        happened = self._trial.effects - before
+        for effect, fault in _PROGRESS_EFFECTS.items():
+            if happened[effect]:
+                for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
+                    counter[fault] += happened[effect]
 
     def _closing_disaster(self) -> Operation:
         """Draw the disaster that leads to the next life: at rest or inside the last verb."""
@@ -302,6 +347,15 @@ class _History:
                 tally.fired[f"derived_{harm}"] += 1
                 tally.mattered[f"derived_{harm}"] += 1
                 break
+
+    def _harm_progress(self, harm: ProgressHarm) -> None:
+        before = self._trial.effects[f"progress_file_{harm}"]
+        self._carry_out(CommitOffset(queue=self._rng.randrange(8)))
+        self._carry_out(HarmProgress(harm))
+        self._tally.armed[f"progress_file_{harm}"] += 1
+        if self._trial.effects[f"progress_file_{harm}"] > before:
+            self._tally.fired[f"progress_file_{harm}"] += 1
+            self._tally.mattered[f"progress_file_{harm}"] += 1
 
     def _damage(self, kind: DamageKind) -> None:
         damage = Damage(kind=kind, record=self._rng.randrange(1 << 10), amount=self._rng.randrange(1 << 20))

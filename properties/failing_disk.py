@@ -1,7 +1,7 @@
 """The recorded disk of a trial, on which a commit of the transient store pool may fail half way.
 
 What is made from the log, queues and index, takes none of its room, so that a trial knows how many log files fit; such
-a file can be refused on its own.
+a file can be refused on its own. Progress takes none either.
 """
 
 import errno
@@ -20,6 +20,7 @@ __all__ = ["FailingDisk", "UnmarkedDisk"]
 
 
 _DERIVED = tuple(f"{ROOT}/{name}" for name in ("consumequeue/", "consumequeue_ext/", "index/", "config/derivedFloor"))
+_PROGRESS = tuple(f"{ROOT}/config/{name}.json" for name in ("consumerOffset", "lmqConsumerOffset", "delayOffset"))
 
 
 class FailingDisk(RecordingFiles):
@@ -37,7 +38,7 @@ class FailingDisk(RecordingFiles):
     ) -> None:
         super().__init__(base, tracker=tracker, journal=journal, budget_bytes=budget_bytes)
         for path, inode in self._names.files.items():
-            if path.startswith(_DERIVED):
+            if path.startswith((*_DERIVED, *_PROGRESS)):
                 inode.allocated_bytes = 0
 
     def mend(self) -> None:

@@ -6,7 +6,9 @@ with the store's codec. A judge raises GuaranteeBroken; its name is what activat
 
 from collections.abc import Callable
 
+from properties.delay_judges import DELAY_JUDGES
 from properties.log_places import LOG_DIRECTORY, ROOT, log_files
+from properties.progress_judges import PROGRESS_JUDGES
 from properties.queue_judges import QUEUE_JUDGES
 from properties.recorder.disk import Image
 from properties.recorder.recording_files import RecordingFiles
@@ -130,6 +132,8 @@ JUDGES: tuple[Callable[[Recovered], None], ...] = (
     watermarks_in_order,
     checkpoint_is_not_ahead,
     *QUEUE_JUDGES,
+    *DELAY_JUDGES,
+    *PROGRESS_JUDGES,
 )
 """In the order in which they speak."""
 

@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from properties.delay_operations import ChangeRole, ClockStep, DelayOffsetsAre
 from properties.images import Choice
+from properties.polling_operations import CancelPull, PullHeld, PullWhileDispatching
+from properties.progress_operations import CommitOffset, HarmProgress, ProgressHarm, QueryOffsets
 from properties.put_operations import BatchDefect, Concurrent, Member, Put, PutBatch
 from properties.retention_operations import Clean, DeleteTopics, HoldBuffer, ReleaseBuffer
 
@@ -16,12 +19,17 @@ __all__ = [
     "OPERATIONS",
     "WITHOUT_A_VERB",
     "BatchDefect",
+    "CancelPull",
+    "ChangeRole",
     "Clean",
+    "ClockStep",
     "Close",
+    "CommitOffset",
     "Concurrent",
     "Crash",
     "Damage",
     "DamageKind",
+    "DelayOffsetsAre",
     "DeleteTopics",
     "DerivedFile",
     "DerivedHarm",
@@ -33,15 +41,20 @@ __all__ = [
     "Get",
     "GetMessage",
     "HarmDerived",
+    "HarmProgress",
     "HoldBuffer",
     "Member",
     "OffsetByTime",
     "Open",
     "OpenTwice",
     "Operation",
+    "ProgressHarm",
+    "PullHeld",
+    "PullWhileDispatching",
     "Put",
     "PutBatch",
     "QueryKey",
+    "QueryOffsets",
     "RefuseFile",
     "ReleaseBuffer",
     "ReplicaIs",
@@ -53,7 +66,19 @@ __all__ = [
 DamageKind = Literal["truncate", "flip", "misdirect"]
 DerivedFile = Literal["queue", "index", "extension", "checkpoint"]
 DerivedHarm = Literal["lost", "zeroed", "torn", "stale", "resized", "stray"]
-ServiceName = Literal["group-commit", "time-outs", "flush", "commit", "allocate", "reput", "flush-queues", "clean"]
+ServiceName = Literal[
+    "group-commit",
+    "time-outs",
+    "flush",
+    "commit",
+    "allocate",
+    "reput",
+    "flush-queues",
+    "clean",
+    "pull-hold",
+    "progress",
+    "schedule",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +291,15 @@ Operation = (
     | DeleteTopics
     | HoldBuffer
     | ReleaseBuffer
+    | PullHeld
+    | CancelPull
+    | PullWhileDispatching
+    | CommitOffset
+    | QueryOffsets
+    | HarmProgress
+    | ClockStep
+    | DelayOffsetsAre
+    | ChangeRole
 )
 WITHOUT_A_VERB = (
     Get,
@@ -282,6 +316,10 @@ WITHOUT_A_VERB = (
     RefuseFile,
     HoldBuffer,
     ReleaseBuffer,
+    PullHeld,
+    CancelPull,
+    CommitOffset,
+    QueryOffsets,
 )
 """Operations that ask nothing of the disk: no crash falls into them."""
 
@@ -312,4 +350,13 @@ OPERATIONS: dict[str, Any] = {
     "delete_topics": DeleteTopics,
     "hold_buffer": HoldBuffer,
     "release_buffer": ReleaseBuffer,
+    "pull_held": PullHeld,
+    "cancel_pull": CancelPull,
+    "pull_while_dispatching": PullWhileDispatching,
+    "commit_offset": CommitOffset,
+    "query_offsets": QueryOffsets,
+    "harm_progress": HarmProgress,
+    "clock_step": ClockStep,
+    "delay_offsets_are": DelayOffsetsAre,
+    "change_role": ChangeRole,
 }

@@ -57,13 +57,14 @@ class PutVerbs(TrialState):
         self.now_ms += put.advance_ms
         self.was_harmed |= put.advance_ms < 0  # the checkpoint's times say nothing of what comes after it then
         conditions = self.conditions()
-        given = self._summed(put, born_at(put, given_of(put), self.now_ms), conditions)
+        given = self._summed(put, born_at(put, given_of(put), self.clock_ms), conditions)
         if self.closed:
             after, appended = self.log, Appended(PutStatus.SERVICE_NOT_AVAILABLE)
         else:
             after, appended = commitlog.append(
-                self.log, given, layout=self.layout, store_timestamp=self.now_ms, conditions=conditions
+                self.log, given, layout=self.layout, store_timestamp=self.clock_ms, conditions=conditions
             )
+            after = self.by_own_time(after)
         if put.later:
             after = self._put_later(put, given, after, appended, conditions)
         else:
@@ -81,13 +82,19 @@ class PutVerbs(TrialState):
         if self.closed or put.op != "put" or put.body_kind != "sums to zero" or not self.layout.trailer:
             return given
         _, appended = commitlog.append(
-            self.log, given, layout=self.layout, store_timestamp=self.now_ms, conditions=conditions
+            self.log, given, layout=self.layout, store_timestamp=self.clock_ms, conditions=conditions
         )
         if not appended.records or put.body_bytes < BODY_BYTES_MIN:
             return given
         body = sums_to_zero(appended.records[0])
         self.happened("checksums_of_zero", body is not None)
         return given if body is None else replace(given, body=body)
+
+    def by_own_time(self, after: CommitLog) -> CommitLog:
+        """Return the log after puts at the clock's time, the service of new files being told another one."""
+        if after.retry_ms in (0, self.log.retry_ms):
+            return after
+        return replace(after, retry_ms=after.retry_ms - self.clock_ahead_ms)
 
     def _count_files(self, after: CommitLog, appended: Appended) -> None:
         """Note how a put came to a new file, or did not."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from impl.message_filter import TagFilter
+from impl.queue_pull import GetMessageResult
 from impl.store import MessageStore
 from model import index, reading
 from model.dispatch import Queue
@@ -16,7 +17,15 @@ from model.state import CommitLog, Layout, Record
 from properties.derived_ledger import Key
 from properties.verdict import GuaranteeBroken, observed
 
-__all__ = ["Stored", "compare_first_times", "compare_pull", "compare_query", "compare_time", "found_by_key"]
+__all__ = [
+    "Stored",
+    "compare_first_times",
+    "compare_pull",
+    "compare_query",
+    "compare_time",
+    "found_by_key",
+    "pulled_rightly",
+]
 
 Stored = Callable[[Record], bytes]
 """Returns the bytes of a record as the log holds them."""
@@ -40,21 +49,28 @@ def compare_pull(
         "get_message",
         lambda: store.get_message(*queue, offset, max_msg_nums=max_msg_nums, message_filter=message_filter),
     ) as found:
-        bounds = (found.status.value, found.next_begin_offset, found.min_offset, found.max_offset)
-        fitting = [answer for answer in legal if (answer.status.value, *answer[1:4]) == bounds]
-        if not fitting:
-            expected = " or ".join(str((answer.status.value, *answer[1:4])) for answer in legal)
-            raise GuaranteeBroken(
-                17, f"a pull from {queue} at {offset} answers otherwise than the model", expected, str(bounds)
-            )
-        answer = fitting[0]
-        offsets = [message.offset for message in found.messages]
-        expected_offsets = [record.offset for record in answer.records]
-        if offsets != expected_offsets:
-            sentence = f"a pull from {queue} at {offset} brings other messages than the model"
-            raise GuaranteeBroken(17, sentence, str(expected_offsets), str(offsets))
-        _compare_bytes([bytes(message) for message in found.messages], answer.records, stored, contract=17)
-        return answer
+        return pulled_rightly(found, legal, queue, offset, stored=stored)
+
+
+def pulled_rightly(
+    found: GetMessageResult, legal: Sequence[Pulled], queue: Queue, offset: int, *, stored: Stored
+) -> Pulled:
+    """Return which of the legal answers a pull has brought (contract 17, 8)."""
+    bounds = (found.status.value, found.next_begin_offset, found.min_offset, found.max_offset)
+    fitting = [answer for answer in legal if (answer.status.value, *answer[1:4]) == bounds]
+    if not fitting:
+        expected = " or ".join(str((answer.status.value, *answer[1:4])) for answer in legal)
+        raise GuaranteeBroken(
+            17, f"a pull from {queue} at {offset} answers otherwise than the model", expected, str(bounds)
+        )
+    answer = fitting[0]
+    offsets = [message.offset for message in found.messages]
+    expected_offsets = [record.offset for record in answer.records]
+    if offsets != expected_offsets:
+        sentence = f"a pull from {queue} at {offset} brings other messages than the model"
+        raise GuaranteeBroken(17, sentence, str(expected_offsets), str(offsets))
+    _compare_bytes([bytes(message) for message in found.messages], answer.records, stored, contract=17)
+    return answer
 
 
 def compare_query(

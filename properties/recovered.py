@@ -1,7 +1,7 @@
 """A store just after recovery, and everything a judge may compare it with."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from impl.store import MessageStore
 from model.state import CommitLog, Layout
@@ -11,6 +11,7 @@ from properties.derived_ledger import DerivedLedger
 from properties.images import compose, disk_state
 from properties.ledger import Ledger
 from properties.log_places import LOG_DIRECTORY, ROOT
+from properties.progress_ledger import LegalVersions, Said
 from properties.recorder.disk import Disk, Image
 from properties.recorder.recording_files import RecordingFiles
 
@@ -40,7 +41,7 @@ class Recovered:
     """One store just after recovery, and what it may look like.
 
     `was_harmed` says that files made from the log were harmed behind the store's back: what its checkpoint says of them
-    was true once.
+    was true once. `said_before` is what the progress files said before the open, `legal_versions` what they may say.
     """
 
     store: MessageStore
@@ -52,6 +53,8 @@ class Recovered:
     settings: Settings
     layout: Layout
     was_harmed: bool = False
+    said_before: Mapping[str, Said] = field(default_factory=dict)
+    legal_versions: LegalVersions = field(default_factory=dict)
 
     @property
     def key(self) -> Key:

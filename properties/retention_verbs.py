@@ -4,7 +4,7 @@ The clean-up makes a whole run for each operation, and no time passes in it, so 
 """
 
 from impl.errors import BufferReleased
-from model import retention
+from model import progress, retention
 from model.state import CommitLog
 from properties.case import Clean
 from properties.closing_verbs import ClosingVerbs
@@ -103,6 +103,7 @@ class RetentionVerbs(ClosingVerbs):
             if found != deleted:
                 raise GuaranteeBroken(10, "other topics were deleted than the model's", str(deleted), str(found))
             self.derived = self.derived.with_deleted(after.deleted, after.end_offset)
+            self.consumers = progress.delete_topics(self.consumers, deleted)
             self.happened("topics_deleted", len(deleted))
         self.end_verb(first, after)
         self.compare_watermarks()

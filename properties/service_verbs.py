@@ -15,6 +15,7 @@ from model.flushing import (
     queue_checkpoint_times,
 )
 from model.pool import commit_round
+from model.progress import save_round
 from model.queues import dispatch
 from model.state import CommitLog
 from properties.case import ServiceName, Step
@@ -28,7 +29,7 @@ from properties.verdict import GuaranteeBroken
 
 __all__ = ["ServiceVerbs"]
 
-_INTERVALS_MS: dict[ServiceName, int] = {"flush": 500, "commit": 200, "flush-queues": 1_000}
+_INTERVALS_MS: dict[ServiceName, int] = {"flush": 500, "commit": 200, "flush-queues": 1_000, "progress": 5_000}
 """The timed services, and how long they sleep at most; a step whose disk fails may rest a second."""
 
 
@@ -83,6 +84,11 @@ class ServiceVerbs(PutVerbs):
             after, made = allocate_round(before, layout=self.layout, now_ms=self.now_ms, conditions=conditions)
             self.happened("files_prepared", made)
             self.happened("preparations_failed", after.retry_ms > before.retry_ms)
+        elif name == "progress":
+            after = before
+            fails, saved = conditions.sync_fails, self.consumers.saved
+            self.consumers = save_round(self.consumers, now_ms=self.now_ms, poisoned=before.poisoned, sync_fails=fails)
+            self.happened("progress_saved", self.consumers.saved != saved)
         elif name == "reput":
             if found.failed and self.files.refused_files == refused_before:
                 raise GuaranteeBroken(16, "dispatch fails on a disk that refuses nothing")

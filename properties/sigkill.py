@@ -23,7 +23,7 @@ from time import perf_counter
 from types import FrameType
 
 from impl.components import Components
-from properties.case import Close, FailSync, FailWrite, Operation, RefuseFile, Settings
+from properties.case import Close, CommitOffset, FailSync, FailWrite, Operation, QueryOffsets, RefuseFile, Settings
 from properties.planted import components_of
 from properties.sigkill_child import KillMode
 from properties.sigkill_cycle import Child, Cycle, KillPoint, KillReport, KillViolation, PlannedLife
@@ -244,13 +244,15 @@ class _Runner:
 
 
 def _draw_operations(rng: random.Random, count: int, settings: Settings) -> tuple[Operation, ...]:
-    """Draw a life that ends with a clean close; syncs and writes that fail belong to another layer."""
-    services = services_of(layout_of(settings))
+    """Draw a life that ends with a clean close; syncs and writes that fail, progress, and what is delivered after a
+    delay belong to another layer.
+    """
+    services = tuple(name for name in services_of(layout_of(settings)) if name != "schedule")
     operations: list[Operation] = []
     closed = False
     while len(operations) < count or closed:
         operation = draw_operation(rng, closed=closed, services=services)
-        if not isinstance(operation, FailSync | FailWrite | RefuseFile):
+        if not isinstance(operation, FailSync | FailWrite | RefuseFile | CommitOffset | QueryOffsets):
             closed = isinstance(operation, Close)
             operations.append(operation)
     return (*operations, Close())

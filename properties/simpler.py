@@ -10,17 +10,23 @@ from properties.bodies import message_of
 from properties.case import (
     Case,
     Clean,
+    ClockStep,
+    CommitOffset,
     Concurrent,
     Crash,
+    DelayOffsetsAre,
     DeleteTopics,
     GetMessage,
     HarmDerived,
     HoldBuffer,
     OffsetByTime,
     Operation,
+    PullHeld,
+    PullWhileDispatching,
     Put,
     PutBatch,
     QueryKey,
+    QueryOffsets,
     Settings,
     Step,
 )
@@ -79,6 +85,7 @@ def _simpler_settings(case: Case) -> Iterator[Case]:
         "index",
         "index_slots",
         "index_entries",
+        "java_delays",
     ):
         if getattr(case.settings, name) != getattr(default, name):
             yield replace(case, settings=_with(case.settings, name, getattr(default, name)))
@@ -99,7 +106,19 @@ def _simpler_reads(case: Case) -> Iterator[Case]:
     """Defaults for what is read, and for what is harmed; smaller numbers."""
     for number, operation in enumerate(case.operations):
         if isinstance(
-            operation, GetMessage | QueryKey | OffsetByTime | HarmDerived | Clean | DeleteTopics | HoldBuffer
+            operation,
+            GetMessage
+            | QueryKey
+            | OffsetByTime
+            | HarmDerived
+            | Clean
+            | DeleteTopics
+            | HoldBuffer
+            | PullHeld
+            | ClockStep
+            | DelayOffsetsAre
+            | CommitOffset
+            | QueryOffsets,
         ):
             for field in fields(operation):
                 found = getattr(operation, field.name)
@@ -202,6 +221,17 @@ def _simpler_concurrency(case: Case) -> Iterator[Case]:
                             yield _with_operation(case, number, _with(operation, name, simpler))
 
 
+def _simpler_polling(case: Case) -> Iterator[Case]:
+    """One switch between consumer and dispatch, or fewer."""
+    for number, operation in enumerate(case.operations):
+        if isinstance(operation, PullWhileDispatching):
+            if sum(map(bool, operation.schedule)) > 1:
+                for before in range(_SWITCHES_MAX):
+                    yield _with_operation(case, number, replace(operation, schedule=(*(0,) * before, 1)))
+            for shorter in _shorter(operation.schedule):
+                yield _with_operation(case, number, replace(operation, schedule=shorter))
+
+
 def _shorter(items: Sequence[Item]) -> Iterator[tuple[Item, ...]]:
     """Leave out runs of items, long ones first."""
     size = len(items)
@@ -231,6 +261,7 @@ SIMPLER: tuple[Callable[[Case], Iterator[Case]], ...] = (
     _simpler_steps,
     _simpler_reads,
     _simpler_concurrency,
+    _simpler_polling,
     _simpler_batches,
     _simpler_puts,
 )

@@ -41,19 +41,20 @@ class _Held:
 
 
 class Surroundings:
-    """One trial's; `clock` is its virtual clock in milliseconds.
+    """One trial's; `clock` is its virtual clock in milliseconds, `runner_clock` one that nobody sets.
 
     `replica` is what the best replica does, `append_fails` whether the mapped file refuses the next bytes (once);
     `read_in_lock` has the readings of the clock under the put lock, until somebody clears it. `interruption` is done
     once in the next query by key, when the index has an offset for it that nobody has looked at.
     """
 
-    def __init__(self, clock: Callable[[], int]) -> None:
+    def __init__(self, clock: Callable[[], int], runner_clock: Callable[[], int] | None = None) -> None:
         self.replica: Literal["confirms", "silent", "hangs", "behind", "none"] = "none"
         self.append_fails = False
         self.read_in_lock: set[int] = set()
         self.interruption: Callable[[], None] | None = None
         self._clock = clock
+        self._runner_clock = runner_clock or clock
         self._in_lock: tuple[int | None, int] | None = None
         self._newest = _Held(CooperativeLock("put lock"))
         self._used = self._newest
@@ -68,9 +69,10 @@ class Surroundings:
             put_lock=self._take_lock,
             mapped_file=_refusing(parts.mapped_file, self),
             index_service=_interrupted(parts.index_service, self),
-            mapped_file_queue=partial(parts.mapped_file_queue, commit_lock=_commit_lock),
-            group_commit=partial(parts.group_commit, lock=lambda: _group_commit_lock()),
+            mapped_file_queue=partial(parts.mapped_file_queue, guard=_queue_lock),
+            group_commit=partial(parts.group_commit, guard=_group_commit_lock),
             commit_log=_flushing_in_one_step(parts.commit_log),
+            pull_hold=_with_a_lock_that_is_seen(parts.pull_hold),
         )
 
     def _take_lock(self, kind: PutLockKind) -> CooperativeLock:
@@ -78,7 +80,7 @@ class Surroundings:
         return self._newest.lock
 
     def _take_service(self, service: Service) -> HandDriven:
-        driven = self._newest.services[service.name] = HandDriven(service, self._clock)
+        driven = self._newest.services[service.name] = HandDriven(service, self._runner_clock)
         return driven
 
     def remember(self, store: MessageStore) -> None:
@@ -112,6 +114,10 @@ class Surroundings:
         """Return a service of the store in use, None if it has none of that name."""
         return self._used.services.get(name)
 
+    def service_of(self, store: MessageStore, name: str) -> HandDriven | None:
+        """Return a service of another store that is open beside the one in use."""
+        return self._by_store[store].services.get(name)
+
     @staticmethod
     def use_disk(files: RecordingFiles, percent: int) -> None:
         """Say how full the disk is; what can still be allocated is not changed by it."""
@@ -125,8 +131,8 @@ class Surroundings:
         return 0 if usage is None else 100 * (usage.total_bytes - usage.free_bytes) // usage.total_bytes
 
 
-def _commit_lock() -> CooperativeLock:
-    return CooperativeLock("lock of commits")
+def _queue_lock() -> CooperativeLock:
+    return CooperativeLock("a lock of the row of log files")
 
 
 def _group_commit_lock() -> AbstractContextManager[object]:
@@ -183,6 +189,13 @@ def _interrupted(kind: Any, surroundings: Surroundings) -> Any:
                 yield offset
 
     return Interrupted
+
+
+def _with_a_lock_that_is_seen(kind: Any) -> Any:
+    """Return a factory of holds whose lock the scheduler knows: a consumer and dispatch may meet there."""
+    return lambda *arguments, **options: kind(
+        *arguments, **options | {"guard": lambda: CooperativeLock("lock of the held pulls")}
+    )
 
 
 def _flushing_in_one_step(kind: Any) -> Any:

@@ -14,6 +14,7 @@ from properties.log_places import log_directories
 
 __all__ = [
     "CLEAN_RESOURCE_INTERVAL_MS",
+    "HELD_PULLS_MAX",
     "born_at",
     "given_of",
     "layout_of",
@@ -24,6 +25,7 @@ __all__ = [
 ]
 
 CLEAN_RESOURCE_INTERVAL_MS = 10_000
+HELD_PULLS_MAX = 5
 UNIT_BYTES = 20
 EXT_FILE_BYTES = 256
 
@@ -56,6 +58,7 @@ def store_config(settings: Settings) -> MessageStoreConfig:
         max_hash_slot_num=settings.index_slots,
         max_index_num=settings.index_entries,
         time_zone="UTC",
+        max_held_pulls=HELD_PULLS_MAX,
     )
 
 
@@ -79,6 +82,7 @@ def layout_of(settings: Settings) -> Layout:
         delays_ms=tuple(1000 * level for level in range(1, settings.delay_levels + 1)),
         queue_file_bytes=settings.queue_units * UNIT_BYTES,
         index=settings.index,
+        java_delays=settings.java_delays,
     )
 
 
@@ -87,7 +91,8 @@ def services_of(layout: Layout) -> tuple[ServiceName, ...]:
     mode: tuple[ServiceName, ...] = ("group-commit",) if layout.sync_flush else ("flush",)
     pool: tuple[ServiceName, ...] = ("commit",) if layout.has_pool else ()
     ahead: tuple[ServiceName, ...] = ("allocate",) if layout.files_ahead else ()
-    return (*mode, *pool, *ahead, "time-outs", "reput", "flush-queues")
+    delivery: tuple[ServiceName, ...] = () if layout.role == "SLAVE" else ("schedule",)
+    return (*mode, *pool, *ahead, "time-outs", "reput", "flush-queues", "progress", *delivery)
 
 
 def given_of(put: Put | PutBatch) -> Message | Batch:

@@ -3,17 +3,24 @@
 A trial is a function of its settings and operations: the clock is virtual, the disk is in memory.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from impl.store import MessageStore
 from model import disasters
+from model.progress import ConsumerProgress
 from model.state import CommitLog
 from properties.case import (
+    CancelPull,
+    ChangeRole,
     Clean,
+    ClockStep,
     Close,
+    CommitOffset,
     Concurrent,
     Crash,
     Damage,
+    DelayOffsetsAre,
     DeleteTopics,
     DiskUsed,
     FailAppend,
@@ -23,14 +30,18 @@ from properties.case import (
     Get,
     GetMessage,
     HarmDerived,
+    HarmProgress,
     HoldBuffer,
     OffsetByTime,
     Open,
     OpenTwice,
     Operation,
+    PullHeld,
+    PullWhileDispatching,
     Put,
     PutBatch,
     QueryKey,
+    QueryOffsets,
     RefuseFile,
     ReleaseBuffer,
     ReplicaIs,
@@ -39,21 +50,28 @@ from properties.case import (
 )
 from properties.certificate import assert_legal
 from properties.damage import Lost, damaged_image
+from properties.delay_disasters import change_role, write_delay_offsets
+from properties.delay_judges import opened_log
+from properties.delay_rests import delivers_the_rest
+from properties.delay_verbs import DelayVerbs
 from properties.derived_damage import harmed_image
+from properties.failing_disk import FailingDisk
 from properties.images import Choice, compose, disk_state, facts_of
 from properties.judges import JUDGES, LegalLogs, Recovered
+from properties.progress_disasters import harm_progress
+from properties.progress_judges import expected_offsets
+from properties.progress_ledger import LegalVersions, ProgressLedger, said_by
 from properties.recorder.disk import Image
 from properties.recorder.journal import ProcessKilled
 from properties.recorder.recording_files import RecordingFiles
 from properties.recovered import key_of
-from properties.retention_verbs import RetentionVerbs
 from properties.trial_state import Window
 from properties.verdict import GuaranteeBroken, observed
 
 __all__ = ["Trial", "Window"]
 
 
-class Trial(RetentionVerbs):
+class Trial(DelayVerbs):
     """Carries out operations one by one. Raises GuaranteeBroken where a promise does not hold.
 
     `components` are the parts of the store, in place of those that `settings.bug` stands for.
@@ -72,8 +90,16 @@ class Trial(RetentionVerbs):
         match operation:
             case Put() | PutBatch():
                 self.put(operation)
+            case Step(service="schedule"):
+                self.deliver(operation)
             case Step():
                 self.step(operation)
+            case ClockStep():
+                self.set_clock(operation)
+            case DelayOffsetsAre():
+                write_delay_offsets(self, operation)
+            case ChangeRole():
+                change_role(self, operation)
             case Concurrent():
                 self.put_concurrently(operation)
             case SwitchFlag(bit, on):
@@ -120,6 +146,18 @@ class Trial(RetentionVerbs):
                 self.hold_buffer(record)
             case ReleaseBuffer():
                 self.release_buffer()
+            case PullHeld():
+                self.pull_held(operation)
+            case CancelPull():
+                self.cancel_pull(operation)
+            case CommitOffset():
+                self.commit_offset(operation)
+            case QueryOffsets():
+                self.query_offsets(operation)
+            case HarmProgress():
+                harm_progress(self, operation)
+            case PullWhileDispatching():
+                self.pull_while_dispatching(operation)
         self.held_buffers_are_right()
         self.disk_holds_the_log()
         self.compare_queues()
@@ -133,7 +171,7 @@ class Trial(RetentionVerbs):
         legal = self.legal_between(replace(before, poisoned=False), before, kill=not before.poisoned)
         self.surroundings.use_disk(self.files, 0)
         self.files.mend()
-        found = self.recover(self.files, legal)
+        found = self.recover(self.files, legal, self.versions_now())
         self._adopt(found, first=first, before=before)
 
     # ---- disasters -----------------------------------------------------------------------------------------------
@@ -177,23 +215,29 @@ class Trial(RetentionVerbs):
         window, back = self.windows[-1], crash.back
         position = self.position(back)
         legal = self.legal_at(window, at_rest=back == 0, kill=crash.kill)
+        versions = self.versions.legal_versions(window.last - back)
         if crash.kill:
             journal = (*self.files.journal[:position], ProcessKilled())
             files = self.new_disk(self.files.base, journal)
         else:
             files = self.new_disk(self.image_at(position, crash))
-        found = self.recover(files, legal)
+        found = self.recover(files, legal, versions)
         self.files = files
         self._adopt(found, first=0, before=window.at(at_rest=back == 0) if crash.kill else None)
 
-    def recover(self, files: RecordingFiles, legal: LegalLogs) -> Recovered:
+    def versions_now(self) -> LegalVersions:
+        """Return what each progress file says while nothing is under way."""
+        return self.versions.legal_versions(len(self.files.events))
+
+    def recover(self, files: RecordingFiles, legal: LegalLogs, versions: LegalVersions) -> Recovered:
         """Open the store on a disk and let every judge look at it, then recover once more (contract 6)."""
-        found = self.judged(files, legal)
+        found = self.judged(files, legal, versions)
         self.recovers_again(found)
         return found
 
-    def judged(self, files: RecordingFiles, legal: LegalLogs) -> Recovered:
+    def judged(self, files: RecordingFiles, legal: LegalLogs, versions: LegalVersions) -> Recovered:
         """Open the store on a disk and let every judge look at it."""
+        said_before = said_by(_seen(files, versions), versions)
         store = self.open_on(files)
         found = Recovered(
             store,
@@ -205,6 +249,8 @@ class Trial(RetentionVerbs):
             self.settings,
             self.layout,
             self.was_harmed,
+            said_before,
+            versions,
         )
         if found.key in legal:
             deleted, end_offset = legal[found.key].deleted, store.max_offset
@@ -216,10 +262,18 @@ class Trial(RetentionVerbs):
     def recovers_again(self, found: Recovered) -> None:
         """Contract 6: recovering what is durable after a recovery gives the same log."""
         legal = {found.key: found.legal[found.key]}
+        said = said_by(found.durable.files, found.legal_versions)
+        versions = {path: frozenset((each,)) for path, each in said.items()}
         try:
-            self.judged(self.last_disk(found.durable), legal)
+            again = self.judged(self.last_disk(found.durable), legal, versions)
         except GuaranteeBroken as broken:
             raise GuaranteeBroken(6, f"recovering twice is not recovering once: {broken.sentence}") from broken
+        delivers_the_rest(self, again)
+
+    def go_on_with(self, found: Recovered, files: FailingDisk) -> None:
+        """Go on with a store that was just recovered on a disk, after a close."""
+        self.files = files
+        self._adopt(found, first=0, before=None)
 
     def _adopt(self, found: Recovered, *, first: int, before: CommitLog | None) -> None:
         self.ledger = self.ledger.copy()
@@ -227,9 +281,15 @@ class Trial(RetentionVerbs):
         self.derived = self.derived.up_to(found.store.max_offset, found.legal[found.key].deleted)
         self.is_partly_dispatched = self.queue_sync_failed = False
         self.store, self.closed, self.windows, self._open = found.store, False, [], []
-        self._unnoted, self._held = [], []
+        self._unnoted, self._held, self._pulls = [], [], []
         self.surroundings.use(self.store)
-        adopted = found.legal[found.key]
+        self.versions = ProgressLedger(found.said_before)
+        there = expected_offsets(found, self.consumer_file)
+        self.consumers = ConsumerProgress(there, there)
+        self.happened("progress_corrected", there != found.said_before[self.consumer_file])
+        self.happened("progress_recovered", bool(there))
+        self.happened("progress_crashed_in_save", len(found.legal_versions[self.consumer_file]) > 1)
+        adopted = opened_log(found)
         self.log = adopted
         if before is not None:
             self.log = replace(before, poisoned=False, flags=0, min_offset=adopted.min_offset, hanging=None)
@@ -261,7 +321,7 @@ class Trial(RetentionVerbs):
             return
         before, is_noticed = self.log, harmed.is_noticed and self.store.read_only_reason is None
         files, self.was_harmed = self.new_disk(harmed.image), True
-        found = self.recover(files, self.legal_between(before, before, kill=True))
+        found = self.recover(files, self.legal_between(before, before, kill=True), self.versions_now())
         named = [finding.severity for finding in found.store.findings]
         if "damage" in named or (is_noticed and not named):
             expected = "a note" if is_noticed else "no damage"
@@ -313,6 +373,13 @@ class Trial(RetentionVerbs):
         expected = {record.offset for record in self.log.retained if lost.spares(record)}
         if served != expected:
             raise GuaranteeBroken(7, "a damaged store serves the wrong records", str(expected), str(served))
+
+
+def _seen(files: RecordingFiles, paths: Iterable[str]) -> dict[str, bytes]:
+    """Return what a process sees of some state files and their backups."""
+    there = set(files.paths())
+    names = (name for path in paths for name in (path, f"{path}.bak"))
+    return {name: files.peek(name, 0, 1 << 40) for name in names if name in there}
 
 
 def _among(choice: Choice, alternatives: int) -> Choice:

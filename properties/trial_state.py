@@ -7,19 +7,24 @@ of them afterwards.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from impl.components import Components
+from impl.policy import BrokerRole
 from impl.read_buffer import RecordBuffer
 from impl.store import MessageStore
+from model.progress import ConsumerProgress
 from model.state import BLANK_BYTES, CommitLog, Record
 from properties.bodies import BORN_TIMESTAMP
 from properties.case import Operation, Settings
+from properties.delay_puts import taking_delays_as_java
 from properties.derived_ledger import DerivedLedger
 from properties.failing_disk import FailingDisk, UnmarkedDisk
 from properties.judges import ROOT, durable_image
 from properties.ledger import Ledger
 from properties.log_places import file_at, log_files
 from properties.planted import components_of
+from properties.progress_ledger import CONSUMER_OFFSETS, DELAY_OFFSETS, LIGHT_CONSUMER_OFFSETS, ProgressLedger
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Image
 from properties.recorder.journal import Entry
@@ -67,8 +72,10 @@ class TrialState:
         self.now_ms = BORN_TIMESTAMP
         self.layout = layout_of(settings)
         self._tracker = tracker
-        self.surroundings = Surroundings(lambda: self.now_ms)
-        self._components = self.surroundings.components(components or components_of(settings.bug))
+        self.clock_ahead_ms = 0
+        self.surroundings = Surroundings(lambda: self.clock_ms, lambda: self.now_ms)
+        parts = components or components_of(settings.bug)
+        self._components = self.surroundings.components(taking_delays_as_java(parts) if settings.java_delays else parts)
         self._config = store_config(settings)
         self.performed: list[Operation] = []
         self.effects: Counter[str] = Counter()
@@ -80,12 +87,20 @@ class TrialState:
         self.queue_sync_failed = False
         self._unnoted: list[Record | int] = []
         self._held: list[Held] = []
+        self.consumers = ConsumerProgress()
+        self.consumer_file = LIGHT_CONSUMER_OFFSETS if settings.light_queues else CONSUMER_OFFSETS
+        self.versions = ProgressLedger({self.consumer_file: (), DELAY_OFFSETS: ()})
         self.files = self.new_disk(EMPTY_DISK)
         self.closed = False
         self.windows: list[Window] = []
         self.store = self.open_on(self.files)
         self.surroundings.use(self.store)
         self.end_verb(0, self.log)
+
+    @property
+    def clock_ms(self) -> int:
+        """What the clock says that records get their times from; `now_ms` is time that nobody sets."""
+        return self.now_ms + self.clock_ahead_ms
 
     # ---- disks and stores ----------------------------------------------------------------------------------------
 
@@ -114,6 +129,11 @@ class TrialState:
             raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error
         self.surroundings.remember(store)
         return store
+
+    def take_role(self, role: Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"]) -> None:
+        """Have the next open be in a role."""
+        self.layout = replace(self.layout, role=role)
+        self._config = replace(self._config, broker_role=BrokerRole(role))
 
     def durable(self, files: RecordingFiles) -> Image:
         """Return what a disk of this trial holds for sure."""
@@ -147,6 +167,8 @@ class TrialState:
     def end_verb(self, first: int, after: CommitLog) -> None:
         """Note that a verb which began at event `first` has returned and led to the log `after`."""
         self.files.mark("returned")
+        self.versions.saved(self.consumer_file, self.consumers.saved, first, len(self.files.events))
+        self.versions.saved(DELAY_OFFSETS, after.saved_delays, first, len(self.files.events))
         self.windows.append(Window(first, len(self.files.events), self.log, after))
         self.log = after
 

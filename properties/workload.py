@@ -10,6 +10,7 @@ from dataclasses import replace
 from properties.case import (
     Clean,
     Close,
+    CommitOffset,
     DeleteTopics,
     FailSync,
     FailWrite,
@@ -24,6 +25,7 @@ from properties.case import (
     Put,
     PutBatch,
     QueryKey,
+    QueryOffsets,
     RefuseFile,
     ReleaseBuffer,
     ServiceName,
@@ -43,6 +45,7 @@ _PROPERTIES = (
     "",
     "KEYS\x01k1 k2\x02TAGS\x01TagA",
     "DELAY\x013\x02TAGS\x01TagB",
+    "DELAY\x011\x02KEYS\x01k1",
     "INNER_MULTI_DISPATCH\x01%LMQ%one,%LMQ%two",
 )
 _TOPICS = ("TopicA", "TopicB", "%RETRY%group")
@@ -108,7 +111,11 @@ def draw_operation(
         return Step(service="reput")
     if drawn < 0.27:
         return Step(service=rng.choice(services), after_ms=rng.choice((0, 200, 500, 1_000, 10_000)))
-    return draw_batch(rng) if drawn < 0.32 else draw_put(rng)
+    if drawn < 0.29 and "schedule" in services:
+        return Step(service="schedule", after_ms=rng.choice((1_000, 3_000, 3_000)))
+    if drawn < 0.32:
+        return draw_progress(rng)
+    return draw_batch(rng) if drawn < 0.37 else draw_put(rng)
 
 
 def draw_deletion(rng: random.Random) -> Clean | DeleteTopics | HoldBuffer | ReleaseBuffer:
@@ -121,6 +128,17 @@ def draw_deletion(rng: random.Random) -> Clean | DeleteTopics | HoldBuffer | Rel
     if drawn < 0.75:
         return DeleteTopics(in_use=tuple(topic for topic in _TOPICS if rng.random() < 0.6))
     return HoldBuffer(record=rng.randrange(8)) if drawn < 0.9 else ReleaseBuffer()
+
+
+def draw_progress(rng: random.Random) -> CommitOffset | QueryOffsets | Step:
+    """Draw what a consumer group notes, or asks, or that what was noted is saved."""
+    drawn = rng.random()
+    if drawn < 0.3:
+        return Step(service="progress", after_ms=5_000)
+    group, queue = rng.choice(("g", "h", "%LMQ%g")), rng.randrange(-1, 8)
+    if drawn < 0.9:
+        return CommitOffset(group=group, queue=queue, behind=rng.choice((0, 0, 0, 1, 3, -1)))
+    return QueryOffsets(group=group, queue=queue)
 
 
 def draw_read(rng: random.Random) -> GetMessage | QueryKey | OffsetByTime:

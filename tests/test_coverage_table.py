@@ -21,6 +21,8 @@ MACHINES = (
     "properties/flush_machine.py",
     "properties/queue_machine.py",
     "properties/retention_machine.py",
+    "properties/consumer_machine.py",
+    "properties/delay_machine.py",
 )
 PLANTED = "properties/planted"
 PAGE_BUGS = (
@@ -28,16 +30,20 @@ PAGE_BUGS = (
     "allocating",
     "batching",
     "creating",
+    "delaying",
     "dispatched",
     "dispatching",
     "extending",
     "flushing",
     "indexing",
+    "polling",
     "pooling",
+    "progressing",
     "pulling",
     "putting",
     "querying",
     "queueing",
+    "racing",
     "retaining",
 )
 """The modules of planted bugs that are about this page."""

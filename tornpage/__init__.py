@@ -31,6 +31,7 @@ _HOMES = {
     "StoreError": "impl.errors",
     "StoredMessage": "impl.message",
     "TagFilter": "impl.message_filter",
+    "TooManyHeldPulls": "impl.errors",
     "encode_batch_body": "impl.batch",
 }
 
@@ -61,6 +62,7 @@ __all__ = [
     "StoreError",
     "StoredMessage",
     "TagFilter",
+    "TooManyHeldPulls",
     "__version__",
     "encode_batch_body",
 ]

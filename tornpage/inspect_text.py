@@ -155,6 +155,24 @@ def _config(row: dict[str, Any]) -> Iterator[str]:
             yield f"    {line}"
 
 
+def _group(row: dict[str, Any]) -> Iterator[str]:
+    yield f"{_reader(row):<48} {row['queues']:>4} queues {'':>22} {row['diffTotal']:>12}"
+
+
+def _offset(row: dict[str, Any]) -> Iterator[str]:
+    offset = "-" if row["consumerOffset"] is None else row["consumerOffset"]
+    yield f"  queue {row['queueId']:<45} {offset:>12} {row['brokerOffset']:>12} {row['diff']:>12}  {row['state']}"
+
+
+def _reader(row: dict[str, Any]) -> str:
+    return printable(f"{row['group']} of {row['topic']}")
+
+
+def _delay(row: dict[str, Any]) -> Iterator[str]:
+    offset = "-" if row["delayOffset"] is None else row["delayOffset"]
+    yield f"  delay level {row['level']:<39} {offset:>12} {row['maxOffset']:>12} {row['diff']:>12}  {row['state']}"
+
+
 def _file(row: dict[str, Any]) -> str:
     return f"{row['size']} bytes, {_time(row['modified'])}" if row["present"] else "no such file"
 
@@ -169,6 +187,7 @@ def _time(milliseconds: int) -> str:
 
 
 _LOG_HEAD = f"{'offset':>16} {'size':>9}  {'queue':<32} {'queue offset':>12}  keys"
+_PROGRESS_HEAD = f"{'':<53} {'stored':>12} {'end':>12} {'lag':>12}"
 _HEADS = {
     "record": _LOG_HEAD,
     "queue": f"{'queue':<40} {'min':>12} {'max':>12} {'messages':>10} {'files':>6} {'ext':>4}  {'log end':>16}",
@@ -176,6 +195,9 @@ _HEADS = {
     "ext-unit": f"{'place':>16} {'address':>21} {'size':>6} {'tags code':>20} {'store time':<24}  bit map",
     "index": f"{'file':<24} {'entries':>11}{'':<14} {'slots used':>10}{'':<14} {'first':>16} {'last':>16}  times",
     "entry": f"{'file':<24} {'entry':>9} {'slot':>9} {'hash':>11} {'offset':>16} {'time':<24} {'before':>9}  points to",
+    "group": _PROGRESS_HEAD,
+    "offset": _PROGRESS_HEAD,
+    "delay": _PROGRESS_HEAD,
 }
 _LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
     "record": _record,
@@ -190,4 +212,7 @@ _LINES: dict[str, Callable[[dict[str, Any]], Iterator[str]]] = {
     "abort": _abort,
     "lock": _lock,
     "config": _config,
+    "group": _group,
+    "offset": _offset,
+    "delay": _delay,
 }

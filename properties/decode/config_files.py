@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["parse_config", "parse_settings"]
+__all__ = ["load_config", "parse_config", "parse_consumer_offsets", "parse_delay_offsets", "parse_settings"]
 
 # A string is passed over whole; an integer that stands where a key does gets its quotes.
 _KEY = re.compile(r'"(?:[^"\\]|\\.)*"|(?<=[{,])(\s*)(-?[0-9]+)(?=\s*:)', re.DOTALL)
@@ -30,6 +31,50 @@ def parse_config(stored: bytes) -> Any:
         return json.loads(quoted)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def load_config(files: Mapping[str, bytes], path: str) -> Any:
+    """Return what a state file says, or else its backup; None if neither says anything."""
+    for name in (path, f"{path}.bak"):
+        try:
+            return parse_config(files[name])
+        except (KeyError, ValueError):
+            continue
+    return None
+
+
+def parse_consumer_offsets(document: Any) -> dict[tuple[str, str, int], int]:
+    """Return the numbers of a consumerOffset.json or lmqConsumerOffset.json by topic, group and queue id.
+
+    A light group has one number for each topic, of queue id 0. Raises ValueError where the document has another shape.
+    """
+    try:
+        return {(*_topic_and_group(name), queue_id): int(offset) for name, queue_id, offset in _numbers(document)}
+    except (AttributeError, TypeError) as error:
+        raise ValueError(f"these are no consumer offsets: {error}") from error
+
+
+def _numbers(document: Any) -> Iterator[tuple[str, int, Any]]:
+    for name, by_queue in document.get("offsetTable", {}).items():
+        for queue_id, offset in by_queue.items():
+            yield name, int(queue_id), offset
+    for name, offset in document.get("lmqOffsetTable", {}).items():
+        yield name, 0, offset
+
+
+def _topic_and_group(name: str) -> tuple[str, str]:
+    topic, at, group = name.partition("@")
+    if not at or "@" in group:
+        raise ValueError(f"{name!r} names no topic and group")
+    return topic, group
+
+
+def parse_delay_offsets(document: Any) -> tuple[tuple[int, int], ...]:
+    """Return each level of a delayOffset.json and the number it goes on at, sorted. Raises ValueError."""
+    try:
+        return tuple(sorted((int(level), int(number)) for level, number in document["offsetTable"].items()))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"these are no delay offsets: {error}") from error
 
 
 def parse_settings(text: str) -> dict[str, str]:

@@ -15,6 +15,7 @@ worth knowing, breaks nothing."""
 Verdict = Literal["holds", "broken", "unknown"]
 
 Code = Literal[
+    "CFG_BEYOND_QUEUE",
     "CFG_FROM_BACKUP",
     "CFG_UNREADABLE",
     "CL_BAD_RECORD",

@@ -29,7 +29,7 @@ from properties.inspection.query import InspectError, Query
 from properties.inspection.rows import Row, hex_of, wide
 from properties.inspection.units import REBUILD, Pointing, judge_unit, pointed_columns
 
-__all__ = ["queue_extension", "queue_list", "queue_tails", "queue_units"]
+__all__ = ["all_bounds", "queue_extension", "queue_list", "queue_tails", "queue_units"]
 
 _FINDINGS_MAX = 1000
 
@@ -141,6 +141,15 @@ def queue_extension(view: StoreView, topic: str, queue_id: int, query: Query) ->
         except OSError as error:
             findings.append(_no_access(label, error))
     return part_document({"ext_units": sum(row["kind"] == "ext-unit" for row in rows)}, rows, findings)
+
+
+def all_bounds(view: StoreView, findings: list[Finding]) -> dict[tuple[str, int], QueueBounds]:
+    """Return the range of each queue that can be read; findings say what stands in the way."""
+    files, _, closed = list_queues(view.store_dir)
+    findings += [_no_access(label, error) for label, error in closed if not isinstance(error, FileNotFoundError)]
+    every = {key: list(own) for key, own in groupby(files, key=lambda file: (file.topic, file.queue_id))}
+    found = {key: _bounds(view, own, findings) for key, own in every.items()}
+    return {key: bounds for key, bounds in found.items() if bounds is not None}
 
 
 def queue_tails(store_dir: Path) -> Iterator[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from properties.inspection.place import Document, derived_severity, part_documen
 from properties.inspection.query import InspectError, Query
 from properties.inspection.rows import Row, hex_of, wide
 
-__all__ = ["config_files", "marker_files"]
+__all__ = ["config_files", "config_rows", "marker_files"]
 
 _CONFIG_BYTES_MAX = 64 << 20
 _FLOOR = "config/durableFloor"
@@ -72,6 +73,14 @@ def config_files(view: StoreView, name: str | None, query: Query) -> Document:
     _judge_backups(view, rows, findings)
     figures = {"config_files": len(rows)}
     return part_document(figures, rows if query.limit is None else rows[: query.limit], findings)
+
+
+def config_rows(view: StoreView, labels: Iterable[str], findings: list[Finding]) -> list[Row]:
+    """Return the rows of some files and of their backups, as far as there are any, and say which cannot be used."""
+    paths = [view.store_dir / name for label in labels for name in (label, f"{label}.bak")]
+    rows = [row for path in paths if path.is_file() and (row := _config_row(view, path, findings)) is not None]
+    _judge_backups(view, rows, findings)
+    return rows
 
 
 def _config_row(view: StoreView, path: Path, findings: list[Finding]) -> Row | None:

@@ -9,13 +9,14 @@ from properties.inspection.index import index_chain, index_entries, index_files
 from properties.inspection.keys import by_key
 from properties.inspection.lookups import by_id, by_time, in_log
 from properties.inspection.place import Document, open_view
+from properties.inspection.progress import progress_rows
 from properties.inspection.query import InspectError, Query, parse_queue
 from properties.inspection.queues import queue_extension, queue_list, queue_units
 from properties.inspection.small import config_files, marker_files
 
 __all__ = ["VIEWS", "inspect_view"]
 
-VIEWS: Final = ("log", "queues", "queue", "ext", "index", "checkpoint", "config")
+VIEWS: Final = ("log", "queues", "queue", "ext", "index", "checkpoint", "config", "progress")
 _NAMED = ("queue", "ext", "index", "config")
 
 
@@ -40,6 +41,8 @@ def inspect_view(path: str | os.PathLike[str], name: str, what: str | None, quer
         return index_files(view, query) if query.key is None else index_chain(view, query)
     if name == "checkpoint":
         return marker_files(view, query)
+    if name == "progress":
+        return progress_rows(view, query)
     if name == "config":
         return config_files(view, what, query)
     if query.message_id is not None:

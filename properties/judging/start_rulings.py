@@ -6,13 +6,13 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from properties.decode.config_files import parse_config
 from properties.decode.findings import Finding
 from properties.decode.record import Record
 from properties.decode.store import read_checkpoint, read_floor
 from properties.derived_files import missing_before
 from properties.judges import physic_timestamp
 from properties.judging.evidence import Evidence
+from properties.judging.progress_files import badly_changed, is_progress, is_whole
 from properties.judging.rulings import Ruling, broken, counted, holds, unknown
 from properties.queue_judges import checkpoint_times
 from properties.recorder.journal import DirectorySynced, FileSynced
@@ -128,37 +128,21 @@ def watermarks_are_in_order(evidence: Evidence) -> Ruling:
 
 
 def progress_files_are_whole(evidence: Evidence) -> Ruling:
-    """Number 13: small files are whole after the recovery; those of others are as they were."""
+    """Number 13: small files are whole after the recovery; progress is what it was, as far as the queues go."""
     if evidence.store is None:
         return unknown(13, "the store did not open")
-    was = {name: data for name, data in evidence.seen.content.items() if _is_progress(name)}
+    was = {name: data for name, data in evidence.seen.content.items() if is_progress(name)}
     for where, content in (("", evidence.content), (" on the disk", evidence.durable)):
-        for name, data in was.items():
-            if content.get(name) != data:
-                return broken(13, f"recovery changed{where} a file that is not its own", file=name)
+        changed = badly_changed(evidence, content)
+        if changed:
+            return broken(13, f"recovery changed{where} what a file says", file=changed)
         torn = _torn_own(content, is_disk=bool(where)) if evidence.is_writable else ""
         if torn:
             return broken(13, f"a small file of the store is not whole{where}", file=torn)
-    torn = next((name for name in sorted(was) if not _is_whole(was, name)), "")
+    torn = next((name for name in sorted(was) if not is_whole(was, name)), "")
     if torn:
         return unknown(13, f"{torn} was not whole in the image already, nor is its backup; recovery left it alone")
-    return holds(13, f"checkpoint and floor are whole, {counted(len(was), 'file')} of others unchanged and whole")
-
-
-def _is_progress(name: str) -> bool:
-    return name.startswith("config/") and name.endswith((".json", ".json.bak"))
-
-
-def _is_whole(content: Mapping[str, bytes], name: str) -> bool:
-    """Whether a JSON file says something, or its backup does."""
-    for each in (name.removesuffix(".bak"), f"{name.removesuffix('.bak')}.bak"):
-        try:
-            if content.get(each, b"").strip():
-                parse_config(content[each])
-                return True
-        except ValueError:
-            continue
-    return False
+    return holds(13, f"checkpoint and floor are whole, and {counted(len(was), 'progress file')}, within the queues")
 
 
 def _torn_own(content: Mapping[str, bytes], *, is_disk: bool) -> str:

@@ -68,7 +68,8 @@ class _CommitsAtOnce(MappedFileQueue):
     """The commit service and whoever flushes commit at the same time, each to where it saw the end (RMQ-B29)."""
 
     def __init__(self, maker: Any, allocation: Any, **options: Any) -> None:
-        super().__init__(maker, allocation, **options | {"commit_lock": nullcontext})
+        super().__init__(maker, allocation, **options)
+        self._commit_lock = nullcontext()
 
 
 BUGS = (

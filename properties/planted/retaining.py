@@ -38,7 +38,7 @@ class _CursorStays(Derived):
 
 
 class _NeighbourFound(MappedFileQueue):
-    """A place in the row is worked out from where the row once began, and its file is taken unseen (RMQ-B24)."""
+    """A place in the row is worked out from where the row once began, and its file is taken unseen (after RMQ-B24)."""
 
     _began_at = -1
 
@@ -201,7 +201,7 @@ class _TakenBackAtOnce(CleanCommitLog):
 BUGS = (
     ("RMQ-B04", "log files go before they are dispatched, and dispatch looks for them ever after", 10,
      Components(clean_commit_log=_DispatchForgotten, derived=_CursorStays)),
-    ("RMQ-B24", "a log file is looked up from where the log once began", 8,
+    ("neighbour-found", "a log file is looked up from where the log once began", 8,
      Components(mapped_file_queue=_NeighbourFound)),
     ("RMQ-B39", "the queues of a deleted topic come back when the store opens", 4,
      Components(deleted_topics=_NothingLeftOut)),

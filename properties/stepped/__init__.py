@@ -1,6 +1,6 @@
 """Threads in steps: which one runs when is a function of a schedule, not of the interpreter, the machine or time."""
 
-from properties.stepped.enumeration import every_schedule
+from properties.stepped.enumeration import every_schedule, following
 from properties.stepped.lock import OUTSIDE, CooperativeLock
 from properties.stepped.run import HANG_SECONDS, POINTS_MAX, run_stepped
 from properties.stepped.task import Outcome, yield_point
@@ -17,6 +17,7 @@ __all__ = [
     "StepTrace",
     "Turn",
     "every_schedule",
+    "following",
     "run_stepped",
     "yield_point",
 ]

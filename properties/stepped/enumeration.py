@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["every_schedule"]
+__all__ = ["every_schedule", "following"]
 
 
 def every_schedule(run: Callable[[tuple[int, ...]], Sequence[int]]) -> Iterator[tuple[int, ...]]:
@@ -13,12 +13,15 @@ def every_schedule(run: Callable[[tuple[int, ...]], Sequence[int]]) -> Iterator[
 
     No two of them are the same interleaving, and together they are all of them. There are exponentially many.
     """
-    schedule: tuple[int, ...] = ()
-    while True:
+    schedule: tuple[int, ...] | None = ()
+    while schedule is not None:
         options = run(schedule)
-        chosen = schedule + (0,) * (len(options) - len(schedule))
-        yield chosen
-        last = next((at for at in reversed(range(len(options))) if chosen[at] + 1 < options[at]), None)
-        if last is None:
-            return
-        schedule = (*chosen[:last], chosen[last] + 1)
+        yield schedule + (0,) * (len(options) - len(schedule))
+        schedule = following(schedule, options)
+
+
+def following(schedule: Sequence[int], options: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the schedule behind one that had so many `options` at each decision; None behind the last one."""
+    chosen = (*schedule, *(0,) * (len(options) - len(schedule)))
+    last = next((at for at in reversed(range(len(options))) if chosen[at] + 1 < options[at]), None)
+    return None if last is None else (*chosen[:last], chosen[last] + 1)

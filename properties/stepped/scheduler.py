@@ -93,15 +93,15 @@ class Scheduler:
                 self.quietly(self._actions[trace.steps])
             except BaseException as error:
                 self._stop(task, where, error)
-        others = [
-            other
-            for other in self.tasks
-            if other is not task and not other.ended and (other.waits_for is None or other.waits_for.is_free)
-        ]
+        others = 0
+        for other in self.tasks:
+            if other is not task and not other.ended and (other.waits_for is None or other.waits_for.is_free):
+                others += 1
         if others:
-            number = self._choose(len(others) + 1)
+            number = self._choose(others + 1)
             if number:
-                self._switch(task, others[number - 1], where)
+                runnable = [other for other in self._runnable() if other is not task]
+                self._switch(task, runnable[number - 1], where)
 
     def block(self, task: Task, waited: Waited) -> None:
         """Mark a task as waiting and let others run; returns when it has the baton again, and what it waited for."""

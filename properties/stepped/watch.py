@@ -7,7 +7,7 @@ done in C, which is one step whatever it does. Another trace function (a debugge
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, Literal
 
 __all__ = ["Granularity", "TraceFunction", "Watch", "location"]
@@ -51,6 +51,7 @@ class Watch:
         """Return a function for `sys.settrace` that calls `point` as each line or bytecode of watched code begins."""
         by_opcode = self._granularity == "opcode"
         wanted = self._granularity
+        decided: dict[CodeType, bool] = {}  # by code object: most calls of a run are of code that was called before
 
         def inside(frame: FrameType, event: str, _argument: Any) -> Any:
             if event == wanted:
@@ -58,7 +59,11 @@ class Watch:
             return inside
 
         def enter(frame: FrameType, _event: str, _argument: Any) -> Any:
-            if not self.covers(frame):
+            code = frame.f_code
+            is_covered = decided.get(code)
+            if is_covered is None:
+                is_covered = decided[code] = self.covers(frame)
+            if not is_covered:
                 return None
             if by_opcode:
                 frame.f_trace_opcodes = True

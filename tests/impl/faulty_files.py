@@ -73,6 +73,10 @@ class FaultyFiles(OsFiles):
         self._call("sync_directory", path)
         super().sync_directory(path)
 
+    def rename(self, source: str, target: str) -> None:
+        self._call("rename", target)
+        super().rename(source, target)
+
     def unlink(self, path: str) -> None:
         self._call("unlink", path)
         super().unlink(path)

@@ -16,6 +16,7 @@ TOO_MANY = PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED
 PLAIN = config_of(file_bytes=1024)
 SHORT = config_of(file_bytes=1024, record_bytes_max=512)
 LIGHT = replace(PLAIN, enable_multi_dispatch=True, enable_lmq=True, max_lmq_consume_queue_num=2)
+ROOMY = replace(config_of(file_bytes=1 << 17), enable_multi_dispatch=True)
 LONG = "A\x01" + "x" * 32_767
 NAMES = "INNER_MULTI_DISPATCH\x01"
 TWO_KNOWN = MESSAGE, replace(MESSAGE, properties=f"{NAMES}%LMQ%a,%LMQ%b")
@@ -204,6 +205,20 @@ MESSAGES: list[Refused] = [
     ),
     *refused("record that leaves fewer", {"by one": replace(MESSAGE, body=bytes(1017 - 120))}),
     *refused("record that leaves fewer", {"much": replace(MESSAGE, body=bytes(5000))}),
+    *refused("delayed (below), and the topic", {"it ends there": delayed("1", topic="a\x02b")}),
+    *refused(
+        "delayed, and the properties of its copy",
+        {"many queues": replace(MESSAGE, properties=f"{NAMES}{',a' * 1_700}b\x02DELAY\x011")},
+        TOO_LONG,
+        ROOMY,
+    ),
+    *refused("delayed, and its copy", {"long topic": delayed("1", topic="t" * 127, body=bytes(200))}, config=SHORT),
+    *refused(
+        "delayed, and its copy",
+        {"no queue": replace(MESSAGE, properties=f"{NAMES}a/b\x02DELAY\x011")},
+        config=LIGHT,
+        before=TWO_KNOWN,
+    ),
     *refused(
         "multi-dispatch, and a name",
         {

@@ -289,3 +289,23 @@ def test_queues_of_rocketmq_are_proved_and_stay(tmp_path: Path, case: str) -> No
         assert queue.max_physic_offset == row["maxPhysicOffset"]
         expected = [(entry[1], entry[2], entry[3]) for entry in row["entries"]]
         assert list(queue.units(queue.min_offset, 1 << 20)) == expected
+
+
+def test_a_queue_that_is_removed_is_unknown_before_its_files_go(tmp_path: Path) -> None:
+    """Whoever finds it in between would read what is half gone; a disk that refuses leaves it known."""
+    files = FaultyFiles()
+    queues = queues_of(tmp_path, files=files)
+    queue = queues.of(key_of("T"))
+    queue.append(run_of(0, 3, key=key_of("T")))
+    seen = []
+    files.faults["unlink"] = lambda path: seen.append(queues.find("T", 0))
+    files.fail("sync_directory")
+    with pytest.raises(OSError, match="Input/output"):
+        queues.remove(queue)
+    assert queues.find("T", 0) is queue
+    files.faults["unlink"] = lambda path: seen.append(queues.find("T", 0))
+    files.faults.pop("sync_directory")
+    queues.remove(queue)
+    assert queues.find("T", 0) is None
+    assert seen
+    assert set(seen) == {None}

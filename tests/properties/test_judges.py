@@ -54,7 +54,7 @@ def harmed(tracker: DirtyTracker) -> Harmed:
     for operation in (Put(body_bytes=900), Put(body_bytes=900), Flush(), Put(body_bytes=3000), Put(), Close()):
         trial.run(operation)
     legal = trial.legal_between(trial.log, trial.log, kill=True)
-    return Harmed(trial.judged(trial.files, legal))
+    return Harmed(trial.judged(trial.files, legal, trial.versions_now()))
 
 
 def test_a_right_recovery_passes_all(harmed: Harmed) -> None:

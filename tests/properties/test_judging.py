@@ -405,6 +405,16 @@ def test_a_torn_file_of_others_is_left_alone_and_named(tmp_path: Path) -> None:
     assert of(judged(directory), 13).verdict == "holds"
 
 
+def test_progress_beyond_the_queues_has_to_be_brought_back(tmp_path: Path) -> None:
+    directory = copied(STALE_QUEUE, tmp_path)
+    (directory / "config").mkdir(exist_ok=True)
+    (directory / "config" / "consumerOffset.json").write_text('{"offsetTable":{"nobody@g":{0:5}}}')
+    assert of(judged(directory), 13).verdict == "holds"
+    left = components_of("correction-left-out")
+    ruling = of(judged(directory, components=left), 13)
+    assert (ruling.verdict, ruling.file) == ("broken", "config/consumerOffset.json")
+
+
 # ---- what is no image ------------------------------------------------------------------------------------------------
 
 

@@ -34,7 +34,7 @@ POWER_LOSS, KILL = Crash(), Crash(kill=True)
 
 CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
     "RMQ-B04": (SMALL, (FULL, FULL, FLUSH, TOO_FULL)),
-    "RMQ-B24": (SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL, FULL, Get(record=1))),
+    "neighbour-found": (SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL, FULL, Get(record=1))),
     "RMQ-B39": (Settings(), (Put(), REPUT, DeleteTopics(), KILL)),
     "RMQ-B41": (SMALL, (FULL, FULL, REPUT, FLUSH, HoldBuffer(), TOO_FULL, ReleaseBuffer(), TOO_FULL)),
     "RMQ-B50": (

@@ -76,7 +76,8 @@ def harmed(tracker: DirtyTracker) -> Harmed:
     trial = Trial(SETTINGS, tracker=tracker)
     puts = (Put(properties=KEYS), Put(queue_id=1), Put(properties="KEYS\x01BB"), *[Put(properties=KEYS)] * 4)
     run(trial, *puts, Step(service="reput"), Flush(), Step(service="flush-queues"), Close())
-    return Harmed(trial.judged(trial.files, trial.legal_between(trial.log, trial.log, kill=True)))
+    legal = trial.legal_between(trial.log, trial.log, kill=True)
+    return Harmed(trial.judged(trial.files, legal, trial.versions_now()))
 
 
 def run(trial: Trial, *operations: Operation) -> None:

@@ -101,7 +101,7 @@ def test_entries_of_messages_that_are_left_have_to_be_in_the_index(trial: Trial)
 
 def test_a_log_that_begins_elsewhere_is_noticed(trial: Trial) -> None:
     legal = trial.legal_between(trial.log, trial.log, kill=True)
-    found = trial.judged(trial.new_disk(trial.durable(trial.files)), legal)
+    found = trial.judged(trial.new_disk(trial.durable(trial.files)), legal, trial.versions_now())
     assert found.key == key_of(found.legal[found.key])
     begins_where_it_may(found)
     store: Any = SimpleNamespace(min_offset=1024, max_offset=found.store.max_offset)
@@ -111,9 +111,8 @@ def test_a_log_that_begins_elsewhere_is_noticed(trial: Trial) -> None:
 
 def test_a_deletion_that_is_not_on_disk_is_noticed(tracker: DirtyTracker) -> None:
     trial = carried_out(tracker, KEYED, *SETTLED, DeleteTopics())
-    found: Recovered = trial.judged(
-        trial.new_disk(trial.durable(trial.files)), trial.legal_between(trial.log, trial.log, kill=True)
-    )
+    legal = trial.legal_between(trial.log, trial.log, kill=True)
+    found: Recovered = trial.judged(trial.new_disk(trial.durable(trial.files)), legal, trial.versions_now())
     files = {path: data for path, data in found.durable.files.items() if not path.endswith("deletedTopics")}
     with pytest.raises(GuaranteeBroken, match="other deleted topics"):
         begins_where_it_may(replace(found, durable=replace(found.durable, files=files)))

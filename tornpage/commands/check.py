@@ -20,7 +20,7 @@ HUNT_EXAMPLES = 10_000
 )
 @click.option(
     "--machine",
-    type=click.Choice(["all", "commit-log", "put", "flush", "queue", "retention"]),
+    type=click.Choice(["all", "commit-log", "put", "flush", "queue", "retention", "delay", "consumer"]),
     default="all",
     show_default=True,
     help="Which machine; all take turns.",

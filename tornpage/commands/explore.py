@@ -16,12 +16,18 @@ __all__ = ["campaign_outcome", "command"]
 
 
 @click.command("explore")
-@click.option("--states", type=click.IntRange(min=1), default=None, help="Stop after this many counted crash states.")
+@click.option(
+    "--states",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Stop after this many counted crash states, or interleavings.",
+)
 @click.option("--seconds", type=click.FloatRange(min=0.1), default=None, help="Stop after this time (default 10).")
 @click.option(
     "--kills", type=click.IntRange(min=1), default=None, help="Instead: kill this many real writers by SIGKILL."
 )
 @click.option("--recovery", is_flag=True, help="Instead: crash recovery itself, of many shapes of store, everywhere.")
+@click.option("--interleavings", is_flag=True, help="Instead: let the threads of a store meet in every order drawn.")
 @click.option(
     "--directory",
     type=click.Path(file_okay=False, exists=True),
@@ -41,6 +47,7 @@ def command(
     seconds: float | None,
     kills: int | None,
     recovery: bool,
+    interleavings: bool,
     directory: str | None,
     file_bytes: int | None,
     disk: "Disk",
@@ -57,13 +64,22 @@ def command(
     tornpage explore --bug lying-flush        (must be broken)
     tornpage explore --kills 200              (real processes, SIGKILL at random steps)
     tornpage explore --recovery               (recovery itself, at each of its file operations)
+    tornpage explore --interleavings --states 2000   (puts, dispatch, flushes, deletions and reads at once)
     """
+    if interleavings and (recovery or any(each is not None for each in (kills, directory, file_bytes))):
+        refuse("--interleavings goes with --states, --seconds, --bug, --seed, --out and --json alone")
     if recovery and any(each is not None for each in (states, seconds, kills, directory, file_bytes)):
         refuse("--recovery crashes a fixed list of stores; give it with --disk, --bug, --seed, --out and --json alone")
     if kills is not None:
         from tornpage.kills import kill_outcome
 
         outcome, text = kill_outcome(kills, seed=seed, directory=directory, file_bytes=file_bytes or 4096, bug=bug)
+    elif interleavings:
+        from tornpage.interleavings import interleaving_outcome
+
+        if out is not None:
+            prepare(out)
+        outcome, text = interleaving_outcome(states, seconds, bug=bug, seed=seed, out=out)
     elif recovery:
         from tornpage.recovery_crashes import recovery_outcome
 

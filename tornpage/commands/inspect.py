@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["command", "inspect_outcome"]
 
 _LIMIT = 100
-_VIEWS = ("log", "queues", "queue", "ext", "index", "checkpoint", "config")
+_VIEWS = ("log", "queues", "queue", "ext", "index", "checkpoint", "config", "progress")
 
 
 @click.command("inspect")
@@ -62,6 +62,7 @@ def command(
     index       [FILE]      index files; entries of one; with --key the key's chain
     checkpoint              checkpoint, durable floor, abort marker, lock
     config      [FILE]      the JSON files below config/
+    progress                how far consumer groups and delay levels are, and their lag
 
     \b
     tornpage inspect /var/rocketmq/store --limit 20

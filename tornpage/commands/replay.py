@@ -24,12 +24,13 @@ __all__ = ["command"]
 )
 @options.json_option
 def command(case: str, image: str | None, as_json: bool) -> None:
-    """Run one failure again: CASE is a token (tp1-…) or a case file.
+    """Run one failure again: CASE is a token (tp1-… or ti1-…) or a case file.
 
     \b
     tornpage replay tp1-…
     tornpage replay out/case-1a2b3c4d.json
     tornpage replay tp1-… --image crashed && tornpage inspect crashed
+    tornpage replay ti1-…                     (an interleaving of threads)
 
     Exits 1 when the failure shows again, 0 when every promise holds.
     """
@@ -39,8 +40,17 @@ def command(case: str, image: str | None, as_json: bool) -> None:
     from properties.replay import replay
     from tornpage.failures import failure_finding, failure_text
 
+    is_token = case.startswith(("tp1-", "ti1-"))
+    text = case if is_token else _text_of(case)
     try:
-        read = Case.from_token(case) if case.startswith("tp1-") else Case.from_text(_text_of(case))
+        if case.startswith("ti1-") or "tornpage_interleaving" in text:
+            from tornpage.interleavings import replay_outcome
+
+            if image is not None:
+                refuse("an interleaving has no power loss, so there is no image to write")
+            outcome, told = replay_outcome(text, is_token=is_token)
+            emit(outcome, as_json=as_json, text=told)
+        read = Case.from_token(case) if is_token else Case.from_text(text)
         with choose_tracker("auto") as tracker:
             if image is not None:
                 _write_image(read, image, tracker)

@@ -1,0 +1,101 @@
+"""Delayed delivery of one store: who delivers, what of it is saved, and what an operator is told.
+
+A master delivers; a slave leaves delivery, and the file of its progress, to its master (RMQ-B64). Whoever opens a store
+as a master reads the file.
+"""
+
+from collections.abc import Callable
+
+from impl.components import Components
+from impl.config import MessageStoreConfig
+from impl.delay import SCHEDULE_TOPIC, queue_of_level
+from impl.delay_offsets import DelayOffsets
+from impl.files import Clock, Files
+from impl.lifecycle import Lifecycle
+from impl.opening import OpenDirectory
+from impl.policy import BrokerRole
+from impl.put_path import PutPath
+from impl.read_path import ReadPath
+from impl.runner import Runner
+from impl.schedule import FIRST_DELAY_MS, DeliverDelayedMessages
+
+__all__ = ["DelayedDelivery"]
+
+
+class DelayedDelivery:
+    """Wires it together. `owners` has who remembers what was delivered: nobody in a store that is no master.
+
+    `make_durable` makes durable all that was put so far, and returns whether it is.
+    """
+
+    def __init__(
+        self,
+        held: OpenDirectory,
+        lifecycle: Lifecycle,
+        *,
+        files: Files,
+        config: MessageStoreConfig,
+        clock: Clock,
+        components: Components,
+        puts: PutPath,
+        reads: ReadPath,
+        make_durable: Callable[[], bool],
+    ) -> None:
+        self.owners: tuple[DelayOffsets, ...] = ()
+        self._service: DeliverDelayedMessages | None = None
+        self._runner: Runner | None = None
+        self._queues = reads.queues
+        if config.broker_role is BrokerRole.SLAVE:
+            return
+        offsets = components.delay_offsets(
+            components.config_file(files, f"{held.directory}/config/delayOffset.json"),
+            interval_ms=config.flush_delay_offset_interval,
+            make_copies_durable=make_durable,
+            guard=components.guard,
+        )
+        self.owners = (offsets,)
+        if not config.deliver_delayed_messages:
+            return
+        self._service = components.schedule(
+            held.derived.queues,
+            reads.reader,
+            components.queued_records(held.dispatch),
+            offsets,
+            levels=config.delay_levels(),
+            put=puts.put_without_waiting,
+            clock=clock,
+            may_deliver=lambda: not lifecycle.shut,
+        )
+        self._runner = components.runner(self._service)
+        self._service.wake = self._runner.wake
+        held.derived.tell_of_runs(self._service.note_runs)
+
+    def start(self) -> None:
+        """Let the service run. Source: `ScheduleMessageService.start`."""
+        if self._runner is not None:
+            self._runner.start(after_ms=FIRST_DELAY_MS)
+
+    def stop(self) -> None:
+        """Deliver nothing from here on; a round that is under way ends first."""
+        if self._runner is not None:
+            self._runner.stop()
+
+    def progress(self) -> dict[int, int]:
+        """Return the number of the message that each level delivers next, levels in order."""
+        return {level: number for offsets in self.owners for level, number in offsets.by_level().items()}
+
+    def runtime_info(self) -> dict[str, str]:
+        """Return the progress of each level as a text "stored,max", and what was passed by.
+
+        Source: `ScheduleMessageService.buildRunningStats`.
+        """
+        info = {
+            f"scheduleMessageOffset_{level}": f"{number},{self._end_of(level)}"
+            for level, number in self.progress().items()
+        }
+        if self._service is not None:
+            info["scheduleMessageSkipped"] = str(self._service.skipped)
+        return info
+
+    def _end_of(self, level: int) -> int:
+        return self._queues.range_of(SCHEDULE_TOPIC, queue_of_level(level))[1]

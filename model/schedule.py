@@ -1,0 +1,195 @@
+"""Delivery of delayed messages: each appears in its own topic once it is due (contract 12).
+
+1. Each queue of the schedule topic is a level. Its messages are delivered in their order, one after the other, from the
+   level's progress on; a level without progress begins at its first message, and none lies in front of that.
+2. A message is due at the time that its unit says. It is not delivered before, whatever the clock did; one that is not
+   due holds back those behind it.
+3. A round delivers what is due, 64 messages of a level at most; levels are served in their order. The copy
+   (model/delayed_copy.py) is put like any message, and nobody waits for disk or replica.
+4. A message without a copy, or whose copy is refused for what it is, is passed by for good. Any other refusal leaves
+   the level where it is, to be tried again after 100 ms; it does not concern the other levels.
+5. Saved progress never speaks of a copy that is not durable: a save makes the log durable first, or saves nothing.
+6. Whoever opens a store has the progress that was saved, within the bounds of each queue as it is then. So after a
+   crash messages may be delivered again, and none is left out; after a clean close none is delivered twice.
+7. A log that is poisoned delivers nothing, and a slave nothing at any time.
+
+Source: docs/statuses.md, "delivery of delayed messages" (`ScheduleMessageService`).
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from model import commitlog
+from model.delay import SCHEDULE_TOPIC
+from model.delayed_copy import copy_of
+from model.flushing import flush
+from model.message import PutStatus
+from model.queues import Unit, bounds_of, queues_of
+from model.state import CommitLog, Conditions, Delivery, Layout, Progress, Record
+
+__all__ = [
+    "Delivered",
+    "deliver_round",
+    "earliest_due",
+    "left_out",
+    "loaded",
+    "opened",
+    "passed_by",
+    "save_round",
+    "units_of_levels",
+]
+
+DELIVERIES_OF_A_ROUND = 64
+RETRY_MS = 100
+SAVE_INTERVAL_MS = 10_000
+PAUSE_AFTER_FAILURE_MS = 1_000
+LOOK_AGAIN_MS = 1_000
+"""How long the service sleeps at most while something waits, so that a clock that was set forward is noticed."""
+FINAL = (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED, PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """What a round did: the copies it put, in order, how many messages it passed by, and how many levels were refused.
+
+    `due_ms` is when the next round has to be, None when nothing waits.
+    """
+
+    records: tuple[Record, ...] = ()
+    skipped: int = 0
+    refused: int = 0
+    due_ms: int | None = None
+
+
+def deliver_round(
+    log: CommitLog, *, layout: Layout, now_ms: int, conditions: Conditions = commitlog.NO_TROUBLE
+) -> tuple[CommitLog, Delivered]:
+    """Return the log after one round, and what the round did. A mapped file that refuses bytes does so once."""
+    if log.poisoned:
+        return log, Delivered()
+    records: list[Record] = []
+    due_ms: list[int] = []
+    skipped = refused = 0
+    for level, units in units_of_levels(log, layout).items():
+        log = _moved(log, level, dict(log.delays).get(level), units)
+        for handled, unit in enumerate(_left_of(log, level, units)):
+            if unit.tags_code > now_ms:
+                due_ms.append(min(unit.tags_code, now_ms + LOOK_AGAIN_MS))
+                break
+            if handled == DELIVERIES_OF_A_ROUND:
+                due_ms.append(now_ms)
+                break
+            copy, end_offset = copy_of(unit.record.message), unit.record.end_offset
+            if copy is not None:
+                log, appended = commitlog.append(
+                    log, copy, layout=layout, store_timestamp=now_ms, conditions=conditions
+                )
+                conditions = replace(
+                    conditions, append_fails=conditions.append_fails and appended.status is not PutStatus.UNKNOWN_ERROR
+                )
+                records += appended.records
+                if appended.records:
+                    end_offset = appended.records[-1].end_offset
+                elif appended.status not in FINAL:
+                    refused += 1
+                    due_ms.append(now_ms + RETRY_MS)
+                    break
+            skipped += end_offset == unit.record.end_offset
+            log = _done(log, Delivery(level, unit.queue_offset, end_offset))
+    return log, Delivered(tuple(records), skipped, refused, min(due_ms, default=None))
+
+
+def units_of_levels(log: CommitLog, layout: Layout) -> dict[int, tuple[Unit, ...]]:
+    """Return the messages of each level that are there, levels in order."""
+    queues = queues_of(log, layout)
+    return {queue[1] + 1: queues[queue] for queue in sorted(queues) if queue[0] == SCHEDULE_TOPIC}
+
+
+def earliest_due(log: CommitLog, layout: Layout) -> int | None:
+    """Return when the first of the messages is due that are next in their level; None if nothing waits."""
+    heads = (next(_left_of(log, level, units), None) for level, units in units_of_levels(log, layout).items())
+    return min((head.tags_code for head in heads if head is not None), default=None)
+
+
+def _left_of(log: CommitLog, level: int, units: Iterable[Unit]) -> Iterator[Unit]:
+    """Yield the messages of a level that were not delivered yet."""
+    first = dict(log.delays).get(level, 0)
+    return (unit for unit in units if unit.queue_offset >= first)
+
+
+def _moved(log: CommitLog, level: int, number: int | None, units: tuple[Unit, ...]) -> CommitLog:
+    """Have a level with progress go on at its first message at least: what was in front is gone."""
+    if number is None or not units or number >= units[0].queue_offset:
+        return log
+    return _at(log, level, units[0].queue_offset)
+
+
+def _done(log: CommitLog, delivery: Delivery) -> CommitLog:
+    log = _at(log, delivery.level, delivery.number + 1)
+    return replace(log, delivered=(*log.delivered, delivery))
+
+
+def _at(log: CommitLog, level: int, number: int) -> CommitLog:
+    return replace(log, delays=tuple(sorted({**dict(log.delays), level: number}.items())))
+
+
+# ---- what is saved ---------------------------------------------------------------------------------------------------
+
+
+def save_round(
+    log: CommitLog, *, now_ms: int, sync_fails: bool = False, write_fails: bool = False
+) -> tuple[CommitLog, bool]:
+    """Return the log after the service has looked whether it has to save, and whether nothing has failed.
+
+    The first sync may fail, and the first commit.
+    """
+    if log.delays_due_ms is not None and now_ms < log.delays_due_ms:
+        return log, True
+    is_saved = log.poisoned or log.delays == log.saved_delays
+    if not is_saved:
+        was_durable = log.flushed_offset == log.end_offset
+        log, durable = flush(log, sync_fails=sync_fails, write_fails=write_fails)
+        is_saved = durable and not (was_durable and sync_fails)
+        log = replace(log, saved_delays=log.delays) if is_saved else log
+    return replace(log, delays_due_ms=now_ms + (SAVE_INTERVAL_MS if is_saved else PAUSE_AFTER_FAILURE_MS)), is_saved
+
+
+def loaded(log: CommitLog, saved: Progress, *, layout: Layout) -> Progress:
+    """Return what an open makes of saved progress: no level is in front of its first message, or behind its end."""
+    return tuple((level, _within(number, bounds_of(log, layout, _queue(level)))) for level, number in saved)
+
+
+def _queue(level: int) -> tuple[str, int]:
+    return SCHEDULE_TOPIC, level - 1
+
+
+def _within(number: int, bounds: tuple[int, int] | None) -> int:
+    first, end = bounds or (0, 0)
+    return min(max(number, first), end)
+
+
+def opened(log: CommitLog, *, layout: Layout) -> CommitLog:
+    """Return a log just opened with the progress that was saved; where that had to be corrected it is saved anew."""
+    if layout.role == "SLAVE":
+        return replace(log, delays=log.saved_delays)  # its master's
+    table = loaded(log, log.saved_delays, layout=layout)
+    return replace(log, delays=table, saved_delays=table)
+
+
+def left_out(log: CommitLog, *, layout: Layout) -> list[tuple[int, int]]:
+    """Return level and number of each message in front of its level's progress of which the log has no copy: none."""
+    done, table = {delivery[:2] for delivery in log.delivered}, dict(log.delays)
+    return [
+        (level, unit.queue_offset)
+        for level, units in units_of_levels(log, layout).items()
+        for unit in units
+        if unit.queue_offset < table.get(level, 0) and (level, unit.queue_offset) not in done
+    ]
+
+
+def passed_by(log: CommitLog, *, layout: Layout) -> CommitLog:
+    """Return a log whose progress somebody else has written: what that leaves out is nobody's any more."""
+    units = units_of_levels(log, layout)
+    ends = {(level, unit.queue_offset): unit.record.end_offset for level, of in units.items() for unit in of}
+    given_up = (Delivery(*place, ends[place]) for place in left_out(log, layout=layout))
+    return replace(log, delivered=(*log.delivered, *given_up))

@@ -1,0 +1,115 @@
+"""Can concurrent calls be put into one order that a sequential specification allows, and that time allows too?
+
+1. Each call is one or several *moments*: points inside its time at which it takes effect, in the order of the call. An
+   order is right when it keeps what time says (a call that ended before another one began comes first) and when the
+   specification lets each moment follow the state that those before it lead to.
+2. A specification may answer with several states where it cannot know; with none where the answer cannot be.
+3. A call without an answer may have had its moments or not.
+4. `holds` comes with such an order; `broken` says that all orders were tried; `unknown` that the search was broken off
+   after so many steps, which proves nothing.
+
+Source: the algorithm of Wing and Gong with Lowe's memory of what was tried (Testing for linearizability, 2016).
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, Literal, TypeVar
+
+__all__ = ["STEPS_MAX", "Found", "Moment", "linearise"]
+
+State = TypeVar("State", bound=Hashable)
+
+STEPS_MAX: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Moment(Generic[State]):
+    """A point in the time of a call, between `began` and `ended` (None: no answer came).
+
+    `apply` returns the states that may follow; `after` is the number of the moment that has to come before it, -1 none.
+    """
+
+    name: str
+    began: int
+    ended: int | None
+    apply: Callable[[State], Iterable[State]]
+    after: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Found(Generic[State]):
+    """The outcome: an order (the longest one, if none is whole), the state behind it, and the steps it took."""
+
+    verdict: Literal["holds", "broken", "unknown"]
+    order: tuple[int, ...]
+    state: State
+    steps: int
+
+
+@dataclass(slots=True)
+class _Frame(Generic[State]):
+    """A place in the search: what is done, where that led, and what is still to be tried from here."""
+
+    done: int
+    state: State
+    moves: Iterator[tuple[int, State]]
+
+
+class _Search(Generic[State]):
+    """Depth first, those that ended first tried first: that is mostly the order in which they took effect."""
+
+    def __init__(self, moments: Sequence[Moment[State]], steps_max: int) -> None:
+        self._moments = moments
+        never = 1 << 62
+        self._ends = [never if moment.ended is None else moment.ended for moment in moments]
+        self._by_end = sorted(range(len(moments)), key=lambda number: (self._ends[number], number))
+        self._wanted = sum(1 << number for number, moment in enumerate(moments) if moment.ended is not None)
+        self._steps_max = steps_max
+        self.steps = 0
+
+    def run(self, initial: State) -> Found[State]:
+        """Return the first order found."""
+        frames = [_Frame(0, initial, self._moves(0, initial))]
+        order: list[int] = []
+        best: tuple[tuple[int, ...], State] = ((), initial)
+        tried: set[tuple[int, State]] = set()
+        while frames:
+            frame = frames[-1]
+            if frame.done & self._wanted == self._wanted:
+                return Found("holds", tuple(order), frame.state, self.steps)
+            if self.steps >= self._steps_max:
+                return Found("unknown", *best, self.steps)
+            move = next(frame.moves, None)
+            if move is None:
+                frames.pop()
+                if order:
+                    order.pop()
+                continue
+            number, state = move
+            done = frame.done | 1 << number
+            if (done, state) in tried:
+                continue
+            tried.add((done, state))
+            order.append(number)
+            frames.append(_Frame(done, state, self._moves(done, state)))
+            if len(order) > len(best[0]):
+                best = tuple(order), state
+        return Found("broken", *best, self.steps)
+
+    def _moves(self, done: int, state: State) -> Iterator[tuple[int, State]]:
+        """Yield each moment that may be the next one, with each state behind it."""
+        moments = self._moments
+        left = [number for number in self._by_end if not done >> number & 1]
+        first_end = self._ends[left[0]] if left else 0
+        for number in left:
+            moment = moments[number]
+            if moment.began > first_end or (moment.after >= 0 and not done >> moment.after & 1):
+                continue
+            self.steps += 1
+            for following in moment.apply(state):
+                yield number, following
+
+
+def linearise(moments: Sequence[Moment[State]], initial: State, *, steps_max: int = STEPS_MAX) -> Found[State]:
+    """Look for an order of the moments. Cost: exponential at worst, about linear where the answers tell the order."""
+    return _Search(moments, steps_max).run(initial)

@@ -1,0 +1,185 @@
+"""Bugs of long polling: who is forgotten, who is answered too early, too late, or with what was true before."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from impl.components import Components
+from impl.derived import Derived
+from impl.dispatching import QueueRun
+from impl.held_pulls import HeldPull, HeldPulls, QueueName
+from impl.mapped_file_queue import MappedFileQueue
+from impl.pull_hold import PullHold
+from impl.queue_pull import GetMessageResult
+
+__all__ = ["BUGS"]
+
+_CHECK_MS = 5_000
+
+
+class _NoSecondLook(PullHold):
+    """Who found nothing is noted, and does not look once more: what came in between wakes nobody (4.9.3)."""
+
+    def _look_once_more(self, queue: QueueName, found: GetMessageResult) -> None:
+        pass
+
+
+class _ToldBeforehand(Derived):
+    """Who waits is told of a batch before its units are in the queues."""
+
+    def dispatch(self, log: MappedFileQueue, readable_end: int) -> bool:
+        followers, self._followers = self._followers, []
+        if self.reput_from_offset < readable_end and self.error is None:
+            runs = self._read(log, self.reput_from_offset, readable_end).given.runs
+            for follower in followers:
+                follower(runs)
+        try:
+            return super().dispatch(log, readable_end)
+        finally:
+            self._followers = followers
+
+
+class _AnyMessageEndsIt(PullHold):
+    """A message that the filter does not want ends the wait (4.9.3, at its check of every 5 seconds)."""
+
+    def _is_to_end(self, held: HeldPull) -> bool:
+        return True
+
+
+class _NewestOnly(PullHold):
+    """Of what has come only the newest message is asked whether it is wanted."""
+
+    def _is_to_end(self, held: HeldPull) -> bool:
+        _, most = self._pulls.range_of(held.request.queue)
+        held.looked_to = max(held.looked_to, most - 1)
+        return super()._is_to_end(held)
+
+
+class _OwnQueuesOnly(PullHold):
+    """Who waits for a queue that messages name besides their own is not told of them."""
+
+    def dispatched(self, runs: Sequence[QueueRun]) -> None:
+        super().dispatched([run for run in runs if not run.named])
+
+
+class _SplitAtTheSign(PullHold):
+    """A queue is a text that is split at "@": one whose topic has that sign is never looked at (4.9.3)."""
+
+    def _note(self, queues: set[QueueName]) -> None:
+        super()._note({(topic, queue_id) for topic, queue_id in queues if "@" not in topic})
+
+
+class _NoDeadline(PullHold):
+    """Nobody looks whether a wait is over until a message comes."""
+
+    def step(self, now_ms: int) -> int | None:
+        super().step(-1)
+        return None
+
+
+class _EveryFiveSeconds(PullHold):
+    """Deadlines are looked at every 5 seconds (4.9.3)."""
+
+    def step(self, now_ms: int) -> int | None:
+        due_ms = super().step(now_ms)
+        return None if due_ms is None else max(due_ms, now_ms + _CHECK_MS)
+
+
+class _LatestDeadline(PullHold):
+    """Who waits for a shorter time than those before him does not wake the service."""
+
+    def _hold(self, held: HeldPull) -> int:
+        wake, self._runner.wake = self._runner.wake, lambda: None  # type: ignore[method-assign]
+        try:
+            number = super()._hold(held)
+        finally:
+            self._runner.wake = wake  # type: ignore[method-assign]
+        if len(self._held) == 1:
+            wake()
+        return number
+
+
+class _ClosedUnheard(PullHold):
+    """A store that closes forgets who waits."""
+
+    def stop(self) -> None:
+        self._runner.stop()
+        self._held = HeldPulls()
+
+
+class _DeletionUnheard(PullHold):
+    """Who waits for a queue that is deleted waits on."""
+
+    def queues_deleted(self) -> None:
+        pass
+
+
+class _PlaceKept(PullHold):
+    """Where somebody had looked to in a queue that was deleted is where he looks on in the next one."""
+
+    def _woken(self) -> list[tuple[int, HeldPull]]:
+        before = {number: held.looked_to for number, held in self._held.all()}
+        woken = super()._woken()
+        for number, held in woken:
+            held.looked_to = before[number]
+        return woken
+
+
+class _FirstAnswer(PullHold):
+    """The answer is what the first pull had found, not what there is now."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._first: dict[int, GetMessageResult] = {}
+
+    def _hold(self, held: HeldPull) -> int:
+        first = self._pulls.pull(held.request)
+        number = super()._hold(held)
+        self._first[number] = first
+        return number
+
+    def _answer(self, number: int) -> None:
+        held = self._held.take(number)
+        if held is not None and held.answer.set_running_or_notify_cancel():
+            held.answer.set_result(self._first[number])
+
+
+class _PlaceOfWhoGaveUp(PullHold):
+    """Who gives up keeps his place, until it is taken by nobody any more."""
+
+    def _forget(self, number: int, _answer: Any) -> None:
+        pass
+
+
+class _NoLimit(PullHold):
+    """As many wait as come."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options | {"held_max": 1 << 31})
+
+
+BUGS = (
+    ("lost-wake-up", "a message that comes between a pull and its wait wakes nobody", 16,
+     Components(pull_hold=_NoSecondLook)),
+    ("told-beforehand", "who waits is told of messages before they are in their queue", 16,
+     Components(derived=_ToldBeforehand)),
+    ("any-message-ends-it", "a message that is not wanted ends the wait for another one", 16,
+     Components(pull_hold=_AnyMessageEndsIt)),
+    ("newest-only", "of several messages only the newest is asked whether it is wanted", 16,
+     Components(pull_hold=_NewestOnly)),
+    ("named-queues-untold", "who waits for a queue that messages name is not woken", 16,
+     Components(pull_hold=_OwnQueuesOnly)),
+    ("split-at-the-sign", "who waits for a topic with @ in its name is not woken", 16,
+     Components(pull_hold=_SplitAtTheSign)),
+    ("no-deadline", "a wait whose time is over goes on", 16, Components(pull_hold=_NoDeadline)),
+    ("every-five-seconds", "a wait whose time is over ends up to five seconds later", 16,
+     Components(pull_hold=_EveryFiveSeconds)),
+    ("latest-deadline", "a shorter wait than the others is as long as they are", 16,
+     Components(pull_hold=_LatestDeadline)),
+    ("closed-unheard", "a store that closes forgets who waits", 16, Components(pull_hold=_ClosedUnheard)),
+    ("deletion-unheard", "who waits for a deleted queue waits on", 16, Components(pull_hold=_DeletionUnheard)),
+    ("place-kept", "a queue that begins anew is looked at from where the old one was left", 16,
+     Components(pull_hold=_PlaceKept)),
+    ("first-answer", "a wait ends with what was true when it began", 17, Components(pull_hold=_FirstAnswer)),
+    ("place-of-who-gave-up", "who gives up waiting keeps his place", 16, Components(pull_hold=_PlaceOfWhoGaveUp)),
+    ("no-limit-of-pulls", "more pulls wait than may", 8, Components(pull_hold=_NoLimit)),
+)  # fmt: skip

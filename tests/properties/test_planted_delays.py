@@ -1,0 +1,68 @@
+"""Bugs of delayed delivery, each with the smallest case that shows it, and that holds without the bug."""
+
+from dataclasses import replace
+
+import pytest
+
+from properties.case import (
+    Case,
+    ChangeRole,
+    Clean,
+    ClockStep,
+    Close,
+    Crash,
+    DelayOffsetsAre,
+    FailAppend,
+    FailSync,
+    Flush,
+    Operation,
+    Put,
+    Settings,
+    Step,
+)
+from properties.planted import PLANTED, delaying
+from properties.recorder.dirty import DirtyTracker
+from properties.replay import replay
+
+REPUT, FLUSH, SAVE = Step(service="reput"), Flush(), Step(service="progress", after_ms=10_000)
+FIRST, SECOND = Put(properties="DELAY\x011"), Put(properties="DELAY\x012")
+SOON, LATER = Step(service="schedule", after_ms=1_000), Step(service="schedule", after_ms=2_000)
+LONG = Put(topic="t" * 127, properties="DELAY\x011")
+HALF = Put(topic="RMQ_SYS_TRANS_HALF_TOPIC", properties="DELAY\x011")
+FULL = Put(body_bytes=800)
+NARROW, SMALL = Settings(record_bytes_max=320), Settings(file_bytes=1024)
+
+CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
+    "RMQ-B22": (replace(NARROW, java_delays=True), (LONG, REPUT, SOON)),
+    "RMQ-B57": (Settings(), (FIRST, REPUT, DelayOffsetsAre(by=2))),
+    "RMQ-B58": (Settings(), (FIRST, REPUT, DelayOffsetsAre(by=2))),
+    "RMQ-B61": (Settings(), (FIRST, REPUT, FailAppend(), SOON)),
+    "RMQ-B62": (Settings(), (FIRST, REPUT, SOON, Close())),
+    "RMQ-B64": (Settings(), (FIRST, REPUT, ChangeRole("SLAVE"), DelayOffsetsAre(), ChangeRole())),
+    "half-message-delivered": (Settings(java_delays=True), (HALF, REPUT, SOON)),
+    "copy-not-asked-for": (NARROW, (LONG,)),
+    "progress-of-the-round": (Settings(), (FIRST, FIRST, REPUT, SOON)),
+    "due-when-the-clock-goes-back": (Settings(), (FIRST, REPUT, ClockStep(by_ms=-1), Step(service="schedule"))),
+    "address-is-no-time": (Settings(queue_ext=True), (FIRST, REPUT, Step(service="schedule"))),
+    "saved-before-its-copies": (Settings(), (FIRST, FLUSH, REPUT, SOON, SAVE, Crash(back=14))),
+    "saved-after-a-failed-sync": (Settings(), (FIRST, REPUT, SOON, FailSync(), SAVE, Crash())),
+    "delay-stays": (Settings(), (FIRST, REPUT, SOON)),
+    "one-level-holds-all": (Settings(), (FIRST, SECOND, REPUT, FailAppend(), LATER)),
+    "delivery-not-woken": (Settings(), (SOON, FIRST, REPUT)),
+    "delivery-sleeps-until-due": (Settings(), (SECOND, REPUT, Step(service="schedule"))),
+    "waits-for-the-expired": (SMALL, (FIRST, FULL, FULL, FIRST, REPUT, FLUSH, Clean(percent=88), SOON)),
+}
+
+
+def test_every_bug_of_delivery_has_its_case() -> None:
+    assert {bug for bug, *_ in delaying.BUGS} == CASES.keys()
+
+
+@pytest.mark.parametrize("bug", CASES)
+def test_its_smallest_case_shows_it_and_holds_without_it(bug: str, tracker: DirtyTracker) -> None:
+    settings, operations = CASES[bug]
+    failure = replay(Case(replace(settings, bug=bug), operations), tracker=tracker)
+    assert failure is not None
+    assert failure.broken.contract == PLANTED[bug].contract
+    assert failure.case.operations == operations
+    assert replay(Case(settings, operations), tracker=tracker) is None

@@ -1,0 +1,65 @@
+"""Bugs of long polling, each with the smallest case that shows it, and that holds without the bug."""
+
+from dataclasses import replace
+
+import pytest
+
+from properties.case import (
+    CancelPull,
+    Case,
+    Close,
+    DeleteTopics,
+    Operation,
+    PullHeld,
+    PullWhileDispatching,
+    Put,
+    Settings,
+    Step,
+)
+from properties.planted import PLANTED, polling
+from properties.recorder.dirty import DirtyTracker
+from properties.replay import replay
+from properties.translation import HELD_PULLS_MAX
+
+REPUT, LOOK, PUT, PULL = Step(service="reput"), Step(service="pull-hold"), Put(), PullHeld()
+TAGGED, WANTED = Put(properties="TAGS\x01TagA"), PullHeld(tags="TagA")
+NAMES = Put(properties="INNER_MULTI_DISPATCH\x01U")
+SPLIT = Put(topic="a@b")
+
+
+def beside(*schedule: int) -> PullWhileDispatching:
+    """Return a pull beside dispatch; a schedule counts the yield points before each switch."""
+    return PullWhileDispatching(schedule=tuple(choice for before in schedule for choice in (*(0,) * before, 1)))
+
+
+CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
+    "lost-wake-up": (Settings(), (PUT, beside(4), LOOK)),
+    "told-beforehand": (Settings(), (PUT, beside(0, 30), LOOK)),
+    "any-message-ends-it": (Settings(), (WANTED, PUT, REPUT, LOOK)),
+    "newest-only": (Settings(), (WANTED, TAGGED, PUT, REPUT, LOOK)),
+    "named-queues-untold": (Settings(multi_dispatch=True), (PullHeld(topic="U"), NAMES, REPUT, LOOK)),
+    "split-at-the-sign": (Settings(), (PullHeld(topic="a@b"), SPLIT, REPUT, LOOK)),
+    "no-deadline": (Settings(), (PULL, LOOK)),
+    "every-five-seconds": (Settings(), (PullHeld(hold_ms=1_000), LOOK)),
+    "latest-deadline": (Settings(), (PULL, LOOK, PullHeld(hold_ms=1_000))),
+    "closed-unheard": (Settings(), (PULL, Close())),
+    "deletion-unheard": (Settings(), (PUT, REPUT, PULL, DeleteTopics(), LOOK)),
+    "place-kept": (Settings(), (WANTED, PUT, REPUT, LOOK, DeleteTopics(), TAGGED, REPUT, LOOK)),
+    "first-answer": (Settings(), (PULL, PUT, REPUT, LOOK)),
+    "place-of-who-gave-up": (Settings(), (PULL, CancelPull())),
+    "no-limit-of-pulls": (Settings(), (PULL,) * (HELD_PULLS_MAX + 1)),
+}
+
+
+def test_every_bug_of_long_polling_has_its_case() -> None:
+    assert {bug for bug, *_ in polling.BUGS} == CASES.keys()
+
+
+@pytest.mark.parametrize("bug", CASES)
+def test_its_smallest_case_shows_it_and_holds_without_it(bug: str, tracker: DirtyTracker) -> None:
+    settings, operations = CASES[bug]
+    failure = replay(Case(replace(settings, bug=bug), operations), tracker=tracker)
+    assert failure is not None
+    assert failure.broken.contract == PLANTED[bug].contract
+    assert failure.case.operations == operations
+    assert replay(Case(settings, operations), tracker=tracker) is None

@@ -1,0 +1,80 @@
+"""Symptom: a pull brought a message behind the maximum that it named, or nothing where it named messages; a get found
+no record (`OFFSET_FOUND_NULL`) where one had been and had expired (`OFFSET_TOO_SMALL`); a query by key left out a
+message that was there before another one, which it left out too, had expired.
+
+Cause: maximum, units, records and the begin of the log were looked at one after the other while dispatch, a deletion of
+topics or a clean-up went on, so that parts of one answer belonged to different moments (contract 17).
+Fix: a pull reads no further than the maximum that it read first, before the readable end, and looks again if what it
+read from was deleted meanwhile (impl/queue_reads.py, `get_message`, `range_of`); a queue that is deleted is unknown
+before its files go (impl/consume_queues.py, `remove`); a get that cannot hold its file looks where the log begins by
+then (impl/commit_log.py, `get`); a query looks again when the log lost its head (impl/message_query.py, `by_key`).
+Found by: `tornpage explore --interleavings`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from properties.case import DeleteTopics, Flush, Put, Settings, Step
+from properties.interleaving.operations import AskMaximum, AskMinimum, GetRecord, Operation, Pull, Query
+from properties.interleaving.scenario import Scenario
+from properties.recorder.dirty import DirtyTracker, choose_tracker
+from tests.properties.interleaving.sweeps import sweep
+
+LARGE = tuple(Put(body_bytes=800, fill=fill) for fill in range(3))
+KEY = "KEYS\x01k"
+READS = ("impl.commit_log", "impl.message_query", "impl.queue_reads", "impl.queue_units", "impl.queue_files")
+TOO_FULL = 86
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """A reader and somebody who changes what he reads; the planted bug that has the mistake back."""
+
+    reader: tuple[Operation, ...]
+    other: tuple[Operation, ...]
+    before: tuple[Operation, ...]
+    bug: str = ""
+    percent: int = 0
+
+    def scenario(self, bug: str) -> Scenario:
+        settings = Settings(file_bytes=1024, queue_units=2, bug=bug)
+        return Scenario("a reader", settings, self.before, (self.reader, self.other), (), self.percent)
+
+
+REPUT, CLEAN = Step("reput"), Step("clean")
+RACES = {
+    "a message comes": Race((Pull(),), (REPUT,), (Put(), REPUT, Put(fill=1)), "beyond-its-maximum"),
+    "the topic goes": Race((Pull(),), (DeleteTopics(),), (Put(), Put(fill=1), Put(fill=2), REPUT), "looked-at-once"),
+    "the bounds of a queue that goes": Race((AskMaximum(), AskMinimum()), (DeleteTopics(),), (Put(), REPUT)),
+    "the file of a get goes": Race((GetRecord(0),), (CLEAN,), (*LARGE, REPUT, Flush()), "gone-is-nothing", TOO_FULL),
+    "the file of a query goes, and a message comes": Race(
+        (Query(),),
+        (Put(properties=KEY), REPUT, CLEAN),
+        (*(Put(body_bytes=700, fill=fill, properties=KEY) for fill in (1, 2)), REPUT, Flush()),
+        "queried-once",
+        TOO_FULL,
+    ),
+    "the files of a pull go": Race((Pull(),), (CLEAN, CLEAN), (*LARGE, REPUT, Flush()), percent=TOO_FULL),
+}
+
+
+@pytest.fixture
+def tracker() -> Iterator[DirtyTracker]:
+    with choose_tracker("auto") as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", RACES)
+def test_wherever_the_reader_is_interrupted_his_answers_follow(name: str, tracker: DirtyTracker) -> None:
+    for interleaving, ran in sweep(RACES[name].scenario(""), tracker=tracker, modules=READS):
+        assert ran.verdict.value == "holds", (interleaving.schedule, str(ran.broken))
+
+
+@pytest.mark.parametrize("name", [name for name, race in RACES.items() if race.bug])
+def test_with_the_mistake_put_back_they_do_not(name: str, tracker: DirtyTracker) -> None:
+    race = RACES[name]
+    runs = sweep(race.scenario(race.bug), tracker=tracker, modules=(*READS, "properties.planted.racing"))
+    broken = next(ran.broken for _, ran in runs if ran.broken is not None)
+    assert broken.contract == 17
