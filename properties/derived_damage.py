@@ -14,6 +14,10 @@ from properties.recorder.disk import Image
 __all__ = ["HarmedImage", "harmed_image"]
 
 _SECTOR_BYTES = 512
+_UNIT_BYTES = 20
+"""A queue unit begins with its physical offset; so does an index entry, behind the hash (spec: wire)."""
+_SLOT_BYTES = 4
+_FIRST_OFFSETS: dict[DerivedFile, int] = {"queue": 0, "index": 40 + 4}
 _PLACES: dict[DerivedFile, str] = {
     "queue": f"{ROOT}/consumequeue/",
     "index": f"{ROOT}/index/",
@@ -30,8 +34,13 @@ class HarmedImage:
     is_noticed: bool
 
 
-def harmed_image(harm: HarmDerived, image: Image, earlier: Image) -> HarmedImage | None:
-    """Return the disk after the harm, or None when it changes nothing; `earlier` is a disk that held the store once."""
+def harmed_image(
+    harm: HarmDerived, image: Image, earlier: Image, *, min_offset: int, index_slots: int
+) -> HarmedImage | None:
+    """Return the disk after the harm, or None when it changes nothing; `earlier` is a disk that held the store once.
+
+    The log begins at `min_offset`: what a file has of messages in front of it, which have expired, is promised nobody.
+    """
     here = _PLACES[harm.file]
     paths = sorted(path for path in image.files if path.startswith(here) and not path.endswith(STRAY))
     if not paths:
@@ -46,8 +55,20 @@ def harmed_image(harm: HarmDerived, image: Image, earlier: Image) -> HarmedImage
     files = {name: content for name, content in image.files.items() if name != path}
     if after is not None:
         files[path] = after
-    loses = harm.file in ("queue", "index") and harm.harm != "stray" and bool(before.strip(b"\0"))
+    loses = harm.file in _FIRST_OFFSETS and harm.harm != "stray" and bool(before.strip(b"\0"))
+    if loses and min_offset:
+        loses = _latest_offset(before, harm.file, index_slots) >= min_offset
     return HarmedImage(Image(image.directories, files), loses)
+
+
+def _latest_offset(content: bytes, file: DerivedFile, index_slots: int) -> int:
+    """Return the greatest physical offset in the units of a queue file or in the entries of an index file."""
+    first = _FIRST_OFFSETS[file] + (_SLOT_BYTES * index_slots if file == "index" else 0)
+    offsets = (
+        int.from_bytes(content[position : position + 8], "big")
+        for position in range(first, len(content) - 7, _UNIT_BYTES)
+    )
+    return max(offsets, default=0)
 
 
 def _harmed(harm: HarmDerived, before: bytes, earlier: bytes | None) -> bytes | None:

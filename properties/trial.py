@@ -312,7 +312,13 @@ class Trial(DelayVerbs):
             return
         self.files.mend()
         self.close()
-        harmed = harmed_image(harm, self.durable(self.files), self.files.base)
+        harmed = harmed_image(
+            harm,
+            self.durable(self.files),
+            self.files.base,
+            min_offset=self.log.min_offset,
+            index_slots=self.settings.index_slots,
+        )
         if harmed is None:
             self.open()
             return

@@ -1,0 +1,38 @@
+"""Symptom: the lab said that an index file which is torn goes unnamed, where all messages in it had expired.
+
+Cause: of the lab, not the store. Whatever bytes a queue or index file had counted as promised, also those of messages
+in front of the log's begin. Fix: it looks for an offset that the log still has.
+Found by: a campaign.
+"""
+
+import struct
+
+import pytest
+
+from properties.case import Clean, HarmDerived, Put, Settings, Step
+from properties.derived_damage import harmed_image
+from properties.log_places import ROOT
+from properties.recorder.disk import Image
+from properties.recorder.recording_files import EMPTY_DISK
+from tests.regressions.conftest import Attempt
+
+KEYED, PLAIN = Put(properties="KEYS\x01k", body_bytes=300), Put(body_bytes=300)
+SETTINGS = Settings(file_bytes=1024)
+REPUT, FLUSH_QUEUES = Step(service="reput"), Step(service="flush-queues", after_ms=60_000)
+TORN = HarmDerived(file="index", harm="torn")
+
+
+def test_what_nobody_can_ask_for_is_no_loss(attempt: Attempt) -> None:
+    """The only key is that of a message whose log file has gone."""
+    program = (KEYED, *(PLAIN,) * 5, REPUT, Step(service="flush", after_ms=60_000), FLUSH_QUEUES, Clean(percent=88))
+    assert attempt((*program, TORN), SETTINGS) is None
+
+
+@pytest.mark.parametrize(("min_offset", "is_noticed"), [(0, True), (1024, True), (1025, False)])
+def test_a_loss_is_an_entry_that_the_log_still_has(min_offset: int, is_noticed: bool) -> None:
+    entry = struct.pack(">iqii", 7, 1024, 0, 0)
+    path = f"{ROOT}/index/20231114221331022"
+    image = Image(EMPTY_DISK.directories, {path: bytes(range(1, 41)) + bytes(3 * 4 + 20) + entry + bytes(20)})
+    harmed = harmed_image(TORN, image, EMPTY_DISK, min_offset=min_offset, index_slots=3)
+    assert harmed is not None
+    assert harmed.is_noticed is is_noticed
