@@ -1,10 +1,11 @@
-"""Holes H1 to H11 and A1 to A3 of RocketMQ 4.9.3: the smallest cases, which hold here and break with the hole planted.
+"""Holes H1 to H11, A1 to A3, A5 to A7 of RocketMQ 4.9.3: smallest cases; they break with the hole planted.
 
 Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand.
 """
 
 from properties.case import (
     Close,
+    CommitOffset,
     Crash,
     Damage,
     FailSync,
@@ -17,6 +18,8 @@ from properties.case import (
     Settings,
     Step,
 )
+from properties.holes import HOLES
+from properties.planted import components_of
 from tests.regressions.conftest import Attempt
 from tests.regressions.holes import breaks_only_with
 
@@ -24,6 +27,8 @@ FIRST, SECOND, THIRD = (f"/store/commitlog/{base:020d}" for base in (0, 1024, 20
 A_FILE_EACH = Settings(file_bytes=1024)
 FILLS_A_FILE = Put(body_bytes=700)
 COMMIT = Step(service="commit", after_ms=200)
+REPUT = Step(service="reput")
+DELIVER, SAVE = Step(service="schedule", after_ms=1_000), Step(service="progress", after_ms=10_000)
 
 
 def test_h1_stale_tail_does_not_return(attempt: Attempt) -> None:
@@ -118,3 +123,25 @@ def test_a2_new_file_does_not_vanish(attempt: Attempt) -> None:
 def test_a3_record_larger_than_a_file_is_refused(attempt: Attempt) -> None:
     """A message of 1,050 bytes for files of 1,024."""
     breaks_only_with("A3", attempt, (Put(body_bytes=1050),), A_FILE_EACH, contract=8)
+
+
+def test_a5_saved_progress_speaks_of_durable_copies(attempt: Attempt) -> None:
+    """Power fails at each moment of a save; in one of them the file is durable, and the copy that it counts is not."""
+    delayed = Put(properties="DELAY\x011")
+    seen = set()
+    for back in range(30):
+        operations = (delayed, Flush(), REPUT, DELIVER, SAVE, Crash(back=back))
+        broken = attempt(operations, Settings(), components_of(HOLES["A5"].bug))
+        seen.add(None if broken is None else broken.contract)
+        assert attempt(operations, Settings()) is None
+    assert seen == {None, 12}
+
+
+def test_a6_nobody_is_led_past_new_messages(attempt: Attempt) -> None:
+    """A group has read a message that the power loss takes, and said so durably."""
+    breaks_only_with("A6", attempt, (Put(), REPUT, CommitOffset(), SAVE, Crash()), contract=17)
+
+
+def test_a7_progress_file_is_old_or_new(attempt: Attempt) -> None:
+    """Power fails behind the first save."""
+    breaks_only_with("A7", attempt, (Put(), REPUT, Flush(), CommitOffset(), SAVE, Crash()), contract=13)

@@ -1,10 +1,10 @@
-"""Holes G1, G2, G7 and F1 of RocketMQ 4.9.3: the smallest cases, which hold here and break with the hole planted.
+"""Holes G1, G2, G7, F1 and F2 of RocketMQ 4.9.3: the smallest cases, which hold here and break with the hole planted.
 
 Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand. The others have theirs in
 tests/properties/test_planted_queues.py.
 """
 
-from properties.case import Crash, Flush, HarmDerived, OpenTwice, Put
+from properties.case import Crash, Flush, HarmDerived, OpenTwice, Put, Step
 from tests.regressions.conftest import Attempt
 from tests.regressions.holes import breaks_only_with
 
@@ -30,3 +30,10 @@ def test_f1_second_recovery_brings_nothing_back(attempt: Attempt) -> None:
     """A cut that is erased in memory only."""
     operations = (Put(), Flush(), Put(body_bytes=4200), Put(body_bytes=4000), Crash(survived={f"page {FIRST} 2": 1}))
     breaks_only_with("F1", attempt, operations, contract=3)
+
+
+def test_f2_clean_exit_delivers_nothing_again(attempt: Attempt) -> None:
+    """Two messages of one level are delivered in one round."""
+    delayed = Put(properties="DELAY\x011")
+    operations = (delayed, delayed, Step(service="reput"), Step(service="schedule", after_ms=1_000))
+    breaks_only_with("F2", attempt, operations, contract=12)
