@@ -43,7 +43,7 @@ def test_a_run_in_which_an_effect_never_happened_is_vacuous(
 
 def test_machines_share_a_small_run_equally(tracker: DirtyTracker) -> None:
     """Each has operations of its own, or nearly so: damage, two producers at once, steps of services, clean-ups."""
-    result = check(bug="", examples=20, steps=20, start_seed=5, tracker=tracker)
+    result = check(bug="", examples=35, steps=20, start_seed=5, tracker=tracker)
     assert result.failure is None
     assert all(result.fired[name] for name in ("damage", "concurrent", "step", "harm_derived", "clean"))
 
