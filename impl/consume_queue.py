@@ -167,13 +167,18 @@ class ConsumeQueue(QueueUnits):
         The log has no message of a lower number, so nothing is lost with the units in front.
         """
         unproved_ext = self.ext is not None and not self.ext.is_empty and not self._clean_exit
-        if unproved_ext or not self.first_number <= number <= self.max_offset:
+        is_reached = self.first_number <= number <= self.max_offset
+        if unproved_ext or not is_reached or not self._is_whole_in_front_of(number):
             self._rewrite_from(0)
         if self.is_empty:
             self._begin(number)
         self.min_offset = min(self.min_offset, number)
         self.max_physic_offset = -1
         self._first_proved = self._proved = number
+
+    def _is_whole_in_front_of(self, number: int) -> bool:
+        """Return whether each number in front of one has a unit or pre-fill: RocketMQ ends a queue at anything else."""
+        return all(unit.is_possible for unit in units_in(self._read(self.first_number, number - self.first_number)))
 
     def _prove(self, run: QueueRun) -> None:
         """Go on with a run that begins at the number up to which units are proved."""
