@@ -33,7 +33,7 @@ def harm_progress(trial: "Trial", operation: HarmProgress) -> None:
     files = trial.new_disk(harmed)
     found = trial.recover(files, trial.legal_between(trial.log, trial.log, kill=True), versions)
     named = any(each.file == path and each.code.startswith("config_file_") for each in found.store.findings)
-    if not named and any(each.startswith(path) for each in harmed.files):
+    if not named and (path in harmed.files or f"{path}.bak" in harmed.files):
         raise GuaranteeBroken(7, f"a progress file that is {harm} is not named")
     trial.go_on_with(found, files)
     trial.happened(f"progress_file_{harm}")
