@@ -74,10 +74,18 @@ class _Version:
 
 
 class ProgressLedger:
-    """The versions of each state file since the disk was opened; `there` is what the files said before that."""
+    """The versions of each state file since the disk was opened; `there` is what the files said before that.
 
-    def __init__(self, there: Mapping[str, Said]) -> None:
-        self._versions = {path: [_Version(said, -1, -1)] for path, said in there.items()}
+    Behind a kill `legal` has the versions that may have been on the disk then: until the event `until`, the end of the
+    open that follows, a power loss may leave each of them, since nobody had synced what the dead process did last.
+    """
+
+    def __init__(self, there: Mapping[str, Said], *, legal: LegalVersions | None = None, until: int = -1) -> None:
+        self._versions = {}
+        for path, said in there.items():
+            others = sorted((legal or {}).get(path, frozenset()) - {said}, key=repr)
+            ends = [-1, *(until for _ in others)]
+            self._versions[path] = [_Version(each, -1, end) for each, end in zip((*others, said), ends, strict=True)]
 
     @property
     def paths(self) -> tuple[str, ...]:

@@ -283,7 +283,8 @@ class Trial(DelayVerbs):
         self.store, self.closed, self.windows, self._open = found.store, False, [], []
         self._unnoted, self._held, self._pulls = [], [], []
         self.surroundings.use(self.store)
-        self.versions = ProgressLedger(found.said_before)
+        legal = None if before is None else found.legal_versions
+        self.versions = ProgressLedger(found.said_before, legal=legal, until=len(self.files.events))
         there = expected_offsets(found, self.consumer_file)
         self.consumers = ConsumerProgress(there, there)
         self.happened("progress_corrected", there != found.said_before[self.consumer_file])
