@@ -29,6 +29,8 @@ class Background:
         runner: RunnerFactory,
         flush: Callable[[int], object],
         commit: Callable[[int], bool],
+        flushed_where: Callable[[], int],
+        committed_where: Callable[[], int],
         checkpoint: Checkpoint,
         derived: Derived,
         floor: RaiseDerivedFloor,
@@ -48,11 +50,11 @@ class Background:
             self._timers.append((flusher, flush_policy.flush_interval_commit_log))
             if not flush_policy.flush_commit_log_timed:
                 committed = flusher.wake
-                self.written = _wakes(flusher, flush_policy.flush_commit_log_least_pages, reput)
+                self.written = _wakes(flusher, flush_policy.flush_commit_log_least_pages, flushed_where, reput)
         if config.pool_buffers:
             committer = runner(CommitRealTime(commit_policy, commit, committed=committed))
             self._timers.append((committer, commit_policy.commit_interval_commit_log))
-            self.written = _wakes(committer, commit_policy.commit_commit_log_least_pages, reput)
+            self.written = _wakes(committer, commit_policy.commit_commit_log_least_pages, committed_where, reput)
         self._dispatcher = runner(reput)
         reput.wake = self._dispatcher.wake
         queues = runner(
@@ -84,20 +86,23 @@ class Background:
         self._dispatcher.stop()
 
 
-def _wakes(runner: Runner, least_pages: int, reput: ReputMessages) -> Callable[[int], None]:
-    """Return what wakes a service each time so many pages more are written; of two puts at once one is enough.
+def _wakes(runner: Runner, least_pages: int, reached: Callable[[], int], reput: ReputMessages) -> Callable[[int], None]:
+    """Return what wakes a service once there is enough behind `reached` for its page rule; dispatch hears of each put.
 
-    Dispatch hears of each put.
+    A round under way may have begun before a put that it should have seen: until the service has moved, each further
+    page wakes it again.
     """
     note_readable = reput.note_readable
-    step_bytes = least_pages * PAGE_BYTES
-    wake_at = 0
+    rule_bytes = least_pages * PAGE_BYTES
+    look_at = 0
 
     def written(end_offset: int) -> None:
-        nonlocal wake_at
-        if end_offset >= wake_at:
-            wake_at = end_offset + step_bytes
-            runner.wake()
+        nonlocal look_at
+        if end_offset >= look_at:
+            look_at = reached() // PAGE_BYTES * PAGE_BYTES + rule_bytes
+            if end_offset >= look_at:
+                look_at = end_offset + min(rule_bytes, PAGE_BYTES)
+                runner.wake()
         note_readable(end_offset)
 
     return written

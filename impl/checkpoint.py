@@ -19,13 +19,14 @@ _TIMES = struct.Struct(">qqq")
 class Checkpoint:
     """Owns the file `checkpoint`. A missing, short or empty one reads as zeros and is made whole by `start`."""
 
-    def __init__(self, files: Files, path: str) -> None:
+    def __init__(self, files: Files, path: str, *, keeps_index: bool = True) -> None:
         self._files = files
         self._path = path
         self._file: OpenFile | None = None
         self.physic_msg_timestamp = 0
         self.logics_msg_timestamp = 0
         self.index_msg_timestamp = 0
+        self._keeps_index = keeps_index
 
     def load(self) -> None:
         """Read the three times."""
@@ -49,9 +50,13 @@ class Checkpoint:
     def note_dispatched(self, store_timestamp: int) -> None:
         """Say that queues and index are durable up to a store timestamp; it may be an older one than was said before.
 
-        Who set the clock back, or whose log lost its end, has older messages now.
+        Who set the clock back, or whose log lost its end, has older messages now. Of an index that is not kept nothing
+        new is said.
         """
-        self.logics_msg_timestamp = self.index_msg_timestamp = store_timestamp
+        self.logics_msg_timestamp = store_timestamp
+        self.index_msg_timestamp = (
+            store_timestamp if self._keeps_index else min(self.index_msg_timestamp, store_timestamp)
+        )
 
     def flush(self) -> None:
         """Write the times and make them durable."""

@@ -61,6 +61,7 @@ from impl.reput import ReputMessages
 from impl.runner import RunnerFactory, ThreadRunner
 from impl.scan import LogWalker, RecordChecker, walk_log
 from impl.schedule import DeliverDelayedMessages
+from impl.schedule_async import DeliverDelayedMessagesAsync
 from impl.store_lock import StoreLock
 from impl.time_outs import TimeOuts
 from impl.topic_cleaning import TopicCleaning
@@ -126,4 +127,5 @@ class Components:
     deleted_topics: Callable[..., DeletedTopics] = DeletedTopics
     delay_offsets: Callable[..., DelayOffsets] = DelayOffsets
     schedule: Callable[..., DeliverDelayedMessages] = DeliverDelayedMessages
+    schedule_async: Callable[..., DeliverDelayedMessagesAsync] = DeliverDelayedMessagesAsync
     topic_cleaning: Callable[..., TopicCleaning] = TopicCleaning

@@ -69,6 +69,7 @@ _SIZES = {
     "max_hash_slot_num": 1,
     "max_index_num": 2,
     "flush_consumer_offset_interval": 1,
+    "schedule_async_deliver_max_pending_limit": 1,
 }
 """The smallest value of each; the greatest is 2 GiB - 1."""
 _POOL_BUFFERS_MAX = 1_000
@@ -101,7 +102,8 @@ class MessageStoreConfig:
     the log, the queues and the index were last known to be durable, and damage in front shows when it is read.
 
     With `deliver_delayed_messages` (ours; RocketMQ's masters always do) a master puts delayed messages again when they
-    are due; without, they wait.
+    are due; without, they wait. `enable_schedule_async_deliver` has their copies wait for disk and replica, and no
+    message wait for them: at most `schedule_async_deliver_max_pending_limit` of a level are not answered at a time.
 
     `max_held_pulls` (ours) is how many pulls may wait for messages at a time.
     """
@@ -159,6 +161,8 @@ class MessageStoreConfig:
     offset_check_in_slave: bool = False
     check_whole_log_on_recover: bool = False
     deliver_delayed_messages: bool = True
+    enable_schedule_async_deliver: bool = False
+    schedule_async_deliver_max_pending_limit: int = defaults.SCHEDULE_ASYNC_DELIVER_MAX_PENDING_LIMIT
     flush_delay_offset_interval: int = defaults.FLUSH_DELAY_OFFSET_INTERVAL
     long_polling_enable: bool = True
     short_polling_time_mills: int = defaults.SHORT_POLLING_TIME_MILLS

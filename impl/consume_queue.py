@@ -14,7 +14,8 @@ from impl.consume_queue_ext import ConsumeQueueExt, is_address
 from impl.dispatching import UNIT_BYTES, ExtDraft, QueueRun
 from impl.loading import Finding
 from impl.multi_dispatch import QueueKey
-from impl.queue_files import POSITION_MAX, QueueFiles
+from impl.queue_directory import POSITION_MAX
+from impl.queue_files import QueueFiles
 from impl.queue_units import PREFILL, QueueUnits, Unit, units_in
 
 __all__ = ["TOLD_BY_THE_LOG", "ConsumeQueue", "Unit"]
@@ -29,8 +30,10 @@ _NUMBER_MAX = POSITION_MAX // UNIT_BYTES
 
 def _tail_of(run: QueueRun, count: int) -> QueueRun:
     """Return a run without its first units."""
+    if not count:
+        return run
     units = run.units[count * UNIT_BYTES :]
-    return run._replace(queue_offset=run.queue_offset + count, units=units, ext=run.ext[count:])
+    return QueueRun(run.key, run.queue_offset + count, units, run.end_offset, run.ext[count:], run.named)
 
 
 class ConsumeQueue(QueueUnits):
@@ -166,6 +169,7 @@ class ConsumeQueue(QueueUnits):
 
         The log has no message of a lower number, so nothing is lost with the units in front.
         """
+        self.drop_in_front()
         unproved_ext = self.ext is not None and not self.ext.is_empty and not self._clean_exit
         is_reached = self.first_number <= number <= self.max_offset
         if unproved_ext or not is_reached or not self._is_whole_in_front_of(number):
@@ -228,6 +232,8 @@ class ConsumeQueue(QueueUnits):
 
         Without a message in the log, units of records in front of it stay, so that the numbers go on behind them.
         """
+        if self._first_proved is None:
+            self._go_back_to_expired(log_min)
         end = self._end_of_expired(log_min) if self._first_proved is None else self._proved
         if end < self.max_offset:
             self._rewrite_from(end)
@@ -248,6 +254,7 @@ class ConsumeQueue(QueueUnits):
     def erase_untold(self) -> None:
         """Erase everything unless the log has told of this queue. Raises OSError."""
         if self._first_proved is None:
+            self.drop_in_front()
             self._erased |= self._erase(0)
 
     def _rewrite_from(self, number: int) -> None:
@@ -258,6 +265,19 @@ class ConsumeQueue(QueueUnits):
 
     def _note_rewritten(self, number: int) -> None:
         self._rewritten_from = number if self._rewritten_from is None else min(self._rewritten_from, number)
+
+    def drop_in_front(self) -> None:
+        """Remove what lies in front of a gap: the log tells of this queue, and so what comes next. Raises OSError."""
+        self._files.drop_in_front()
+
+    def _go_back_to_expired(self, log_min: int) -> None:
+        """Have the newest files with a unit of a record in front of the log, which knows the last number.
+
+        Behind a gap may lie what was new when the power failed, and whose records are gone with it.
+        """
+        while self._end_of_expired(log_min) == self.first_number and self._go_back():
+            self._erased = True
+        self.drop_in_front()
 
     def _end_of_expired(self, log_min: int) -> int:
         """Return the number behind the last unit whose record lies in front of the log, or pre-fill."""

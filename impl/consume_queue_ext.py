@@ -56,7 +56,9 @@ class ConsumeQueueExt:
 
     def load(self, *, durable: bool) -> list[Finding]:
         """Map what is there. Raises OSError."""
-        return self._units.load(durable=durable)
+        findings = self._units.load(durable=durable)
+        self._units.drop_in_front()
+        return findings
 
     @property
     def is_empty(self) -> bool:

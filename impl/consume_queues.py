@@ -92,8 +92,8 @@ class ConsumeQueues:
                     self._note_stray(f"{self._root}/consumequeue/{topic}/{queue_id}")
                     continue
                 queue = self._make((os.fsencode(topic), int(queue_id)))
+                self._queues[queue.key] = queue  # first: who gives up in the middle of a load closes it too
                 queue.load()
-                self._queues[queue.key] = queue
         self._forget_empty()
 
     def _directories(self, path: str) -> Iterator[str]:
@@ -118,6 +118,13 @@ class ConsumeQueues:
             if queue.directory in ends:
                 queue.believe(ends[queue.directory], log_min)
 
+    def heard_of(self, runs: Sequence[QueueRun]) -> None:
+        """Say that the log has these units, although the disk refuses to store them now. Raises OSError."""
+        for run in runs:
+            queue = self._queues.get(run.key)
+            if queue is not None:
+                queue.drop_in_front()
+
     def erase_untold(self, topics: Collection[bytes]) -> None:
         """Erase the queues of topics that the log has told nothing of: they were deleted. Raises OSError."""
         for queue in self.all():
@@ -134,9 +141,9 @@ class ConsumeQueues:
         """Forget queues without a file, as the next open will not find them either."""
         for queue in self.all():
             if queue.is_empty:
+                queue.flush()  # its files are gone for good
                 self._findings += queue.findings
                 del self._queues[queue.key]
-                queue.flush()  # its files are gone for good
                 queue.close()  # what is left of an extension
 
     # ---- finding -------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ __all__ = [
     "MESSAGE_DELAY_LEVEL",
     "OS_PAGE_CACHE_BUSY_TIME_OUT_MILLS",
     "POPULATE_AHEAD_BYTES",
+    "SCHEDULE_ASYNC_DELIVER_MAX_PENDING_LIMIT",
     "SHORT_POLLING_TIME_MILLS",
     "SLAVE_TIMEOUT",
     "STORE_HOST",
@@ -101,6 +102,9 @@ MAX_TRANSFER_COUNT_ON_MESSAGE_IN_DISK = 8
 
 ACCESS_MESSAGE_IN_MEMORY_MAX_RATIO = 40
 """`accessMessageInMemoryMaxRatio`, percent of the memory of the machine that the end of the log is taken to fill."""
+
+SCHEDULE_ASYNC_DELIVER_MAX_PENDING_LIMIT = 2_000
+"""`scheduleAsyncDeliverMaxPendingLimit`, copies of one delay level whose answers may be open at a time."""
 
 FLUSH_DELAY_OFFSET_INTERVAL = 10_000
 """`flushDelayOffsetInterval`, ms between two saves of how far delayed messages were delivered."""

@@ -5,6 +5,7 @@ as a master reads the file.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from impl.components import Components
 from impl.config import MessageStoreConfig
@@ -17,7 +18,7 @@ from impl.policy import BrokerRole
 from impl.put_path import PutPath
 from impl.read_path import ReadPath
 from impl.runner import Runner
-from impl.schedule import FIRST_DELAY_MS, DeliverDelayedMessages
+from impl.schedule import FIRST_DELAY_MS, DeliveryRounds
 
 __all__ = ["DelayedDelivery"]
 
@@ -42,7 +43,7 @@ class DelayedDelivery:
         make_durable: Callable[[], bool],
     ) -> None:
         self.owners: tuple[DelayOffsets, ...] = ()
-        self._service: DeliverDelayedMessages | None = None
+        self._service: DeliveryRounds | None = None
         self._runner: Runner | None = None
         self._queues = reads.queues
         if config.broker_role is BrokerRole.SLAVE:
@@ -56,13 +57,19 @@ class DelayedDelivery:
         self.owners = (offsets,)
         if not config.deliver_delayed_messages:
             return
-        self._service = components.schedule(
+        deliver: Callable[..., DeliveryRounds] = partial(components.schedule, put=puts.put_without_waiting)
+        if config.enable_schedule_async_deliver:
+            deliver = partial(
+                components.schedule_async,
+                put=partial(puts.put_async, puts.commit_log.put),
+                pending_max=config.schedule_async_deliver_max_pending_limit,
+            )
+        self._service = deliver(
             held.derived.queues,
             reads.reader,
             components.queued_records(held.dispatch),
             offsets,
             levels=config.delay_levels(),
-            put=puts.put_without_waiting,
             clock=clock,
             may_deliver=lambda: not lifecycle.shut,
         )
@@ -76,9 +83,11 @@ class DelayedDelivery:
             self._runner.start(after_ms=FIRST_DELAY_MS)
 
     def stop(self) -> None:
-        """Deliver nothing from here on; a round that is under way ends first."""
+        """Deliver nothing from here on; a round that is under way ends first. Every put was answered before."""
         if self._runner is not None:
             self._runner.stop()
+        if self._service is not None:
+            self._service.finish()
 
     def progress(self) -> dict[int, int]:
         """Return the number of the message that each level delivers next, levels in order."""
@@ -95,6 +104,7 @@ class DelayedDelivery:
         }
         if self._service is not None:
             info["scheduleMessageSkipped"] = str(self._service.skipped)
+            info["scheduleMessageUnconfirmed"] = str(self._service.unconfirmed)
         return info
 
     def _end_of(self, level: int) -> int:

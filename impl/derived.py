@@ -20,7 +20,7 @@ from impl.consume_queue import TOLD_BY_THE_LOG
 from impl.consume_queues import ConsumeQueues
 from impl.deleted_topics import DeletedTopics
 from impl.derived_floor import DerivedProof
-from impl.dispatching import BLANK, NO_INDEX_PUTS, Dispatched, Dispatcher, DispatchRules, QueueRun
+from impl.dispatching import BLANK, NO_INDEX_PUTS, Dispatched, Dispatcher, DispatchRules, QueueRun, joined
 from impl.index_file import NO_TIMES, IndexFile, Times
 from impl.index_layout import IndexHeader
 from impl.index_service import IndexService
@@ -128,6 +128,7 @@ class Derived:
             self.index.begin_reconcile(offset, durable_timestamp=index_timestamp, proofs=proofs)
         while offset < end_offset and self.error is None:
             batch = self._read(log, offset, end_offset)
+            batch = batch._replace(given=batch.given._replace(runs=joined(batch.given.runs)))  # nobody reads meanwhile
             for run in batch.given.runs:
                 table.learn(run)
             try:
@@ -137,6 +138,8 @@ class Derived:
             except OSError as error:
                 _LOG.warning("reconcile_refused offset=%d error=%s", offset, error)
                 refused = True
+            if refused:
+                self.queues.heard_of(batch.given.runs)
             self.error = batch.error
             offset = batch.next_offset
         self._end_reconcile(log.min_offset)

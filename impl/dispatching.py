@@ -5,7 +5,7 @@ writes nothing, so it serves the live service, the reconciliation at open, and t
 Source: `CommitLog.checkMessageAndReturnSize`, `DispatchRequest`, docs/format.md.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +24,7 @@ __all__ = [
     "ExtDraft",
     "IndexPuts",
     "QueueRun",
+    "joined",
 ]
 
 UNIT_BYTES = 20
@@ -61,6 +62,28 @@ class QueueRun(NamedTuple):
     end_offset: int
     ext: Sequence[ExtDraft] = ()
     named: bool = False
+
+
+def joined(runs: Iterable[QueueRun]) -> list[QueueRun]:
+    """Return the same units in as few runs as may be, those of each queue in their order."""
+    found: list[list[QueueRun]] = []
+    last: dict[QueueKey, tuple[list[QueueRun], int, bool]] = {}
+    for run in runs:
+        row, following, named = last.get(run.key, ([], 0, False))
+        if not row or run.queue_offset != following or run.named != named:
+            row = []
+            found.append(row)
+        row.append(run)
+        last[run.key] = row, run.queue_offset + len(run.units) // UNIT_BYTES, run.named
+    return [row[0] if len(row) == 1 else _one(row) for row in found]
+
+
+def _one(row: Sequence[QueueRun]) -> QueueRun:
+    """Return one run of several that follow each other."""
+    units = b"".join([run.units for run in row])
+    ext = [draft for run in row for draft in run.ext]
+    first = row[0]
+    return QueueRun(first.key, first.queue_offset, units, row[-1].end_offset, ext, first.named)
 
 
 class IndexPuts(NamedTuple):

@@ -158,6 +158,11 @@ class IndexFile:
         self.mapped.written_position, self.mapped.flushed_position = end, 0
         return was_wrong
 
+    def write_again(self, number: int) -> None:
+        """Write header, slots and the entries from a number on once more as they are. Raises OSError."""
+        self.mapped.rewrite(0, self.layout.entries_position)
+        self.mapped.rewrite(self.layout.position_of(number), self.layout.position_of(self.header.next_number))
+
     def _restore_slots(self, heads: memoryview) -> bool:
         """Write the slots that differ; return whether one did without leading to an entry that was never counted."""
         was_wrong = False

@@ -5,6 +5,7 @@ RocketMQ takes one text with the paths between commas, and 4.9.3 makes a directo
 """
 
 import posixpath
+from functools import lru_cache
 from itertools import permutations
 
 from impl.errors import BadConfig
@@ -28,6 +29,16 @@ def resolved_log_paths(
     root: str, paths: tuple[str, ...], read_only: tuple[str, ...]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return all log directories and the read-only ones among them, absolute. Raises BadConfig."""
+    _require_texts(_PATHS, paths)
+    _require_texts(_READ_ONLY, read_only)
+    return _resolved_texts(root, paths, read_only)
+
+
+@lru_cache(maxsize=64)
+def _resolved_texts(
+    root: str, paths: tuple[str, ...], read_only: tuple[str, ...]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Resolve; a function of texts, asked again at each open."""
     every = _resolved(_PATHS, root, paths) or _resolved(_PATHS, root, _DEFAULT)
     kept = _resolved(_READ_ONLY, root, read_only)
     if len(set(every)) < len(every):
@@ -44,9 +55,12 @@ def resolved_log_paths(
     return every, kept
 
 
-def _resolved(name: str, root: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+def _require_texts(name: str, paths: tuple[str, ...]) -> None:
     if not isinstance(paths, tuple) or not all(isinstance(path, str) for path in paths):
         raise BadConfig(name, paths, 'use a tuple of paths, such as ("/disk1/log", "/disk2/log")')
+
+
+def _resolved(name: str, root: str, paths: tuple[str, ...]) -> tuple[str, ...]:
     if any(not path or "\0" in path or "," in path for path in paths):
         raise BadConfig(name, paths, "use paths that are not empty and have no comma or NUL, each an entry of its own")
     relative = [posixpath.normpath(path) for path in paths if not path.startswith("/")]

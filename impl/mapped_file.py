@@ -7,9 +7,9 @@ With a buffer of the transient store pool, appends go to the buffer, and a commi
 flushes see the file only. Source: `MappedFile`, `ReferenceResource`.
 """
 
-import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import TypeVar
 
 from impl.codec import BLANK_BYTES, encode_blank
 from impl.files import Files, OpenFile
@@ -19,6 +19,8 @@ from impl.warm_up import warm_up
 from impl.zeros import CHUNK_BYTES, first_nonzero
 
 __all__ = ["MappedFile"]
+
+Answer = TypeVar("Answer")
 
 
 class MappedFile:
@@ -181,8 +183,7 @@ class MappedFile:
         if committed == self.flushed_position:
             return
         try:
-            with self._opened() as file:
-                self._files.sync(file)
+            self._with_file(self._files.sync)
         except OSError as error:
             self.failure = error
             raise
@@ -193,8 +194,7 @@ class MappedFile:
 
     def zero(self, position: int, size_bytes: int) -> None:
         """Overwrite a range with zeros; durable after the next successful sync."""
-        with self._opened() as file:
-            self._files.zero(file, position, size_bytes)
+        self._with_file(lambda file: self._files.zero(file, position, size_bytes))
 
     def first_nonzero(self, position: int) -> int | None:
         """Return the position of the first byte other than zero from `position` on, None without one.
@@ -203,28 +203,48 @@ class MappedFile:
         """
         if self.size_bytes - position <= CHUNK_BYTES:
             return first_nonzero(self.view, position)
-        stretches = []  # all of them before any is read: reading ahead makes holes look written
-        with self._opened() as file:
-            while (stretch := self._files.next_data(file, position)) is not None:
-                stretches.append(stretch)
-                position = stretch[1]
+        stretches = self._with_file(lambda file: self._stretches(file, position))
         found = (first_nonzero(self.view[:end], start) for start, end in stretches)
         return next((at for at in found if at is not None), None)
 
+    def _stretches(self, file: OpenFile, position: int) -> list[tuple[int, int]]:
+        """Return what may hold something from a position on: all of it before any is read, since reading ahead makes
+        holes look written.
+        """
+        stretches = []
+        while (stretch := self._files.next_data(file, position)) is not None:
+            stretches.append(stretch)
+            position = stretch[1]
+        return stretches
+
+    def rewrite(self, start: int, end: int) -> None:
+        """Write a range once more as it is: a sync writes it then, even if one of another process has failed before.
+
+        A kernel whose sync fails counts the pages as clean, whether they are on the disk or not. What the disk never
+        wrote is left alone.
+        """
+        self._with_file(lambda file: self._rewrite_in(file, start, end))
+
+    def _rewrite_in(self, file: OpenFile, position: int, end: int) -> None:
+        while position < end and (stretch := self._files.next_data(file, position)) is not None:
+            behind = min(stretch[1], end)
+            for at in range(max(position, stretch[0]), behind, CHUNK_BYTES):
+                self._files.pwrite(file, bytes(self.view[at : min(at + CHUNK_BYTES, behind)]), at)
+            position = stretch[1]
+
     def sync(self) -> None:
         """Make the file as it is durable, whatever the watermarks say."""
-        with self._opened() as file:
-            self._files.sync(file)
+        self._with_file(self._files.sync)
 
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[OpenFile]:
-        """Open the file for a moment, unless it is open; a write-back that failed unseen is an error here too."""
+    def _with_file(self, do: Callable[[OpenFile], Answer]) -> Answer:
+        """Do something with the file open for a moment, unless it is open; a write-back that failed unseen is an error
+        here too.
+        """
         if self._kept_open:
-            yield self._file
-            return
+            return do(self._file)
         file = self._files.open(self.path, writable=True)
         try:
-            yield file
+            return do(file)
         finally:
             self._files.close(file)
 

@@ -29,6 +29,7 @@ from impl.policy import BrokerRole, FlushDiskType
 from impl.queue_offsets import QueueOffsetTable
 from impl.store_lock import StoreLock, make_directories
 from impl.transient_store_pool import TransientStorePool
+from impl.written_again import write_again
 
 __all__ = ["OpenDirectory"]
 
@@ -58,7 +59,7 @@ class OpenDirectory:
         self.floor: DurableFloor = components.durable_floor(
             files, f"{directory}/config/durableFloor", file_bytes=config.mapped_file_size_commit_log
         )
-        self.checkpoint = Checkpoint(files, f"{directory}/checkpoint")
+        self.checkpoint = Checkpoint(files, f"{directory}/checkpoint", keeps_index=config.message_index_enable)
         self._derived_floor = DerivedFloor(
             files, f"{directory}/config/derivedFloor", settings=config.derived_settings()
         )
@@ -164,12 +165,14 @@ class OpenDirectory:
         self.log.populate_last()
         self.floor.start(self.log.flushed_where)
         self.deleted_topics.settle(log_min=self.log.min_offset, log_max=self.log.max_offset)
-        derived = self._load_derived(components, writable=True, clean_exit=clean_exit)
         index_timestamp = self.checkpoint.index_msg_timestamp
         if index_timestamp and clean_exit:
             index_timestamp += 1  # all of that time are durable then
-        self._promise_nothing_of_derived()
+        self._promise_nothing_of_derived(clean_exit=clean_exit)  # before loading: that removes files it cannot use
+        derived = self._load_derived(components, writable=True, clean_exit=clean_exit)
         derived.reconcile(self.log, self.queue_offsets, index_timestamp=index_timestamp, proof=proof)
+        if not clean_exit:
+            write_again(derived, self.directory, proof)
         self._promise_no_later_log(derived.store_timestamp)
         self.findings += (*derived.findings, *self.deleted_topics.findings)
 
@@ -196,9 +199,12 @@ class OpenDirectory:
         )
         return proof if still_true else None
 
-    def _promise_nothing_of_derived(self) -> None:
-        """Have the checkpoint say nothing of queues and index: what was durable there may be made anew now."""
-        if self.checkpoint.logics_msg_timestamp or self.checkpoint.index_msg_timestamp:
+    def _promise_nothing_of_derived(self, *, clean_exit: bool) -> None:
+        """Have the checkpoint say nothing of queues and index: what was durable there may be made anew now.
+
+        One that says nothing may only be what an opener before us wrote, whose sync has failed.
+        """
+        if not clean_exit or self.checkpoint.logics_msg_timestamp or self.checkpoint.index_msg_timestamp:
             self.checkpoint.note_dispatched(0)
             self.checkpoint.flush()
 

@@ -9,20 +9,17 @@ import threading
 from collections.abc import Callable
 
 from impl.directory_tree import DirectoryTree
-from impl.files import Files, OpenFile
+from impl.files import Files
 from impl.guards import MakeGuard
-from impl.loading import Finding
 from impl.log_files import file_name
 from impl.mapped_file import MappedFile
 from impl.policy import FlushPolicy
+from impl.queue_directory import QueueDirectory
 
-__all__ = ["POSITION_MAX", "QueueFiles"]
-
-POSITION_MAX = 1 << 62
-"""No file begins behind it; the positions in it fit 64 bits."""
+__all__ = ["QueueFiles"]
 
 
-class QueueFiles:
+class QueueFiles(QueueDirectory):
     """Owns the files of one directory. One thread appends and cuts; reads and flushes come from any.
 
     The list of files is replaced and never changed, so a reader that has it sees files that belong together.
@@ -40,87 +37,8 @@ class QueueFiles:
         mapped_file: Callable[..., MappedFile] = MappedFile,
         guard: MakeGuard = threading.Lock,
     ) -> None:
-        self._files = files
-        self._tree = tree
-        self._writable = writable
-        self._mapped_file = mapped_file
-        self._names_pending = False
+        super().__init__(files, directory, tree=tree, file_bytes=file_bytes, writable=writable, mapped_file=mapped_file)
         self._flush_lock = guard()
-        self.directory = directory
-        self.file_bytes = file_bytes
-        self.mapped: tuple[MappedFile, ...] = ()
-
-    # ---- loading -------------------------------------------------------------------------------------------------
-
-    def load(self, *, durable: bool) -> list[Finding]:
-        """Map the newest files that follow each other; all count as full until `cut`. Raises OSError.
-
-        Queue files of another size, and those in front of a gap, are removed from a writable directory: what they held
-        comes from the log. `durable` says that the last opener made everything durable.
-        """
-        names, findings = self._queue_file_names()
-        run: list[int] = []
-        for base in sorted(names):
-            if not self._is_possible(base, names[base]):
-                findings += self._remove(base, names[base])
-                continue
-            if run and run[-1] + self.file_bytes != base:
-                for lone in run:
-                    findings += self._remove(lone, self.file_bytes)
-                run = []
-            run.append(base)
-        self.mapped = tuple(self._open(base, durable=durable) for base in run)
-        if names or self._files.stat(self.directory) is not None:  # names may have gone that are not synced
-            self._tree.note(self.directory, durable=durable)
-            self._names_pending |= self._writable and not durable
-        return findings
-
-    def _is_possible(self, base: int, size_bytes: int) -> bool:
-        return size_bytes == self.file_bytes and not base % self.file_bytes and base <= POSITION_MAX
-
-    def _queue_file_names(self) -> tuple[dict[int, int], list[Finding]]:
-        """Return size by first position of what is named like a queue file, and a note for everything else."""
-        names: dict[int, int] = {}
-        findings = []
-        for name in self._files.list_directory(self.directory) if self._files.stat(self.directory) else []:
-            path = f"{self.directory}/{name}"
-            stat = self._files.stat(path)
-            if stat is not None and stat.kind == "file" and len(name) == 20 and name.isascii() and name.isdigit():
-                names[int(name)] = stat.size_bytes
-            else:
-                findings.append(Finding("note", "stray_file", path, -1, f"{path} is no consume queue file: ignored"))
-        return names, findings
-
-    def _remove(self, base: int, size_bytes: int) -> list[Finding]:
-        """Remove a file that cannot be used, and say so unless it never held anything."""
-        path = f"{self.directory}/{file_name(base)}"
-        if self._writable:
-            self._files.unlink(path)
-            self._names_pending = True
-        if not size_bytes:
-            return []
-        if self._is_possible(base, size_bytes):
-            return [
-                Finding("note", "queue_file_alone", path, base, f"{path} lies in front of a missing file: not used")
-            ]
-        message = f"{path} of {size_bytes} bytes is no file of a queue with files of {self.file_bytes} bytes: not used"
-        return [Finding("note", "queue_file_size", path, base, message)]
-
-    def _open(self, base: int, *, durable: bool) -> MappedFile:
-        path = f"{self.directory}/{file_name(base)}"
-        file = self._files.open(path, writable=self._writable)
-        try:
-            mapped = self._mapped(file, base, self.file_bytes)
-        except BaseException:
-            self._files.close(file)
-            raise
-        mapped.flushed_position = self.file_bytes if durable or not self._writable else 0
-        return mapped
-
-    def _mapped(self, file: OpenFile, base: int, written_position: int) -> MappedFile:
-        return self._mapped_file(
-            self._files, file, base_offset=base, written_position=written_position, mark="unit", kept_open=False
-        )
 
     # ---- positions and reading -----------------------------------------------------------------------------------
 
@@ -144,6 +62,8 @@ class QueueFiles:
 
     def read(self, position: int, size_bytes: int) -> bytes:
         """Copy bytes, over the ends of files; fewer where there is no file (any more)."""
+        if size_bytes <= 0:
+            return b""
         data = b""
         while len(data) < size_bytes:
             place = self.at(position + len(data))
@@ -228,6 +148,23 @@ class QueueFiles:
         mapped.written_position = end
         mapped.flushed_position = min(mapped.flushed_position, end)
         return dirty is not None
+
+    def write_again(self, position: int) -> None:
+        """Write what lies behind a position once more as it is (`MappedFile.rewrite`). Raises OSError."""
+        for mapped in self.mapped:
+            if mapped.end_offset > position:
+                mapped.rewrite(max(0, position - mapped.base_offset), mapped.written_position)
+
+    def go_back(self) -> bool:
+        """Take the files in front of a gap in the place of those behind it, which go; return whether there are any.
+
+        Raises OSError.
+        """
+        if not self._in_front:
+            return False
+        self.cut(0)
+        self._map_newest(durable=False)
+        return True
 
     def drop_before(self, position: int) -> None:
         """Remove the files that end at or before a position, first ones first; the last file stays."""

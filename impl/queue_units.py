@@ -58,6 +58,16 @@ def units_in(data: bytes) -> Iterator[Unit]:
     return itertools.starmap(Unit, _UNIT.iter_unpack(data))
 
 
+def _count_possible(view: memoryview) -> int:
+    """Return how many units of a file may point to a record, looked for as if there were no holes."""
+    low, high = 0, len(view) // UNIT_BYTES
+    while low < high:
+        middle = (low + high) // 2
+        offset, size, _ = _UNIT.unpack_from(view, middle * UNIT_BYTES)
+        low, high = (middle + 1, high) if offset >= 0 and size > 0 else (low, middle)
+    return low
+
+
 class QueueUnits:
     """Owns the files of one queue, and its extension if there is one. One thread writes, any reads.
 
@@ -90,20 +100,32 @@ class QueueUnits:
         if self.ext is not None:
             findings += self.ext.load(durable=durable)
         erased = self._erase(self._end_of_units())
+        while self.is_empty and self._go_back():
+            erased = True
         self.min_offset = self._behind_prefill()
         self.max_physic_offset = self._last_end_offset()
         return findings, erased
 
+    def write_again(self, number: int) -> None:
+        """Write the units from a number on once more as they are. Raises OSError."""
+        self._files.write_again(number * UNIT_BYTES)
+
+    def _go_back(self) -> bool:
+        """Take the units in front of a gap in the place of those behind it; return whether there are files of them.
+
+        Raises OSError.
+        """
+        if not self._files.go_back():
+            return False
+        self._erase(self._end_of_units())
+        return True
+
     def _end_of_units(self) -> int:
         """Return the number behind the last unit of the last file that has any."""
         for file in reversed(self._files.mapped):
-            low = first = file.base_offset // UNIT_BYTES
-            high = first + file.size_bytes // UNIT_BYTES
-            while low < high:
-                middle = (low + high) // 2
-                low, high = (middle + 1, high) if self._stored(middle).is_possible else (low, middle)
-            if low > first:
-                return low
+            count = _count_possible(file.view)
+            if count:
+                return file.base_offset // UNIT_BYTES + count
         return self.first_number
 
     def _behind_prefill(self) -> int:
@@ -230,7 +252,12 @@ class QueueUnits:
 
     def _erase(self, number: int) -> bool:
         """Erase the units from a number on; return whether there was anything. Raises OSError."""
-        erased = self._files.cut(number * UNIT_BYTES)
+        try:
+            erased = self._files.cut(number * UNIT_BYTES)
+        except OSError:  # files that are no longer listed hold no units, be they gone or not
+            self.max_offset = min(self.max_offset, self._files.end_position // UNIT_BYTES)
+            self.min_offset = min(self.min_offset, self.max_offset)
+            raise
         self._ext_settled = self.ext is None or self.ext.is_empty
         self.max_offset = 0 if self.is_empty else number
         self.min_offset = min(self.min_offset, self.max_offset)

@@ -91,7 +91,8 @@ class ReadPath:
         return answer
 
     def _require_open(self) -> None:
-        self._lifecycle.require_open()
+        if self._lifecycle.shut:
+            self._lifecycle.require_open()
         if self.buffers.is_shut:  # the close has only begun, but no file can be held any more
             raise StoreClosed(self._lifecycle.directory)
 

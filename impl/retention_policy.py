@@ -7,6 +7,7 @@ milliseconds where nothing else is said. Source: `DefaultMessageStore.CleanCommi
 import zoneinfo
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from functools import lru_cache
 
 __all__ = ["DELETE_FILES_BATCH_MAX", "MAX_MANUAL_DELETE_FILE_TIMES", "RetentionPolicy", "Room", "zone_of"]
 
@@ -69,10 +70,7 @@ class RetentionPolicy:
 
     def hours(self) -> frozenset[int]:
         """Return the hours of `delete_when`. Raises ValueError; RocketMQ's run ends there, each time."""
-        hours = frozenset(int(hour) for hour in self.delete_when.split(";"))
-        if not hours <= set(_HOURS):
-            raise ValueError(f"a day has no hour {max(hours, key=lambda hour: abs(hour - 12))}")
-        return hours
+        return _hours_of(self.delete_when)
 
     def is_time_to_delete(self, now_ms: int) -> bool:
         """Return whether this is one of the hours, all of it."""
@@ -99,6 +97,14 @@ class RetentionPolicy:
     @property
     def _max_used_ratio(self) -> float:
         return min(max(self.disk_max_used_space_ratio, _RATIO_LEAST), _RATIO_MOST) / 100
+
+
+@lru_cache(maxsize=64)
+def _hours_of(text: str) -> frozenset[int]:
+    hours = frozenset(int(hour) for hour in text.split(";"))
+    if not hours <= set(_HOURS):
+        raise ValueError(f"a day has no hour {max(hours, key=lambda hour: abs(hour - 12))}")
+    return hours
 
 
 def zone_of(name: str) -> tzinfo | None:

@@ -14,7 +14,9 @@ Source: `ScheduleMessageService.DeliverDelayedMessageTimerTask`; spec: services,
 """
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from impl.codec import decode_record
 from impl.consume_queue_ext import is_address
@@ -29,13 +31,13 @@ from impl.message import Message, PutResult, PutStatus, StoredMessage
 from impl.queue_units import units_in
 from impl.queued_records import QueuedRecords, ReadableQueue, ReadableQueues
 
-__all__ = ["FIRST_DELAY_MS", "DeliverDelayedMessages"]
+__all__ = ["FIRST_DELAY_MS", "RETRY_MS", "DeliverDelayedMessages", "DeliveryRounds"]
 
 _LOG = logging.getLogger("tornpage.store")
 
 FIRST_DELAY_MS = 1_000
 """`FIRST_DELAY_TIME`."""
-_RETRY_MS = 100
+RETRY_MS = 100
 """`DELAY_FOR_A_WHILE`."""
 _PAUSE_AFTER_ERROR_MS = 10_000
 """`DELAY_FOR_A_PERIOD`."""
@@ -48,10 +50,12 @@ _FINAL = frozenset(
 _TOPIC = SCHEDULE_TOPIC.encode()
 
 
-class DeliverDelayedMessages:
-    """One service of one store. `put` puts a copy, and waits neither for disk nor replica.
+class DeliveryRounds(ABC):
+    """The rounds of delivery; how a copy is put is left open.
 
-    `clock` is the time of records, in which messages are due; `may_deliver` says no once the store takes no more puts.
+    `delivered`, `skipped` and `unconfirmed` count messages: put again, passed by, and put again with an answer other
+    than PUT_OK where that is waited for. `clock` is the time of records, in which messages are due; `may_deliver` says
+    no once the store takes no more puts.
     """
 
     name = "schedule"
@@ -64,19 +68,18 @@ class DeliverDelayedMessages:
         offsets: DelayOffsets,
         *,
         levels: DelayLevels,
-        put: Callable[[Message], PutResult],
         clock: Clock,
         may_deliver: Callable[[], bool],
     ) -> None:
         self.wake: Callable[[], None] | None = None
         self.delivered = 0
         self.skipped = 0
+        self.unconfirmed = 0
         self._queues = queues
         self._reader = reader
         self._records = records
         self._offsets = offsets
         self._levels = levels
-        self._put = put
         self._clock = clock
         self._may_deliver = may_deliver
         self._queue_ids = {queue.queue_id for queue in queues.all() if queue.key[0] == _TOPIC}
@@ -129,19 +132,33 @@ class DeliverDelayedMessages:
                 wait_ms = self._due_ms(queue, number, unit.offset, unit.tags_code) - clock_ms
                 if wait_ms > 0:
                     return min(wait_ms, _SLEEP_MS_MAX)
+                if self._is_full(level):
+                    return None
                 if handled == _DELIVERIES_OF_A_ROUND:
                     return 0
                 if not self._is_done(queue, number, unit.offset):
-                    return _RETRY_MS
+                    return self._pause_ms(level)
                 handled += 1
             elif queue.min_offset > number:
-                return _RETRY_MS  # the file of it has just gone
+                return RETRY_MS  # the file of it has just gone
             number += 1
             self._advance(level, number)
         return None
 
+    def _is_full(self, level: int) -> bool:
+        """Whether a level may put no more for now; who ends that wakes the service."""
+        return False
+
+    def _pause_ms(self, level: int) -> int:
+        """Return when a level tries a message again that could not be put."""
+        return RETRY_MS
+
     def _advance(self, level: int, number: int) -> None:
         self._offsets.advance(level, number)
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Note what was answered since the last round; no round follows."""
 
     def _first_number(self, queue: ReadableQueue, level: int) -> int:
         """Return where a level goes on: at its first message at least, for those in front have expired."""
@@ -180,11 +197,15 @@ class DeliverDelayedMessages:
         copy = "its record fails a check, or has expired" if record is None else self._copy_of(record)
         if isinstance(copy, str):
             return self._pass_by(queue, number, offset, copy)
-        result = self._put(copy)
-        if result.status in _FINAL:
-            return self._pass_by(queue, number, offset, f"its copy is {result.status.value}")
-        self.delivered += result.stored
-        return result.stored
+        refused = self._refusal_of(copy)
+        if refused in _FINAL:
+            return self._pass_by(queue, number, offset, f"its copy is {refused.value}")
+        self.delivered += refused is None
+        return refused is None
+
+    @abstractmethod
+    def _refusal_of(self, copy: Message) -> PutStatus | None:
+        """Put a copy; return why it is not in the log, or None."""
 
     def _copy_of(self, record: StoredMessage) -> Message | str:
         return copy_of(stored_as(record))
@@ -196,6 +217,21 @@ class DeliverDelayedMessages:
             "delayed_message_skipped level=%d queue_offset=%d offset=%d why=%r", queue.queue_id + 1, number, offset, why
         )
         return True
+
+
+class DeliverDelayedMessages(DeliveryRounds):
+    """One service of one store. `put` puts a copy, and waits neither for disk nor replica."""
+
+    def __init__(self, *parts: Any, put: Callable[[Message], PutResult], **settings: Any) -> None:
+        super().__init__(*parts, **settings)
+        self._put = put
+
+    def _refusal_of(self, copy: Message) -> PutStatus | None:
+        result = self._put(copy)
+        return None if result.stored else result.status
+
+    def finish(self) -> None:
+        """Nothing is left to be answered."""
 
 
 def _due_times(run: QueueRun) -> Iterator[int]:

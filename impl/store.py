@@ -79,6 +79,8 @@ class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressV
                 runner=components.runner,
                 flush=self._make_durable,
                 commit=self._commit,
+                flushed_where=lambda: self._log.flushed_where,
+                committed_where=lambda: self._log.committed_where,
                 checkpoint=self._held.checkpoint,
                 derived=self._held.derived,
                 floor=self._held.raise_derived_floor,

@@ -30,7 +30,7 @@ from model.state import CommitLog, Layout, Record
 
 __all__ = [
     "Queue",
-    "counted_in",
+    "counted",
     "light_queues",
     "named_queues",
     "names_in",
@@ -76,23 +76,28 @@ def _is_light(name: str, layout: Layout) -> bool:
 
 def next_queue_offset(log: CommitLog, queue: Queue, *, layout: Layout) -> int:
     """Return the offset that the next counting message of a queue gets there."""
-    given = [offset for record in log.records for found, offset in counted_in(log, record, layout) if found == queue]
-    return max(given, default=-1) + 1
+    return max((offset for _, found, offset in counted(log, layout) if found == queue), default=-1) + 1
 
 
-def places(record: Record, layout: Layout) -> Iterator[tuple[Queue, int]]:
-    """Yield each queue in which a record counts, with its offset there."""
-    if record.message.counts_in_its_queue:
-        yield (record.message.topic, record.message.queue_id), record.queue_offset
-        yield from _given_by_name(record, layout)
+def places(record: Record, layout: Layout) -> list[tuple[Queue, int]]:
+    """Return each queue in which a record counts, with its offset there."""
+    message = record.message
+    if not message.counts_in_its_queue:
+        return []
+    own = (message.topic, message.queue_id), record.queue_offset
+    return [own, *_given_by_name(record, layout)] if layout.multi_dispatch else [own]
 
 
-def counted_in(log: CommitLog, record: Record, layout: Layout) -> Iterator[tuple[Queue, int]]:
-    """Yield each queue in which a record counts still: not those of a topic that was deleted behind it."""
+def counted(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
+    """Yield each record with a queue in which it counts still, and its offset there.
+
+    A record does not count in queues of a topic that was deleted behind it.
+    """
     deleted = dict(log.deleted)
-    for queue, offset in places(record, layout):
-        if record.offset >= deleted.get(queue[0], 0):
-            yield queue, offset
+    for record in log.records:
+        for queue, offset in places(record, layout):
+            if record.offset >= deleted.get(queue[0], 0):
+                yield record, queue, offset
 
 
 def _given_by_name(record: Record, layout: Layout) -> list[tuple[Queue, int]]:

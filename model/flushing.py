@@ -19,9 +19,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from model.index import keys_of
+from model.pending import answered, settled
 from model.pool import commit, is_worth_it
 from model.queues import dispatch, dispatched
 from model.state import CommitLog, Layout, Record
+from model.waiting import given_up
 
 __all__ = [
     "Flushed",
@@ -124,8 +126,9 @@ def close(log: CommitLog, *, sync_fails: bool = False, write_fails: bool = False
     """Close, and say whether the exit is clean: all of the log is durable.
 
     Prepared files that were not used are gone either way. What could not be committed is lost with its buffer. What was
-    readable before the flush, or is since, is dispatched. Progress is saved if the exit is clean.
+    readable before the flush, or is since, is dispatched. All that waits is answered. Progress is saved if the exit is
+    clean.
     """
     log, durable = flush(dispatch(log), sync_fails=sync_fails, write_fails=write_fails)
-    log = dispatch(replace(log, prepared=0, asked=0))
+    log = settled(answered(dispatch(replace(log, prepared=0, asked=0)), given_up))
     return (replace(log, saved_delays=log.delays) if durable else log), durable

@@ -20,20 +20,21 @@ Source: docs/format.md, "Consume queue"; docs/statuses.md, "What a put changes a
 """
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import NamedTuple
 
 from model.delay import SCHEDULE_TOPIC, level_of
-from model.dispatch import Queue, counted_in, places
+from model.dispatch import Queue, counted, places
 from model.properties import property_of
 from model.state import CommitLog, Layout, Record
 
 __all__ = [
     "Queue",
     "Unit",
+    "all_bounds",
     "bounds_of",
     "dispatch",
     "dispatched",
@@ -76,18 +77,19 @@ def failed_dispatch(log: CommitLog, layout: Layout) -> Iterator[CommitLog]:
     stops = [log.dispatched_offset, *(number * layout.file_bytes for number in ends)]
     for stop, end in pairwise([*stops, max(stops[-1], log.readable_end)]):
         first, last = (
-            sum(len(list(places(record, layout))) for record in log.records if record.end_offset <= offset)
+            sum(len(places(record, layout)) for record in log.records if record.end_offset <= offset)
             for offset in (stop, end)
         )
         for queued in range(max(first, log.queued), max(last, log.queued) + 1):
             yield replace(log, dispatched_offset=stop, queued=queued)
 
 
-def queues_of(log: CommitLog, layout: Layout) -> dict[Queue, tuple[Unit, ...]]:
-    """Return the units of each queue that has any, queues in the order of their first unit."""
+def queues_of(log: CommitLog, layout: Layout, *, topic: str | None = None) -> dict[Queue, tuple[Unit, ...]]:
+    """Return the units of each queue that has any, or of those of one topic, in the order of their first unit."""
     queues: dict[Queue, dict[int, Record]] = {}
     for record, queue, number in _retained(log, layout):
-        queues.setdefault(queue, {})[number] = record
+        if topic is None or queue[0] == topic:
+            queues.setdefault(queue, {})[number] = record
     return {queue: _units(records, layout) for queue, records in queues.items()}
 
 
@@ -98,11 +100,20 @@ def queue_of(log: CommitLog, layout: Layout, queue: Queue) -> tuple[Unit, ...]:
 
 def bounds_of(log: CommitLog, layout: Layout, queue: Queue) -> tuple[int, int] | None:
     """Return the number of the first unit of a queue and the one behind its last; None if nobody knows the queue."""
-    queued = [(record.offset, number) for record, found, number in _queued(log, layout) if found == queue]
-    if not queued:
-        return None
+    return all_bounds(log, layout).get(queue)
+
+
+def all_bounds(log: CommitLog, layout: Layout) -> dict[Queue, tuple[int, int]]:
+    """Return `bounds_of` each queue that is known."""
+    queued: dict[Queue, list[tuple[int, int]]] = {}
+    for record, queue, number in _queued(log, layout):
+        queued.setdefault(queue, []).append((record.offset, number))
+    return {queue: _bounds(places, log.min_offset) for queue, places in queued.items()}
+
+
+def _bounds(queued: Sequence[tuple[int, int]], min_offset: int) -> tuple[int, int]:
     end = max(number for _, number in queued) + 1
-    return min((number for offset, number in queued if offset >= log.min_offset), default=end), end
+    return min((number for offset, number in queued if offset >= min_offset), default=end), end
 
 
 def _retained(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
@@ -111,14 +122,9 @@ def _retained(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, i
 
 def _queued(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
     """Yield each record with a queue that it is in and its number there."""
-    for position, found in enumerate(_everything(log, layout)):
+    for position, found in enumerate(counted(log, layout)):
         if found[0].end_offset <= log.dispatched_offset or position < log.queued:
             yield found
-
-
-def _everything(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
-    """Yield each record with a queue that it is in or will be in, and its number there."""
-    return ((record, *place) for record in log.records for place in counted_in(log, record, layout))
 
 
 def _units(records: Mapping[int, Record], layout: Layout) -> tuple[Unit, ...]:
@@ -131,7 +137,7 @@ def empty_queues(log: CommitLog, layout: Layout) -> frozenset[Queue]:
     A recovery cut all they held, or their first unit is the next one and the disk refused it.
     """
     filled = list(_queued(log, layout))
-    following = islice(_everything(log, layout), len(filled), len(filled) + 1)
+    following = islice(counted(log, layout), len(filled), len(filled) + 1)
     known = {queue for _, queue, _ in following} | {queue for each in log.cut for queue, _ in places(each, layout)}
     return frozenset(known - {queue for _, queue, _ in filled})
 

@@ -14,6 +14,7 @@ The rows of delay levels come between 1 and 2 (model/delay.py), those of multi-d
 
 import ipaddress
 from collections.abc import Sequence
+from functools import lru_cache
 
 from model.message import Message, PutStatus, record_bytes
 from model.properties import TRAILER_BYTES, separators_inside, stored_bytes
@@ -90,10 +91,15 @@ def _numbers_fit(message: Message) -> bool:
 
 def _addresses_fit(message: Message) -> bool:
     for address, port in (message.born_host, message.store_host):
-        try:
-            parsed = ipaddress.ip_address(address)
-        except ValueError:
-            return False
-        if not -(2**31) <= port < 2**31 or "%" in str(parsed):
+        if not -(2**31) <= port < 2**31 or not _is_address(address):
             return False
     return True
+
+
+@lru_cache(maxsize=1024)
+def _is_address(text: str) -> bool:
+    """Whether a text is an address without a scope."""
+    try:
+        return "%" not in str(ipaddress.ip_address(text))
+    except ValueError:
+        return False

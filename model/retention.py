@@ -21,7 +21,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from model.delay import SCHEDULE_TOPIC
-from model.dispatch import counted_in
+from model.dispatch import counted
 from model.state import CommitLog, Hanging, Layout
 
 __all__ = ["Cleaned", "ask_for_runs", "clean", "delete_topics", "is_expired"]
@@ -101,7 +101,7 @@ def delete_topics(log: CommitLog, *, layout: Layout, in_use: Collection[str]) ->
     """Return the log after a deletion of all topics but those in use, and the names of the deleted ones."""
     if log.poisoned:
         return log, ()
-    known = {name for record in log.records for (name, _), _ in counted_in(log, record, layout)}
+    known = {name for _, (name, _), _ in counted(log, layout)}
     gone = sorted(
         name for name in known if name not in in_use and name not in KEPT_TOPICS and not name.startswith(LIGHT_PREFIX)
     )

@@ -6,8 +6,10 @@
    due holds back those behind it.
 3. A round delivers what is due, 64 messages of a level at most; levels are served in their order. The copy
    (model/delayed_copy.py) is put like any message, and nobody waits for disk or replica.
+   Asynchronous delivery puts as producers do who wait, and does not wait: a level goes on as model/pending.py says.
 4. A message without a copy, or whose copy is refused for what it is, is passed by for good. Any other refusal leaves
-   the level where it is, to be tried again after 100 ms; it does not concern the other levels.
+   the level where it is, to be tried again after 100 ms, where delivery is asynchronous after 100 ms more each time, a
+   minute at most; it does not concern the other levels.
 5. Saved progress never speaks of a copy that is not durable: a save makes the log durable first, or saves nothing.
 6. Whoever opens a store has the progress that was saved, within the bounds of each queue as it is then. So after a
    crash messages may be delivered again, and none is left out; after a clean close none is delivered twice.
@@ -24,23 +26,28 @@ from model.delay import SCHEDULE_TOPIC
 from model.delayed_copy import copy_of
 from model.flushing import flush
 from model.message import PutStatus
-from model.queues import Unit, bounds_of, queues_of
-from model.state import CommitLog, Conditions, Delivery, Layout, Progress, Record
+from model.pending import in_line, is_answered, is_full, joined, settled
+from model.queues import Unit, all_bounds, queues_of
+from model.state import CommitLog, Conditions, Delivery, Layout, Pending, Progress, Record
+from model.waiting import Waiting
 
 __all__ = [
     "Delivered",
     "deliver_round",
     "earliest_due",
+    "has_work",
     "left_out",
     "loaded",
     "opened",
     "passed_by",
+    "retry_ms",
     "save_round",
     "units_of_levels",
 ]
 
 DELIVERIES_OF_A_ROUND = 64
 RETRY_MS = 100
+RETRY_MS_MAX = 60_000
 SAVE_INTERVAL_MS = 10_000
 PAUSE_AFTER_FAILURE_MS = 1_000
 LOOK_AGAIN_MS = 1_000
@@ -62,11 +69,21 @@ class Delivered:
 
 
 def deliver_round(
-    log: CommitLog, *, layout: Layout, now_ms: int, conditions: Conditions = commitlog.NO_TROUBLE
+    log: CommitLog,
+    *,
+    layout: Layout,
+    now_ms: int,
+    timer_ms: int | None = None,
+    conditions: Conditions = commitlog.NO_TROUBLE,
 ) -> tuple[CommitLog, Delivered]:
-    """Return the log after one round, and what the round did. A mapped file that refuses bytes does so once."""
+    """Return the log after one round, and what the round did. A mapped file that refuses bytes does so once.
+
+    `timer_ms` is the time that nobody sets, in which answers are late; `now_ms` is the same where that is not said.
+    """
     if log.poisoned:
         return log, Delivered()
+    log = settled(log)
+    timer_ms = now_ms if timer_ms is None else timer_ms
     records: list[Record] = []
     due_ms: list[int] = []
     skipped = refused = 0
@@ -76,10 +93,12 @@ def deliver_round(
             if unit.tags_code > now_ms:
                 due_ms.append(min(unit.tags_code, now_ms + LOOK_AGAIN_MS))
                 break
+            if is_full(log, level, layout=layout):
+                break
             if handled == DELIVERIES_OF_A_ROUND:
                 due_ms.append(now_ms)
                 break
-            copy, end_offset = copy_of(unit.record.message), unit.record.end_offset
+            copy, end_offset, waits = copy_of(unit.record.message), unit.record.end_offset, None
             if copy is not None:
                 log, appended = commitlog.append(
                     log, copy, layout=layout, store_timestamp=now_ms, conditions=conditions
@@ -90,30 +109,47 @@ def deliver_round(
                 records += appended.records
                 if appended.records:
                     end_offset = appended.records[-1].end_offset
+                    if layout.pending_copies:
+                        waits = commitlog.wait_for(appended, layout=layout, now_ms=timer_ms, conditions=conditions)
                 elif appended.status not in FINAL:
                     refused += 1
-                    due_ms.append(now_ms + RETRY_MS)
+                    log = _refused(log, level)
+                    due_ms.append(now_ms + retry_ms(log, level, layout=layout))
                     break
             skipped += end_offset == unit.record.end_offset
-            log = _done(log, Delivery(level, unit.queue_offset, end_offset))
+            log = _done(log, Delivery(level, unit.queue_offset, end_offset), waits)
     return log, Delivered(tuple(records), skipped, refused, min(due_ms, default=None))
 
 
 def units_of_levels(log: CommitLog, layout: Layout) -> dict[int, tuple[Unit, ...]]:
     """Return the messages of each level that are there, levels in order."""
-    queues = queues_of(log, layout)
-    return {queue[1] + 1: queues[queue] for queue in sorted(queues) if queue[0] == SCHEDULE_TOPIC}
+    queues = queues_of(log, layout, topic=SCHEDULE_TOPIC)
+    return {queue[1] + 1: queues[queue] for queue in sorted(queues)}
 
 
 def earliest_due(log: CommitLog, layout: Layout) -> int | None:
-    """Return when the first of the messages is due that are next in their level; None if nothing waits."""
-    heads = (next(_left_of(log, level, units), None) for level, units in units_of_levels(log, layout).items())
+    """Return when the first of the messages is due that are next in their level; None if nothing waits for its time.
+
+    Where a line is full the next message waits for an answer.
+    """
+    heads = (
+        next(_left_of(log, level, units), None)
+        for level, units in units_of_levels(log, layout).items()
+        if not is_full(log, level, layout=layout)
+    )
     return min((head.tags_code for head in heads if head is not None), default=None)
+
+
+def has_work(log: CommitLog, layout: Layout) -> bool:
+    """Whether the service has to come round: a message waits for its time, or an answer has come."""
+    levels = {pending.level for pending in log.pending}
+    return earliest_due(log, layout) is not None or any(is_answered(in_line(log, level)[0]) for level in levels)
 
 
 def _left_of(log: CommitLog, level: int, units: Iterable[Unit]) -> Iterator[Unit]:
     """Yield the messages of a level that were not delivered yet."""
-    first = dict(log.delays).get(level, 0)
+    first = max((pending.number + 1 for pending in in_line(log, level)), default=0)
+    first = max(first, dict(log.delays).get(level, 0))
     return (unit for unit in units if unit.queue_offset >= first)
 
 
@@ -124,9 +160,21 @@ def _moved(log: CommitLog, level: int, number: int | None, units: tuple[Unit, ..
     return _at(log, level, units[0].queue_offset)
 
 
-def _done(log: CommitLog, delivery: Delivery) -> CommitLog:
-    log = _at(log, delivery.level, delivery.number + 1)
-    return replace(log, delivered=(*log.delivered, delivery))
+def _done(log: CommitLog, delivery: Delivery, waits: Waiting | None) -> CommitLog:
+    refusals = tuple(each for each in log.refusals if each[0] != delivery.level)
+    log = replace(log, delivered=(*log.delivered, delivery), refusals=refusals)
+    return joined(log, Pending(delivery.level, delivery.number, waits))
+
+
+def _refused(log: CommitLog, level: int) -> CommitLog:
+    refusals = dict(log.refusals)
+    return replace(log, refusals=tuple(sorted({**refusals, level: refusals.get(level, 0) + 1}.items())))
+
+
+def retry_ms(log: CommitLog, level: int, *, layout: Layout) -> int:
+    """Return after which time a level tries a copy again that was just refused."""
+    times = dict(log.refusals)[level] if layout.pending_copies else 1
+    return min(times * RETRY_MS, RETRY_MS_MAX)
 
 
 def _at(log: CommitLog, level: int, number: int) -> CommitLog:
@@ -156,7 +204,8 @@ def save_round(
 
 def loaded(log: CommitLog, saved: Progress, *, layout: Layout) -> Progress:
     """Return what an open makes of saved progress: no level is in front of its first message, or behind its end."""
-    return tuple((level, _within(number, bounds_of(log, layout, _queue(level)))) for level, number in saved)
+    bounds = all_bounds(log, layout) if saved else {}
+    return tuple((level, _within(number, bounds.get(_queue(level)))) for level, number in saved)
 
 
 def _queue(level: int) -> tuple[str, int]:

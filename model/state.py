@@ -17,9 +17,12 @@ Source: docs/statuses.md, "every put".
 """
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from model.message import Message
+
+if TYPE_CHECKING:
+    from model.waiting import Waiting
 
 __all__ = [
     "BLANK_BYTES",
@@ -31,6 +34,7 @@ __all__ = [
     "Delivery",
     "Hanging",
     "Layout",
+    "Pending",
     "Progress",
     "Record",
 ]
@@ -60,6 +64,7 @@ class Layout:
     `disk_warning_percent`.
 
     `java_delays`: delayed messages are taken in as RocketMQ 4.9.3 takes them, whatever will become of their copies.
+    `pending_copies` is how many copies of a delay level may wait for their answers; 0 is delivery that waits for none.
     """
 
     file_bytes: int
@@ -101,6 +106,7 @@ class Layout:
     disk_forcibly_percent: int = 85
     disk_warning_percent: int = 90
     java_delays: bool = False
+    pending_copies: int = 0
 
     @property
     def has_pool(self) -> bool:
@@ -174,6 +180,14 @@ class Delivery(NamedTuple):
     end_offset: int
 
 
+class Pending(NamedTuple):
+    """Message `number` of a level was handled, and its level goes on behind it once `waits`, if any, have ended."""
+
+    level: int
+    number: int
+    waits: "Waiting | None"
+
+
 @dataclass(frozen=True, slots=True)
 class CommitLog:
     """`end_offset` is where the next record goes unless it needs a new file; `poisoned` says a sync has failed;
@@ -191,7 +205,9 @@ class CommitLog:
     many runs of the clean-up were asked for.
 
     `delays` is the progress of the delay levels, `saved_delays` what of it was saved last, and `delays_due_ms` when it
-    is saved next, None before the first time; `delivered` has every delivery whose copy is in the log.
+    is saved next, None before the first time; `delivered` has every delivery whose copy is in the log. `pending` are
+    those behind the progress of their levels, in order; `refusals` counts, for each level, how often in a row the copy
+    was refused that comes next.
     """
 
     records: tuple[Record, ...] = ()
@@ -219,6 +235,8 @@ class CommitLog:
     saved_delays: Progress = ()
     delays_due_ms: int | None = None
     delivered: tuple[Delivery, ...] = ()
+    pending: tuple[Pending, ...] = ()
+    refusals: Progress = ()
 
     @property
     def oldest_offset(self) -> int:

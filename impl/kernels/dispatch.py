@@ -5,6 +5,7 @@ keys without number, and whatever is no record - is left to the plain twin, one 
 reasons and oddities are decided in one place only.
 """
 
+import struct
 import threading
 from dataclasses import replace
 from typing import Any
@@ -33,6 +34,7 @@ checked them has pushed them out."""
 _TOPIC_AT, _TOPIC_BYTES, _QUEUE_ID, _QUEUE_OFFSET, _COUNT, _END_OFFSET, _UNITS_END, _RUN_FIELDS = range(8)
 _RUN, _OFFSET, _SIZE, _TAGS, _UNIT_FIELDS = range(5)
 _PLACE, _TIME, _ENTRY_FIELDS = range(HASH + 1, 4)
+_PHYSICAL_OFFSET = struct.Struct(">q")
 _NO_UNIT = 0x04
 _ROLLED_BACK = 0x0C
 
@@ -69,18 +71,22 @@ def dispatch_records(view: memoryview, position: int, end: int, rules: DispatchR
     parts: list[Dispatched] = []
     data, stop = np.frombuffer(view, np.uint8), min(end, position + rules.batch_bytes_max)
     one_record = None
+    base_offset: int | None = None
     reason = None
     while position < stop and reason is None:
         part = _part(view, data, position, end, stop, rules)
-        if part.records:
-            parts.append(part)
-            position = part.end_position
-        if position < stop and part.records < _RECORDS_MAX:  # what comes now is most likely not for the kernel
+        if not part.records:  # what comes now is not for the kernel
             one_record = one_record or replace(rules, batch_bytes_max=1)
             part = plain.dispatch_records(view, position, end, one_record)
+        before = base_offset
+        if part.records:
+            base_offset = _PHYSICAL_OFFSET.unpack_from(view, position + 28)[0] - position
+        if before is not None and base_offset != before:
+            reason = "bad_position"
+        else:
             parts.append(part)
             position, reason = part.end_position, part.reason
-    if len(parts) == 1:
+    if len(parts) == 1 and parts[0].reason == reason:
         return parts[0]
     return Dispatched(
         position,
@@ -194,6 +200,8 @@ def _dispatch(
         if not is_plain:
             break
         offset = get64(data, position + 28)
+        if records and offset - position != base_offset:
+            break
         base_offset = offset - position
         store_timestamp = get64(data, position + 56 + (12 if data[position + 39] & BORN_HOST_V6 else 0))
         for entry in range(entry_count, entry_count + added):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from impl.os_files import OsFiles
-from tests.contracts.disks import Disk, recording_files
+from tests.contracts.disks import Disk, last_disk, recording_files
 from tests.contracts.fake_os import faked_files
 
 FAKED_WRONG = {
@@ -22,7 +22,7 @@ def tmp_path(disk_path: Path) -> Path:
     return disk_path
 
 
-@pytest.fixture(params=["real", "recorded", "faked"])
+@pytest.fixture(params=["real", "recorded", "last", "faked"])
 def disk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     root = str(tmp_path)
     if request.node.name in FAKED_WRONG:
@@ -32,4 +32,6 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
             return Disk(OsFiles(), root)
         case "recorded":
             return Disk(recording_files(root), root)
+        case "last":
+            return Disk(last_disk(root), root)
     return Disk(faked_files(root, monkeypatch), root)

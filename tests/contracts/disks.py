@@ -9,8 +9,9 @@ from impl.files import Files
 from properties.recorder.dirty import CompareTracker
 from properties.recorder.disk import Image, parent_of
 from properties.recorder.recording_files import RecordingFiles
+from properties.trial.last_disk import LastDisk
 
-__all__ = ["Disk", "error_of", "recording_files"]
+__all__ = ["Disk", "error_of", "last_disk", "recording_files"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ def recording_files(root: str, *, budget_bytes: int = 1 << 40) -> RecordingFiles
         root = parent_of(root)
         directories.add(root)
     return RecordingFiles(Image(frozenset(directories), {}), tracker=CompareTracker(), budget_bytes=budget_bytes)
+
+
+def last_disk(root: str, *, budget_bytes: int = 1 << 40) -> LastDisk:
+    """Return the same disk for a store that is judged and given up."""
+    return LastDisk(recording_files(root).base, disk="posix-strict", budget_bytes=budget_bytes)
 
 
 def error_of(call: Callable[[], object]) -> int | None:

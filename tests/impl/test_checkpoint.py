@@ -86,3 +86,14 @@ def test_store_does_not_note_what_no_flush_covered(tmp_path: Path) -> None:
     files.fail("sync", part="/commitlog/")
     store.close()
     assert (tmp_path / "checkpoint").read_bytes() == bytes(4096)
+
+
+def test_nothing_new_is_said_of_an_index_that_is_not_kept(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(FaultyFiles(), str(tmp_path / "checkpoint"), keeps_index=False)
+    checkpoint.note_dispatched(2000)
+    assert times(checkpoint)[1:] == (2000, 0)
+    checkpoint.index_msg_timestamp = 1500  # of a time when it was
+    checkpoint.note_dispatched(3000)
+    assert checkpoint.index_msg_timestamp == 1500
+    checkpoint.note_dispatched(0)
+    assert checkpoint.index_msg_timestamp == 0

@@ -122,14 +122,31 @@ def test_one_round_goes_over_all_files_and_gives_full_buffers_back(tmp_path: Pat
         assert len(list(store.messages())) == 5
 
 
-def test_each_put_that_fills_the_pages_wakes_the_commit(tmp_path: Path) -> None:
+def wakes_of(store: MessageStore, runner: HandRunner, end_offset: int) -> int:
+    """Return how often a put up to an offset wakes the commit."""
+    before = runner["commit"].wakes
+    fill_to(store, end_offset)
+    return runner["commit"].wakes - before
+
+
+def test_a_put_wakes_the_commit_once_the_pages_behind_what_is_committed_are_enough(tmp_path: Path) -> None:
     store, runner = opened(tmp_path)
     with store:
-        fill_to(store, PAGE)
-        wakes = runner["commit"].wakes
-        for end in range(2 * PAGE, 33 * PAGE, PAGE):
-            fill_to(store, end)
-        assert 4 <= runner["commit"].wakes - wakes <= 8
+        assert [wakes_of(store, runner, pages * PAGE) for pages in (1, 2, 3, 4)] == [0, 0, 0, 1]
+        runner.step("commit", after_ms=1)
+        assert [wakes_of(store, runner, pages * PAGE) for pages in (5, 6, 7, 8)] == [0, 0, 0, 1]
+        fill_to(store, 9 * PAGE + 500)
+        runner.step("commit", after_ms=1)  # goes further than the put that woke it, and into a page
+        assert [wakes_of(store, runner, pages * PAGE) for pages in (10, 11, 12, 13, 14)] == [0, 0, 0, 1, 1]
+
+
+def test_while_a_commit_does_not_come_each_page_wakes_it_again(tmp_path: Path) -> None:
+    """A round may be under way that saw only a part: what is behind it waits for no whole rule more."""
+    store, runner = opened(tmp_path)
+    with store:
+        fill_to(store, 4 * PAGE)
+        assert [wakes_of(store, runner, pages * PAGE) for pages in (5, 6, 7)] == [1, 1, 1]
+        assert wakes_of(store, runner, 7 * PAGE + 200) == 0
 
 
 @pytest.mark.parametrize(("timed", "wakes"), [(True, 0), (False, 1)])

@@ -130,6 +130,20 @@ def test_queue_of_which_nothing_is_left_is_no_queue(tmp_path: Path) -> None:
     assert not queues_of(tmp_path).findings
 
 
+def test_files_in_front_of_a_gap_go_when_the_log_has_units_that_the_disk_refuses(tmp_path: Path) -> None:
+    queues = queues_of(tmp_path)
+    queue = queues.of(key_of("TopicTest"))
+    queue.append(run_of(0, 11, key=queue.key))
+    directory = Path(queue.directory)
+    queues.close()
+    (directory / f"{100:020d}").unlink()
+    queues = queues_of(tmp_path)
+    queues.heard_of([run_of(9, key=key_of("Another")), run_of(10, key=key_of("TopicTest"))])
+    assert [path.name[-4:] for path in directory.iterdir()] == ["0200"]
+    queues.end_reconcile(1000)
+    assert queues.all() == ()  # and not full of what is expired: the service appends from number 10 on
+
+
 def test_file_size_is_rounded_up_to_whole_units(tmp_path: Path) -> None:
     queues = queues_of(tmp_path)
     queues.of(key_of("TopicTest")).append(run_of(0, 6))

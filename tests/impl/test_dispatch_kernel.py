@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from impl import dispatch_records as plain
-from impl.delay import DEFAULT_MESSAGE_DELAY_LEVEL, DelayLevels
+from impl.delay import DEFAULT_MESSAGE_DELAY_LEVEL, SCHEDULE_TOPIC, DelayLevels
 from impl.dispatching import Dispatched, DispatchRules, QueueRun
 from impl.message import Message
 from impl.multi_dispatch import MultiDispatch
@@ -102,6 +102,22 @@ def test_twins_agree_on_damaged_files(file: LogFile, use: DispatchRules) -> None
 @given(data=st.binary(max_size=200))
 def test_twins_agree_on_any_bytes(data: bytes) -> None:
     both(LogFile(data, 0, len(data)), RULES)
+
+
+@pytest.mark.parametrize("odd", [(), (1,), (2,), (1, 2)], ids=str)
+@pytest.mark.parametrize("wrong", [1, 2])
+def test_a_record_of_another_file_ends_the_batch_whichever_twin_reads_it(odd: tuple[int, ...], wrong: int) -> None:
+    """Its physical offset may belong to a file, just not to the one of the record before."""
+    topics = [SCHEDULE_TOPIC if number in odd else "T" for number in range(3)]
+    file = log_file([(Message(topic, b""), False) for topic in topics])
+    data = bytearray(file.data)
+    at = 0
+    for _ in range(wrong):
+        at += int.from_bytes(data[at : at + 4], "big")
+    offset = int.from_bytes(data[at + 28 : at + 36], "big")
+    data[at + 28 : at + 36] = (offset + file.file_bytes).to_bytes(8, "big")
+    expected = both(file._replace(data=bytes(data)), RULES)
+    assert (expected.records, expected.reason) == (wrong, "bad_position")
 
 
 @pytest.mark.parametrize("value", ["ff", "c3", "61eda080", "c080", "f4908080", "e09fbf", "f08fbfbf", "80"])

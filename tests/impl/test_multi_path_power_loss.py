@@ -17,7 +17,7 @@ from impl.config import MessageStoreConfig
 from impl.files import DiskUsage
 from impl.message import Message, PutStatus
 from impl.store import MessageStore
-from properties.images import Choices, Fact, compose, disk_state, facts_of
+from properties.images.images import Choices, Fact, compose, disk_state, facts_of
 from properties.recorder.dirty import CompareTracker
 from properties.recorder.disk import Image
 from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles

@@ -412,3 +412,51 @@ def test_whatever_lies_there_a_queue_is_what_the_log_says(tmp_path: Path, seed: 
         tail = b"".join(bytes_in(tmp_path).values())
         assert tail.endswith(runs[-1].units + EMPTY * (-numbers.stop % 5))
     assert queue.findings == ()
+
+
+def with_a_gap(root: Path) -> list[str]:
+    """Leave units 0 to 4, and 10 to 12 behind a missing file; return what there is then."""
+    queue = queue_of(root)
+    queue.append(run_of(0, 13))
+    queue.close()
+    (root / "consumequeue/TopicTest/3" / f"{100:020d}").unlink()
+    return list(bytes_in(root))
+
+
+@pytest.mark.parametrize(
+    ("log_min", "bounds", "names"),
+    [
+        (0, (0, 0), []),  # nothing of it has ever been in front of the log
+        (400, (4, 4), ["0000"]),
+        (1000, (5, 5), ["0000"]),  # and not behind the gap, where nothing is in front of the log
+        (1200, (12, 12), ["0200"]),
+        (1300, (13, 13), ["0200"]),
+    ],
+)
+def test_the_newest_files_without_a_gap_that_know_an_expired_message_say_where_numbers_go_on(
+    tmp_path: Path, log_min: int, bounds: tuple[int, int], names: list[str]
+) -> None:
+    assert with_a_gap(tmp_path) == ["0000", "0200"]
+    queue = queue_of(tmp_path)
+    reconciled(queue, [], log_min=log_min)
+    assert (queue.min_offset, queue.max_offset) == bounds
+    assert list(bytes_in(tmp_path)) == names
+
+
+@pytest.mark.parametrize("number", [3, 7, 10, 11])
+def test_what_the_log_tells_of_is_right_whatever_lies_in_front_of_a_gap(tmp_path: Path, number: int) -> None:
+    with_a_gap(tmp_path)
+    queue = queue_of(tmp_path)
+    reconciled(queue, [run_of(number, 13 - number)], log_min=number * 100)
+    assert (queue.min_offset, queue.max_offset) == (number, 13)
+    queue.close()
+    again = queue_of(tmp_path)
+    assert not reconciled(again, [run_of(number, 13 - number)], log_min=number * 100)
+    assert (again.min_offset, again.max_offset) == (number, 13)
+
+
+def test_zeros_behind_a_gap_are_not_the_queue(tmp_path: Path) -> None:
+    with_a_gap(tmp_path)
+    (tmp_path / "consumequeue/TopicTest/3" / f"{200:020d}").write_bytes(bytes(100))
+    queue = queue_of(tmp_path, writable=False)
+    assert queue.max_offset == 5
