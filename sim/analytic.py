@@ -13,7 +13,7 @@ import numpy as np
 from impl.policy import FlushDiskType, FlushPolicy
 from sim.distributions import Constant, Distribution, Floats, Int64s
 from sim.log import BLANK_BYTES
-from sim.run import Scenario
+from sim.scenario import Scenario
 from sim.workload import OpenPoisson
 
 __all__ = [
@@ -100,12 +100,14 @@ def put_law(scenario: Scenario) -> PutLaw | None:
     Rolls are not in the formulas, so the load has to fit the first log file.
     """
     times, workload = scenario.device, scenario.workload
+    if any(part is not None for part in (scenario.pool, scenario.replica, scenario.puts, scenario.stalls)):
+        return None
     if not isinstance(workload, OpenPoisson) or not times.puts_cost_the_same or _rolls(scenario, workload):
         return None
     rate_per_ns = workload.rate_per_s / 1e9
     sizes = workload.sizes
-    service_ns = times.copy_ns(sizes.smallest_bytes)
-    one_service = service_ns == times.copy_ns(sizes.largest_bytes)
+    service_ns = scenario.put_times.copy_ns(sizes.smallest_bytes)
+    one_service = service_ns == scenario.put_times.copy_ns(sizes.largest_bytes)
     if scenario.flush.flush_disk_type is FlushDiskType.SYNC_FLUSH:
         if one_service and service_ns == 0 and times.syncs_cost_the_same and times.sync.mean_ns > 0:
             return PutLaw("group commit", GroupCommitLaw(rate_per_ns, times.sync).mean_ns)

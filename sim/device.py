@@ -4,9 +4,11 @@
 page of timing measurements: one virtual machine with two shared cores (AMD EPYC), ext4 without a journal on a virtio
 disk with write-back cache, read-ahead 8 MiB, kernel 6.18. [K] marks general knowledge that nobody measured for us.
 
+A calibrated disk (`sim.calibration`) draws syncs from what was measured after a like pause with as many pages.
+
 Left out, each with its effect: the fault that re-protects the tail page after a flush (2.9 us once per flush),
-write-back by the kernel itself, syncs that hold up stores or each other, and the memory of the disk (successive syncs
-are drawn independently; in truth their logarithms correlate by 0.5 to 0.7).
+syncs that hold up stores or each other, and the memory of the disk (successive syncs are drawn independently; in truth
+their logarithms correlate by 0.5 to 0.7).
 """
 
 from collections.abc import Mapping
@@ -17,8 +19,12 @@ from types import MappingProxyType
 import numpy as np
 
 from impl.policy import PAGE_BYTES
-from sim.distributions import NO_TIME, Constant, Distribution, Exponential, LogNormal
-from sim.streams import Draws
+from sim.distributions import NO_TIME, Constant, Distribution, Exponential, Int64s, LogNormal
+from sim.empirical import Uniform32
+from sim.gap_table import GapTable
+from sim.stalls import Stalls
+from sim.streams import Draws, Law
+from sim.sync_table import SyncTable
 
 __all__ = ["PRESETS", "Device", "DeviceTimes"]
 
@@ -27,6 +33,8 @@ MIB = 1 << 20
 GIB = 1 << 30
 US = 1_000
 MS = 1_000_000
+STREAMS = 5
+"""Random streams of a device, in this order: syncs, stalls, wakes, puts, turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +65,26 @@ class DeviceTimes:
     """Reserve its blocks (fallocate)."""
     sync_directory_ns: int = 0
     """Make its name durable."""
+    commit_ns: int = 0
+    """Write a piece of a pool buffer to the page cache (pwrite), beside the cost per KiB."""
+    commit_ns_per_kib: int = 0
+    """For each KiB of it."""
     wake_ns: int = 0
-    """From the store that a sleeping flusher waits for until it runs."""
+    """From the store that a sleeping flusher or committer waits for until it runs."""
+    wake: GapTable | None = None
+    """More of the same, as measured by the time since the last sync."""
+    put: GapTable | None = None
+    """More than `put_ns` under the put lock, as measured by the time since the arrival before."""
+    waiting_put: GapTable | None = None
+    """The same for a put that makes a request of group commit; None: as `put`."""
+    answering_ns: int = 0
+    """From the end of a sync of group commit to its first answer."""
+    turn: Distribution = NO_TIME
+    """From the end of a sync of group commit until its flusher looks again, beside `answer_ns` for each answer."""
+    answer_ns: int = 0
+    """Each answer of a group commit; they are given one after another, in the order of the puts."""
+    measured: SyncTable | None = None
+    """What syncs take as measured. Then `sync` is their median, and neither it nor `convert_…` counts for a sync."""
 
     def __post_init__(self) -> None:
         for field in self.__dataclass_fields__:
@@ -69,12 +95,20 @@ class DeviceTimes:
     @property
     def puts_cost_the_same(self) -> bool:
         """Whether a put takes equally long wherever it falls, for records of one size."""
-        return self.touch_page_ns == 0 and (self.read_ahead_bytes == 0 or self.read_ahead_stall == NO_TIME)
+        stalls = self.read_ahead_bytes and self.read_ahead_stall != NO_TIME
+        return self.touch_page_ns == 0 and not stalls and self.put is None
 
     @property
     def syncs_cost_the_same(self) -> bool:
         """Whether the law of a sync depends on nothing that came before it."""
-        return not (self.sync_ns_per_kib or self.convert_ns or self.convert_ns_per_kib or self.wake_ns)
+        syncs = (self.sync_ns_per_kib, self.convert_ns, self.convert_ns_per_kib)
+        answers = (self.wake_ns, self.answering_ns, self.answer_ns)
+        return not any(syncs + answers) and self.measured is None and self.wake is None and self.turn == NO_TIME
+
+    @property
+    def sync_law(self) -> Law:
+        """What is drawn for each sync: its time, or which of the measured times it takes."""
+        return self.sync if self.measured is None else Uniform32()
 
     def copy_ns(self, size_bytes: int) -> int:
         """Return how long a put holds the lock if it touches nothing new."""
@@ -88,26 +122,86 @@ class DeviceTimes:
 class Device:
     """`DeviceTimes` with the random streams of one actor."""
 
-    def __init__(self, times: DeviceTimes, rng: np.random.Generator) -> None:
+    def __init__(self, times: DeviceTimes, rng: np.random.Generator, stalls: Stalls | None = None) -> None:
         self.times = times
-        sync_rng, stall_rng = rng.spawn(2)
-        self._sync = Draws(times.sync, sync_rng)
-        self.read_ahead_stalls = Draws(times.read_ahead_stall, stall_rng)
+        self._disk_stalls = stalls
+        sync_rng, stall_rng, wake_rng, put_rng, turn_rng = rng.spawn(STREAMS)
+        self._sync = Draws(times.sync_law, sync_rng)
+        self._stalls = Draws(times.read_ahead_stall, stall_rng)
+        self._wakes = Draws(Uniform32(), wake_rng)
+        self._puts = Draws(Uniform32(), put_rng)
+        self._turns = Draws(times.turn, turn_rng)
 
-    def sync_ns(self, device_bytes: int, *, reserved_only: bool) -> int:
-        """Draw the time of one sync that writes so many bytes; `reserved_only`: their blocks were never written."""
+    def sync_ns(self, device_bytes: int, *, gap_ns: int, reserved_only: bool) -> int:
+        """Draw the time of one sync that writes so many bytes, so long after the one before.
+
+        `reserved_only`: their blocks were never written.
+        """
         times = self.times
-        fixed_ns, ns_per_kib = self._sync.next_ns(), times.sync_ns_per_kib
+        if times.measured is not None:
+            pages = -(-device_bytes // PAGE_BYTES)
+            return times.measured.took_ns(self._sync.next(), pages=pages, gap_ns=gap_ns, reserved_only=reserved_only)
+        fixed_ns, ns_per_kib = self._sync.next(), times.sync_ns_per_kib
         if reserved_only:
             fixed_ns, ns_per_kib = fixed_ns + times.convert_ns, ns_per_kib + times.convert_ns_per_kib
         return fixed_ns + device_bytes * ns_per_kib // KIB
+
+    def held_up_ns(self, start_ns: int, took_ns: int) -> int:
+        """Return how long a sync takes that begins at `start_ns` and would take so long if the disk never stalled."""
+        if self._disk_stalls is None:
+            return took_ns
+        return self._disk_stalls.returns_ns(start_ns, start_ns + took_ns) - start_ns
+
+    def put_ns(self, begin: int, end: int, *, gap_ns: int, touches: bool) -> int:
+        """Draw how long a put into these positions of a file holds the lock, so long after the arrival before.
+
+        `touches`: its pages are new.
+        """
+        times = self.times
+        took_ns = times.copy_ns(end - begin)
+        if times.put is not None:
+            took_ns += times.put.took_ns(self._puts.next(), gap_ns)
+        if touches:
+            took_ns += _first_multiples(begin, end, PAGE_BYTES) * times.touch_page_ns
+            if times.read_ahead_bytes:
+                for _ in range(_first_multiples(begin, end, times.read_ahead_bytes)):
+                    took_ns += self._stalls.next()
+        return took_ns
+
+    def puts_ns(self, begins: Int64s, ends: Int64s, *, gaps_ns: Int64s, touches: bool) -> Int64s:
+        """Draw the same for many puts, in their order."""
+        times = self.times
+        took_ns: Int64s = times.put_ns + (ends - begins) * times.copy_ns_per_kib // KIB
+        if times.put is not None:
+            took_ns += times.put.took_many_ns(self._puts.take(len(begins)), gaps_ns)
+        if touches:
+            took_ns += (-(-ends // PAGE_BYTES) + (-begins // PAGE_BYTES)) * times.touch_page_ns
+            if times.read_ahead_bytes:
+                stalls = -(-ends // times.read_ahead_bytes) + (-begins // times.read_ahead_bytes)
+                rows = np.repeat(np.arange(len(begins)), stalls)
+                np.add.at(took_ns, rows, self._stalls.take(len(rows)))
+        return took_ns
+
+    def wake_ns(self, gap_ns: int) -> int:
+        """Draw how long a sleeper takes to run once what it waits for is there, so long after the last sync."""
+        wake = self.times.wake
+        return self.times.wake_ns + (0 if wake is None else wake.took_ns(self._wakes.next(), gap_ns))
+
+    def turn_ns(self, answers: int) -> int:
+        """Draw how long a group commit is busy with its answers before it looks again."""
+        return self._turns.next() + answers * self.times.answer_ns
 
     def warm_up_ns(self, file_bytes: int) -> int:
         """Draw the time of touching every page of a new file."""
         times = self.times
         touch_ns = -(-file_bytes // PAGE_BYTES) * times.touch_page_ns
         windows = -(-file_bytes // times.read_ahead_bytes) if times.read_ahead_bytes else 0
-        return touch_ns + int(self.read_ahead_stalls.take(windows).sum())
+        return touch_ns + int(self._stalls.take(windows).sum())
+
+
+def _first_multiples(begin: int, end: int, unit: int) -> int:
+    """Return how many multiples of `unit` lie in [begin, end)."""
+    return -(-end // unit) - -(-begin // unit)
 
 
 def _here(
@@ -124,6 +218,7 @@ def _here(
     | create_ns | 2.3 | 57 us create + 3.1 us size + 5.6 us map |
     | reserve_ns_per_gib | 2.3 | fallocate of 1 GiB 929 to 974 us |
     | sync_directory_ns | 2.3 | fsync of a new file 113 to 155 us; taken for the directory's too |
+    | commit_ns | 2.4 | pwrite 4.3 to 4.7 us up to 4 KiB; 83 us at 1 MiB |
     | wake_ns | 2.4, 3 | wake of a waiting thread 17 to 20 us |
     """
     window_bytes, stall_ns = 8 * MIB, 600 * US
@@ -141,6 +236,8 @@ def _here(
         create_ns=57_000 + 3_100 + 5_600,
         reserve_ns_per_gib=950 * US,
         sync_directory_ns=134 * US,
+        commit_ns=4_500,
+        commit_ns_per_kib=(83_000 - 4_500) // 1024,
         wake_ns=18_500,
     )
 

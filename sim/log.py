@@ -10,16 +10,18 @@
 Planning many rows at once and planning them one by one give the same numbers.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from simpy import Environment, Event
 
 from impl.policy import PAGE_BYTES
+from sim.bell import Bell, now_ns
+from sim.columns import Columns
 from sim.device import Device
-from sim.distributions import Int64s
+from sim.pieces import Dirty, End
+from sim.put_table import Serving
+from sim.turns import END, Turn
 
-__all__ = ["BLANK_BYTES", "Bell", "Dirty", "Log", "now_ns"]
+__all__ = ["BLANK_BYTES", "Log"]
 
 BLANK_BYTES = 8
 """What a blank writes, and what has to stay free behind every record."""
@@ -27,58 +29,8 @@ FEW_ROWS = 12
 """Below about this many rows, planning one by one costs less than setting arrays up."""
 
 
-def now_ns(env: Environment) -> int:
-    """Return the simulated time; all delays are whole ns, so it is whole."""
-    return env.now  # type: ignore[return-value]
-
-
-class Bell:
-    """An event that happens again and again. Who waits looks again afterwards whether it was meant."""
-
-    def __init__(self, env: Environment) -> None:
-        self._env = env
-        self._event: Event | None = None
-
-    def wait(self) -> Event:
-        """Return the event of the next ring."""
-        if self._event is None:
-            self._event = self._env.event()
-        return self._event
-
-    def ring(self) -> None:
-        """Wake all who wait."""
-        if self._event is not None:
-            event, self._event = self._event, None
-            event.succeed()
-
-
-class Dirty(NamedTuple):
-    """What one sync would make durable: a piece of one file."""
-
-    file_index: int
-    file_is_full: bool
-    from_offset: int
-    to_offset: int
-    rows_end: int
-    """First row behind the piece."""
-    device_bytes: int
-    """The whole pages that hold it, or the whole file if its warm-up left it dirty."""
-    reserved_only: bool
-    """Whether the disk has never written these blocks."""
-
-
-class Log:
+class Log(Columns):
     """Owns the columns `arrival_ns`, `start_ns`, `written_ns`, `durable_ns`, `offset`, `size` and `producer`."""
-
-    COLUMNS = ("arrival_ns", "start_ns", "written_ns", "durable_ns", "offset", "size", "producer")
-
-    arrival_ns: Int64s
-    start_ns: Int64s
-    written_ns: Int64s
-    durable_ns: Int64s
-    offset: Int64s
-    size: Int64s
-    producer: Int64s
 
     def __init__(
         self,
@@ -90,25 +42,27 @@ class Log:
         rows: int,
         warmed: bool,
         forced: bool,
+        serving: Serving | None = None,
     ) -> None:
         """Make an empty log whose first file is there, with room for `rows` rows at first.
 
         No record is smaller than `smallest_bytes`. `warmed`: files come with every page touched; `forced`: and with
-        every page on the disk.
+        every page on the disk. `serving` says when puts begin and what they take, in place of the device.
         """
+        super().__init__(env, rows)
         self._env = env
         self._device = device
+        self._serving = serving
         self.file_bytes = file_bytes
         self._smallest_bytes = smallest_bytes
         self._warmed = warmed
         self._forced = forced
-        self._capacity = max(rows, 1)
-        for name in self.COLUMNS:
-            setattr(self, name, np.zeros(self._capacity, dtype=np.int64))
-        self.arrived_rows = 0
         self.planned_rows = 0
         self.durable_rows = 0
         self.durable_offset = 0
+        self.synced_ns = 0
+        self.round_row = 0
+        self._clean_offset = 0
         self.file_index = 0
         self.is_closed = False
         self.lock_free_ns = 0
@@ -116,32 +70,15 @@ class Log:
         self._asked_ns = -1
         self._file_ends: list[tuple[int, int]] = []
         self._first_synced: set[int] = set()
-        self.arrived = Bell(env)
         self.planned = Bell(env)
         self.made_durable = Bell(env)
         self.settled = env.event()
+        self._is_settled = False
 
-    def arrive(self, arrival_ns: int, size: int, producer: int) -> int:
-        """Add one message that arrives now; return its row."""
-        row = self.arrived_rows
-        if row == self._capacity:
-            self._grow(row + 1)
-        self.arrival_ns[row] = arrival_ns
-        self.size[row] = size
-        self.producer[row] = producer
-        self.arrived_rows = row + 1
-        self.arrived.ring()
-        return row
-
-    def arrive_many(self, arrival_ns: Int64s, size: Int64s) -> None:
-        """Add messages whose arrivals are known ahead, in order of arrival."""
-        first, end = self.arrived_rows, self.arrived_rows + len(arrival_ns)
-        if end > self._capacity:
-            self._grow(end)
-        self.arrival_ns[first:end] = arrival_ns
-        self.size[first:end] = size
-        self.arrived_rows = end
-        self.arrived.ring()
+    @property
+    def end_offset(self) -> int:
+        """Where the last put that is planned ends."""
+        return self.file_index * self.file_bytes + self._position
 
     def close(self) -> None:
         """Say that no message will arrive any more; `settled` happens when all that came are durable."""
@@ -151,7 +88,7 @@ class Log:
     def plan(self) -> bool:
         """Give each arrived row its put, as far as the file reaches; return False if the next row needs a new file."""
         first = self.planned_rows
-        if self.arrived_rows - first <= FEW_ROWS:
+        if self.arrived_rows - first <= FEW_ROWS or self._serving is not None:
             while self.planned_rows < self.arrived_rows and self._plan_one(self.planned_rows):
                 pass
         else:
@@ -169,42 +106,56 @@ class Log:
         self._asked_ns = asked_ns
         self.lock_free_ns = now_ns(self._env)
 
-    def written_rows(self) -> int:
-        """Return how many rows are written by now."""
-        now, row = self._env.now, self.durable_rows
-        near = min(row + FEW_ROWS, self.planned_rows)  # most batches are small: look before searching
-        while row < near and self.written_ns.item(row) <= now:
-            row += 1
-        if row < near or row == self.planned_rows:
-            return row
-        return row + int(self.written_ns[row : self.planned_rows].searchsorted(now, side="right"))
+    def due_ns(self, least_pages: int) -> int | None:
+        """Return when the put ends that makes a flush worth it by the page rule; None if that is not known yet."""
+        row = self._due_row(self.durable_offset, self.durable_rows, self.planned_rows, least_pages)
+        return None if row is None else self.written_ns.item(row)
 
     def dirty(self) -> Dirty | None:
-        """Return the oldest piece of one file that is written by now and not durable."""
+        """Return the oldest piece of one file that can be flushed by now and is not durable."""
         file_index, from_position = divmod(self.durable_offset, self.file_bytes)
-        base_offset = file_index * self.file_bytes
-        if file_index < self.file_index:
-            rows_end, end_position = self._file_ends[file_index]
-            data_end, to_offset = end_position + BLANK_BYTES, base_offset + self.file_bytes
-        else:
-            rows_end = self.written_rows()
-            if rows_end == self.durable_rows:
-                return None
-            to_offset = self.offset.item(rows_end - 1) + self.size.item(rows_end - 1)
-            data_end = to_offset - base_offset
+        end = self._flushable(file_index)
+        if end is None or end.to_offset <= self.durable_offset:
+            return None
         reserved_only = not self._forced
         if self._warmed and not self._forced:
             reserved_only = file_index not in self._first_synced
         if reserved_only and self._warmed:
             device_bytes = self.file_bytes
         else:
-            device_bytes = (-(-data_end // PAGE_BYTES) - from_position // PAGE_BYTES) * PAGE_BYTES
-        is_full = file_index < self.file_index
-        return Dirty(file_index, is_full, self.durable_offset, to_offset, rows_end, device_bytes, reserved_only)
+            base_offset = file_index * self.file_bytes
+            from_position = min(max(from_position, self._clean_offset - base_offset), end.data_position)
+            device_bytes = (-(-end.data_position // PAGE_BYTES) - from_position // PAGE_BYTES) * PAGE_BYTES
+        return Dirty(
+            file_index, end.file_is_full, self.durable_offset, end.to_offset, end.rows_end, device_bytes, reserved_only
+        )
+
+    @property
+    def clean_offset(self) -> int:
+        """How far the pages were written to the device, or are on the way there, by a sync or by the kernel."""
+        return max(self._clean_offset, self.durable_offset)
+
+    def clean(self, offset: int) -> None:
+        """Record that all pages up to `offset` are written, or about to be."""
+        self._clean_offset = max(self._clean_offset, offset)
+
+    def written_offset(self, at_ns: int) -> int:
+        """Return how far the log was written at a moment that is not before the last sync, which is the least."""
+        rows = int(self.written_ns[self.durable_rows : self.planned_rows].searchsorted(at_ns, side="right"))
+        if rows == 0:
+            return self.durable_offset
+        last = self.durable_rows + rows - 1
+        return self.offset.item(last) + self.size.item(last)
+
+    def reaches_ns(self, offset: int) -> int | None:
+        """Return when the put ends that writes up to `offset`; None if that is not known yet."""
+        row = self._reaching(offset, self.durable_rows, self.planned_rows)
+        return None if row is None else self.written_ns.item(row)
 
     def make_durable(self, piece: Dirty) -> None:
         """Record that a sync of `piece` has returned now."""
-        self.durable_ns[self.durable_rows : piece.rows_end] = now_ns(self._env)
+        self.synced_ns = now_ns(self._env)
+        self.durable_ns[self.durable_rows : piece.rows_end] = self.synced_ns
         self.durable_rows = piece.rows_end
         self.durable_offset = piece.to_offset
         if self._warmed:
@@ -212,34 +163,81 @@ class Log:
         self.made_durable.ring()
         self._settle()
 
-    def columns(self) -> dict[str, Int64s]:
-        """Return the columns, cut to the rows that arrived."""
-        return {name: getattr(self, name)[: self.arrived_rows].copy() for name in self.COLUMNS}
+    def answered_ns(self, row: int) -> int:
+        """Return when a producer has the answer of group commit whose last round has just made its row durable."""
+        times = self._device.times
+        return self.durable_ns.item(row) + times.answering_ns + (row - self.round_row) * times.answer_ns
+
+    def refuse(self) -> None:
+        """Refuse the next row now: its producer is told so, and nothing is stored."""
+        raise AssertionError("only a pool that has run out refuses a put")
+
+    def _flushable(self, file_index: int) -> End | None:
+        """Return how far a flush of this file can go by now; None if nothing of it is there."""
+        return self._written(file_index, self.durable_rows)
+
+    def _written(self, file_index: int, first: int) -> End | None:
+        """Return how far a file is written by now, whose rows begin with `first`."""
+        base_offset = file_index * self.file_bytes
+        if file_index < self.file_index:
+            rows_end, position = self._file_ends[file_index]
+            return End(True, rows_end, base_offset + self.file_bytes, position + BLANK_BYTES)
+        rows_end = self._written_rows(first)
+        if rows_end == first:
+            return None
+        to_offset = self.offset.item(rows_end - 1) + self.size.item(rows_end - 1)
+        return End(False, rows_end, to_offset, to_offset - base_offset)
+
+    def _written_rows(self, first: int) -> int:
+        """Return the first row from `first` on that is not written by now."""
+        now, row = self._env.now, first
+        near = min(row + FEW_ROWS, self.planned_rows)  # most batches are small: look before searching
+        while row < near and self.written_ns.item(row) <= now:
+            row += 1
+        if row < near or row == self.planned_rows:
+            return row
+        return row + int(self.written_ns[row : self.planned_rows].searchsorted(now, side="right"))
+
+    def _due_row(self, offset: int, first: int, end: int, least_pages: int) -> int | None:
+        """Return the first of the rows whose end meets the page rule, seen from `offset`, or begins the next file."""
+        file_index, position = divmod(offset, self.file_bytes)
+        target = position + 1 if least_pages == 0 else (position // PAGE_BYTES + least_pages) * PAGE_BYTES
+        return self._reaching(file_index * self.file_bytes + min(target, self.file_bytes + 1), first, end)
+
+    def _reaching(self, target: int, first: int, end: int) -> int | None:
+        """Return the first of the rows whose end is not below `target`."""
+        row = first + int(self.offset[first:end].searchsorted(target, side="left"))
+        if row > first and self.offset.item(row - 1) + self.size.item(row - 1) >= target:
+            row -= 1
+        return row if row < end else None
+
+    @property
+    def _touches(self) -> bool:
+        """Whether puts into the file of now are the first to touch its pages."""
+        return not self._warmed
 
     def _settle(self) -> None:
-        if self.is_closed and self.durable_rows == self.arrived_rows and not self.settled.triggered:
-            self.settled.succeed()
+        if self.is_closed and self.durable_rows == self.arrived_rows and not self._is_settled:
+            self._is_settled = True
+            last = Turn(self._env, 0, END)
+            assert last.callbacks is not None
+            last.callbacks.append(self._end)
 
-    def _grow(self, rows: int) -> None:
-        self._capacity = max(rows, 2 * self._capacity)
-        for name in self.COLUMNS:
-            column = np.zeros(self._capacity, dtype=np.int64)
-            column[: self.arrived_rows] = getattr(self, name)[: self.arrived_rows]
-            setattr(self, name, column)
+    def _end(self, _: Event) -> None:
+        self.settled.succeed()
 
     def _plan_one(self, row: int) -> bool:
         size = self.size.item(row)
         end_position = self._position + size
         if end_position + BLANK_BYTES > self.file_bytes:
             return False
-        times = self._device.times
-        service_ns = times.copy_ns(size)
-        if not self._warmed:
-            service_ns += _first_multiples(self._position, end_position, PAGE_BYTES) * times.touch_page_ns
-            if times.read_ahead_bytes:
-                for _ in range(_first_multiples(self._position, end_position, times.read_ahead_bytes)):
-                    service_ns += self._device.read_ahead_stalls.next_ns()
-        begin_ns = max(self.arrival_ns.item(row), self.lock_free_ns)
+        arrived_ns = self.arrival_ns.item(row)
+        if self._serving is None:
+            gap_ns = arrived_ns - (self.arrival_ns.item(row - 1) if row else 0)
+            service_ns = self._device.put_ns(self._position, end_position, gap_ns=gap_ns, touches=self._touches)
+            begin_ns = max(arrived_ns, self.lock_free_ns)
+        else:
+            begin_ns, service_ns = self._serving.next(arrived_ns, self.lock_free_ns)
         self.start_ns[row] = begin_ns if self._asked_ns < 0 else self._asked_ns
         self._asked_ns = -1
         self.lock_free_ns = begin_ns + service_ns
@@ -263,9 +261,10 @@ class Log:
             return False
         sizes, ends = sizes[:count], ends[:count] + self._position
         begins = ends - sizes
-        done_ns = np.cumsum(self._services(sizes, begins, ends))
-        before_ns = np.concatenate(([0], done_ns[:-1]))
         arrivals = self.arrival_ns[first : first + count]
+        gaps_ns = np.diff(arrivals, prepend=self.arrival_ns.item(first - 1) if first else 0)
+        done_ns = np.cumsum(self._device.puts_ns(begins, ends, gaps_ns=gaps_ns, touches=self._touches))
+        before_ns = np.concatenate(([0], done_ns[:-1]))
         offset_ns = np.maximum(np.maximum.accumulate(arrivals - before_ns), self.lock_free_ns)
         rows = slice(first, first + count)
         self.written_ns[rows] = done_ns + offset_ns
@@ -278,19 +277,3 @@ class Log:
         self._position = int(ends[-1])
         self.planned_rows = first + count
         return True
-
-    def _services(self, sizes: Int64s, begins: Int64s, ends: Int64s) -> Int64s:
-        times = self._device.times
-        services = times.put_ns + sizes * times.copy_ns_per_kib // 1024
-        if not self._warmed:
-            services += (-(-ends // PAGE_BYTES) + (-begins // PAGE_BYTES)) * times.touch_page_ns
-            if times.read_ahead_bytes:
-                stalls = -(-ends // times.read_ahead_bytes) + (-begins // times.read_ahead_bytes)
-                rows = np.repeat(np.arange(len(sizes)), stalls)
-                np.add.at(services, rows, self._device.read_ahead_stalls.take(len(rows)))
-        return services
-
-
-def _first_multiples(begin: int, end: int, unit: int) -> int:
-    """Return how many multiples of `unit` lie in [begin, end)."""
-    return -(-end // unit) - -(-begin // unit)

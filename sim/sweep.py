@@ -4,19 +4,25 @@ gets the same rows; a point can be pickled and sent to another process.
 All points of a grid share their seeds, so that policies are compared under the same arrivals and sizes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+import numpy as np
+
 from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
-from sim import tables
+from sim import alarms, crashes, rows, tables
 from sim.analytic import Estimate, put_law
 from sim.device import DeviceTimes
-from sim.run import Scenario, Trace, run
-from sim.workload import ClosedLoop, OpenPoisson, Workload
+from sim.run import run
+from sim.scenario import Pool, Replica, Scenario, Writeback
+from sim.trace import Trace
+from sim.workload import ClosedLoop, Workload
 
-__all__ = ["Cell", "Point", "PointTables", "flush_name", "grid", "run_point", "run_points", "run_tables"]
+__all__ = ["Cell", "Point", "PointTables", "flush_name", "grid", "run_point", "run_points", "run_tables", "simulate"]
 
+WORTH_COMPILING = 2_000_000
+"""Messages of a grid for which the compiled engine is loaded: that takes a second, and far longer the first time."""
 Cell = str | int | float
 Row = dict[str, Cell]
 
@@ -28,6 +34,11 @@ class Point:
     index: int
     scenario: Scenario
     seed: int
+    crashes: int = 0
+    """Crashes at moments drawn evenly from the load, beside those of `crash_at_ns`."""
+    crash_at_ns: tuple[int, ...] = ()
+    is_compiled: bool = False
+    """Whether the compiled engine is to run it, if it can; the row is the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,10 @@ class PointTables:
     at_risk: list[Row]
     rolls: list[Row]
     flushes: list[Row]
+    put_histogram: list[Row]
+    crashes: list[Row]
+    crash_figures: dict[str, float | int]
+    """What the crashes come to; empty if none was asked for."""
 
 
 def grid(
@@ -48,18 +63,26 @@ def grid(
     devices: Sequence[DeviceTimes],
     workloads: Sequence[Workload],
     file_bytes: Sequence[int],
+    pools: Sequence[Pool | None] = (None,),
+    replica: Replica | None = None,
+    writeback: Writeback | None = None,
     messages: int | None = None,
     duration_ns: int | None = None,
     seeds: Sequence[int] = (0,),
 ) -> list[Point]:
-    """Return every combination once, in the order of the arguments. Raises ImpossibleScenario."""
-    combinations = dict.fromkeys(product(flushes, allocations, devices, workloads, file_bytes, seeds))
-    return [
-        Point(
-            index,
+    """Return every combination once, in the order of the arguments. Raises ImpossibleScenario.
+
+    A large grid is for the compiled engine.
+    """
+    combinations = dict.fromkeys(product(flushes, allocations, pools, devices, workloads, file_bytes, seeds))
+    chosen = [
+        (
             Scenario(
                 flush=flush,
                 allocation=allocation,
+                pool=pool,
+                replica=replica,
+                writeback=writeback,
                 device=device,
                 workload=workload,
                 file_bytes=size,
@@ -68,8 +91,10 @@ def grid(
             ),
             seed,
         )
-        for index, (flush, allocation, device, workload, size, seed) in enumerate(combinations)
+        for flush, allocation, pool, device, workload, size, seed in combinations
     ]
+    is_compiled = sum(scenario.expected_messages for scenario, _ in chosen) >= WORTH_COMPILING
+    return [Point(index, scenario, seed, is_compiled=is_compiled) for index, (scenario, seed) in enumerate(chosen)]
 
 
 def run_point(point: Point) -> Row:
@@ -78,26 +103,33 @@ def run_point(point: Point) -> Row:
     The columns and their types are the same for all points: strings, ints, floats, none missing. `law` is empty where
     no formula is exact; then `law_mean_us` and `law_errors` are 0.
     """
-    return _row(point, run(point.scenario, point.seed))
+    return _row(point, simulate(point))
 
 
 def run_tables(point: Point) -> PointTables:
     """Run one point; return its row as `run_point` does, and its long tables.
 
     Their columns: `put_cdf` point, share, put_us; `at_risk` point, time_us, messages, bytes; `rolls` point, file_index,
-    time_us, stall_us; `flushes` point, round, start_us, end_us, file_index, messages, device_bytes.
+    time_us, stall_us; `flushes` point, round, start_us, end_us, file_index, messages, device_bytes; `put_histogram`
+    point, bucket, from_ms, messages; `crashes` point, at_us, then messages, bytes, age_us and answered of each failure.
     """
-    trace = run(point.scenario, point.seed)
+    trace = simulate(point)
+    drawn = crashes.crash_moments(trace, point.crashes, seed=point.seed)
+    moments = np.sort(np.concatenate((drawn, np.array(point.crash_at_ns, np.int64))))
+    lost = crashes.losses(trace, moments)
 
-    def numbered(rows: Sequence[dict[str, float]]) -> list[Row]:
-        return [{"point": point.index, **row} for row in rows]
+    def numbered(table: Sequence[Mapping[str, Cell]]) -> list[Row]:
+        return [{"point": point.index, **row} for row in table]
 
     return PointTables(
         row=_row(point, trace),
-        put_cdf=numbered(tables.put_cdf_rows(trace)),
-        at_risk=numbered(tables.at_risk_rows(trace)),
-        rolls=numbered(tables.roll_rows(trace)),
-        flushes=numbered(tables.flush_rows(trace)),
+        put_cdf=numbered(rows.put_cdf_rows(trace)),
+        at_risk=numbered(rows.at_risk_rows(trace)),
+        rolls=numbered(rows.roll_rows(trace)),
+        flushes=numbered(rows.flush_rows(trace)),
+        put_histogram=numbered(alarms.put_histogram_rows(trace)),
+        crashes=numbered(crashes.loss_rows(lost)),
+        crash_figures=crashes.figures(lost) if len(moments) else {},
     )
 
 
@@ -111,10 +143,22 @@ def flush_name(policy: FlushPolicy) -> str:
     """Return the policy in a few words: "sync", or "async 500 ms, 4 pages, 10000 ms"."""
     if policy.flush_disk_type is FlushDiskType.SYNC_FLUSH:
         return "sync"
+    kind = "async" if policy.flush_commit_log_timed else "woken"
     return (
-        f"async {policy.flush_interval_commit_log} ms, {policy.flush_commit_log_least_pages} pages, "
+        f"{kind} {policy.flush_interval_commit_log} ms, {policy.flush_commit_log_least_pages} pages, "
         f"{policy.flush_commit_log_thorough_interval} ms"
     )
+
+
+def simulate(point: Point) -> Trace:
+    """Run a point, compiled if that is wanted and can be: the traces are equal."""
+    if not point.is_compiled:
+        return run(point.scenario, point.seed)
+    try:
+        from sim.fast import can_run_fast, run_fast
+    except (ImportError, RuntimeError):  # no Numba for this Python; no place for what it compiles
+        return run(point.scenario, point.seed)
+    return (run_fast if can_run_fast(point.scenario) else run)(point.scenario, point.seed)
 
 
 def _row(point: Point, trace: Trace) -> Row:
@@ -131,19 +175,27 @@ def _row(point: Point, trace: Trace) -> Row:
         "flush_disk_type": flush.flush_disk_type.value,
         "flush_interval_ms": flush.flush_interval_commit_log if timed else 0,
         "flush_least_pages": flush.flush_commit_log_least_pages if timed else 0,
+        "flush_timed": int(timed and flush.flush_commit_log_timed),
         "flush_thorough_ms": flush.flush_commit_log_thorough_interval if timed else 0,
+        "pool": scenario.pool.name if scenario.pool else "",
+        "pool_buffers": scenario.pool.buffers if scenario.pool else 0,
+        "replica_mean_us": scenario.replica.delay.mean_ns / 1000 if scenario.replica else 0.0,
+        "writeback_wake_ms": scenario.writeback.wake_ms if scenario.writeback else 0,
+        "writeback_expire_ms": scenario.writeback.expire_ms if scenario.writeback else 0,
+        "writeback_background_bytes": scenario.writeback.background_bytes if scenario.writeback else 0,
         "allocation": scenario.allocation.name,
         "files_ahead": scenario.allocation.files_ahead,
         "warm": int(scenario.allocation.warm_up is not WarmUp.NONE),
         "device": scenario.device.name,
         "load": workload.name,
-        "rate_per_s": float(workload.rate_per_s) if isinstance(workload, OpenPoisson) else 0.0,
+        "rate_per_s": 0.0 if isinstance(workload, ClosedLoop) else float(workload.rate_per_s),
         "producers": workload.producers if isinstance(workload, ClosedLoop) else 0,
         "think_mean_us": workload.think.mean_ns / 1000 if isinstance(workload, ClosedLoop) else 0.0,
         "size_bytes_min": workload.sizes.smallest_bytes,
         "size_bytes_max": workload.sizes.largest_bytes,
         "file_bytes": scenario.file_bytes,
         **figures,
+        **alarms.figures(trace),
         "law": law.name if law else "",
         "law_mean_us": law.mean_ns / 1000 if law else 0.0,
         "law_errors": measured.errors_from(law.mean_ns / 1000) if law and known else 0.0,

@@ -1,4 +1,4 @@
-"""What a trace comes to: summaries as frozen values, and rows for plots. Times are us, as floats, in all of them.
+"""What a trace comes to: summaries as frozen values. Times are us, as floats, in all of them.
 
 A quantile is the smallest value seen that the stated share does not exceed. "At risk" is what a power loss would take:
 written and not durable. Its means and quantiles are over time, from the first arrival to the last write; what is
@@ -12,26 +12,24 @@ import numpy as np
 
 from sim.analytic import batch_means
 from sim.distributions import Int64s
-from sim.run import Trace
+from sim.trace import Trace
 
 __all__ = [
     "AtRisk",
     "FlushWork",
+    "PoolWork",
     "PutLatency",
     "RollStalls",
-    "at_risk_rows",
     "figures",
-    "flush_rows",
-    "put_cdf_rows",
-    "roll_rows",
+    "quantile",
     "summarise_at_risk",
     "summarise_flushes",
+    "summarise_pool",
     "summarise_put_latency",
     "summarise_roll_stalls",
 ]
 
 US = 1000.0
-Row = dict[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +62,20 @@ class AtRisk:
 
 
 @dataclass(frozen=True, slots=True)
+class PoolWork:
+    """What a transient store pool did, and what it adds: a process kill takes what it has not committed."""
+
+    commits: int
+    kill_messages_mean: float
+    kill_messages_p99: int
+    kill_bytes_max: int
+    kill_bytes_mean: float
+    files_without_buffer: int
+    refused: int
+    """Puts that were refused because no buffer was home."""
+
+
+@dataclass(frozen=True, slots=True)
 class FlushWork:
     """What flushing took."""
 
@@ -78,6 +90,8 @@ class FlushWork:
     busy_share: float
     """Share of the time until the last sync in which one ran."""
     device_bytes: int
+    kernel_bytes: int
+    """Of these, what the kernel wrote by itself."""
     amplification: float
     """Bytes the device wrote for each byte of a record."""
 
@@ -97,33 +111,55 @@ class RollStalls:
 
 
 def summarise_put_latency(trace: Trace) -> PutLatency:
-    """Return the put latency of all messages."""
-    latency_ns = trace.put_ns - trace.arrival_ns
+    """Return the put latency of all messages that were stored."""
+    latency_ns = (trace.put_ns - trace.arrival_ns)[trace.size > 0]
     estimate = batch_means(latency_ns)
     ordered = np.sort(latency_ns)
-    p50, p90, p99, top = (_quantile(ordered, share) / US for share in (0.5, 0.9, 0.99, 1.0))
+    p50, p90, p99, top = (quantile(ordered, share) / US for share in (0.5, 0.9, 0.99, 1.0))
     error = estimate.error if isfinite(estimate.error) else 0.0
-    return PutLatency(trace.messages, estimate.mean / US, error / US, p50, p90, p99, top)
+    return PutLatency(len(latency_ns), estimate.mean / US, error / US, p50, p90, p99, top)
 
 
 def summarise_at_risk(trace: Trace) -> AtRisk:
     """Return what was at risk of power loss, weighted by how long it was."""
     if not trace.messages:
         return AtRisk(0.0, 0, 0, 0.0, 0, 0, 0.0, 0.0, 0.0)
-    messages = _over_time(trace, np.ones_like(trace.size))
-    size_bytes = _over_time(trace, trace.size)
-    exposed = np.sort(trace.durable_ns - trace.written_ns)
-    return AtRisk(*messages, *size_bytes, *(_quantile(exposed, share) / US for share in (0.5, 0.99, 1.0)))
+    stored = np.minimum(trace.size, 1)
+    messages = _over_time(trace, stored, trace.durable_ns)
+    size_bytes = _over_time(trace, trace.size, trace.durable_ns)
+    exposed = np.sort((trace.durable_ns - trace.written_ns)[trace.size > 0])
+    return AtRisk(*messages, *size_bytes, *(quantile(exposed, share) / US for share in (0.5, 0.99, 1.0)))
+
+
+def summarise_pool(trace: Trace) -> PoolWork:
+    """Return the work of the pool; nothing of it without one."""
+    pool, size_bytes = trace.scenario.pool, trace.size
+    if pool is None or not trace.messages:
+        return PoolWork(0, 0.0, 0, 0, 0.0, 0, 0)
+    stored = np.minimum(size_bytes, 1)
+    messages_mean, messages_p99, _ = _over_time(trace, stored, trace.committed_ns)
+    bytes_mean, _, bytes_max = _over_time(trace, size_bytes, trace.committed_ns)
+    return PoolWork(
+        commits=len(trace.commits),
+        kill_messages_mean=messages_mean,
+        kill_messages_p99=messages_p99,
+        kill_bytes_max=bytes_max,
+        kill_bytes_mean=bytes_mean,
+        files_without_buffer=trace.files_without_buffer,
+        refused=int(np.count_nonzero(size_bytes == 0)),
+    )
 
 
 def summarise_flushes(trace: Trace) -> FlushWork:
     """Return the work of the flusher."""
     flushes = trace.flushes
     if not len(flushes):
-        return FlushWork(0, 0, 0.0, 0.0, 0.0, 0.0, 0, 0.0)
+        return FlushWork(0, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0)
     took_ns = flushes["end_ns"] - flushes["start_ns"]
     rounds = len(np.unique(flushes["round"]))
-    device_bytes = int(flushes["device_bytes"].sum())
+    back = trace.writebacks
+    kernel_bytes = int((back["to_offset"] - back["from_offset"]).sum())
+    device_bytes = int(flushes["device_bytes"].sum()) + kernel_bytes
     return FlushWork(
         flushes=len(flushes),
         rounds=rounds,
@@ -132,6 +168,7 @@ def summarise_flushes(trace: Trace) -> FlushWork:
         max_us=int(took_ns.max()) / US,
         busy_share=float(took_ns.sum() / max(int(flushes["end_ns"][-1]), 1)),
         device_bytes=device_bytes,
+        kernel_bytes=kernel_bytes,
         amplification=device_bytes / int(trace.size.sum()),
     )
 
@@ -145,7 +182,7 @@ def summarise_roll_stalls(trace: Trace) -> RollStalls:
         rolls=len(waits),
         stalls=int(np.count_nonzero(waits)),
         mean_us=float(waits.mean()) / US,
-        p99_us=_quantile(waits, 0.99) / US,
+        p99_us=quantile(waits, 0.99) / US,
         max_us=int(waits[-1]) / US,
         total_us=int(waits.sum()) / US,
     )
@@ -154,7 +191,7 @@ def summarise_roll_stalls(trace: Trace) -> RollStalls:
 def figures(trace: Trace) -> dict[str, float | int]:
     """Return all summaries under the names that documents and sweeps use; the units are the last part of each name."""
     put, risk = summarise_put_latency(trace), summarise_at_risk(trace)
-    work, stalls = summarise_flushes(trace), summarise_roll_stalls(trace)
+    work, stalls, pool = summarise_flushes(trace), summarise_roll_stalls(trace), summarise_pool(trace)
     return {
         "messages": put.messages,
         "load_us": trace.load_ns / US,
@@ -173,6 +210,13 @@ def figures(trace: Trace) -> dict[str, float | int]:
         "exposed_p50_us": risk.exposed_p50_us,
         "exposed_p99_us": risk.exposed_p99_us,
         "exposed_max_us": risk.exposed_max_us,
+        "kill_messages_mean": pool.kill_messages_mean,
+        "kill_messages_p99": pool.kill_messages_p99,
+        "kill_bytes_mean": pool.kill_bytes_mean,
+        "kill_bytes_max": pool.kill_bytes_max,
+        "put_refused": pool.refused,
+        "commits": pool.commits,
+        "files_without_buffer": pool.files_without_buffer,
         "flushes": work.flushes,
         "flush_rounds": work.rounds,
         "flush_batch_mean": work.mean_batch,
@@ -180,6 +224,7 @@ def figures(trace: Trace) -> dict[str, float | int]:
         "flush_max_us": work.max_us,
         "flush_busy_share": work.busy_share,
         "device_bytes": work.device_bytes,
+        "kernel_bytes": work.kernel_bytes,
         "write_amplification": work.amplification,
         "rolls": stalls.rolls,
         "stalls": stalls.stalls,
@@ -190,68 +235,17 @@ def figures(trace: Trace) -> dict[str, float | int]:
     }
 
 
-def put_cdf_rows(trace: Trace, *, points: int = 200) -> list[Row]:
-    """Return rows {share, put_us} from share 0 (the smallest) to 1: even steps, and ever finer ones near 1."""
-    ordered = np.sort(trace.put_ns - trace.arrival_ns)
-    if not len(ordered):
-        return []
-    even = np.linspace(0, 1, points)
-    finer = 1 - np.logspace(-2, -np.log10(max(len(ordered), 101)), points // 4)
-    shares = np.unique(np.concatenate((even, finer)))
-    return [{"share": float(share), "put_us": _quantile(ordered, float(share)) / US} for share in shares]
-
-
-def at_risk_rows(trace: Trace, *, points: int = 400) -> list[Row]:
-    """Return rows {time_us, messages, bytes}: what a power loss at each of `points` even moments would take."""
-    if not trace.messages:
-        return []
-    moments = np.linspace(trace.arrival_ns[0], trace.load_ns, points).astype(np.int64)
-    before = np.concatenate(([0], np.cumsum(trace.size)))
-    written = trace.written_ns.searchsorted(moments, side="right")
-    durable = trace.durable_ns.searchsorted(moments, side="right")
-    columns = zip(moments, written - durable, before[written] - before[durable], strict=True)
-    return [{"time_us": int(at) / US, "messages": int(count), "bytes": int(size)} for at, count, size in columns]
-
-
-def roll_rows(trace: Trace) -> list[Row]:
-    """Return rows {file_index, time_us, stall_us}, one per roll."""
-    columns = (trace.rolls[name].tolist() for name in ("file_index", "asked_ns", "ready_ns"))
-    return [
-        {"file_index": file_index, "time_us": asked / US, "stall_us": (ready - asked) / US}
-        for file_index, asked, ready in zip(*columns, strict=True)
-    ]
-
-
-def flush_rows(trace: Trace) -> list[Row]:
-    """Return rows {round, start_us, end_us, file_index, messages, device_bytes}, one per sync."""
-    flushes = trace.flushes
-    rows: list[Row] = []
-    for row in flushes[["round", "start_ns", "end_ns", "file_index", "messages", "device_bytes"]].tolist():
-        number, start, end, file_index, messages, device_bytes = row
-        rows.append(
-            {
-                "round": number,
-                "start_us": start / US,
-                "end_us": end / US,
-                "file_index": file_index,
-                "messages": messages,
-                "device_bytes": device_bytes,
-            }
-        )
-    return rows
-
-
-def _quantile(ordered: Int64s, share: float) -> int:
+def quantile(ordered: Int64s, share: float) -> int:
     """Return the smallest of the sorted values that at least `share` of them do not exceed; 0 if there are none."""
     if not len(ordered):
         return 0
     return int(ordered[max(ceil(share * len(ordered)) - 1, 0)])
 
 
-def _over_time(trace: Trace, amount: Int64s) -> tuple[float, int, int]:
-    """Return mean, 99th percentile and maximum over time of the amount that is written and not durable."""
+def _over_time(trace: Trace, amount: Int64s, safe_ns: Int64s) -> tuple[float, int, int]:
+    """Return mean, 99th percentile and maximum over time of the amount that is written and not safe yet."""
     begin, end = int(trace.arrival_ns[0]), trace.load_ns
-    times = np.concatenate((trace.written_ns, np.minimum(trace.durable_ns, end)))
+    times = np.concatenate((trace.written_ns, np.minimum(safe_ns, end)))
     steps = np.concatenate((amount, -amount))
     order = np.argsort(times, kind="stable")
     level = np.cumsum(steps[order])

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 from math import isfinite
+from typing import Protocol
 
 import numpy as np
 
 from sim.distributions import NO_TIME, Distribution, Int64s
 
-__all__ = ["ClosedLoop", "OpenPoisson", "Sizes", "Workload"]
+__all__ = ["ArrivalClock", "ClosedLoop", "OnOffBursts", "OpenLoad", "OpenPoisson", "Sizes", "Workload"]
+
+NS_PER_S = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +49,55 @@ class OpenPoisson:
     def name(self) -> str:
         return f"open {self.rate_per_s:g}/s"
 
-    def draw_gaps(self, rng: np.random.Generator, count: int) -> Int64s:
-        """Return the ns between `count` arrivals and the ones before them."""
-        return np.rint(rng.exponential(1e9 / self.rate_per_s, count)).astype(np.int64)
+    def clock(self, rng: np.random.Generator) -> "ArrivalClock":
+        """Return the moments of arrival, from the first."""
+        return _Poisson(1e9 / self.rate_per_s, rng)
+
+    def expected_messages(self, duration_ns: int) -> float:
+        """Return how many messages arrive in so much time, in the mean."""
+        return self.rate_per_s * duration_ns / NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class OnOffBursts:
+    """Open producers in bursts: `burst_rate_per_s` for `burst_ns`, then `rest_rate_per_s` for `rest_ns`, and again.
+
+    The first burst begins at once. Within a burst, and between two, arrivals come at random.
+    """
+
+    burst_rate_per_s: float
+    burst_ns: int
+    rest_ns: int
+    sizes: Sizes
+    rest_rate_per_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (isfinite(self.burst_rate_per_s) and self.burst_rate_per_s > 0):
+            raise ValueError(f"bursts of {self.burst_rate_per_s} messages/s are impossible")
+        if not (isfinite(self.rest_rate_per_s) and self.rest_rate_per_s >= 0):
+            raise ValueError(f"a rate of {self.rest_rate_per_s} messages/s between bursts is impossible")
+        if self.burst_ns < 1 or self.rest_ns < 1:
+            raise ValueError(f"bursts of {self.burst_ns} ns every {self.burst_ns + self.rest_ns} ns are impossible")
+
+    @property
+    def name(self) -> str:
+        rest = f", {self.rest_rate_per_s:g}/s" if self.rest_rate_per_s else ""
+        return f"bursts {self.burst_rate_per_s:g}/s for {self.burst_ns / 1e6:g} ms{rest} for {self.rest_ns / 1e6:g} ms"
+
+    @property
+    def rate_per_s(self) -> float:
+        """The mean rate over whole periods."""
+        mass = self.burst_rate_per_s * self.burst_ns + self.rest_rate_per_s * self.rest_ns
+        return mass / (self.burst_ns + self.rest_ns)
+
+    def clock(self, rng: np.random.Generator) -> "ArrivalClock":
+        """Return the moments of arrival, from the first."""
+        return _Bursts(self, rng)
+
+    def expected_messages(self, duration_ns: int) -> float:
+        """Return how many messages arrive in so much time, in the mean; a begun period counts whole."""
+        period_ns = self.burst_ns + self.rest_ns
+        return self.rate_per_s * period_ns * -(-duration_ns // period_ns) / NS_PER_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +117,58 @@ class ClosedLoop:
         return f"closed {self.producers}"
 
 
-Workload = OpenPoisson | ClosedLoop
+OpenLoad = OpenPoisson | OnOffBursts
+Workload = OpenLoad | ClosedLoop
+
+
+class ArrivalClock(Protocol):
+    """Moments of arrival that continue from call to call."""
+
+    def take(self, count: int) -> Int64s:
+        """Return the next `count` moments, ns since the start, in order."""
+
+
+class _Poisson:
+    """Gaps are whole ns, each rounded by itself."""
+
+    def __init__(self, mean_gap_ns: float, rng: np.random.Generator) -> None:
+        self._mean_gap_ns = mean_gap_ns
+        self._rng = rng
+        self._last_ns = 0
+
+    def take(self, count: int) -> Int64s:
+        gaps = self._rng.exponential(self._mean_gap_ns, count)
+        np.rint(gaps, out=gaps)
+        moments = gaps.astype(np.int64)
+        moments[0] += self._last_ns
+        np.cumsum(moments, out=moments)
+        self._last_ns = int(moments[-1])
+        return moments
+
+
+class _Bursts:
+    """A Poisson stream of one message per unit, whose units pass as fast as the rate of the moment says."""
+
+    def __init__(self, load: OnOffBursts, rng: np.random.Generator) -> None:
+        self._load = load
+        self._rng = rng
+        self._periods = 0
+        self._units = 0.0
+        """Passed since the start of that period."""
+
+    def take(self, count: int) -> Int64s:
+        load = self._load
+        burst_per_ns, rest_per_ns = load.burst_rate_per_s / NS_PER_S, load.rest_rate_per_s / NS_PER_S
+        in_burst = burst_per_ns * load.burst_ns
+        in_period = in_burst + rest_per_ns * load.rest_ns
+        units = self._units + np.cumsum(self._rng.exponential(1.0, count))
+        periods = np.floor(units / in_period)
+        units -= periods * in_period
+        numbers = self._periods + periods.astype(np.int64)
+        self._periods, self._units = int(numbers[-1]), float(units[-1])
+        at_ns = units / burst_per_ns
+        if rest_per_ns:
+            late = units > in_burst
+            at_ns[late] = load.burst_ns + (units[late] - in_burst) / rest_per_ns
+        within = np.clip(np.rint(at_ns), 0, load.burst_ns + load.rest_ns).astype(np.int64)
+        return np.maximum.accumulate(numbers * (load.burst_ns + load.rest_ns) + within)

@@ -1,12 +1,27 @@
 """Scenarios for tests: small ones that are complete, and devices with nothing but the one cost in question."""
 
+import numpy as np
+
 from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
 from sim.device import PRESETS, DeviceTimes
 from sim.distributions import Distribution
-from sim.run import Scenario
+from sim.samples import SYNC_DTYPE, Rows
+from sim.scenario import Scenario
 from sim.workload import OpenPoisson, Sizes, Workload
 
-__all__ = ["ASYNC", "MS", "NO_ROLL", "ONE_AHEAD", "ON_DEMAND", "SYNC", "US", "open_load", "scenario", "sync_only"]
+__all__ = [
+    "ASYNC",
+    "MS",
+    "NO_ROLL",
+    "ONE_AHEAD",
+    "ON_DEMAND",
+    "SYNC",
+    "US",
+    "open_load",
+    "scenario",
+    "sync_only",
+    "syncs",
+]
 
 US = 1_000
 MS = 1_000_000
@@ -26,6 +41,18 @@ def open_load(rate_per_s: float, size_bytes: int = 1024) -> OpenPoisson:
 def sync_only(sync: Distribution) -> DeviceTimes:
     """Return a device on which everything but a sync takes no time."""
     return DeviceTimes(name="sync only", sync=sync)
+
+
+def syncs(seed: int, count: int, *, mode: int = 0, state: int = 0, rate_per_s: int = 0, times: float = 1.0) -> Rows:
+    """Return rows of made-up syncs: longer with pages and gap, each pair of them about as often as any other."""
+    rng = np.random.default_rng(seed)
+    rows = np.zeros(count, SYNC_DTYPE)
+    rows["round"], rows["mode"], rows["state"], rows["rate_per_s"] = np.arange(count) % 8, mode, state, rate_per_s
+    rows["pages"] = rng.choice([1, 2, 4, 8, 16, 64, 256], count)
+    rows["gap_ns"] = rng.choice([0, 30 * US, 300 * US, 5 * MS], count)
+    grown_ns = 500 * rows["pages"] + rows["gap_ns"] // 100
+    rows["took_ns"] = (times * rng.lognormal(11.0, 0.3, count)).astype(np.int64) + grown_ns
+    return rows
 
 
 def scenario(

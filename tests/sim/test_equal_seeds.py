@@ -12,7 +12,8 @@ import pytest
 from sim.device import PRESETS
 from sim.distributions import Exponential
 from sim.probe import Rows
-from sim.run import Scenario, run
+from sim.run import run
+from sim.scenario import Scenario
 from sim.workload import ClosedLoop, OpenPoisson, Sizes
 from tests.sim.support import ASYNC, MS, ON_DEMAND, ONE_AHEAD, SYNC, scenario
 

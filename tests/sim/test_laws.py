@@ -25,8 +25,10 @@ from sim.analytic import (
 )
 from sim.device import PRESETS, DeviceTimes
 from sim.distributions import Constant, Distribution, Exponential, LogNormal
-from sim.run import Trace, run
+from sim.fast import run_fast
+from sim.run import run
 from sim.tables import summarise_at_risk
+from sim.trace import Trace
 from sim.workload import ClosedLoop, OpenPoisson, Sizes
 from tests.sim.support import ASYNC, MS, SYNC, US, scenario
 
@@ -108,15 +110,17 @@ def busy_share(trace: Trace) -> float:
 @pytest.mark.parametrize(("name", "rate"), [("constant", 1_000.0), ("exponential", 5_000.0), ("lognormal", 20_000.0)])
 def test_group_commit_distribution_is_that_of_the_law(name: str, rate: float) -> None:
     sync = LAWS[name]
-    trace = run(scenario(device=sync, workload=rate, messages=400_000), 1)
-    distance = cdf_distance(trace.put_ns - trace.arrival_ns, GroupCommitLaw(rate / 1e9, sync))
+    trace = run_fast(scenario(device=sync, workload=rate, messages=400_000), 1)
+    distance = cdf_distance(trace.put_ns - trace.arrival_ns, GroupCommitLaw(rate / 1e9, sync), points=128)
     assert distance < cdf_tolerance(trace.flushes["messages"], chance=1e-3)
 
 
 @pytest.mark.parametrize("wrong_rate", [700.0, 1_400.0])
 def test_the_distribution_test_tells_a_wrong_rate(wrong_rate: float) -> None:
-    trace = run(scenario(device=LAWS["constant"], workload=1_000.0, messages=100_000), 1)
-    distance = cdf_distance(trace.put_ns - trace.arrival_ns, GroupCommitLaw(wrong_rate / 1e9, LAWS["constant"]))
+    trace = run_fast(scenario(device=LAWS["constant"], workload=1_000.0, messages=100_000), 1)
+    distance = cdf_distance(
+        trace.put_ns - trace.arrival_ns, GroupCommitLaw(wrong_rate / 1e9, LAWS["constant"]), points=128
+    )
     assert distance > 2 * cdf_tolerance(trace.flushes["messages"], chance=1e-3)
 
 
@@ -125,8 +129,8 @@ def test_the_distribution_test_tells_a_wrong_rate(wrong_rate: float) -> None:
 @pytest.mark.parametrize("name", sorted(LAWS))
 def test_group_commit_distribution_at_a_million_messages(name: str, rate: float) -> None:
     sync = LAWS[name]
-    trace = run(scenario(device=sync, workload=rate, messages=1_000_000), 1)
-    distance = cdf_distance(trace.put_ns - trace.arrival_ns, GroupCommitLaw(rate / 1e9, sync))
+    trace = run_fast(scenario(device=sync, workload=rate, messages=1_000_000), 1)
+    distance = cdf_distance(trace.put_ns - trace.arrival_ns, GroupCommitLaw(rate / 1e9, sync), points=128)
     assert distance < cdf_tolerance(trace.flushes["messages"], chance=1e-3)
 
 

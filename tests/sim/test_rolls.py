@@ -109,8 +109,8 @@ def test_warming_moves_the_cost_from_puts_to_the_allocator(flush_type: FlushDisk
 def test_a_sync_costs_by_its_bytes_and_more_on_reserved_blocks() -> None:
     times = DeviceTimes(name="x", sync=Constant(10), sync_ns_per_kib=3, convert_ns=100, convert_ns_per_kib=7)
     drawn = Device(times, stream(0, "x"))
-    assert drawn.sync_ns(4096, reserved_only=False) == 10 + 4 * 3
-    assert drawn.sync_ns(4096, reserved_only=True) == 110 + 4 * 10
+    assert drawn.sync_ns(4096, gap_ns=5, reserved_only=False) == 10 + 4 * 3
+    assert drawn.sync_ns(4096, gap_ns=5, reserved_only=True) == 110 + 4 * 10
     assert DeviceTimes(name="x", sync=Constant(1), create_ns=5, reserve_ns_per_gib=1024).allocation_ns(1 << 20) == 6
 
 

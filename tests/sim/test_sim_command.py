@@ -50,7 +50,7 @@ def test_run_gives_a_document_with_figures_and_tables() -> None:
     assert found["timings"] == ["simulated_messages_per_s"]
     assert found["scenario"]["flush"] == "sync"
     assert found["scenario"]["file_bytes"] == 500_000
-    assert set(found["tables"]) == {"put_cdf", "at_risk", "rolls"}
+    assert set(found["tables"]) == {"put_cdf", "at_risk", "rolls", "put_histogram", "crashes"}
     assert len(found["tables"]["rolls"]) == found["figures"]["rolls"] > 0
 
 
@@ -100,7 +100,7 @@ def test_sweep_writes_rows_and_tables(tmp_path: Path) -> None:
     found = document("sweep", "--messages", "500", "--rate", "1000", "--rate", "9000", "--out", str(out))
     assert found["figures"]["points"] == found["figures"]["points_done"] == len(found["rows"]) == 2 * 2 * 2
     rows = {path.stem: [json.loads(line) for line in path.read_text().splitlines()] for path in out.iterdir()}
-    assert set(rows) == {"points", "put_cdf", "at_risk", "rolls", "flushes"}
+    assert set(rows) == {"points", "put_cdf", "at_risk", "rolls", "flushes", "put_histogram", "crashes"}
     assert rows["points"] == found["rows"]
     assert {row["point"] for row in rows["put_cdf"]} == set(range(8))
     text = call("sweep", "--messages", "500", "--flush", "async", "--interval-ms", "10", "--interval-ms", "90").output
@@ -160,6 +160,22 @@ def test_closed_loops_and_durations_are_taken() -> None:
         (["run", "--seconds", "nan"], "has no end"),
         (["run", "--seconds", "inf"], "has no end"),
         (["run", "--seconds", "1e8"], "too many for one run"),
+        (["run", "--fast-fail"], "go with --pool"),
+        (["run", "--pool", "0"], "a pool of 0 buffers is impossible"),
+        (["run", "--pool", "1", "--fast-fail"], "a pool that fails fast needs 2 buffers"),
+        (["run", "--pool", "2", "--commit-interval-ms", "0"], "commit_interval_commit_log is 0"),
+        (["run", "--pool", "2", "--flush", "sync"], "SYNC_FLUSH leaves a transient store pool unused"),
+        (["run", "--replica-us", "5", "--producers", "3"], "only open producers can wait for a replica"),
+        (["run", "--replica-us", "-5"], "a duration is at least 0 ns"),
+        (["run", "--replica-us", "inf"], "has no end"),
+        (["run", "--wake-ms", "5"], "go with --writeback"),
+        (["run", "--writeback", "--wake-ms", "0"], "wake_ms is 0"),
+        (["run", "--writeback", "--pool", "3"], "without a pool and without warm-up only"),
+        (["run", "--burst-ms", "5"], "bursts need --burst-ms and --rest-ms"),
+        (["run", "--burst-ms", "nan", "--rest-ms", "5"], "are impossible"),
+        (["run", "--crash-at-ms", "-1"], "--crash-at-ms has to lie between 0 and"),
+        (["run", "--broker-config", "/nonexistent"], "cannot read --broker-config /nonexistent"),
+        (["run", "--broker-config", "x", "--flush", "sync"], "leave the options for them out"),
         (["sweep", "--out", "/dev/null/x"], "cannot write to /dev/null/x"),
     ],
 )
@@ -176,3 +192,46 @@ def test_what_is_impossible_is_refused_in_one_line(arguments: list[str], sentenc
 )
 def test_misuse_is_clicks(arguments: list[str]) -> None:
     assert call(*arguments).exit_code == 2
+
+
+def test_a_pool_and_crashes_are_told_about() -> None:
+    asked = ["run", "--pool", "3", "--flush", "woken", "--messages", "5000", "--crashes", "200", "--crash-at-ms", "7"]
+    found = document(*asked)
+    assert found["scenario"]["pool"] == "3 buffers, 200 ms, 4 pages, 200 ms"
+    assert found["figures"]["crashes"] == len(found["tables"]["crashes"]) == 201
+    assert 7000.0 in {row["at_us"] for row in found["tables"]["crashes"]}
+    assert found["figures"]["kill_crash_messages_max"] > 0
+    text = call(*asked).output
+    assert "a process kill at 201 moments" in text
+    assert "pool of 3 buffers" in text
+
+
+def test_bursts_are_taken() -> None:
+    found = document("run", "--rate", "50000", "--burst-ms", "10", "--rest-ms", "90", "--seconds", "1")
+    assert found["figures"]["messages"] == pytest.approx(5_000, rel=0.1)
+    assert "bursts 50000/s for 10 ms for 90 ms" in found["scenario"]["load"]
+
+
+def test_a_broker_is_simulated_from_its_settings(tmp_path: Path) -> None:
+    settings = tmp_path / "broker.conf"
+    settings.write_text(
+        "# a comment\nbrokerName = a\nflushDiskType=ASYNC_FLUSH\nflushIntervalCommitLog=50\n"
+        "transientStorePoolEnable=true\ntransientStorePoolSize=4\nmappedFileSizeCommitLog=1048576\n"
+    )
+    found = document("run", "--broker-config", str(settings), "--messages", "3000")
+    assert found["scenario"]["flush"] == "async 50 ms, 4 pages, 10000 ms"
+    assert found["scenario"]["pool_buffers"] == 4
+    assert found["scenario"]["file_bytes"] == 1 << 20
+    assert [finding["sentence"] for finding in found["findings"]] == ["brokerName has no effect here"]
+    settings.write_text("flushIntervallCommitLog=50")
+    refused = call("run", "--broker-config", str(settings))
+    assert refused.exit_code == 2
+    assert "did you mean flushIntervalCommitLog" in refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+def test_the_kernels_write_back_is_taken() -> None:
+    asked = ["run", "--writeback", "--expire-ms", "200", "--wake-ms", "100", "--interval-ms", "5000"]
+    found = document(*asked, "--messages", "60000")
+    assert found["scenario"]["writeback_wake_ms"] == 100
+    assert 0 < found["figures"]["kernel_bytes"] < found["figures"]["device_bytes"]

@@ -3,13 +3,15 @@
 import json
 import multiprocessing
 import pickle
+from dataclasses import replace
 
 import pytest
 
 from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from sim import sweep
 from sim.device import PRESETS
 from sim.distributions import Exponential
-from sim.run import MESSAGES_MAX, ImpossibleScenario, Scenario
+from sim.scenario import MESSAGES_MAX, ImpossibleScenario, Pool, Scenario
 from sim.sweep import Point, flush_name, grid, run_point, run_points
 from sim.workload import ClosedLoop, OpenPoisson, Sizes
 from tests.sim.support import ASYNC, ON_DEMAND, ONE_AHEAD, SYNC, scenario
@@ -65,6 +67,30 @@ def test_points_run_elsewhere_give_the_same_rows() -> None:
     assert [run_point(pickle.loads(pickle.dumps(point))) for point in points] == here
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.map(run_point, points) == here
+
+
+def test_a_large_grid_is_compiled_and_its_rows_are_those_of_the_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = small_grid()
+    assert not any(point.is_compiled for point in small)
+    [large] = grid(
+        flushes=[SYNC],
+        allocations=[ONE_AHEAD],
+        devices=[PRESETS["hdd"]],
+        workloads=[OpenPoisson(1.0, Sizes.of(1))],
+        file_bytes=[4096],
+        messages=sweep.WORTH_COMPILING,
+    )
+    assert large.is_compiled
+    expected = [run_point(point) for point in small]
+    monkeypatch.setattr(sweep, "run", pytest.fail)
+    assert [run_point(replace(point, is_compiled=True)) for point in small] == expected
+
+
+def test_a_compiled_grid_leaves_what_it_does_not_know_to_the_reference() -> None:
+    pooled = replace(scenario(flush=ASYNC, messages=300), pool=Pool(3))
+    rows = [run_point(Point(0, pooled, 1, is_compiled=each)) for each in (False, True)]
+    assert rows[0] == rows[1]
+    assert rows[0]["commits"] != 0
 
 
 def test_a_law_stands_in_the_rows_where_it_is_exact() -> None:

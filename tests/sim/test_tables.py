@@ -9,18 +9,17 @@ import pytest
 from impl.policy import FlushDiskType, FlushPolicy
 from sim.analytic import batch_means
 from sim.distributions import Exponential
-from sim.run import Scenario, Trace, run
+from sim.rows import at_risk_rows, flush_rows, put_cdf_rows, roll_rows
+from sim.run import run
+from sim.scenario import Scenario
 from sim.tables import (
-    at_risk_rows,
     figures,
-    flush_rows,
-    put_cdf_rows,
-    roll_rows,
     summarise_at_risk,
     summarise_flushes,
     summarise_put_latency,
     summarise_roll_stalls,
 )
+from sim.trace import Trace
 from sim.workload import ClosedLoop, OpenPoisson, Sizes
 from tests.sim.support import ASYNC, MS, ON_DEMAND, SYNC, scenario
 

@@ -1,63 +1,19 @@
 """What every trace has to satisfy, whatever the policies: over drawn scenarios, small files and odd sizes included."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
-from sim.device import DeviceTimes
-from sim.distributions import Constant, Distribution, Exponential, LogNormal
+from impl.policy import PAGE_BYTES, FlushDiskType
+from sim.distributions import Constant
 from sim.log import BLANK_BYTES
-from sim.run import Scenario, Trace, run
-from sim.workload import ClosedLoop, OpenPoisson, Sizes
-
-MS = 1_000_000
-
-
-def durations() -> st.SearchStrategy[Distribution]:
-    return st.one_of(
-        st.integers(0, 3 * MS).map(Constant),
-        st.floats(1e3, 3e6).map(Exponential),
-        st.tuples(st.floats(1e3, 1e6), st.floats(0.1, 1.5)).map(lambda pair: LogNormal(*pair)),
-    )
-
-
-@st.composite
-def scenarios(draw: st.DrawFn) -> Scenario:
-    costs = st.integers(0, 200_000)
-    device = DeviceTimes(
-        name="drawn",
-        sync=draw(durations()),
-        sync_ns_per_kib=draw(st.integers(0, 2_000)),
-        convert_ns=draw(costs),
-        put_ns=draw(costs),
-        copy_ns_per_kib=draw(st.integers(0, 2_000)),
-        touch_page_ns=draw(st.integers(0, 5_000)),
-        read_ahead_bytes=draw(st.sampled_from([0, 5_000, 1 << 15])),
-        read_ahead_stall=draw(durations()),
-        create_ns=draw(st.integers(0, 20 * MS)),
-        wake_ns=draw(st.integers(0, 50_000)),
-    )
-    smallest = draw(st.integers(1, 3000))
-    sizes = Sizes(smallest, draw(st.integers(smallest, 4000)))
-    return Scenario(
-        flush=FlushPolicy(
-            draw(st.sampled_from(FlushDiskType)),
-            draw(st.integers(1, 100)),
-            draw(st.integers(0, 6)),
-            draw(st.integers(0, 500)),
-        ),
-        allocation=AllocationPolicy(draw(st.integers(0, 3)), draw(st.sampled_from(WarmUp)), draw(st.integers(1, 4))),
-        device=device,
-        workload=draw(
-            st.one_of(
-                st.floats(50.0, 50_000.0).map(lambda rate: OpenPoisson(rate, sizes)),
-                st.tuples(st.integers(1, 20), durations()).map(lambda pair: ClosedLoop(pair[0], sizes, pair[1])),
-            )
-        ),
-        file_bytes=draw(st.integers(4008, 60_000)),
-        messages=draw(st.integers(1, 300)),
-    )
+from sim.run import run
+from sim.scenario import Scenario
+from sim.trace import Trace
+from sim.workload import ClosedLoop
+from tests.sim.drawn import scenarios
 
 
 @settings(max_examples=120, deadline=None)
@@ -82,8 +38,20 @@ def check_puts(trace: Trace) -> None:
     assert (trace.written_ns[:-1] <= trace.start_ns[1:]).all()
     assert (trace.start_ns[1:] == np.maximum(trace.arrival_ns[1:], trace.written_ns[:-1])).all()
     assert (trace.written_ns <= trace.durable_ns).all()
-    assert (trace.put_ns == (trace.durable_ns if sync else trace.written_ns)).all()
+    assert trace.put_ns.tolist() == (answers(trace) if sync else trace.written_ns.tolist())
     assert (np.diff(trace.durable_ns) >= 0).all()
+
+
+def answers(trace: Trace) -> list[int]:
+    """Return when group commit answers each message: after its sync, and after the answers before it in the round."""
+    found, answered, number, device = [], 0, 0, trace.scenario.device
+    for row in trace.flushes:
+        if row["round"] != number:
+            number, answered = row["round"], 0
+        for _ in range(row["messages"]):
+            found.append(int(row["end_ns"]) + device.answering_ns + answered * device.answer_ns)
+            answered += 1
+    return found
 
 
 def check_places(trace: Trace) -> None:
@@ -154,14 +122,18 @@ def check_producers_wait(trace: Trace) -> None:
 @settings(max_examples=60, deadline=None)
 @given(scenarios(), st.integers(0, 1 << 40))
 def test_nobody_waits_for_a_flush_without_need(scenario: Scenario, seed: int) -> None:
-    """Group commit is never idle while someone waits, longer than it takes to wake it."""
+    """Group commit is never idle while someone waits, longer than it takes to answer, to turn and to wake."""
     if scenario.flush.flush_disk_type is FlushDiskType.ASYNC_FLUSH:
         return
-    trace = run(scenario, seed)
+    device = replace(scenario.device, wake=None, turn=Constant(3_000))
+    trace = run(replace(scenario, device=device), seed)
     starts, ends = trace.flushes["start_ns"], trace.flushes["end_ns"]
     first = np.concatenate(([0], np.cumsum(trace.flushes["messages"])[:-1]))
     for number in range(len(starts)):
         waited_for = trace.written_ns[first[number]]
         free = 0 if number == 0 else ends[number - 1]
         if trace.flushes["messages"][number]:
-            assert starts[number] <= max(free, waited_for + scenario.device.wake_ns)
+            rounds, sizes = trace.flushes["round"], trace.flushes["messages"]
+            answered = 0 if number == 0 else sizes[rounds == rounds[number - 1]].sum()
+            free += 3_000 + answered * device.answer_ns
+            assert starts[number] <= max(free, waited_for + device.wake_ns)

@@ -1,0 +1,158 @@
+"""Policies from a RocketMQ broker's properties file (`name=value` lines), with 4.9.3's names, defaults and rules.
+
+A name that nobody knows is refused, with those that look like it: a knob with a typing error would otherwise be
+simulated with its default. Names of the broker that the simulator has no use for are told, not refused.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from impl.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
+from sim.scenario import Pool
+
+__all__ = ["KNOWN", "BadBrokerConfig", "BrokerPolicies", "parse_properties", "policies_of", "require_known"]
+
+DEFAULTS: Mapping[str, str] = {
+    "flushDiskType": "ASYNC_FLUSH",
+    "flushIntervalCommitLog": "500",
+    "flushCommitLogLeastPages": "4",
+    "flushCommitLogThoroughInterval": "10000",
+    "flushCommitLogTimed": "true",
+    "syncFlushTimeout": "5000",
+    "transientStorePoolEnable": "false",
+    "transientStorePoolSize": "5",
+    "commitIntervalCommitLog": "200",
+    "commitCommitLogLeastPages": "4",
+    "commitCommitLogThoroughInterval": "200",
+    "fastFailIfNoBufferInStorePool": "false",
+    "warmMapedFileEnable": "false",
+    "flushLeastPagesWhenWarmMapedFile": "4096",
+    "mappedFileSizeCommitLog": str(1 << 30),
+}
+"""What the simulator uses, with the store's defaults."""
+_OTHER_NAMES = """
+accessMessageInMemoryMaxRatio autoCreateSubscriptionGroup autoCreateTopicEnable brokerClusterName
+brokerFastFailureEnable brokerId brokerIP1 brokerIP2 brokerName brokerPermission brokerRole checkCRCOnRecover
+cleanFileForciblyEnable cleanResourceInterval clientManageThreadPoolNums clusterName debugLockEnable
+defaultTopicQueueNums deleteCommitLogFilesInterval deleteConsumeQueueFilesInterval deleteWhen
+destroyMapedFileIntervalForcibly diskFallRecorded diskMaxUsedSpaceRatio dispatchFromSenderThread duplicationEnable
+enableConsumeQueueExt enableDLegerCommitLog enableLmq enableMultiDispatch enablePropertyFilter
+enableScheduleMessageStats fetchNamesrvAddrByAddressServer fileReservedTime flushConsumeQueueLeastPages
+flushConsumeQueueThoroughInterval flushConsumerOffsetInterval flushDelayOffsetInterval flushIntervalConsumeQueue
+haHousekeepingInterval haListenPort haMasterAddress haSendHeartbeatInterval haSlaveFallbehindMax haTransferBatchSize
+listenPort longPollingEnable mappedFileSizeConsumeQueue mappedFileSizeConsumeQueueExt maxHashSlotNum maxIndexNum
+maxLmqConsumeQueueNum maxMessageSize maxMsgsNumBatch maxTransferBytesOnMessageInDisk
+maxTransferBytesOnMessageInMemory maxTransferCountOnMessageInDisk maxTransferCountOnMessageInMemory
+messageDelayLevel messageIndexEnable messageIndexSafe namesrvAddr notifyConsumerIdsChangedEnable offsetCheckInSlave
+osPageCacheBusyTimeOutMills pullMessageThreadPoolNums putMsgIndexHightWater readOnlyCommitLogStorePaths
+reDeleteHangedFileInterval redeleteHangedFileInterval rejectTransactionMessage rocketmqHome
+sendMessageThreadPoolNums shortPollingTimeMills slaveReadEnable slaveTimeout startAcceptSendRequestTimeStamp
+storePathCommitLog storePathConsumeQueue storePathDLedgerCommitLog storePathIndex storePathRootDir traceTopicEnable
+transferMsgByHeap useEpollNativeSelector useReentrantLockWhenPutMessage waitTimeMillsInSendQueue
+"""
+WITHOUT_EFFECT = frozenset(_OTHER_NAMES.split())
+KNOWN = frozenset(DEFAULTS) | WITHOUT_EFFECT
+_BOOLEANS = {"true": True, "false": False}
+
+
+class BadBrokerConfig(ValueError):
+    """A file of settings cannot be simulated; the message says which line and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPolicies:
+    """What a file of settings comes to."""
+
+    flush: FlushPolicy
+    allocation: AllocationPolicy
+    pool: Pool | None
+    file_bytes: int
+    notes: tuple[str, ...]
+    """Settings that the simulation leaves out, one sentence each."""
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Return the settings of a properties file; the last of equal names counts. Raises BadBrokerConfig."""
+    settings: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if not stripped or stripped[0] in "#!":
+            continue
+        ends = [stripped.index(sign) for sign in "=:" if sign in stripped]
+        if not ends:
+            raise BadBrokerConfig(f"line {number} is no name=value: {stripped[:60]!r}")
+        settings[stripped[: min(ends)].strip()] = stripped[min(ends) + 1 :].strip()
+    return settings
+
+
+def require_known(names: Mapping[str, str]) -> None:
+    """Raise BadBrokerConfig for a name that no broker knows, with the nearest ones."""
+    for name in names:
+        if name not in KNOWN:
+            near = get_close_matches(name, sorted(KNOWN), n=3, cutoff=0.6)
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise BadBrokerConfig(f"no broker knows the setting {name!r}{hint}")
+
+
+def policies_of(settings: Mapping[str, str]) -> BrokerPolicies:
+    """Return the policies that a broker with these settings follows. Raises BadBrokerConfig."""
+    require_known(settings)
+    chosen = {**DEFAULTS, **settings}
+    notes = [f"{name} has no effect here" for name in settings if name in WITHOUT_EFFECT]
+    try:
+        flush_disk_type = FlushDiskType(chosen["flushDiskType"])
+    except ValueError:
+        raise BadBrokerConfig(
+            f"flushDiskType is {chosen['flushDiskType']!r}; it has to be ASYNC_FLUSH or SYNC_FLUSH"
+        ) from None
+    pooled = _boolean(chosen, "transientStorePoolEnable")
+    if pooled and (flush_disk_type is FlushDiskType.SYNC_FLUSH or chosen.get("brokerRole") == "SLAVE"):
+        pooled = False
+        notes.append("transientStorePoolEnable has no effect: a pool is for masters with ASYNC_FLUSH")
+    try:
+        flush = FlushPolicy(
+            flush_disk_type,
+            _number(chosen, "flushIntervalCommitLog"),
+            _number(chosen, "flushCommitLogLeastPages"),
+            _number(chosen, "flushCommitLogThoroughInterval"),
+            _boolean(chosen, "flushCommitLogTimed"),
+            _number(chosen, "syncFlushTimeout"),
+        )
+        allocation = AllocationPolicy(
+            warm_up=WarmUp.TOUCH_AND_FORCE if _boolean(chosen, "warmMapedFileEnable") else WarmUp.NONE,
+            flush_least_pages_when_warm_mapped_file=_number(chosen, "flushLeastPagesWhenWarmMapedFile"),
+        )
+        pool = _pool(chosen) if pooled else None
+    except BadBrokerConfig:
+        raise
+    except ValueError as error:
+        raise BadBrokerConfig(str(error)) from error
+    file_bytes = _number(chosen, "mappedFileSizeCommitLog")
+    return BrokerPolicies(flush, allocation, pool, file_bytes, tuple(notes))
+
+
+def _pool(chosen: Mapping[str, str]) -> Pool:
+    return Pool(
+        _number(chosen, "transientStorePoolSize"),
+        CommitPolicy(
+            _number(chosen, "commitIntervalCommitLog"),
+            _number(chosen, "commitCommitLogLeastPages"),
+            _number(chosen, "commitCommitLogThoroughInterval"),
+        ),
+        _boolean(chosen, "fastFailIfNoBufferInStorePool"),
+    )
+
+
+def _number(settings: Mapping[str, str], name: str) -> int:
+    try:
+        return int(settings[name])
+    except ValueError:
+        raise BadBrokerConfig(f"{name} is {settings[name]!r}; it has to be a whole number") from None
+
+
+def _boolean(settings: Mapping[str, str], name: str) -> bool:
+    value = _BOOLEANS.get(settings[name].lower())
+    if value is None:
+        raise BadBrokerConfig(f"{name} is {settings[name]!r}; it has to be true or false")
+    return value

@@ -1,0 +1,1 @@
+"""The named experiments of the simulator; `sim.experiments.registry` lists them."""

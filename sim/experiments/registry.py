@@ -1,0 +1,46 @@
+"""All experiments of the simulator, in the order of a page. Those that measure the real store too are in `bench`."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from sim.experiments.frontier import FRONTIER
+from sim.experiments.knee import KNEE
+from sim.experiments.least_pages import LEAST_PAGES
+from sim.experiments.pool import POOL
+from sim.experiments.replay import REPLAY
+from sim.experiments.roll import ROLL
+from sim.experiments.slow_disk import SLOW_DISK
+from sim.experiments.stalls import STALLS
+from sim.experiments.values import Experiment
+from sim.experiments.warm_up import WARM_UP
+
+__all__ = ["EXPERIMENTS", "UnknownExperiment", "named"]
+
+EXPERIMENTS: tuple[Experiment, ...] = (
+    KNEE,
+    FRONTIER,
+    STALLS,
+    ROLL,
+    WARM_UP,
+    LEAST_PAGES,
+    POOL,
+    SLOW_DISK,
+    REPLAY,
+)
+
+
+class UnknownExperiment(ValueError):
+    """There is no experiment of that name; the message has the nearest ones."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        near = get_close_matches(name, known, n=2, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+        super().__init__(f"no experiment {name!r}; {hint}")
+
+
+def named(name: str, experiments: Sequence[Experiment] = EXPERIMENTS) -> Experiment:
+    """Return the experiment of this name. Raises UnknownExperiment."""
+    for experiment in experiments:
+        if experiment.name == name:
+            return experiment
+    raise UnknownExperiment(name, [experiment.name for experiment in experiments])

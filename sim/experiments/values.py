@@ -1,0 +1,121 @@
+"""An experiment as a value: its question, its axes, and three functions.
+
+`measure` simulates and yields rows; `caption` says what the rows have shown and `overlays` are curves to be drawn over
+them, both from the rows alone, so that a caption cannot tell anything else than its table.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sim.device import DeviceTimes
+from sim.scenario import Scenario
+from sim.sweep import Point, simulate
+from sim.trace import Trace
+
+__all__ = ["Axis", "Chart", "Experiment", "Overlay", "Result", "Row", "Setup", "run_experiment"]
+
+Cell = str | int | float | None
+Row = dict[str, Cell]
+Scale = Literal["linear", "log", "names"]
+Kind = Literal["lines", "points", "bars", "shares", "cells"]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis: the column of the rows that it shows, what that is, and in which unit."""
+
+    column: str
+    label: str
+    unit: str = ""
+    scale: Scale = "linear"
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """How rows are drawn: one panel for each of `panels` (their vertical axes), or for each value of `panel_by`.
+
+    | kind | a row is |
+    |---|---|
+    | lines | a point of the line `series` |
+    | points | a mark that looks as `series` says, with `label` beside it |
+    | bars | a bar from 0 to `x`, named by the panel's column; `low` to `high` beside it is what `range_label` says |
+    | shares | a part `series` of the bar that the panel's column names; the parts of one bar are drawn as shares |
+    | cells | a cell of a map, as dark as `value` is large |
+    """
+
+    kind: Kind
+    x: Axis
+    panels: tuple[Axis, ...]
+    series: str = ""
+    panel_by: str = ""
+    label: str = ""
+    low: str = ""
+    high: str = ""
+    range_label: str = ""
+    value: Axis | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """A curve over the rows of one panel: a formula, or a front."""
+
+    label: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    panel: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What every experiment starts from. `effort` scales how much each simulates: 1 is what captions are meant for."""
+
+    device: DeviceTimes
+    seed: int
+    effort: float = 1.0
+
+    def count(self, full: int, *, least: int = 200) -> int:
+        """Return how many messages, or crashes, a point has at this effort."""
+        return max(round(full * self.effort), least)
+
+    def trace(self, scenario: Scenario) -> Trace:
+        """Simulate, compiled where that can be."""
+        return simulate(Point(0, scenario, self.seed, is_compiled=True))
+
+
+Progress = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """A question that is answered by rows. `name` is what commands and files call it."""
+
+    name: str
+    title: str
+    question: str
+    setting: str
+    """Under which load, on which files: what the captions take for granted."""
+    chart: Chart
+    measure: Callable[[Setup, Progress], Iterator[Row]]
+    caption: Callable[[Sequence[Row]], str]
+    overlays: Callable[[Sequence[Row]], tuple[Overlay, ...]] = lambda rows: ()
+    is_measured: bool = False
+    """Whether some of its rows are measured on this machine, and differ from run to run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an experiment has shown, on which device."""
+
+    experiment: Experiment
+    rows: tuple[Row, ...]
+    caption: str
+    overlays: tuple[Overlay, ...]
+    device: str
+    seed: int
+
+
+def run_experiment(experiment: Experiment, setup: Setup, progress: Progress) -> Result:
+    """Carry an experiment out. Equal setups give equal results, unless it `is_measured`."""
+    rows = tuple(experiment.measure(setup, progress))
+    return Result(experiment, rows, experiment.caption(rows), experiment.overlays(rows), setup.device.name, setup.seed)

@@ -1,0 +1,108 @@
+"""Producers: one generator each, which reads as the story of the producer.
+
+Open producers are one generator for all of them, since none waits for an answer.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from simpy import Environment
+from simpy.events import ProcessGenerator
+
+from impl.policy import FlushPolicy
+from sim.bell import now_ns
+from sim.distributions import Int64s
+from sim.log import Log
+from sim.streams import Draws
+from sim.turns import PRODUCERS, Turn
+from sim.workload import OpenLoad
+
+__all__ = ["Turnstile", "arrivals", "closed_producer", "open_producers"]
+
+ARRIVALS_AT_ONCE = 1 << 16
+
+
+@dataclass(slots=True)
+class Turnstile:
+    """How many messages closed producers may still send, and how many of them are still there."""
+
+    messages: int | None
+    producers: int
+
+    def admits(self) -> bool:
+        """Count one message in, unless the last one was sent."""
+        if self.messages is None:
+            return True
+        if self.messages:
+            self.messages -= 1
+            return True
+        return False
+
+
+def arrivals(
+    workload: OpenLoad,
+    *,
+    messages: int | None,
+    duration_ns: int | None,
+    arrival_rng: np.random.Generator,
+    size_rng: np.random.Generator,
+) -> Iterator[tuple[Int64s, Int64s]]:
+    """Yield blocks of arrivals and sizes until `messages` were sent or `duration_ns` has passed; none is empty."""
+    times = workload.clock(arrival_rng)
+    sent = 0
+    while messages is None or sent < messages:
+        count = ARRIVALS_AT_ONCE if messages is None else min(ARRIVALS_AT_ONCE, messages - sent)
+        at_ns = times.take(count)
+        sizes = workload.sizes.draw(size_rng, count)
+        if duration_ns is not None:
+            count = int(at_ns.searchsorted(duration_ns, side="right"))
+        if count:
+            yield at_ns[:count], sizes[:count]
+        if count < len(at_ns):
+            return
+        sent += count
+
+
+def open_producers(env: Environment, log: Log, *, blocks: Iterator[tuple[Int64s, Int64s]]) -> ProcessGenerator:
+    """Send what `arrivals` gives. A block is handed over when the last message of the block before arrives."""
+    for at_ns, sizes in blocks:
+        log.arrive_many(at_ns, sizes)
+        yield env.timeout(at_ns.item(-1) - now_ns(env))
+    log.close()
+
+
+def closed_producer(
+    env: Environment,
+    log: Log,
+    turnstile: Turnstile,
+    *,
+    number: int,
+    policy: FlushPolicy,
+    duration_ns: int | None,
+    think: Draws,
+    sizes: Draws,
+) -> ProcessGenerator:
+    """Think, put, wait for the answer, again, until the turnstile closes or `duration_ns` would have passed."""
+    answered_ns = now_ns(env)
+    while True:
+        arrives_ns = answered_ns + think.next()
+        if duration_ns is not None and arrives_ns > duration_ns:
+            break
+        yield Turn(env, arrives_ns - now_ns(env), PRODUCERS + number)
+        if not turnstile.admits():
+            break
+        row = log.arrive(arrives_ns, sizes.next(), number)
+        if turnstile.messages == 0:
+            log.close()
+        if policy.answers_after_flush(wait_store_msg_ok=True):
+            while log.durable_rows <= row:
+                yield log.made_durable.wait()
+            answered_ns = log.answered_ns(row)
+        else:
+            while log.planned_rows <= row:
+                yield log.planned.wait()
+            answered_ns = log.written_ns.item(row)
+    turnstile.producers -= 1
+    if turnstile.producers == 0:
+        log.close()

@@ -1,0 +1,172 @@
+"""What is simulated: everything a run depends on but the seed."""
+
+from dataclasses import dataclass, replace
+from math import inf
+
+from impl.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
+from sim.device import DeviceTimes
+from sim.distributions import Distribution
+from sim.log import BLANK_BYTES
+from sim.put_table import PutTable
+from sim.stalls import StallLaw
+from sim.workload import ClosedLoop, Workload
+
+__all__ = ["MESSAGES_MAX", "SHIPPED_SCRIPT", "ImpossibleScenario", "Pool", "Replica", "Scenario", "Writeback"]
+
+GIB = 1 << 30
+
+BUFFERS_TO_ROLL = 2
+DEFAULT_COMMIT = CommitPolicy()
+
+MESSAGES_MAX = 20_000_000
+"""Messages that one run may hold: eight columns of 8 bytes each are 1.2 GiB, and summaries take as much again twice."""
+
+
+class ImpossibleScenario(ValueError):
+    """The parts of a scenario do not go together; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A transient store pool: puts go to buffers of one file each, which the committer copies to the page cache."""
+
+    buffers: int = 5
+    """`transientStorePoolSize`."""
+    commit: CommitPolicy = DEFAULT_COMMIT
+    fast_fail: bool = False
+    """`fastFailIfNoBufferInStorePool`: a put is refused rather than that its file is made without a buffer."""
+
+    def __post_init__(self) -> None:
+        if self.buffers < 1:
+            raise ValueError(f"a pool of {self.buffers} buffers is impossible")
+        if self.fast_fail and self.buffers < BUFFERS_TO_ROLL:
+            raise ValueError(
+                "a pool that fails fast needs 2 buffers: the file in use keeps one, the next needs another"
+            )
+
+    @property
+    def name(self) -> str:
+        """The pool in a few words: "5 buffers, 200 ms, 4 pages, 200 ms"; behind it "fail fast"."""
+        commit = self.commit
+        return (
+            f"{self.buffers} buffers, {commit.commit_interval_commit_log} ms, "
+            f"{commit.commit_commit_log_least_pages} pages, {commit.commit_commit_log_thorough_interval} ms"
+            f"{', fail fast' if self.fast_fail else ''}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A slave whose answer a put waits for (`brokerRole=SYNC_MASTER`).
+
+    It is sent what is in the master's page cache, in order, whether or not the master has flushed it.
+    Source: `HAConnection`, `GroupTransferService`.
+    """
+
+    delay: Distribution
+    """From the page cache of the master to the answer of the slave at the master."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writeback:
+    """Settings of the kernel (`/proc/sys/vm`); the defaults are those of the measured machine, sim-anchors 2."""
+
+    wake_ms: int = 5_000
+    """`dirty_writeback_centisecs`: how often pages are looked at for their age."""
+    expire_ms: int = 30_000
+    """`dirty_expire_centisecs`: how old a dirty page gets at least."""
+    background_bytes: int = round(2.31 * GIB)
+    """`dirty_background_ratio` of the available memory: with more dirty, writing begins at once."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("wake_ms", 1), ("expire_ms", 0), ("background_bytes", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is {getattr(self, name)}; it has to be {least} or more")
+
+
+SHIPPED_SCRIPT = Writeback(wake_ms=3_600_000, background_bytes=12 * GIB)
+"""RocketMQ's script for the system: once an hour, and half of 24 GiB of memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """Everything a run depends on but the seed. `messages` and `duration_ns` both end the load; one may be None."""
+
+    flush: FlushPolicy
+    allocation: AllocationPolicy
+    device: DeviceTimes
+    workload: Workload
+    file_bytes: int = 1 << 30
+    """`mappedFileSizeCommitLog`."""
+    pool: Pool | None = None
+    """`transientStorePoolEnable`; None: puts go to the page cache."""
+    replica: Replica | None = None
+    writeback: Writeback | None = None
+    """What the kernel writes by itself; None: nothing."""
+    puts: PutTable | None = None
+    """When puts of one driving thread were measured to begin and what they took; None: what the device says of puts."""
+    stalls: StallLaw | None = None
+    """When the disk answers nobody for a while; None: what the device says of a sync is all."""
+    messages: int | None = None
+    duration_ns: int | None = None
+
+    def __post_init__(self) -> None:
+        largest = self.workload.sizes.largest_bytes
+        if largest + BLANK_BYTES > self.file_bytes:
+            raise ImpossibleScenario(
+                f"a record of {largest} bytes does not fit a log file of {self.file_bytes} bytes, "
+                f"which keeps {BLANK_BYTES} bytes for its end"
+            )
+        if self.pool is not None and self.flush.flush_disk_type is FlushDiskType.SYNC_FLUSH:
+            raise ImpossibleScenario("SYNC_FLUSH leaves a transient store pool unused: take one of the two away")
+        if self.writeback is not None and (self.pool is not None or self.is_warmed):
+            raise ImpossibleScenario("kernel write-back is simulated without a pool and without warm-up only")
+        if self.puts is not None and isinstance(self.workload, ClosedLoop):
+            raise ImpossibleScenario("measured puts are those of one thread, and closed producers have one each")
+        if self.replica is not None and isinstance(self.workload, ClosedLoop):
+            raise ImpossibleScenario("only open producers can wait for a replica, closed ones wait for this store")
+        if self.messages is None and self.duration_ns is None:
+            raise ImpossibleScenario("a run needs an end: a number of messages or a duration")
+        if min(self.messages or 1, self.duration_ns or 1) < 1 or 0 in (self.messages, self.duration_ns):
+            raise ImpossibleScenario("a run needs at least one message and some time")
+        expected = self.expected_messages
+        if expected == inf:
+            raise ImpossibleScenario("producers that need no time at all would send for ever; bound the messages")
+        if expected > MESSAGES_MAX:
+            raise ImpossibleScenario(f"about {expected:.3g} messages are too many for one run; at most {MESSAGES_MAX}")
+
+    @property
+    def expected_messages(self) -> float:
+        """How many messages the run will have, about; a bound from above for a closed loop."""
+        counted = inf if self.messages is None else float(self.messages)
+        if self.duration_ns is None:
+            return counted
+        if not isinstance(self.workload, ClosedLoop):
+            return min(counted, self.workload.expected_messages(self.duration_ns))
+        lap_ns = self.workload.think.mean_ns + self.put_times.copy_ns(self.workload.sizes.smallest_bytes)
+        if self.flush.answers_after_flush(wait_store_msg_ok=True):
+            lap_ns += self.device.sync.mean_ns
+        return min(counted, self.workload.producers * self.duration_ns / lap_ns if lap_ns else inf)
+
+    @property
+    def put_times(self) -> DeviceTimes:
+        """The device as puts meet it: those that wait for the disk make a request of group commit."""
+        if self.device.waiting_put is None or not self.answers_after_flush:
+            return self.device
+        return replace(self.device, put=self.device.waiting_put)
+
+    @property
+    def is_warmed(self) -> bool:
+        """Whether files come with every page touched."""
+        return self.allocation.warm_up is not WarmUp.NONE
+
+    @property
+    def is_forced(self) -> bool:
+        """Whether they come with every page on the disk."""
+        sync = self.flush.flush_disk_type is FlushDiskType.SYNC_FLUSH
+        return sync and self.allocation.warm_up is WarmUp.TOUCH_AND_FORCE
+
+    @property
+    def answers_after_flush(self) -> bool:
+        """Whether producers wait for the disk."""
+        return self.flush.answers_after_flush(wait_store_msg_ok=True)

@@ -1,0 +1,70 @@
+"""Stalls of a disk, or of a thread: for a while it answers nobody, however often it is asked.
+
+A stall comes by the time that passes, not by the syncs that are made: a busy store meets no more of them per second
+than a quiet one, and far fewer per sync. So they are a process of their own. A sync that runs when one begins, or is
+asked for while one lasts, returns at its end at the earliest.
+"""
+
+from bisect import bisect_left
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim.distributions import Int64s
+
+__all__ = ["NEVER", "StallLaw", "Stalls"]
+
+NS_PER_S = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class StallLaw:
+    """Stalls at random moments, `per_s` in the mean, each as long as one of `lasts_ns`, which are in order."""
+
+    per_s: float
+    lasts_ns: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.per_s < 0 or (self.per_s and not self.lasts_ns) or any(lasts < 0 for lasts in self.lasts_ns):
+            raise ValueError(f"{self.per_s} stalls per second that last {self.lasts_ns[:3]}… ns are impossible")
+
+    @classmethod
+    def of(cls, lasts_ns: Int64s, *, seconds: float) -> "StallLaw":
+        """Return the law of the stalls that were seen in so much time, which has to be some unless there were none."""
+        return cls(len(lasts_ns) / seconds if len(lasts_ns) else 0.0, tuple(sorted(lasts_ns.tolist())))
+
+
+NEVER = StallLaw(0.0, ())
+
+
+class Stalls:
+    """The stalls of one run, drawn as far ahead as somebody asks."""
+
+    def __init__(self, law: StallLaw, rng: np.random.Generator) -> None:
+        self._law = law
+        self._rng = rng
+        self._begins: list[int] = []
+        self._ends: list[int] = []
+        """The latest end of this stall and of all before it."""
+
+    def returns_ns(self, start_ns: int, end_ns: int) -> int:
+        """Return when a sync returns that would run from start to end on a disk that never stalls."""
+        if not self._law.per_s:
+            return end_ns
+        place = bisect_left(self._begins, start_ns)
+        while True:
+            self._draw_up_to(end_ns)
+            while place < len(self._begins) and self._begins[place] < end_ns:
+                place += 1
+            later_ns = max(end_ns, self._ends[place - 1]) if place else end_ns
+            if later_ns == end_ns:
+                return end_ns
+            end_ns = later_ns
+
+    def _draw_up_to(self, until_ns: int) -> None:
+        law = self._law
+        while not self._begins or self._begins[-1] < until_ns:
+            begin_ns = (self._begins[-1] if self._begins else 0) + round(self._rng.exponential(NS_PER_S / law.per_s))
+            lasts_ns = law.lasts_ns[int(self._rng.integers(len(law.lasts_ns)))]
+            self._begins.append(begin_ns)
+            self._ends.append(max(begin_ns + lasts_ns, self._ends[-1] if self._ends else 0))

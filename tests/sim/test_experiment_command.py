@@ -1,0 +1,118 @@
+"""`tornpage sim experiment` and `sim frontier`: documents, tables, refusals, interrupts."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+import tornpage.experiments
+from sim.experiments.pool import POOL
+from sim.experiments.registry import EXPERIMENTS
+from sim.experiments.stalls import STALLS
+from sim.experiments.values import Experiment, Progress, Row, Setup
+from tornpage.commands.report import command as report
+from tornpage.commands.sim import command
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(command, list(arguments))
+
+
+def document(*arguments: str) -> dict[str, Any]:
+    result = call(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    loaded = json.loads(result.stdout, parse_constant=pytest.fail)
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def test_the_list_has_every_experiment_and_what_it_asks() -> None:
+    text = call("experiment", "--list").output
+    for experiment in EXPERIMENTS:
+        assert experiment.name in text
+        assert experiment.question in text
+    assert "(measures the real store)" in text
+    found = document("experiment", "--list")
+    assert [one["name"] for one in found["experiments"]][: len(EXPERIMENTS)] == [one.name for one in EXPERIMENTS]
+
+
+def test_results_lie_in_the_document_and_in_tables_that_become_a_page(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    found = document(
+        "experiment", "stalls", "--effort", "0.002", "--seed", "7", "--device", "ebs-gp3", "--out", str(out)
+    )
+    assert (found["command"], found["verdict"], found["seed"], found["device"]) == (
+        "sim experiment",
+        None,
+        7,
+        "ebs-gp3",
+    )
+    assert found["figures"] == {"experiments": 1, "experiments_done": 1}
+    assert found["timings"] == []
+    result = found["results"]["stalls"]
+    assert json.loads((out / "tables" / "experiment-stalls.json").read_text()) == result
+    assert result["caption"]["command"] == "tornpage sim experiment stalls --effort 0.002 --device ebs-gp3 --seed 7"
+    assert "published fio runs" in result["caption"]["source"]
+    assert result["experiment"]["answer"] == STALLS.caption(result["rows"])
+    page = CliRunner().invoke(report, [str(out)])
+    assert page.exit_code == 0, page.output
+    text = Path(page.output.strip()).read_text()
+    assert STALLS.question in text
+    assert "<svg" in text
+
+
+def test_equal_seeds_give_equal_documents() -> None:
+    documents = [document("experiment", "stalls", "--effort", "0.002", "--seed", seed) for seed in ("5", "5", "6")]
+    assert documents[0] == documents[1] != documents[2]
+
+
+def test_people_read_question_and_answer() -> None:
+    text = call("experiment", "stalls", "--effort", "0.002").output
+    assert STALLS.question in text
+    assert "re-protect fault" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("experiment",), "name experiments, or take --all of them"),
+        (("experiment", "knee", "--all"), "name experiments, or take --all of them"),
+        (("experiment", "pol"), "no experiment 'pol'; did you mean pool"),
+        (("experiment", "pool", "--device", "tape"), "no device 'tape'; there are vm-ext4"),
+        (("experiment", "pool", "--effort", "0"), "0"),
+        (("experiment", "pool", "--effort", "2"), "2"),
+        (("experiment", "pool", "--effort", "nan"), "--effort nan is no share"),
+        (("frontier", "--directory", "/no/such/place"), "/no/such/place is no directory"),
+        (("frontier", "--crashes", "0"), "0"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line(arguments: tuple[str, ...], told: str) -> None:
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert told in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_foreign_directory_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "letters").write_text("mine")
+    result = call("experiment", "stalls", "--effort", "0.002", "--out", str(tmp_path))
+    assert result.exit_code == 2
+    assert "letters" in result.stderr
+
+
+def test_an_interrupt_keeps_the_experiments_that_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(setup: Setup, progress: Progress) -> Iterator[Row]:
+        progress("half way")
+        raise KeyboardInterrupt
+
+    known: tuple[Experiment, ...] = (STALLS, replace(POOL, measure=interrupted))
+    monkeypatch.setattr(tornpage.experiments, "catalogue", lambda: known)
+    result = call("experiment", "--all", "--effort", "0.002", "--out", str(tmp_path / "run"))
+    assert result.exit_code == 130
+    assert "interrupted: 1 of 2 experiments are done" in result.output
+    assert [path.name for path in (tmp_path / "run" / "tables").iterdir()] == ["experiment-stalls.json"]
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["interrupted"] is True

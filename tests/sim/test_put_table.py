@@ -1,0 +1,106 @@
+"""Measured puts: drawn from the bin they belong to, in turn, by one thread that is late only when it slept."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from sim.analytic import put_law
+from sim.device import PRESETS
+from sim.fast import can_run_fast
+from sim.put_table import GAP_BINS, LATELY_BINS, PutTable, Serving, lately_ns
+from sim.run import run
+from sim.scenario import ImpossibleScenario, Scenario
+from sim.workload import ClosedLoop, OpenPoisson, Sizes
+
+COLD, WARM, QUEUED = (80_000, 90_000), (10_000, 30_000), (1_000, 20_000)
+
+
+def table() -> PutTable:
+    """Return puts that are slow after 2 ms, quick after 60 us, and quickest in a queue; lately 300 us."""
+    kinds = ((2_000_000, *COLD), (60_000, *WARM), (0, *QUEUED))
+    rows = [kind for kind in kinds for _ in range(12)]
+    gap, late, took = np.array(rows, np.int64).T
+    return PutTable.of(gap_ns=gap, lately_ns=np.full(len(gap), 300_000), late_ns=late, took_ns=took)
+
+
+SCENARIO = Scenario(
+    flush=FlushPolicy(FlushDiskType.ASYNC_FLUSH),
+    allocation=AllocationPolicy(files_ahead=0),
+    device=PRESETS["vm-ext4"],
+    workload=OpenPoisson(3_000.0, Sizes.of(1024)),
+    messages=500,
+    puts=table(),
+)
+
+
+def test_a_put_is_drawn_from_the_bin_of_its_rest() -> None:
+    puts = table()
+    assert puts.draw(0, gap_ns=2_500_000, lately_ns=300_000) == COLD
+    assert puts.draw(2**32 - 1, gap_ns=70_000, lately_ns=300_000) == WARM
+    assert puts.draw(1 << 31, gap_ns=0, lately_ns=300_000) == QUEUED
+
+
+def test_an_empty_bin_takes_the_nearest_one() -> None:
+    puts = table()
+    assert puts.draw(0, gap_ns=10_000_000, lately_ns=5_000_000) == COLD
+    assert puts.draw(0, gap_ns=120_000, lately_ns=0) == WARM
+    assert (puts.bins[:, 1] >= 12).all()
+    assert len(puts.bins) == GAP_BINS * LATELY_BINS
+
+
+def test_lateness_and_duration_stay_together() -> None:
+    rng = np.random.default_rng(1)
+    late = rng.integers(0, 50_000, 300)
+    puts = PutTable.of(gap_ns=np.full(300, 60_000), lately_ns=np.full(300, 300_000), late_ns=late, took_ns=late + 7)
+    for draw in rng.integers(0, 1 << 32, 50).tolist():
+        drawn_late, drawn_took = puts.draw(draw, gap_ns=60_000, lately_ns=300_000)
+        assert drawn_took == drawn_late + 7
+
+
+def test_one_thread_serves_who_comes_while_it_works_next_and_is_late_only_when_it_slept() -> None:
+    serving = Serving(table(), np.random.default_rng(2))
+    begin_ns, took_ns = serving.next(2_000_000, 0)
+    assert (begin_ns, took_ns) == (2_000_000 + COLD[0], COLD[1])
+    free_ns = begin_ns + took_ns
+    assert serving.next(2_010_000, free_ns) == (free_ns + QUEUED[0], QUEUED[1])
+
+
+def test_in_a_run_no_put_begins_before_it_arrives_or_while_another_runs() -> None:
+    trace = run(SCENARIO, 4)
+    assert (trace.start_ns > trace.arrival_ns).all()
+    assert (trace.start_ns[1:] >= trace.written_ns[:-1]).all()
+    assert set((trace.written_ns - trace.start_ns).tolist()) <= {COLD[1], WARM[1], QUEUED[1]}
+
+
+def test_what_the_device_says_of_puts_does_not_count() -> None:
+    dear = replace(SCENARIO.device, put_ns=10_000_000, touch_page_ns=1_000_000)
+    assert np.array_equal(run(SCENARIO, 4).written_ns, run(replace(SCENARIO, device=dear), 4).written_ns)
+
+
+def test_the_mean_gap_lately_follows_the_gaps() -> None:
+    arrivals = np.cumsum(np.concatenate((np.full(100, 1_000_000), np.full(100, 200_000))))
+    means = lately_ns(arrivals)
+    assert means[99] == pytest.approx(1_000_000, rel=0.01)
+    assert 200_000 < means[108] < 600_000
+    assert means[-1] == pytest.approx(200_000, rel=0.01)
+    assert len(lately_ns(arrivals[:0])) == 0
+
+
+def test_too_few_puts_are_refused() -> None:
+    few = np.full(3, 60_000)
+    with pytest.raises(ValueError, match="3 puts are too few"):
+        PutTable.of(gap_ns=few, lately_ns=few, late_ns=few, took_ns=few)
+
+
+def test_closed_producers_and_measured_puts_do_not_go_together() -> None:
+    with pytest.raises(ImpossibleScenario, match="one thread"):
+        replace(SCENARIO, workload=ClosedLoop(4, Sizes.of(1024)))
+
+
+def test_tables_are_equal_by_what_they_hold_and_neither_formula_nor_fast_engine_knows_them() -> None:
+    assert table() == table()
+    assert hash(table()) == hash(table())
+    assert not can_run_fast(SCENARIO)
+    assert put_law(SCENARIO) is None
