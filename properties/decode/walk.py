@@ -32,7 +32,7 @@ from properties.decode.record import (
     decode_record,
 )
 
-__all__ = ["Item", "Source", "Unreadable", "Zeros", "decode_at", "scan", "walk", "walk_source"]
+__all__ = ["Item", "Source", "Unreadable", "Zeros", "decode_at", "next_record", "scan", "walk", "walk_source"]
 
 _MAGIC_BYTES = struct.pack(">I", RECORD_MAGIC)
 _PLACE = struct.Struct(">q")
@@ -121,7 +121,7 @@ def walk_source(
         if item.reason in ("zero_header", "past_end") and source.next_nonzero(position) >= source.end:
             yield Zeros(offset, source.end - position)
             return
-        resume = _next_record(source, position + 1, base_offset, file_bytes, record_bytes_max)
+        resume = next_record(source, position + 1, base_offset, file_bytes, record_bytes_max)
         yield item
         yield Unreadable(offset, max(resume - position, 1), item.reason)
         position = max(resume, position + 1)
@@ -212,7 +212,7 @@ def decode_at(
     return decode_record(source.read(position, size), offset=offset, room_bytes=room)
 
 
-def _next_record(source: Source, position: int, base_offset: int, file_bytes: int, record_bytes_max: int | None) -> int:
+def next_record(source: Source, position: int, base_offset: int, file_bytes: int, record_bytes_max: int | None) -> int:
     """Return the next position, at or behind `position`, where a valid record begins; the end if there is none."""
     while (found := source.find(_MAGIC_BYTES, position + 4)) >= 0:
         position = found - 4

@@ -19,7 +19,7 @@ from impl.message import GetStatus, Message, PutResult, PutStatus
 from impl.os_files import OsFiles
 from impl.policy import FlushDiskType
 from impl.store import MessageStore
-from properties.bodies import BORN_TIMESTAMP, body_of
+from properties.cases.bodies import BORN_TIMESTAMP, body_of
 from properties.decode import Blank, Record, iter_items, look
 from properties.faults.children import Page, Stored
 from properties.verdict import GuaranteeBroken

@@ -6,7 +6,7 @@ from impl.errors import BufferReleased, StoreClosed
 from impl.read_buffer import RecordBuffer
 from impl.store import MessageStore
 from model.message import Batch
-from properties.answers import Answer, found_answer
+from properties.cases.translation import store_batch, store_message
 from properties.history.calls import Call, Recorder
 from properties.history.requests import (
     CLOSED,
@@ -26,7 +26,7 @@ from properties.history.requests import (
     ReadRecord,
     TopicDeletion,
 )
-from properties.translation import store_batch, store_message
+from properties.trial.answers import Answer, found_answer
 from properties.verdict import HarnessError
 
 __all__ = ["asked"]

@@ -9,7 +9,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
-from properties.answers import Answer
+from properties.trial.answers import Answer
 
 __all__ = ["Call", "Recorder"]
 

@@ -53,7 +53,7 @@ class ReadRecord:
 
 @dataclass(frozen=True, slots=True)
 class PutRequest:
-    """Put a message or a batch; answered with a `properties.answers.Answer`."""
+    """Put a message or a batch; answered with a `properties.trial.answers.Answer`."""
 
     given: Message | Batch
 

@@ -17,7 +17,6 @@ from typing import Any
 from model import commitlog, retention
 from model.dispatch import Queue
 from model.state import Layout
-from properties.answers import expected_answer
 from properties.history import queue_reads
 from properties.history.calls import Call
 from properties.history.linearise import Moment
@@ -40,6 +39,7 @@ from properties.history.requests import (
     TopicDeletion,
 )
 from properties.history.state import StoreState
+from properties.trial.answers import expected_answer
 
 __all__ = ["moments_of"]
 

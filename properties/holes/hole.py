@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from properties.hole_hunt import Hunt
+from properties.holes.hunt import Hunt
 
 __all__ = ["Hole"]
 

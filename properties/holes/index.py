@@ -1,7 +1,7 @@
 """Holes of the index (I1 to I7)."""
 
-from properties.hole_hunt import Hunt
 from properties.holes.hole import Hole
+from properties.holes.hunt import Hunt
 
 __all__ = ["HOLES"]
 

@@ -1,7 +1,7 @@
 """Holes of the commit log and of what a producer is answered (H1 to H12, A1 to A7)."""
 
-from properties.hole_hunt import Hunt
 from properties.holes.hole import Hole
+from properties.holes.hunt import Hunt
 
 __all__ = ["HOLES"]
 

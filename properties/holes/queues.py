@@ -1,7 +1,7 @@
 """Holes of consume queues and their extension (C1 to C17)."""
 
-from properties.hole_hunt import Hunt
 from properties.holes.hole import Hole
+from properties.holes.hunt import Hunt
 
 __all__ = ["HOLES"]
 

@@ -1,7 +1,7 @@
 """Holes of starting, and of recovering more than once (G1 to G11, F1, F2)."""
 
-from properties.hole_hunt import Hunt
 from properties.holes.hole import Hole
+from properties.holes.hunt import Hunt
 from properties.holes.log import HOLES as LOG_HOLES
 
 __all__ = ["HOLES"]

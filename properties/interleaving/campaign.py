@@ -22,7 +22,7 @@ from properties.recorder.dirty import DirtyTracker
 from properties.stepped import following
 from properties.verdict import HarnessError, Verdict
 
-__all__ = ["CANARY", "EFFECTS", "InterleavingResult", "explore_interleavings"]
+__all__ = ["CANARY", "EFFECTS", "InterleavingResult", "explore_interleavings", "interleavings"]
 
 CANARY = "deleted-beside-puts"
 """The planted bug that has to be caught: found in some dozens of draws of the scenarios in which it can show."""
@@ -109,7 +109,7 @@ def explore_interleavings(
 
     try:
         most = _EXHAUSTED_MAX if states is None else min(_EXHAUSTED_MAX, states // 4)
-        drawn = _interleavings(seed, bug, most, result, families)
+        drawn = interleavings(seed, bug, most, result, families)
         interleaving = next(drawn)
         while not is_over():
             ran = run_interleaving(interleaving, tracker=tracker)
@@ -131,8 +131,8 @@ def explore_interleavings(
     return result
 
 
-def _interleavings(
-    seed: int, bug: str, most: int, result: InterleavingResult, families: Sequence[Family]
+def interleavings(
+    seed: int, bug: str, most: int, result: InterleavingResult, families: Sequence[Family] = FAMILIES
 ) -> Generator[Interleaving, Ran, None]:
     """Yield interleavings without end, and be sent what became of each; `most` of them are tried in order first."""
     yield from _in_order(_planted(SMALLEST, bug), most, result)
@@ -178,7 +178,7 @@ def _repeat(interleaving: Interleaving, before: Ran, tracker: DirtyTracker) -> N
 
 def _caught_canary(seed: int, tracker: DirtyTracker) -> str:
     """Return the planted bug that this engine caught within some interleavings, or nothing."""
-    drawn = _interleavings(seed, CANARY, 0, InterleavingResult(), (topic_deletion,))
+    drawn = interleavings(seed, CANARY, 0, InterleavingResult(), (topic_deletion,))
     interleaving = next(drawn)
     for _ in range(_CANARY_MAX):
         ran = run_interleaving(interleaving, tracker=tracker)

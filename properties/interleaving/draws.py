@@ -34,10 +34,12 @@ def draw_modules(rng: Random) -> tuple[str, ...]:
 
 def draw_interleaving(scenario: Scenario, rng: Random, *, modules: tuple[str, ...], points: int) -> Interleaving:
     """Return an interleaving; `points` is about how many yield points at which others could go on there will be."""
+    others = scenario.task_count - 1
+    if not others:
+        return sequential(scenario, modules)
     order = list(range(scenario.task_count))
     rng.shuffle(order)
     schedule = bytearray(max(8, points))
-    others = scenario.task_count - 1
     if rng.random() < _WALK_SHARE:
         chance = rng.choice(_SWITCH_CHANCES)
         for at in range(len(schedule)):

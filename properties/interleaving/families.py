@@ -6,7 +6,7 @@ Sizes are such that a log file holds a few messages, so that puts roll over; a q
 from collections.abc import Callable, Sequence
 from random import Random
 
-from properties.case import Close, DeleteTopics, Flush, Member, Put, PutBatch, Settings, Step
+from properties.cases.case import Close, DeleteTopics, Flush, Member, Put, PutBatch, Settings, Step
 from properties.interleaving.operations import (
     AskMaximum,
     AskMinimum,
@@ -26,6 +26,7 @@ Family = Callable[[Random], Scenario]
 _SMALL = Settings(file_bytes=1024, queue_units=3, index=False)
 _LARGE_BYTES = 800
 _NAMED = "INNER_MULTI_DISPATCH\x01%LMQ%a"
+_OVERTAKEN_SHARE = 0.5
 _FORCIBLY_PERCENT = 86
 """Above `disk_space_clean_forcibly_ratio`, so that files go whatever their age."""
 
@@ -147,8 +148,16 @@ def key_queries(rng: Random) -> Scenario:
         tuple(keyed(10 * number + n, rng.choice((0, 300, _LARGE_BYTES - 100))) for n in range(rng.randint(1, 2)))
         for number in range(2)
     ]
-    full = tuple(keyed(1000 + n, _LARGE_BYTES - 100) for n in range(rng.randint(0, 3)))
-    before: tuple[Operation, ...] = (*full, Step("reput"), Flush())
+
+    def full(count: int) -> tuple[Operation, ...]:
+        return (*(keyed(1000 + n, _LARGE_BYTES - 100) for n in range(count)), Step("reput"), Flush())
+
+    if rng.random() < _OVERTAKEN_SHARE:
+        # all that one query can be overtaken by, in one thread: a message comes and another goes
+        overtaking = (keyed(2000, 0), Step("reput"), Step("clean"))
+        tasks: tuple[tuple[Operation, ...], ...] = ((Query(),), overtaking)
+        return Scenario("key queries", settings, full(2), tasks, (), percent=_FORCIBLY_PERCENT)
+    before = full(rng.randint(0, 3))
     readers = [tuple(Query(max_num=rng.choice((1, 2, 32))) for _ in range(rng.randint(1, 3))) for _ in range(2)]
     others: tuple[Operation, ...] = (rng.choice((Step("clean"), Step("flush-queues"), DeleteTopics())), Step("clean"))
     return Scenario("key queries", settings, before, (*producers, *readers, others), percent=_FORCIBLY_PERCENT)

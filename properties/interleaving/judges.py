@@ -21,8 +21,8 @@ from properties.history.requests import (
 )
 from properties.history.state import StoreState
 from properties.interleaving.stage import Stage
-from properties.log_places import file_at
 from properties.recorder.disk import DiskState
+from properties.trial.log_places import file_at
 from properties.verdict import GuaranteeBroken, HarnessError
 
 __all__ = [
@@ -87,7 +87,7 @@ def promises_are_kept(stage: Stage) -> None:
             path = file_at(base, file_bytes=file_bytes, log_paths=1)
             end = min(promise.end_offset - base, file_bytes)
             inode = state.names.get(path)
-            durable = b"" if inode is None else bytes(state.inodes[inode].durable[:end])
+            durable = b"" if inode is None else state.inodes[inode].durable[:end]
             if durable != files.peek(path, 0, end):
                 sentence = "a record that was promised to be on the disk is not there after a power loss"
                 raise GuaranteeBroken(2, sentence, f"{path} up to {end}, for {promise.who}", "other bytes")

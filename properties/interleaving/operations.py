@@ -1,9 +1,9 @@
-"""What the tasks of a scenario do, as values; messages and flushes are those of cases (properties/case.py)."""
+"""What the tasks of a scenario do, as values; messages and flushes are those of cases (properties/cases/case.py)."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from properties.case import Close, DeleteTopics, Flush, Put, PutBatch, Step
+from properties.cases.case import Close, DeleteTopics, Flush, Put, PutBatch, Step
 
 __all__ = [
     "OPERATIONS",

@@ -5,7 +5,7 @@ With the schedule of an interleaving and the order of its tasks it is all that i
 
 from dataclasses import dataclass, field
 
-from properties.case import Settings
+from properties.cases.case import Settings
 from properties.interleaving.operations import Operation
 
 __all__ = ["Interleaving", "Scenario"]

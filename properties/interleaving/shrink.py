@@ -8,12 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from properties.case import Put
+from properties.cases.case import Put
+from properties.cases.replay import signature
 from properties.interleaving.draws import draw_interleaving
 from properties.interleaving.run import Ran, run_interleaving
 from properties.interleaving.scenario import Interleaving, Scenario
 from properties.recorder.dirty import DirtyTracker
-from properties.replay import signature
 from properties.verdict import GuaranteeBroken
 
 __all__ = ["BrokenInterleaving", "shrink"]

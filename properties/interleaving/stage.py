@@ -11,10 +11,9 @@ from impl.components import Components
 from impl.files import DiskUsage
 from impl.runner import Service
 from impl.store import MessageStore
-from properties.answers import Answer
-from properties.bodies import BORN_TIMESTAMP
-from properties.case import Close, DeleteTopics, Flush, Put, PutBatch, Settings, Step
-from properties.failing_disk import UnmarkedDisk
+from properties.cases.bodies import BORN_TIMESTAMP
+from properties.cases.case import Close, DeleteTopics, Flush, Put, PutBatch, Settings, Step
+from properties.cases.translation import given_of, layout_of, store_config
 from properties.history.asking import asked
 from properties.history.calls import Call, Recorder
 from properties.history.requests import (
@@ -46,10 +45,11 @@ from properties.interleaving.operations import (
 )
 from properties.interleaving.parts import stepped_parts
 from properties.interleaving.runner import SteppedRunner
-from properties.log_places import ROOT
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.recording_files import EMPTY_DISK
-from properties.translation import given_of, layout_of, store_config
+from properties.trial.answers import Answer
+from properties.trial.failing_disk import UnmarkedDisk
+from properties.trial.log_places import ROOT
 from properties.verdict import HarnessError
 
 __all__ = ["Promise", "Stage"]

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from properties.case import Member, Settings
+from properties.cases.case import Member, Settings
+from properties.cases.packing import BadToken, packed, unpacked
 from properties.interleaving.operations import OPERATIONS, Operation
 from properties.interleaving.scenario import Interleaving, Scenario
-from properties.packing import BadToken, packed, unpacked
 
 __all__ = ["TOKEN_PREFIX", "described", "document_of", "from_text", "from_token", "source_has_changed", "token_of"]
 

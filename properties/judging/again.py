@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from properties.certificate import assert_legal
-from properties.derived_files import INDEX
-from properties.images import compose, disk_state, facts_of
+from properties.images.certificate import assert_legal
+from properties.images.images import compose, disk_state, facts_of
+from properties.images.sampling import draw
+from properties.judges.derived_files import INDEX
 from properties.judging.derived_rulings import index_of, queues_of
 from properties.judging.evidence import Evidence
 from properties.judging.records import log_of
@@ -23,7 +24,6 @@ from properties.judging.rulings import Ruling, broken, holds, unknown
 from properties.judging.start_rulings import is_in_quarantine
 from properties.recorder.disk import Image
 from properties.recorder.journal import Entry, ProcessKilled
-from properties.sampling import draw
 from properties.verdict import GuaranteeBroken
 
 __all__ = ["Crash", "Crashes", "crashes_of", "is_idempotent"]

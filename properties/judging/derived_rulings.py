@@ -10,19 +10,19 @@ from collections.abc import Callable, Mapping
 
 from model.dispatch import Queue
 from model.state import Record as ModelRecord
-from properties.derived_files import index_is_right, queues_are_right
-from properties.derived_ledger import DerivedLedger, QueueMemory
-from properties.judging.evidence import Evidence
-from properties.judging.front import WithFront, front_entries, own_files, without_front
-from properties.judging.records import log_of
-from properties.judging.rulings import Ruling, broken, counted, from_guarantee, holds, unknown
-from properties.queue_judges import (
+from properties.judges.derived_files import index_is_right, queues_are_right
+from properties.judges.queue_judges import (
     keys_are_found,
     queues_are_read_in_order,
     queues_have_their_bounds,
     times_are_found,
 )
-from properties.recovered import Recovered
+from properties.judges.recovered import Recovered
+from properties.judging.evidence import Evidence
+from properties.judging.front import WithFront, front_entries, own_files, without_front
+from properties.judging.records import log_of
+from properties.judging.rulings import Ruling, broken, counted, from_guarantee, holds, unknown
+from properties.trial.derived_ledger import DerivedLedger, QueueMemory
 from properties.verdict import GuaranteeBroken
 
 __all__ = ["index_is_judged", "index_of", "liveness_is_judged", "queues_are_judged", "queues_of", "readers_are_judged"]

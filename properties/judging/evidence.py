@@ -8,14 +8,14 @@ from functools import cached_property
 from impl.store import MessageStore
 from model.dispatch import Queue, places
 from properties.decode.store import Floor
-from properties.derived_ledger import DerivedLedger
+from properties.judges.recovered import Recovered, key_of
 from properties.judging.image import SeenImage
 from properties.judging.records import ImageLedger, is_text, log_of, model_record
 from properties.judging.recoveries import Opened, Recoveries
 from properties.judging.shape import Shape
 from properties.judging.survivors import LogRead, read_log
 from properties.judging.truth import Truth
-from properties.recovered import Recovered, key_of
+from properties.trial.derived_ledger import DerivedLedger
 
 __all__ = ["Evidence", "is_damaged"]
 

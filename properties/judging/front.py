@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from model.state import Layout
 from model.state import Record as ModelRecord
-from properties.case import Settings
+from properties.cases.case import Settings
 from properties.decode.consumequeue import UNIT_BYTES
 from properties.decode.index import decode_index
 from properties.decode.units import PREFILL_UNIT, decode_units
-from properties.derived_files import DERIVED, INDEX, QUEUES
-from properties.derived_ledger import DerivedLedger, EntryPut
+from properties.judges.derived_files import DERIVED, INDEX, QUEUES
+from properties.trial.derived_ledger import DerivedLedger, EntryPut
 
 __all__ = ["WithFront", "front_entries", "own_files", "without_front"]
 

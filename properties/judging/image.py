@@ -16,8 +16,8 @@ from properties.decode.findings import Finding
 from properties.decode.store import StoreView
 from properties.inspection.place import open_view, shown
 from properties.inspection.query import InspectError
-from properties.log_places import ROOT
 from properties.recorder.disk import Image
+from properties.trial.log_places import ROOT
 
 __all__ = ["COPIES", "IMAGE_BYTES_MAX", "SeenImage", "below_root", "read_image"]
 

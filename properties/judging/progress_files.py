@@ -12,8 +12,8 @@ from impl.policy import BrokerRole
 from impl.store import MessageStore
 from properties.decode.config_files import load_config, parse_config
 from properties.judging.evidence import Evidence
-from properties.log_places import ROOT
-from properties.progress_ledger import CONSUMER_OFFSETS, DELAY_OFFSETS, LIGHT_CONSUMER_OFFSETS, READERS, Said
+from properties.trial.log_places import ROOT
+from properties.trial.progress_ledger import CONSUMER_OFFSETS, DELAY_OFFSETS, LIGHT_CONSUMER_OFFSETS, READERS, Said
 
 __all__ = ["badly_changed", "is_progress", "is_whole"]
 

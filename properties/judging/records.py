@@ -8,7 +8,7 @@ from model.message import Message
 from model.state import CommitLog
 from model.state import Record as ModelRecord
 from properties.decode.record import TRAILER_BYTES, Record
-from properties.ledger import Ledger
+from properties.trial.ledger import Ledger
 
 __all__ = ["ImageLedger", "is_text", "log_of", "model_record"]
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 
 from impl.components import Components
 from impl.store import MessageStore
-from properties.hand_driven import HandDriven
-from properties.images import compose, disk_state
+from properties.images.images import compose, disk_state
 from properties.judging.image import below_root
 from properties.judging.shape import Shape
-from properties.log_places import ROOT
 from properties.recorder.dirty import DirtyTracker, choose_tracker
 from properties.recorder.disk import Disk, Image
 from properties.recorder.journal import Entry
 from properties.recorder.recording_files import RecordingFiles
+from properties.trial.hand_driven import HandDriven
+from properties.trial.log_places import ROOT
 
 __all__ = ["Opened", "Recoveries", "recoveries_of"]
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from impl.components import Components
-from properties.case import Settings
+from properties.cases.case import Settings
 from properties.decode.consumequeue import UNIT_BYTES
-from properties.image_directory import write_image
+from properties.images.image_directory import write_image
 from properties.judging.given import Given
 from properties.judging.image import read_image
 from properties.judging.judge import Judgement, judge_image

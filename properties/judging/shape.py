@@ -17,7 +17,7 @@ from impl.config import MessageStoreConfig
 from impl.errors import BadConfig
 from model.delay import SCHEDULE_TOPIC
 from model.state import DELAYS_MS, Layout
-from properties.case import Settings
+from properties.cases.case import Settings
 from properties.decode.consumequeue import UNIT_BYTES
 from properties.decode.findings import Finding
 from properties.decode.record import Blank, Record, decode_record, parse_properties
@@ -28,7 +28,7 @@ from properties.inspection.query import InspectError
 from properties.judging.given import Given, delays_of
 from properties.judging.image import SeenImage
 from properties.judging.survivors import OTHER_DIRECTORIES, LogRead, log_names, read_log
-from properties.log_places import ROOT
+from properties.trial.log_places import ROOT
 
 __all__ = ["Shape", "first_look", "shape_of"]
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
-from properties.case import Flush, Operation, Put, Settings, Step
-from properties.derived_files import DERIVED, INDEX, QUEUES
-from properties.images import Choice, compose, disk_state, facts_of
+from properties.cases.case import Flush, Operation, Put, Settings, Step
+from properties.images.images import Choice, compose, disk_state, facts_of
+from properties.judges.derived_files import DERIVED, INDEX, QUEUES
 from properties.judging.truth import Told, Truth
-from properties.log_places import LOG_DIRECTORY, ROOT, log_files
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Disk, Image, parent_of
-from properties.trial import Trial
+from properties.trial.log_places import LOG_DIRECTORY, ROOT, log_files
+from properties.trial.trial import Trial
 
 __all__ = ["SHAPES", "RecoveryShape"]
 

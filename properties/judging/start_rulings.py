@@ -9,12 +9,12 @@ from pathlib import Path
 from properties.decode.findings import Finding
 from properties.decode.record import Record
 from properties.decode.store import read_checkpoint, read_floor
-from properties.derived_files import missing_before
-from properties.judges import physic_timestamp
+from properties.judges.derived_files import missing_before
+from properties.judges.judges import physic_timestamp
+from properties.judges.queue_judges import checkpoint_times
 from properties.judging.evidence import Evidence
 from properties.judging.progress_files import badly_changed, is_progress, is_whole
 from properties.judging.rulings import Ruling, broken, counted, holds, unknown
-from properties.queue_judges import checkpoint_times
 from properties.recorder.journal import DirectorySynced, FileSynced
 from properties.verdict import GuaranteeBroken, observed
 

@@ -37,6 +37,17 @@ class _DroppedFirstPage(MappedFile):
         self.view[start:end] = page
 
 
+class _WholePagesOnly(MappedFile):
+    """A flush leaves out the page that is not full yet, as if the range had been rounded down."""
+
+    def flush(self) -> None:
+        start = max(self.committed_position // PAGE_BYTES * PAGE_BYTES, self.flushed_position)
+        rest = bytes(self.view[start : self.committed_position])
+        self.view[start : self.committed_position] = bytes(len(rest))
+        super().flush()
+        self.view[start : start + len(rest)] = rest
+
+
 class _SyncErrorIgnored(MappedFile):
     """A failed sync counts as a flush (hole A1 of 4.9.3)."""
 
@@ -58,6 +69,18 @@ class _LastFileOnly(MappedFileQueue):
         return self.flushed_where
 
 
+class _FloorFirst(MappedFileQueue):
+    """The durable floor is on disk before the flush that it speaks of."""
+
+    def flush(self, least_pages: int = 0) -> int:
+        files, root = self._maker._files, self.directories.paths[0].rpartition("/")[0]
+        if files.stat(f"{root}/config/durableFloor") is not None:
+            floor = DurableFloor(files, f"{root}/config/durableFloor", file_bytes=self.file_bytes)
+            floor.start(self.committed_where)
+            floor.close()
+        return super().flush(least_pages)
+
+
 class _FloorAhead(DurableFloor):
     """The durable floor claims one page more than was flushed."""
 
@@ -71,8 +94,12 @@ BUGS = (
     ("lying-flush", "a flush moves the watermark without a sync", 2, Components(mapped_file=_LyingFlush)),
     ("dropped-first-page", "a flush leaves out the page in which it begins", 2,
      Components(mapped_file=_DroppedFirstPage)),
+    ("whole-pages-only", "a flush leaves out the page that is not full yet", 2,
+     Components(mapped_file=_WholePagesOnly)),
     ("sync-error-ignored", "a failed sync counts as a flush (RMQ-B25)", 9, Components(mapped_file=_SyncErrorIgnored)),
     ("last-file-only", "a flush across a roll-over syncs the newest file alone", 2,
      Components(mapped_file_queue=_LastFileOnly)),
+    ("floor-before-flush", "the durable floor is on disk before the flush that it speaks of", 7,
+     Components(mapped_file_queue=_FloorFirst)),
     ("floor-ahead", "the durable floor is written ahead of the flush", 7, Components(durable_floor=_FloorAhead)),
 )  # fmt: skip

@@ -117,6 +117,17 @@ class _ScanStartsByTime(Recovery):
         return max(older, default=0)
 
 
+class _CheckpointBelieved(_ScanStartsByTime):
+    """Recovery begins in the last file that is older than the checkpoint, and believes all before it."""
+
+    def _start_base(self) -> int:
+        checkpoint = Checkpoint(self._files, f"{self._root}/checkpoint")
+        checkpoint.load()
+        durable_ms = checkpoint.physic_msg_timestamp
+        older = [file.base_offset for file in self._log.mapped if 0 < _first_store_time(file.view) <= durable_ms]
+        return max(older, default=0)
+
+
 def _first_store_time(view: memoryview) -> int:
     if len(view) < codec.SMALLEST_RECORD_BYTES or _HEAD.unpack_from(view, 0)[1] != codec.MESSAGE_MAGIC:
         return 0
@@ -194,6 +205,8 @@ BUGS = (
      Components(log_file_maker=_UnlinkNotSynced)),
     ("scan-starts-by-time", "recovery believes the log files that are older than the checkpoint", 1,
      Components(recovery=_ScanStartsByTime)),
+    ("checkpoint-believed", "recovery believes what the checkpoint calls durable, and checks the last file alone", 7,
+     Components(recovery=_CheckpointBelieved)),
     ("RMQ-B78", "the lock of a store is taken when its log has been recovered", 14,
      Components(store_lock=_NotYetLocked, durable_floor=_LocksBehindRecovery)),
     ("larger-than-a-file", "a record that fits no file is answered as if it were stored", 8,

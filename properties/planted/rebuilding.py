@@ -1,6 +1,7 @@
 """Bugs in how queues are proved when a store opens, and in what speaks for them (holes of 4.9.3)."""
 
 import contextlib
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -105,6 +106,22 @@ class _CheckpointByTheIndex(Background):
         index._make = make_and_note
 
 
+class _CheckpointFirst(Background):
+    """The checkpoint is written before the flush of what it speaks of."""
+
+    def __init__(self, *args: Any, **parts: Any) -> None:
+        checkpoint, derived = parts["checkpoint"], parts["derived"]
+        flushables = derived.flushables
+
+        def checkpoint_first() -> Iterator[Any]:
+            checkpoint.note_dispatched(derived.store_timestamp)
+            checkpoint.flush()
+            yield from flushables()
+
+        derived.flushables = checkpoint_first
+        super().__init__(*args, **parts)
+
+
 class _StrayFileBlocks(QueueFiles):
     """A file that is none of the queue's keeps the store from starting (hole G2)."""
 
@@ -125,6 +142,8 @@ BUGS = (
     ("begins-behind-the-end", "dispatch goes on behind the end of the log", 16, Components(derived=_BehindTheEnd)),
     ("checkpoint-by-the-index", "a full index file has the checkpoint speak for queues that are not flushed", 9,
      Components(background=_CheckpointByTheIndex)),
+    ("checkpoint-before-flush", "the checkpoint is written before queues and index are flushed", 9,
+     Components(background=_CheckpointFirst)),
     ("stray-file-blocks", "a stray file beside those of a queue keeps the store from starting", 7,
      Components(consume_queues=partial(ConsumeQueues, queue_files=_StrayFileBlocks))),
 )  # fmt: skip

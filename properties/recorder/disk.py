@@ -4,9 +4,10 @@ A pure reducer over the journal. Facts that reach the disk independently until a
 "Crash model"): the content of each page (any version since the last sync), the size of each file, each name.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from functools import lru_cache
+from typing import Any, Literal
 
 from properties.recorder.journal import (
     PAGE_BYTES,
@@ -17,6 +18,7 @@ from properties.recorder.journal import (
     FileRenamed,
     FileSynced,
     FileUnlinked,
+    PagesDropped,
     PageWritten,
     ProcessKilled,
     Resized,
@@ -44,13 +46,15 @@ class InodeState:
     """One file. `name` tells it from all others in choices and reports.
 
     `durable` is what survives for sure (given the name does), `sizes` the sizes since the last sync, oldest first,
-    `versions` the contents each page had since then.
+    `versions` the contents each page had since then. A sync passes by the pages that are `dropped`. Durable content is
+    replaced and never changed: images share it.
     """
 
     name: str
-    durable: bytearray = field(default_factory=bytearray)
+    durable: bytes = b""
     sizes: list[int] = field(default_factory=list)
     versions: dict[int, list[bytes]] = field(default_factory=dict)
+    dropped: set[int] = field(default_factory=set)
 
     @property
     def size_bytes(self) -> int:
@@ -59,10 +63,12 @@ class InodeState:
 
     def page(self, number: int) -> bytes:
         """The durable content of a page."""
-        return bytes(self.durable[number * PAGE_BYTES : (number + 1) * PAGE_BYTES])
+        return self.durable[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
 
     def latest(self) -> bytearray:
         """The content the process sees."""
+        if not self.sizes and not self.versions:
+            return bytearray(self.durable)
         content = bytearray(self.durable[: self.size_bytes])
         content.extend(bytes(self.size_bytes - len(content)))
         for number, versions in self.versions.items():
@@ -71,13 +77,16 @@ class InodeState:
 
 
 def put_page(content: bytearray, number: int, page: bytes) -> None:
-    """Overwrite a page as far as it lies inside `content`."""
+    """Overwrite a page as far as it lies inside `content`; behind a short one there are zeros."""
     start = number * PAGE_BYTES
     room = len(content) - start
     if room > 0:
+        if len(page) < PAGE_BYTES and len(page) < room:  # the file was shorter then than it is in this image
+            page = page.ljust(PAGE_BYTES, b"\0")
         content[start : start + min(len(page), room)] = page if len(page) <= room else page[:room]
 
 
+@lru_cache(maxsize=1 << 14)
 def parent_of(path: str) -> str:
     """Return the directory that holds a path."""
     return path.rpartition("/")[0] or "/"
@@ -94,7 +103,7 @@ class DiskState:
         self.pending: list[DirectoryOperation] = []
         self._taken: dict[str, int] = {}
         for number, (path, content) in enumerate(sorted(base.files.items())):
-            self.inodes[number] = InodeState(self._inode_name(path), bytearray(content))
+            self.inodes[number] = InodeState(self._inode_name(path), content)
             self.names[path] = number
 
     def _inode_name(self, path: str) -> str:
@@ -108,37 +117,48 @@ class DiskState:
 
     def apply(self, entry: Entry) -> None:
         """Apply one entry."""
-        match entry:
-            case PageWritten(inode, page, content):
-                self.inodes[inode].versions.setdefault(page, []).append(content)
-            case FileSynced(inode, succeeded):
-                if succeeded:
-                    self._sync(self.inodes[inode])
-                    if self.disk == "journal":
-                        self._commit_through(
-                            [number for number, operation in enumerate(self.pending) if _creates(operation, inode)]
-                        )
-            case Resized(inode, size_bytes):
-                self.inodes[inode].sizes.append(size_bytes)
-            case FileCreated(inode, path):
-                self.inodes[inode] = InodeState(self._inode_name(path))
-                self.pending.append(entry)
-            case DirectoryMade() | FileRenamed() | FileUnlinked():
-                self.pending.append(entry)
-            case DirectorySynced(path):
-                self._sync_directory(path)
-            case ProcessKilled():
-                return  # the page cache lives on
+        _APPLIED[type(entry)](self, entry)
 
-    @staticmethod
-    def _sync(inode: InodeState) -> None:
-        if inode.sizes:
-            inode.durable = inode.latest()
-            inode.sizes.clear()
-        else:
-            for number, versions in inode.versions.items():
-                put_page(inode.durable, number, versions[-1])
+    def _page_written(self, entry: PageWritten) -> None:
+        written = self.inodes[entry.inode]
+        written.versions.setdefault(entry.page, []).append(entry.content)
+        if written.dropped:
+            written.dropped.discard(entry.page)
+
+    def _file_synced(self, entry: FileSynced) -> None:
+        if entry.succeeded:
+            synced = self.inodes[entry.inode]
+            passed_by = {page: synced.versions.pop(page) for page in sorted(synced.dropped)}
+            self.synced(entry.inode, bytes(synced.latest()) if synced.sizes or synced.versions else synced.durable)
+            synced.versions = passed_by  # they count as clean already, and stay what they may be
+
+    def _pages_dropped(self, entry: PagesDropped) -> None:
+        self.inodes[entry.inode].dropped.update(self.inodes[entry.inode].versions)
+
+    def _resized(self, entry: Resized) -> None:
+        self.inodes[entry.inode].sizes.append(entry.size_bytes)
+
+    def _created(self, entry: FileCreated) -> None:
+        self.inodes[entry.inode] = InodeState(self._inode_name(entry.path))
+        self.pending.append(entry)
+
+    def _directory_changed(self, entry: DirectoryMade | FileRenamed | FileUnlinked) -> None:
+        self.pending.append(entry)
+
+    def _directory_synced(self, entry: DirectorySynced) -> None:
+        self._sync_directory(entry.path)
+
+    def _lives_on(self, entry: ProcessKilled) -> None:
+        """The page cache stays what it is."""
+
+    def synced(self, number: int, content: bytes) -> None:
+        """Take in that a sync of a file has made all of its content durable."""
+        inode = self.inodes[number]
+        inode.durable = content
+        inode.sizes.clear()
         inode.versions.clear()
+        if self.disk == "journal":
+            self._commit_through([at for at, operation in enumerate(self.pending) if _creates(operation, number)])
 
     def _sync_directory(self, path: str) -> None:
         covered = [number for number, operation in enumerate(self.pending) if directory_of(operation) == path]
@@ -160,6 +180,21 @@ class DiskState:
         for operation in self.pending:
             apply_operation(names, directories, operation)
         return names, directories
+
+
+_APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
+    PageWritten: DiskState._page_written,
+    FileSynced: DiskState._file_synced,
+    PagesDropped: DiskState._pages_dropped,
+    Resized: DiskState._resized,
+    FileCreated: DiskState._created,
+    DirectoryMade: DiskState._directory_changed,
+    FileRenamed: DiskState._directory_changed,
+    FileUnlinked: DiskState._directory_changed,
+    DirectorySynced: DiskState._directory_synced,
+    ProcessKilled: DiskState._lives_on,
+}
+"""What each kind of entry does: looked up, since a journal is read again and again."""
 
 
 def _creates(operation: DirectoryOperation, inode: int) -> bool:

@@ -2,12 +2,22 @@
 
 import errno
 import os
+from functools import lru_cache
 
 from impl.files import FileStat, OpenFile
 from properties.recorder.disk import parent_of
 from properties.recorder.tracking import Tracked
 
 __all__ = ["Inode", "Names", "RecordedFile", "RecordedMapping", "recorded", "refusal", "writable"]
+
+
+_DIRECTORY = FileStat("directory", 0)
+
+
+@lru_cache(maxsize=256)
+def _file_of(size_bytes: int) -> FileStat:
+    """Return the answer about a file of a size: there are few sizes, and thousands of questions."""
+    return FileStat("file", size_bytes)
 
 
 class Inode:
@@ -69,11 +79,42 @@ def refusal(code: int, path: str) -> OSError:
 class Names:
     """Directories and files by path, and the errors of a path that names the wrong thing."""
 
-    __slots__ = ("directories", "files")
+    __slots__ = ("_inside", "directories", "files")
 
     def __init__(self, directories: set[str], files: dict[str, Inode]) -> None:
         self.directories = directories
         self.files = files
+        self._inside: dict[str, set[str]] = {}
+        for path in (*files, *directories):
+            self._stands(path)
+
+    def _stands(self, path: str) -> None:
+        above, _, name = path.rpartition("/")
+        if name:
+            inside = self._inside.get(above)
+            if inside is None:
+                self._inside[above] = {name}
+            else:
+                inside.add(name)
+
+    def _falls(self, path: str) -> None:
+        above, _, name = path.rpartition("/")
+        self._inside[above].discard(name)
+
+    def add(self, path: str, inode: Inode) -> None:
+        """Have a name lead to a file, whatever it led to before."""
+        self.files[path] = inode
+        self._stands(path)
+
+    def remove(self, path: str) -> Inode:
+        """Take the name of a file away; return what it led to."""
+        self._falls(path)
+        return self.files.pop(path)
+
+    def add_directory(self, path: str) -> None:
+        """Have a new directory."""
+        self.directories.add(path)
+        self._stands(path)
 
     def find(self, path: str) -> Inode:
         """Return the file. Raises EISDIR, ENOENT or ENOTDIR."""
@@ -108,16 +149,14 @@ class Names:
     def below(self, path: str) -> list[str]:
         """Return the names in a directory, sorted. Raises ENOTDIR or ENOENT."""
         self.require_directory(path)
-        prefix = path.rstrip("/") + "/"
-        found = [name[len(prefix) :] for name in (*self.files, *self.directories) if name.startswith(prefix)]
-        return sorted(name for name in found if name and "/" not in name)
+        return sorted(self._inside.get("" if path == "/" else path, ()))
 
     def stat(self, path: str) -> FileStat | None:
         """Return what the path names, or None."""
-        if path in self.directories:
-            return FileStat("directory", 0)
         inode = self.files.get(path)
-        return None if inode is None else FileStat("file", len(inode.tracked.buffer))
+        if inode is not None:
+            return _file_of(len(inode.tracked.buffer))
+        return _DIRECTORY if path in self.directories else None
 
     def allocated_bytes(self) -> int:
         """Return how much all files that have a name have reserved."""

@@ -1,7 +1,7 @@
 """What a recorded disk remembers: every change and every barrier, in the order the store caused them.
 
 An entry says what happened to the volatile state; what of it survives is decided later, when an image is made
-(properties/images.py). A position in the journal (a count of entries) names a moment.
+(properties/images/images.py). A position in the journal (a count of entries) names a moment.
 """
 
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ __all__ = [
     "FileSynced",
     "FileUnlinked",
     "PageWritten",
+    "PagesDropped",
     "ProcessKilled",
     "Resized",
 ]
@@ -81,6 +82,16 @@ class FileSynced:
 
 
 @dataclass(frozen=True, slots=True)
+class PagesDropped:
+    """A sync of the file failed, and each of its dirty pages counts as clean, whatever version of it is on the disk.
+
+    Until a page is written again no sync makes it durable (what ext4 and xfs do).
+    """
+
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
 class DirectorySynced:
     """A directory sync returned successfully."""
 
@@ -100,6 +111,7 @@ Entry = (
     | Resized
     | PageWritten
     | FileSynced
+    | PagesDropped
     | DirectorySynced
     | ProcessKilled
 )

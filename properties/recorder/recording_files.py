@@ -12,7 +12,8 @@ import errno
 
 from impl.files import DiskUsage, FileStat, Mapping, OpenFile
 from properties.recorder.dirty import DirtyTracker
-from properties.recorder.disk import DiskState, Image, parent_of
+from properties.recorder.disk import Disk, DiskState, Image, parent_of
+from properties.recorder.fingerprint import fingerprint
 from properties.recorder.inodes import Inode, Names, RecordedFile, RecordedMapping, recorded, refusal, writable
 from properties.recorder.journal import (
     PAGE_BYTES,
@@ -38,11 +39,17 @@ class RecordingFiles:
     `budget_bytes` is how much `allocate` may reserve in all. Faults on order count down: `failing_syncs` of files;
     `failing_writes` to mapped files, where the first half of the bytes arrives and EIO follows; `failing_allocations`,
     which reserve nothing and answer `allocation_code`. `scripted_usage` is what the disk then says about its size and
-    room, whatever the budget allows.
+    room, whatever the budget allows. `state` is that of the disk after the journal, from who has it already.
     """
 
     def __init__(
-        self, base: Image, *, tracker: DirtyTracker, journal: tuple[Entry, ...] = (), budget_bytes: int = 1 << 40
+        self,
+        base: Image,
+        *,
+        tracker: DirtyTracker,
+        journal: tuple[Entry, ...] = (),
+        budget_bytes: int = 1 << 40,
+        state: DiskState | None = None,
     ) -> None:
         self.base = base
         self.journal: list[Entry] = list(journal)
@@ -54,8 +61,9 @@ class RecordingFiles:
         self.scripted_usage: DiskUsage | None = None
         self._tracker = tracker
         self._budget_bytes = budget_bytes
-        state = DiskState(base, disk="kill")
-        state.apply_all(journal)
+        if state is None:
+            state = DiskState(base, disk="kill")
+            state.apply_all(journal)
         names, directories = state.visible()
         files = {path: self._load(number, state.inodes[number].latest()) for path, number in names.items()}
         self._names = Names(directories, files)
@@ -102,7 +110,8 @@ class RecordingFiles:
     def create(self, path: str) -> OpenFile:
         """Create an empty file."""
         self._names.require_free_name(path)
-        inode = self._names.files[path] = self._load(self._next_inode, bytearray())
+        inode = self._load(self._next_inode, bytearray())
+        self._names.add(path, inode)
         self._next_inode += 1
         self._note(FileCreated(inode.number, path))
         inode.opens += 1
@@ -140,7 +149,7 @@ class RecordingFiles:
             return
         self._note(FileRenamed(inode.number, source, target))
         replaced = self._names.files.get(target)
-        self._names.files[target] = self._names.files.pop(source)
+        self._names.add(target, self._names.remove(source))
         if replaced is not None:
             replaced.links = 0
             self._forget(replaced)
@@ -149,7 +158,7 @@ class RecordingFiles:
         """Remove a name; an open file lives on without it."""
         inode = self._names.find(path)
         self._note(FileUnlinked(inode.number, path))
-        del self._names.files[path]
+        self._names.remove(path)
         inode.links = 0
         self._forget(inode)
 
@@ -157,7 +166,7 @@ class RecordingFiles:
         """Create one directory."""
         self._names.require_free_name(path)
         self._note(DirectoryMade(path))
-        self._names.directories.add(path)
+        self._names.add_directory(path)
 
     def list_directory(self, path: str) -> list[str]:
         """Return the names in a directory, sorted."""
@@ -294,9 +303,21 @@ class RecordingFiles:
 
     # ---- for the crash lab ---------------------------------------------------------------------------------------
 
+    def state(self, disk: Disk) -> DiskState:
+        """Return what is durable now, and what might be, by the rule of a disk for names."""
+        state = DiskState(self.base, disk=disk)
+        state.apply_all(self.journal)
+        return state
+
     def peek(self, path: str, offset: int, size_bytes: int) -> bytes:
         """Return what the process sees of a file, taking no version."""
-        return bytes(self._names.find(path).tracked.buffer[offset : offset + size_bytes])
+        buffer = self._names.find(path).tracked.buffer
+        return bytes(buffer if offset == 0 and size_bytes >= len(buffer) else buffer[offset : offset + size_bytes])
+
+    def seen(self, beginnings: tuple[str, ...]) -> bytes:
+        """Return the fingerprint of what the process sees of the files whose paths begin so."""
+        files = self._names.files.items()
+        return fingerprint({path: inode.tracked.buffer for path, inode in files if path.startswith(beginnings)})
 
     def paths(self) -> list[str]:
         """Return the names of all files the process sees, sorted."""

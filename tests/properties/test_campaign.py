@@ -1,32 +1,43 @@
 """Campaigns: equal seeds, honest verdicts, counted faults, partial results."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import pytest
 
-from properties import campaign
-from properties.campaign import CampaignResult, run_campaign
-from properties.case import Settings
-from properties.explore import Tally, explore_seed
-from properties.images import Choices, compose
+from properties.cases.case import Case, Put, Settings
+from properties.cases.replay import Failure
+from properties.cases.shrinking import Watch
+from properties.exploring import campaign, gates, shards
+from properties.exploring.campaign import CampaignResult, Plan, run_campaign
+from properties.exploring.explore import explore_seed
+from properties.exploring.rows import result_hash, rows_of, that_count
+from properties.exploring.shards import Shard, ShardRun, run_shard
+from properties.exploring.tally import Tally, merged
+from properties.exploring.violations import VIOLATIONS
+from properties.images.images import Choices, compose
+from properties.judges.judges import JUDGES
 from properties.recorder.dirty import CompareTracker, DirtyTracker, WriteProtectTracker, write_protect_available
 from properties.recorder.disk import Disk, DiskState, Image
-from properties.verdict import HarnessError, Verdict
+from properties.verdict import GuaranteeBroken, Verdict
 
 
 def ignored(states: int, seconds: float) -> None:
     """Progress nobody watches."""
 
 
-def run(tracker: DirtyTracker, settings: Settings, *, states: int, seed: int = 1) -> CampaignResult:
-    return run_campaign(settings, seed=seed, states=states, seconds=None, tracker=tracker, progress=ignored)
+def run(tracker: DirtyTracker, settings: Settings, *, states: int, seed: int = 1, **more: Any) -> CampaignResult:
+    return run_campaign(Plan(settings, seed, states, **more), tracker=tracker, progress=ignored)
 
 
 def tally_of(seed: str, tracker: DirtyTracker, settings: Settings | None = None) -> Tally:
+    """What a hundred counted states of a history come to, with its coda and harms."""
     tally = Tally()
-    for failure in explore_seed(seed, settings or Settings(), tracker=tracker, tally=tally):
+    for failure in explore_seed(
+        seed, settings or Settings(), tracker=tracker, tally=tally, is_over=lambda: tally.states >= 100
+    ):
         assert failure is None, failure
     tally.seconds.clear()
     return tally
@@ -35,11 +46,13 @@ def tally_of(seed: str, tracker: DirtyTracker, settings: Settings | None = None)
 @pytest.mark.parametrize("disk", ["posix-strict", "journal", "kill"])
 def test_a_right_store_holds_on_every_disk(disk: Disk, tracker: DirtyTracker) -> None:
     result = run(tracker, Settings(disk=disk), states=250, seed=8)
-    assert result.verdict is Verdict.HOLDS, (result.failure, result.silent, result.canary)
+    assert result.verdict is Verdict.HOLDS, (result.failure, result.faults, result.silent, result.canary)
     assert 250 <= result.tally.states <= 251, "the last state may count one inside its recovery"
     assert result.canary
     assert result.repeated >= 1
-    assert min(result.tally.judged.values()) == result.tally.all_states
+    judged = [count for name, count in result.tally.armed.items() if name.startswith("judge_")]
+    assert len(judged) == len(JUDGES)
+    assert min(judged) >= result.tally.all_states
 
 
 def test_counted_states_have_two_files_and_ten_records(tracker: DirtyTracker) -> None:
@@ -47,11 +60,13 @@ def test_counted_states_have_two_files_and_ten_records(tracker: DirtyTracker) ->
     assert 0 < tally.states < tally.all_states
 
 
+@pytest.mark.deep
 def test_equal_seeds_give_equal_tallies_and_others_do_not(tracker: DirtyTracker) -> None:
     assert tally_of("8:0", tracker) == tally_of("8:0", tracker)
     assert tally_of("8:0", tracker) != tally_of("3:0", tracker)
 
 
+@pytest.mark.deep
 def test_the_way_pages_are_watched_changes_nothing() -> None:
     reason = write_protect_available()
     if reason is not None:
@@ -60,20 +75,30 @@ def test_the_way_pages_are_watched_changes_nothing() -> None:
         assert tally_of("8:0", compared) == tally_of("8:0", protected)
 
 
-def test_a_fault_class_that_never_fired_makes_it_vacuous(
-    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("name", ["flood", "rule_dance", "judge_asleep"])
+def test_a_fault_a_rule_or_a_judge_that_never_fired_makes_it_vacuous(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(campaign, "required_faults", lambda disk: ("flip", "flood"))
+    monkeypatch.setattr(gates, "required", lambda disk: ("flip", "rule_put", "judge_is_a_prefix", name))
     result = run(tracker, Settings(), states=5)
     assert result.verdict is Verdict.VACUOUS
-    assert result.silent == ["flood"]
+    assert result.silent == [name]
+
+
+def test_a_judge_that_agrees_with_its_violation_makes_it_vacuous(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(VIOLATIONS, "is_a_prefix", lambda found: found)
+    monkeypatch.setattr(gates, "required", lambda disk: ("judge_is_a_prefix", "judge_covers_the_floor"))
+    result = run(tracker, Settings(), states=5)
+    assert (result.verdict, result.silent) == (Verdict.VACUOUS, ["judge_is_a_prefix"])
 
 
 def test_a_campaign_that_misses_its_canary_is_vacuous(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign, "caught_canary", lambda base, seeds, tracker: "")
-    result = run(tracker, Settings(), states=150)
-    assert not result.silent
-    assert result.verdict is Verdict.VACUOUS
+    monkeypatch.setattr(shards, "caught_canary", lambda *_, **__: "")
+    monkeypatch.setattr(gates, "required", lambda disk: ())
+    result = run(tracker, Settings(), states=5)
+    assert (result.verdict, result.without_canary) == (Verdict.VACUOUS, [0])
 
 
 def test_a_run_that_does_not_repeat_is_the_harness_fault(
@@ -85,9 +110,10 @@ def test_a_run_that_does_not_repeat_is_the_harness_fault(
         tally.states += next(runs)
         yield None
 
-    monkeypatch.setattr(campaign, "explore_seed", unsteady)
-    with pytest.raises(HarnessError, match="other results"):
-        run(tracker, Settings(), states=2_000)
+    monkeypatch.setattr(shards, "explore_seed", unsteady)
+    result = run(tracker, Settings(), states=50)
+    assert result.verdict is Verdict.HARNESS
+    assert "other results" in result.faults[0]
 
 
 def test_an_illegal_image_is_the_harness_fault(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,10 +122,11 @@ def test_an_illegal_image_is_the_harness_fault(tracker: DirtyTracker, monkeypatc
         files = {path: b"\1" + content[1:] if content else content for path, content in image.files.items()}
         return replace(image, files=files)
 
-    monkeypatch.setattr("properties.explore.compose", forging)
-    monkeypatch.setattr("properties.explore.LEGALITY_EVERY", 1)
-    with pytest.raises(HarnessError, match="illegal"):
-        run(tracker, Settings(), states=100)
+    monkeypatch.setattr("properties.exploring.crash_states.compose", forging)
+    monkeypatch.setattr("properties.exploring.crash_states.LEGALITY_EVERY", 1)
+    result = run(tracker, Settings(), states=100)
+    assert result.verdict is Verdict.HARNESS
+    assert "illegal" in result.faults[0]
 
 
 def test_an_interrupt_keeps_what_there_is(tracker: DirtyTracker) -> None:
@@ -110,6 +137,127 @@ def test_an_interrupt_keeps_what_there_is(tracker: DirtyTracker) -> None:
 
         return progress
 
-    result = run_campaign(Settings(), seed=0, states=10_000, seconds=None, tracker=tracker, progress=interrupt_at(120))
+    plan = Plan(Settings(), seed=0, states=10_000)
+    result = run_campaign(plan, tracker=tracker, progress=interrupt_at(120))
     assert result.interrupted
+    assert result.is_cut
     assert 120 <= result.tally.states < 200
+
+
+# ---- failures --------------------------------------------------------------------------------------------------------
+
+
+def breaking(sentences: Sequence[str]) -> Callable[..., Iterator[Failure | None]]:
+    """Histories of a few states, of which number n breaks the n-th of some promises, over and over."""
+
+    def history(seed: str, base: Settings, *, tally: Tally, **_: object) -> Iterator[Failure | None]:
+        tally.states += 2
+        yield None
+        shard, place = divmod(int(seed.partition(":")[2]), 1_000_000)
+        number = (2 * shard + place) % len(sentences)
+        if sentences[number]:
+            yield Failure(Case(base, (Put(fill=number),)), GuaranteeBroken(1, sentences[number]))
+
+    return history
+
+
+def explored(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch, *sentences: str, **more: Any) -> CampaignResult:
+    monkeypatch.setattr(shards, "explore_seed", breaking(sentences))
+    monkeypatch.setattr(campaign, "replay", lambda case, tracker: Failure(case, GuaranteeBroken(1, "again")))
+    monkeypatch.setattr(campaign, "shrink", lambda failure, **budget: failure)
+    return run(tracker, Settings(), **{"states": 30, **more})
+
+
+def test_different_failures_are_kept_apart_and_equal_ones_counted(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = explored(tracker, monkeypatch, "byte 7 is wrong", "", "byte 9 is wrong", "a hole")
+    assert result.verdict is Verdict.BROKEN
+    assert [(found.history, found.times) for found in result.found] == [("1:0", 7), ("1:3", 3)]
+
+
+def test_the_time_to_make_failures_small_is_bounded_and_somebody_is_told_how_far_it_is(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "explore_seed", breaking(["a", "b"]))
+    monkeypatch.setattr(campaign, "replay", lambda case, tracker: Failure(case, GuaranteeBroken(1, "again")))
+    bounds: list[tuple[int, float]] = []
+
+    def shrink(failure: Failure, *, tries_max: int, seconds: float, watch: Watch, **_: object) -> Failure:
+        bounds.append((tries_max, seconds))
+        watch(7, 3, 1)
+        return failure
+
+    monkeypatch.setattr(campaign, "shrink", shrink)
+    told: list[tuple[int, int, int, int]] = []
+    run_campaign(
+        Plan(Settings(), 1, 30),
+        tracker=tracker,
+        progress=ignored,
+        making_small=lambda *said: told.append(said),
+    )
+    assert bounds == [
+        (campaign.SHRINK_TRIES, campaign.SHRINK_SECONDS),
+        (campaign.LATER_SHRINK_TRIES, campaign.LATER_SHRINK_SECONDS),
+    ]
+    assert told == [(1, 7, 3, 1), (2, 7, 3, 1)]
+
+
+def test_it_goes_on_until_there_are_enough_different_failures(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentences = ("a", "b", "c", "d")
+    assert len(explored(tracker, monkeypatch, *sentences).found) == 3
+    assert len(explored(tracker, monkeypatch, *sentences, failures_max=1).found) == 1
+
+
+def test_what_is_behind_enough_failures_counts_for_nobody(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that shards which ran at the same time, or in Spark tasks, change nothing."""
+    few = explored(tracker, monkeypatch, "a", "b", "c", states=40, shard_states=4)
+    assert few.shards == 2
+    rows = [row for shard in range(4) for row in rows_of(run_of(shard, tracker))]
+    assert len(rows) > len(that_count(rows, 3))
+    assert result_hash(that_count(rows, 3)) == few.result_hash
+
+
+def run_of(number: int, tracker: DirtyTracker) -> ShardRun:
+    ended = ShardRun(Shard(number, 1, 4, Settings()))
+    run_shard(ended, tracker=tracker)
+    return ended
+
+
+def test_a_failure_that_does_not_replay_is_the_harness_fault(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "explore_seed", breaking(["a"]))
+    result = run(tracker, Settings(), states=4)
+    assert result.verdict is Verdict.HARNESS
+    assert "does not replay" in result.faults[0]
+
+
+# ---- shards ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_discovery_curve_goes_on_from_shard_to_shard() -> None:
+    first, second = Tally(states=1, all_states=3), Tally(states=2, all_states=2)
+    for tally, names, point in ((first, b"abc", (2, 2, 1)), (second, b"bd", (1, 1, 1))):
+        for name in names:
+            tally.images.add(bytes([name]))
+        tally.recovered.add(b"log")
+        tally.discovery.append(point)
+    total = merged([first, second])
+    assert total.discovery == [(2, 2, 1), (3, 3, 1), (4, 3, 1), (5, 4, 1)]
+    assert (total.states, total.all_states, len(total.images)) == (3, 5, 4)
+
+
+def test_shards_are_made_of_the_states_asked_for() -> None:
+    plan = Plan(Settings(), seed=4, states=250, shard_states=100, strategy="swarm")
+    assert [(shard.number, shard.states, shard.strategy) for shard in plan.shards()] == [
+        (0, 100, "swarm"),
+        (1, 100, "swarm"),
+        (2, 50, "swarm"),
+    ]
+    seeds = [next(shard.history_seeds()) for shard in plan.shards()]
+    assert seeds == ["4:0", "4:1000000", "4:2000000"]

@@ -5,7 +5,8 @@ from typing import get_args
 
 import pytest
 
-from properties.case import (
+from properties.cases.case import (
+    AimFault,
     BadToken,
     CancelPull,
     Case,
@@ -101,6 +102,7 @@ PUTS = Case(
         QueryKey(key=2, max_num=1, begin_ms=5, window_ms=7),
         OffsetByTime(queue=1, record=4, shift_ms=-1),
         RefuseFile(),
+        AimFault("sync-lost", "kind=log and not nth=2", seed=3),
         HarmDerived(file="index", harm="torn", number=3, amount=99),
         HoldBuffer(record=3),
         Clean(after_hours=72, manual=True, percent=88),
@@ -198,10 +200,11 @@ def test_an_incomplete_token_is_refused(cut: int) -> None:
     [
         ("{", "no JSON"),
         ("[]", "tornpage_case"),
-        ('{"tornpage_case": 2}', "tornpage_case"),
+        ('{"tornpage_case": 2}', "format 2, and this tornpage reads format 1"),
+        ('{"tornpage_case": 1, "settings": {}, "operations": [{"op": "crash", "others": "x"}]}', "lost or kept"),
         ('{"tornpage_case": 1}', "cannot be read"),
         ('{"tornpage_case": 1, "settings": {"colour": 1}, "operations": []}', "cannot be read"),
-        ('{"tornpage_case": 1, "settings": {}, "operations": [{"op": "dance"}]}', "cannot be read"),
+        ('{"tornpage_case": 1, "settings": {}, "operations": [{"op": "dance"}]}', "there is no operation 'dance'"),
         ('{"tornpage_case": 1, "settings": {"disk": "tape"}, "operations": []}', "unknown disk"),
         ('{"tornpage_case": 1, "settings": {}, "operations": [{"op": "put", "pairs": [["a"]]}]}', "cannot be read"),
         ('{"tornpage_case": 1, "settings": {}, "operations": [{"op": "put_batch", "members": [7]}]}', "cannot be read"),

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from impl.files import Mapping as FileMapping
 from impl.files import OpenFile
-from properties.certificate import Certificate, FileClaim, OperationClaim, PageClaim, assert_legal, certify
-from properties.images import JOURNAL_FACT, Choice, Choices, compose, disk_state, facts_of
-from properties.legality import objections
+from properties.images.certificate import Certificate, FileClaim, OperationClaim, PageClaim, assert_legal, certify
+from properties.images.images import JOURNAL_FACT, Choice, Choices, compose, disk_state, facts_of
+from properties.images.legality import objections
+from properties.images.sampling import draw
 from properties.recorder.dirty import CompareTracker
 from properties.recorder.disk import Disk, Image
 from properties.recorder.journal import (
@@ -27,8 +28,8 @@ from properties.recorder.journal import (
     ProcessKilled,
     Resized,
 )
-from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
-from properties.sampling import draw
+from properties.recorder.recording_files import EMPTY_DISK
+from properties.trial.failing_disk import FailingDisk
 from properties.verdict import HarnessError
 
 PAGE = 4096
@@ -157,7 +158,10 @@ def test_the_document_is_json_and_holds_everything() -> None:
         "sized_by": 5,
         "barrier_before": 1,
         "barrier_after": 12,
-        "pages": [{"page": 0, "versions": [0, 4], "mask": 5}, {"page": 1, "versions": ["base"], "mask": None}],
+        "pages": [
+            {"page": 0, "versions": [0, 4], "mask": 5, "dropped_by": None},
+            {"page": 1, "versions": ["base"], "mask": None, "dropped_by": None},
+        ],
     }
     assert document["operations"] == [
         {"entry": 9, "directory": "/s", "durable_since": None, "barrier_before": None, "barrier_after": 13}
@@ -222,7 +226,7 @@ class History:
     """Carries out steps on a recorded disk; what is impossible at that moment is left out."""
 
     def __init__(self, base: Image) -> None:
-        self.files = RecordingFiles(base, tracker=CompareTracker())
+        self.files = FailingDisk(base, tracker=CompareTracker())
         self.handles: list[tuple[OpenFile, FileMapping | None]] = []
         self.writes = 0
 
@@ -246,7 +250,7 @@ class History:
         elif verb == "mark":
             self.files.mark("step")
         elif verb == "kill" and c == 0:
-            self.files = RecordingFiles(
+            self.files = FailingDisk(
                 self.files.base, tracker=CompareTracker(), journal=(*self.files.journal, ProcessKilled())
             )
             self.handles = []
@@ -262,6 +266,8 @@ class History:
             self.handles[index] = (file, None)
         elif verb == "sync":
             self.files.sync(file)
+        elif verb == "sync_drops":
+            self.files.drop_pages(file)
         elif verb == "sync_fails":
             self.files.failing_syncs = 1
             with pytest.raises(OSError, match="Input/output"):
@@ -287,7 +293,7 @@ class History:
 
 
 NAME_VERBS = ["create", "create", "open", "rename", "unlink", "make_directory", "sync_directory", "mark", "kill"]
-CONTENT_VERBS = ["map", "unmap", "sync", "sync_fails", "store", "store", "store", "allocate", "pwrite"]
+CONTENT_VERBS = ["map", "unmap", *["sync"] * 2, "sync_fails", "sync_drops", *["store"] * 3, "allocate", "pwrite"]
 VERBS = [*NAME_VERBS, *CONTENT_VERBS * 3]
 numbers = st.integers(0, 5)
 steps: st.SearchStrategy[list[Step]] = st.lists(
@@ -346,6 +352,7 @@ def shapes_of(base: Image, journal: Sequence[Entry], certificate: Certificate) -
         shapes |= {"renamed"} if file.named_by != "base" and isinstance(journal[file.named_by], FileRenamed) else set()
         for page in file.pages:
             old = [version == "base" or version < barrier for version in page.versions]
+            shapes |= {"page passed by"} if page.dropped_by is not None else set()
             shapes.add("torn page" if page.mask else "durable page" if all(old) else "lucky page")
     for claim in certificate.operations:
         if claim.durable_since is not None and isinstance(journal[claim.durable_since], FileSynced):

@@ -13,12 +13,12 @@ from impl.components import Components
 from impl.entry import PutEntry
 from impl.message import PutResult, PutStatus
 from model.message import Batch, Message
-from properties import concurrent, surroundings
-from properties.case import Concurrent, FailAppend, Put, PutBatch, Settings, SwitchFlag
+from properties.cases.case import Concurrent, FailAppend, Put, PutBatch, Settings, SwitchFlag
 from properties.planted import components_of
 from properties.recorder.dirty import DirtyTracker
 from properties.stepped import StepTrace, every_schedule, run_stepped
-from properties.trial import Trial
+from properties.trial import concurrent, surroundings
+from properties.trial.trial import Trial
 from properties.verdict import GuaranteeBroken
 
 ASYNC = Settings(file_bytes=1024)

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-from properties.check import CheckResult, check
-from properties.consumer_machine import ConsumerMachine
+from properties.machines.check import CheckResult, check
+from properties.machines.consumer_machine import ConsumerMachine
 from properties.recorder.dirty import DirtyTracker
 from properties.verdict import Verdict
 from tests.properties.turns import counted, rules_of

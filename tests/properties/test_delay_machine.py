@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-from properties.check import CheckResult, check
-from properties.delay_machine import DelayMachine
+from properties.machines.check import CheckResult, check
+from properties.machines.delay_machine import DelayMachine
 from properties.recorder.dirty import DirtyTracker
 from properties.verdict import Verdict
 from tests.properties.turns import counted, rules_of

@@ -1,9 +1,10 @@
 """The flush machine, collected like any test: it holds, it repeats, and each of its rules has its turn."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
-from properties.check import CheckResult, check
-from properties.flush_machine import FlushMachine
+from properties.machines.check import CheckResult, check
+from properties.machines.flush_machine import FlushMachine
 from properties.recorder.dirty import DirtyTracker
 from properties.verdict import Verdict
 from tests.properties.turns import counted, rules_of
@@ -18,6 +19,7 @@ def checked(tracker: DirtyTracker, *, examples: int = 10, steps: int = 15, start
     return check(bug="", examples=examples, steps=steps, start_seed=start_seed, tracker=tracker, machines=("flush",))
 
 
+@pytest.mark.deep
 def test_equal_seeds_take_equal_ways_and_others_do_not(tracker: DirtyTracker) -> None:
     first, second = checked(tracker), checked(tracker)
     assert first == second
@@ -31,6 +33,7 @@ def test_a_run_in_which_something_never_happened_is_vacuous(tracker: DirtyTracke
     assert "committed" in result.silent
 
 
+@pytest.mark.deep
 def test_every_rule_has_its_turn_and_everything_happens_in_few_examples() -> None:
     seen, counting = counted(FlushMachine, examples=200)
     assert len(rules_of(FlushMachine)) > 20

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from properties.case import (
+from properties.cases.case import (
     CancelPull,
     Clean,
     Close,
@@ -23,7 +23,7 @@ from properties.case import (
     SwitchFlag,
 )
 from properties.recorder.dirty import DirtyTracker
-from properties.trial import Trial
+from properties.trial.trial import Trial
 
 REPUT, LOOK, PUT, PULL = Step(service="reput"), Step(service="pull-hold"), Put(), PullHeld()
 TAGGED, WANTED = Put(properties="TAGS\x01TagA"), PullHeld(tags="TagA")

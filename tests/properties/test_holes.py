@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from properties.hole_hunt import Hunt, hunt
 from properties.holes import HOLES, Hole, UnknownHole, holes_named
 from properties.planted import PLANTED
-from properties.recorder.dirty import DirtyTracker
 from tornpage.holes import hunt_outcome, list_outcome
 
 GROUPS = {"H": 12, "A": 7, "C": 17, "I": 7, "G": 11, "F": 2}
@@ -66,19 +64,6 @@ def test_the_list_says_for_each_hole_what_becomes_of_it() -> None:
     assert outcome.figures["holes"] == len(HOLES)
     assert outcome.figures["hosted"] == len(HOSTED)
     assert all(hole.sentence in text for hole in HOLES.values())
-
-
-def test_a_hunt_ends_with_a_small_failure_that_only_the_bug_has(tracker: DirtyTracker) -> None:
-    quarry = hunt("lying-flush", Hunt(), seed=0, seconds=30.0, tracker=tracker)
-    assert quarry.failure is not None
-    assert len(quarry.failure.case.operations) <= 4
-
-
-def test_a_hunt_gives_up_when_its_time_is_up(tracker: DirtyTracker) -> None:
-    for how in (Hunt("put"), Hunt()):
-        quarry = hunt("", how, seed=0, seconds=0.2, tracker=tracker)
-        assert quarry.failure is None
-        assert quarry.seconds >= 0.2
 
 
 def test_a_hunt_is_kept_and_not_made_again(tmp_path: Path) -> None:

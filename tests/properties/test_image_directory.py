@@ -8,14 +8,14 @@ import pytest
 from impl.config import MessageStoreConfig
 from impl.os_files import OsFiles
 from impl.store import MessageStore
-from properties.case import Case, Crash, Flush, Operation, Put, Settings
-from properties.image_directory import write_image
-from properties.images import Choice, compose, disk_state, facts_of
-from properties.pagemap import crash_image, page_map
+from properties.cases.case import Case, Crash, Flush, Operation, Put, Settings
+from properties.images.image_directory import write_image
+from properties.images.images import Choice, compose, disk_state, facts_of
+from properties.images.pagemap import crash_image, page_map
+from properties.images.sampling import draw
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Image
-from properties.sampling import draw
-from properties.trial import Trial
+from properties.trial.trial import Trial
 
 SETTINGS = Settings(file_bytes=16384)
 OPERATIONS: tuple[Operation, ...] = (

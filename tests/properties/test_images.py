@@ -2,8 +2,8 @@
 
 import pytest
 
-from properties.certificate import assert_legal, certify
-from properties.images import JOURNAL_FACT, Choice, Choices, compose, disk_state, facts_of, mixed
+from properties.images.certificate import assert_legal, certify
+from properties.images.images import JOURNAL_FACT, Choice, Choices, compose, disk_state, facts_of, mixed
 from properties.recorder.disk import Disk, Image
 from properties.recorder.journal import (
     DirectoryMade,

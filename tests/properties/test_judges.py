@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from properties import judges
-from properties.case import Close, Flush, Put, Settings
-from properties.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered
-from properties.ledger import Ledger
+from properties.cases.case import Close, Flush, Put, Settings
+from properties.judges import judges
+from properties.judges.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Image
-from properties.trial import Trial
+from properties.trial.ledger import Ledger
+from properties.trial.trial import Trial
 from properties.verdict import GuaranteeBroken
 
 FIRST = f"{LOG_DIRECTORY}/{0:020d}"

@@ -15,9 +15,9 @@ from impl.components import Components
 from impl.derived import Derived
 from impl.durable_floor import DurableFloor
 from impl.recovery import Recovery, RecoveryPlan
-from properties.case import Flush, Operation, Put, Settings
-from properties.image_directory import write_image
-from properties.images import compose, disk_state, facts_of
+from properties.cases.case import Flush, Operation, Put, Settings
+from properties.images.image_directory import write_image
+from properties.images.images import compose, disk_state, facts_of
 from properties.inspection.query import InspectError
 from properties.judging.given import Given, delays_of, read_given
 from properties.judging.golden import GoldenImage, judged_golden
@@ -27,7 +27,7 @@ from properties.judging.rulings import NAMES, NEVER_JUDGED, Ruling
 from properties.judging.truth import read_truth, truth_of
 from properties.planted import components_of
 from properties.recorder.dirty import DirtyTracker
-from properties.trial import Trial
+from properties.trial.trial import Trial
 from tests.properties.decode.handmade import record
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"

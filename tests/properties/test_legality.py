@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from properties.certificate import Certificate, FileClaim, OperationClaim, PageClaim, certify
-from properties.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of
-from properties.legality import objections
+from properties.images.certificate import Certificate, FileClaim, OperationClaim, PageClaim, certify
+from properties.images.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of
+from properties.images.legality import objections
+from properties.images.sampling import draw
 from properties.recorder.disk import Disk, Image
 from properties.recorder.journal import (
     DirectoryMade,
@@ -27,7 +28,6 @@ from properties.recorder.journal import (
     Resized,
 )
 from properties.recorder.recording_files import EMPTY_DISK
-from properties.sampling import draw
 from tests.properties.test_certificate import DISKS, FULL, random_steps, recorded, shapes_of
 
 PAGE = 4096
@@ -312,12 +312,16 @@ def test_checker_refuses_a_crash_outside_the_journal_and_an_unknown_disk() -> No
 
 
 def test_checker_loads_nothing_of_ours_but_the_journal() -> None:
-    program = "import sys, properties.legality; print(*(m for m in sys.modules if m.split('.')[0] in sys.argv[1:]))"
+    program = (
+        "import sys, properties.images.legality; print(*(m for m in sys.modules if m.split('.')[0] in sys.argv[1:]))"
+    )
     rooms = ["impl", "model", "properties", "pipeline", "sim"]
     run = subprocess.run([sys.executable, "-c", program, *rooms], capture_output=True, text=True, check=True)
     assert set(run.stdout.split()) == {
         "properties",
-        "properties.legality",
+        "properties.images",
+        "properties.images.legality",
+        "properties.images.legality_files",
         "properties.recorder",
         "properties.recorder.journal",
     }
@@ -355,6 +359,9 @@ def mutations_of(
         if claim.pages:
             silent = replace(claim, pages=claim.pages[1:])
             forged["unclaimed page"] = image, with_file(certificate, number, silent)
+        if any(page.dropped_by is not None for page in claim.pages):
+            forgotten = replace(claim, pages=tuple(replace(page, dropped_by=None) for page in claim.pages))
+            forged["forgotten drop"] = image, with_file(certificate, number, forgotten)
         forged["invented barrier"] = image, with_file(certificate, number, replace(claim, barrier_before=len(journal)))
     return forged
 
@@ -385,9 +392,10 @@ def test_random_histories_have_every_shape_and_each_forgery_is_refused() -> None
                 refused[name] += 1
     expected = {
         "durable operation", "lucky operation", "lost name", "lost size", "renamed", "torn page", "durable page",
-        "lucky page", "name durable by file sync", "process killed before",
+        "lucky page", "name durable by file sync", "process killed before", "page passed by",
     }  # fmt: skip
     assert set(shapes) == expected
     assert min(shapes.values()) >= 10, shapes
-    assert len(refused) == 8
+    assert len(refused) == 9
+    assert refused.pop("forgotten drop") >= 10
     assert min(refused.values()) >= 100, refused

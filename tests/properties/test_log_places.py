@@ -10,11 +10,24 @@ from impl.files import OpenFile
 from impl.log_files import LogFileMaker, file_name
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
-from properties.case import BadToken, Case, Close, Crash, Damage, FailSync, Flush, Open, Operation, Put, Settings, Step
-from properties.log_places import ROOT, file_at, log_directories, log_files
+from properties.cases.case import (
+    BadToken,
+    Case,
+    Close,
+    Crash,
+    Damage,
+    FailSync,
+    Flush,
+    Open,
+    Operation,
+    Put,
+    Settings,
+    Step,
+)
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Disk
-from properties.trial import Trial
+from properties.trial.log_places import ROOT, file_at, log_directories, log_files
+from properties.trial.trial import Trial
 from properties.verdict import GuaranteeBroken
 
 SETTINGS = Settings(file_bytes=4096, log_paths=2)

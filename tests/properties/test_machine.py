@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-from properties.check import PROFILES, check
-from properties.machine import CommitLogMachine
+from properties.machines.check import PROFILES, check
+from properties.machines.machine import CommitLogMachine
 from properties.recorder.dirty import DirtyTracker
 from properties.verdict import Verdict
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from properties.case import (
+from properties.cases.case import (
     Case,
     ChangeRole,
     Clean,
@@ -19,10 +19,11 @@ from properties.case import (
     Put,
     Settings,
     Step,
+    SwitchFlag,
 )
-from properties.planted import PLANTED, delaying
+from properties.cases.replay import replay
+from properties.planted import PLANTED, awaiting, delaying
 from properties.recorder.dirty import DirtyTracker
-from properties.replay import replay
 
 REPUT, FLUSH, SAVE = Step(service="reput"), Flush(), Step(service="progress", after_ms=10_000)
 FIRST, SECOND = Put(properties="DELAY\x011"), Put(properties="DELAY\x012")
@@ -30,6 +31,7 @@ SOON, LATER = Step(service="schedule", after_ms=1_000), Step(service="schedule",
 LONG = Put(topic="t" * 127, properties="DELAY\x011")
 HALF = Put(topic="RMQ_SYS_TRANS_HALF_TOPIC", properties="DELAY\x011")
 FULL = Put(body_bytes=800)
+AWAITED, ALONE = Settings(sync_flush=True, pending_copies=2), Settings(sync_flush=True, pending_copies=1)
 NARROW, SMALL = Settings(record_bytes_max=320), Settings(file_bytes=1024)
 
 CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
@@ -51,11 +53,22 @@ CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
     "delivery-not-woken": (Settings(), (SOON, FIRST, REPUT)),
     "delivery-sleeps-until-due": (Settings(), (SECOND, REPUT, Step(service="schedule"))),
     "waits-for-the-expired": (SMALL, (FIRST, FULL, FULL, FIRST, REPUT, FLUSH, Clean(percent=88), SOON)),
+    "RMQ-B59": (AWAITED, (FIRST, REPUT, SwitchFlag(), SOON)),
+    "RMQ-B60": (AWAITED, (FIRST, REPUT, SOON)),
+    "unanswered-is-delivered": (AWAITED, (FIRST, REPUT, SOON)),
+    "answer-wakes-nobody": (AWAITED, (FIRST, REPUT, SOON, Step())),
+    "line-without-end": (ALONE, (FIRST, FIRST, REPUT, SOON)),
+    "refused-is-overtaken": (AWAITED, (FIRST, REPUT, FailAppend(), SOON)),
+    "close-hears-no-answer": (AWAITED, (FIRST, REPUT, SOON, Close())),
+    "refused-ten-times-a-second": (
+        AWAITED,
+        (FIRST, REPUT, SwitchFlag(), SOON, Step(service="schedule", after_ms=100)),
+    ),
 }
 
 
 def test_every_bug_of_delivery_has_its_case() -> None:
-    assert {bug for bug, *_ in delaying.BUGS} == CASES.keys()
+    assert {bug for bug, *_ in (*delaying.BUGS, *awaiting.BUGS)} == CASES.keys()
 
 
 @pytest.mark.parametrize("bug", CASES)

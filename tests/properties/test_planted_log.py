@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from properties.case import Case, Concurrent, Crash, Flush, Get, Operation, Put, Settings
+from properties.cases.case import Case, Concurrent, Crash, Flush, Get, Operation, Put, Settings
+from properties.cases.replay import replay
 from properties.planted import PLANTED
 from properties.recorder.dirty import DirtyTracker
-from properties.replay import replay
 
 SMALL = Settings(file_bytes=1024)
 FULL = Put(body_bytes=800)

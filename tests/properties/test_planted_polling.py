@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from properties.case import (
+from properties.cases.case import (
     CancelPull,
     Case,
     Close,
@@ -16,10 +16,10 @@ from properties.case import (
     Settings,
     Step,
 )
+from properties.cases.replay import replay
+from properties.cases.translation import HELD_PULLS_MAX
 from properties.planted import PLANTED, polling
 from properties.recorder.dirty import DirtyTracker
-from properties.replay import replay
-from properties.translation import HELD_PULLS_MAX
 
 REPUT, LOOK, PUT, PULL = Step(service="reput"), Step(service="pull-hold"), Put(), PullHeld()
 TAGGED, WANTED = Put(properties="TAGS\x01TagA"), PullHeld(tags="TagA")

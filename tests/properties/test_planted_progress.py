@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from properties.case import (
+from properties.cases.case import (
     Case,
     Close,
     CommitOffset,
@@ -20,9 +20,9 @@ from properties.case import (
     Settings,
     Step,
 )
+from properties.cases.replay import replay
 from properties.planted import PLANTED, progressing
 from properties.recorder.dirty import DirtyTracker
-from properties.replay import replay
 
 PUT, REPUT, FLUSH, COMMIT = Put(), Step(service="reput"), Flush(), CommitOffset()
 SAVE = Step(service="progress", after_ms=5_000)

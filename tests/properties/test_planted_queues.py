@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from properties.case import (
+from properties.cases.case import (
     Case,
     Close,
     Crash,
@@ -18,9 +18,9 @@ from properties.case import (
     Settings,
     Step,
 )
+from properties.cases.replay import replay
 from properties.planted import PLANTED, dispatched, extending, queueing
 from properties.recorder.dirty import DirtyTracker
-from properties.replay import replay
 
 REPUT = Step(service="reput")
 COMMIT = Step(service="commit", after_ms=200)

@@ -9,7 +9,7 @@ from impl.consume_queue import Unit
 from impl.errors import BufferReleased
 from impl.message import Message
 from impl.queue_reads import QueueReads
-from properties.case import (
+from properties.cases.case import (
     Case,
     Close,
     Crash,
@@ -27,10 +27,10 @@ from properties.case import (
     Settings,
     Step,
 )
+from properties.cases.replay import replay
 from properties.planted import PLANTED, components_of, indexing, pulling, querying
 from properties.recorder.dirty import DirtyTracker
-from properties.replay import replay
-from properties.trial import Trial
+from properties.trial.trial import Trial
 from properties.verdict import GuaranteeBroken
 from tests.impl.reading import Log, limits_of
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from properties.case import (
+from properties.cases.case import (
     Case,
     Clean,
     Crash,
@@ -19,9 +19,9 @@ from properties.case import (
     Settings,
     Step,
 )
+from properties.cases.replay import replay
 from properties.planted import PLANTED, retaining
 from properties.recorder.dirty import DirtyTracker
-from properties.replay import replay
 
 REPUT, FLUSH = Step(service="reput"), Flush()
 FULL, KEYED = Put(body_bytes=800), Put(properties="KEYS\x01k")

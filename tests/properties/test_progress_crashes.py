@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 
 from impl.config_file import ConfigFile
-from properties.images import Choice, Fact, compose, disk_state, facts_of
+from properties.images.images import Choice, Fact, compose, disk_state, facts_of
 from properties.planted import PLANTED
 from properties.recorder.compare import CompareTracker
 from properties.recorder.disk import Disk, Image

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from properties.case import Close, CommitOffset, Flush, Open, Operation, Put, QueryOffsets, Settings, Step
-from properties.progress_judges import files_are_old_or_new, nobody_is_led_past, progress_effects
-from properties.progress_ledger import CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS, ProgressLedger, said_by
+from properties.cases.case import Close, CommitOffset, Flush, Open, Operation, Put, QueryOffsets, Settings, Step
+from properties.judges.progress_judges import files_are_old_or_new, nobody_is_led_past, progress_effects
+from properties.judges.recovered import Recovered
 from properties.recorder.dirty import DirtyTracker
-from properties.recovered import Recovered
-from properties.trial import Trial
+from properties.trial.progress_ledger import CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS, ProgressLedger, said_by
+from properties.trial.trial import Trial
 from properties.verdict import GuaranteeBroken
 
 SAVE = Step(service="progress", after_ms=5_000)

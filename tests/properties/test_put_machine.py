@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-from properties.check import CheckResult, check
-from properties.put_machine import PutMachine
+from properties.machines.check import CheckResult, check
+from properties.machines.put_machine import PutMachine
 from properties.recorder.dirty import DirtyTracker
 from properties.verdict import Verdict
 from tests.properties.turns import counted, rules_of
@@ -32,6 +32,7 @@ def test_a_run_in_which_something_never_happened_is_vacuous(tracker: DirtyTracke
     assert any(not result.fired[name] for name in PutMachine.must_run)
 
 
+@pytest.mark.deep
 def test_a_run_in_which_an_effect_never_happened_is_vacuous(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -41,6 +42,7 @@ def test_a_run_in_which_an_effect_never_happened_is_vacuous(
     assert (result.verdict, result.silent) == (Verdict.VACUOUS, ("never",))
 
 
+@pytest.mark.deep
 def test_machines_share_a_small_run_equally(tracker: DirtyTracker) -> None:
     """Each has operations of its own, or nearly so: damage, two producers at once, steps of services, clean-ups."""
     result = check(bug="", examples=35, steps=20, start_seed=5, tracker=tracker)

@@ -20,8 +20,8 @@ from impl.put_answers import PendingAnswer, PutAnswers
 from impl.queue_offsets import QueueOffsetTable
 from impl.running_flags import RunningFlags
 from impl.store import MessageStore
-from properties.bodies import BORN_TIMESTAMP
-from properties.case import (
+from properties.cases.bodies import BORN_TIMESTAMP
+from properties.cases.case import (
     BatchDefect,
     Close,
     Crash,
@@ -39,10 +39,10 @@ from properties.case import (
     Step,
     SwitchFlag,
 )
+from properties.cases.workload import draw_operation
 from properties.recorder.dirty import DirtyTracker
-from properties.trial import Trial
+from properties.trial.trial import Trial
 from properties.verdict import GuaranteeBroken
-from properties.workload import draw_operation
 
 ASYNC = Settings(file_bytes=4096)
 SYNC = replace(ASYNC, sync_flush=True)

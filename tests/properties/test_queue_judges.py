@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from properties import queue_judges
-from properties.case import (
+from properties.cases.case import (
     Case,
     Close,
     Flush,
@@ -23,12 +22,13 @@ from properties.case import (
     Settings,
     Step,
 )
-from properties.queue_judges import QUEUE_JUDGES, checkpoint_times, made_good
+from properties.cases.simpler import SIMPLER
+from properties.judges import queue_judges
+from properties.judges.queue_judges import QUEUE_JUDGES, checkpoint_times, made_good
+from properties.judges.recovered import ROOT, Recovered
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Image
-from properties.recovered import ROOT, Recovered
-from properties.simpler import SIMPLER
-from properties.trial import Trial
+from properties.trial.trial import Trial
 from properties.verdict import GuaranteeBroken
 
 QUEUE = f"{ROOT}/consumequeue/T/0/{0:020d}"

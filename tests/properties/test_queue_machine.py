@@ -1,9 +1,10 @@
 """The queue machine, collected like any test: it holds, it repeats, and each of its rules has its turn."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
-from properties.check import CheckResult, check
-from properties.queue_machine import QueueMachine
+from properties.machines.check import CheckResult, check
+from properties.machines.queue_machine import QueueMachine
 from properties.recorder.dirty import DirtyTracker
 from properties.verdict import Verdict
 from tests.properties.turns import counted, rules_of
@@ -31,6 +32,7 @@ def test_a_run_in_which_something_never_happened_is_vacuous(tracker: DirtyTracke
     assert "query_key" in result.silent
 
 
+@pytest.mark.deep
 def test_every_rule_has_its_turn_and_everything_happens_in_few_examples() -> None:
     seen, counting = counted(QueueMachine, examples=200)
     assert len(rules_of(QueueMachine)) > 20

@@ -3,9 +3,9 @@
 import pytest
 from hypothesis import HealthCheck, settings
 
-from properties.check import CheckResult, check
+from properties.machines.check import CheckResult, check
+from properties.machines.retention_machine import RetentionMachine
 from properties.recorder.dirty import DirtyTracker
-from properties.retention_machine import RetentionMachine
 from properties.verdict import Verdict
 from tests.properties.turns import counted, rules_of
 

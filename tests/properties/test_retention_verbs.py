@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from properties.case import Clean, DeleteTopics, Flush, HoldBuffer, Operation, Put, Settings, Step
-from properties.derived_files import index_is_right, queues_are_right
-from properties.judges import begins_where_it_may
-from properties.queue_judges import derived_on
+from properties.cases.case import Clean, DeleteTopics, Flush, HoldBuffer, Operation, Put, Settings, Step
+from properties.judges.derived_files import index_is_right, queues_are_right
+from properties.judges.judges import begins_where_it_may
+from properties.judges.queue_judges import derived_on
+from properties.judges.recovered import Recovered, key_of
 from properties.recorder.dirty import DirtyTracker
-from properties.recovered import Recovered, key_of
-from properties.trial import Trial
+from properties.trial.trial import Trial
 from properties.verdict import GuaranteeBroken
 
 SETTINGS = Settings(file_bytes=1024, queue_units=2, index_entries=4)

@@ -13,7 +13,7 @@ from impl.group_commit import GroupCommit
 from impl.mapped_file import MappedFile
 from impl.queue_flush import FlushConsumeQueues
 from impl.time_outs import TimeOuts
-from properties.case import (
+from properties.cases.case import (
     Close,
     Crash,
     DiskUsed,
@@ -30,7 +30,7 @@ from properties.case import (
     Step,
 )
 from properties.recorder.dirty import DirtyTracker
-from properties.trial import Trial
+from properties.trial.trial import Trial
 from properties.verdict import GuaranteeBroken
 
 ASYNC = Settings(file_bytes=16384)

@@ -21,8 +21,8 @@ from impl.components import Components
 from impl.mapped_file import MappedFile
 from impl.message import Message, PutResult
 from impl.recovery import Recovery, RecoveryPlan
+from properties.kills.run import KILL_SETTINGS, KillMode, KillReport, replay_kill, run_kills
 from properties.planted import PLANTED
-from properties.sigkill import KILL_SETTINGS, KillMode, KillReport, replay_kill, run_kills
 from properties.verdict import HarnessError, Verdict
 
 Runner = Callable[..., KillReport]
@@ -160,6 +160,7 @@ def test_a_kill_loses_nothing(run: Runner, mode: KillMode, tmp_path: Path) -> No
     assert report.killed + report.completed == report.lives > 60, "some directories have more than one life"
     assert report.killed >= 60
     assert len(report.points) > 50
+    assert 20 < report.judged < 60 + 3, "what is left again, byte for byte, is known"
     assert {"open", "put", "close"} <= set(report.killed_in)
     assert list(tmp_path.iterdir()) == []
 

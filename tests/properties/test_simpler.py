@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from properties.case import (
+from properties.cases.case import (
     Case,
     Close,
     Concurrent,
@@ -20,9 +20,9 @@ from properties.case import (
     Settings,
     Step,
 )
+from properties.cases.replay import replay, shrink, signature
+from properties.cases.simpler import SIMPLER
 from properties.recorder.dirty import DirtyTracker
-from properties.replay import replay, shrink, signature
-from properties.simpler import SIMPLER
 
 LARGE = Put(body_bytes=300, advance_ms=0)
 NAMED = Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%a", advance_ms=0)

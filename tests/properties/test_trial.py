@@ -9,10 +9,10 @@ from impl.codec import check_record
 from impl.commit_log import CommitLog
 from impl.components import Components
 from impl.message import GetResult, GetStatus, Message, PutResult, PutStatus
-from properties.case import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put, Settings
+from properties.cases.case import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put, Settings
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Disk
-from properties.trial import Trial
+from properties.trial.trial import Trial
 from properties.verdict import GuaranteeBroken
 
 SETTINGS = Settings(file_bytes=4096)

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from properties.case import Operation
-from properties.machine import TrialMachine
+from properties.cases.case import Operation
+from properties.machines.machine import TrialMachine
 
 __all__ = ["counted", "rules_of"]
 

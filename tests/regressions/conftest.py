@@ -6,9 +6,9 @@ from typing import Protocol
 import pytest
 
 from impl.components import Components
-from properties.case import Operation, Settings
+from properties.cases.case import Operation, Settings
 from properties.recorder.dirty import choose_tracker
-from properties.trial import Trial
+from properties.trial.trial import Trial
 from properties.verdict import GuaranteeBroken
 
 

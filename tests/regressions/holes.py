@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from properties.case import Operation, Settings
+from properties.cases.case import Operation, Settings
 from properties.holes import HOLES
 from properties.planted import components_of
 from tests.regressions.conftest import Attempt

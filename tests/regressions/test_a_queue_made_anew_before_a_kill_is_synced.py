@@ -10,7 +10,7 @@ from typing import Any
 
 from impl.components import Components
 from impl.consume_queue import ConsumeQueue
-from properties.case import Close, Crash, HarmDerived, Operation, Put, Settings, Step
+from properties.cases.case import Close, Crash, HarmDerived, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 OPERATIONS: tuple[Operation, ...] = (Put(), Step(service="reput"), HarmDerived(), Crash(kill=True), Close())

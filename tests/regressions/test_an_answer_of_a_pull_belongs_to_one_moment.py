@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from properties.case import DeleteTopics, Flush, Put, Settings, Step
+from properties.cases.case import DeleteTopics, Flush, Put, Settings, Step
 from properties.interleaving.operations import AskMaximum, AskMinimum, GetRecord, Operation, Pull, Query
 from properties.interleaving.scenario import Scenario
 from properties.recorder.dirty import DirtyTracker, choose_tracker

@@ -7,7 +7,7 @@ Found by: the crash campaign, in a crash inside recovery.
 
 from impl.components import Components
 from impl.mapped_file_queue import MappedFileQueue
-from properties.case import Crash, Operation, Put, Settings
+from properties.cases.case import Crash, Operation, Put, Settings
 from properties.verdict import GuaranteeBroken
 from tests.regressions.conftest import Attempt
 

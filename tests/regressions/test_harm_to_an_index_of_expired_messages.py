@@ -9,11 +9,11 @@ import struct
 
 import pytest
 
-from properties.case import Clean, HarmDerived, Put, Settings, Step
-from properties.derived_damage import harmed_image
-from properties.log_places import ROOT
+from properties.cases.case import Clean, HarmDerived, Put, Settings, Step
 from properties.recorder.disk import Image
 from properties.recorder.recording_files import EMPTY_DISK
+from properties.trial.derived_damage import harmed_image
+from properties.trial.log_places import ROOT
 from tests.regressions.conftest import Attempt
 
 KEYED, PLAIN = Put(properties="KEYS\x01k", body_bytes=300), Put(body_bytes=300)

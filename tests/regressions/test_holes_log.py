@@ -3,7 +3,7 @@
 Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand.
 """
 
-from properties.case import (
+from properties.cases.case import (
     Close,
     CommitOffset,
     Crash,

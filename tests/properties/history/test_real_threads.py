@@ -14,8 +14,9 @@ from impl.config import MessageStoreConfig
 from impl.os_files import OsFiles
 from impl.store import MessageStore
 from model.state import CommitLog, Layout
-from properties.bodies import message_of
-from properties.case import Put, Settings
+from properties.cases.bodies import message_of
+from properties.cases.case import Put, Settings
+from properties.cases.translation import layout_of, store_config
 from properties.history.asking import asked
 from properties.history.calls import Call, Recorder
 from properties.history.linearise import Found, linearise
@@ -33,7 +34,6 @@ from properties.history.requests import (
 from properties.history.specification import moments_of
 from properties.history.state import StoreState
 from properties.planted import components_of
-from properties.translation import layout_of, store_config
 from tests.impl.support import SetClock
 
 PLAIN = Settings(file_bytes=4096, queue_units=8, index=False)

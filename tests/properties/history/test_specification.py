@@ -9,9 +9,9 @@ import pytest
 from model import commitlog
 from model.message import Batch, Message
 from model.state import CommitLog, Layout
-from properties.answers import Answer, expected_answer
-from properties.bodies import message_of
-from properties.case import Put, Settings
+from properties.cases.bodies import message_of
+from properties.cases.case import Put, Settings
+from properties.cases.translation import layout_of
 from properties.history.calls import Call
 from properties.history.linearise import linearise
 from properties.history.requests import (
@@ -37,7 +37,7 @@ from properties.history.requests import (
 )
 from properties.history.specification import moments_of
 from properties.history.state import StoreState
-from properties.translation import layout_of
+from properties.trial.answers import Answer, expected_answer
 
 PLAIN = layout_of(Settings(file_bytes=1024))
 POOL = layout_of(Settings(file_bytes=1024, index=False, pool_buffers=3))

@@ -8,7 +8,8 @@ import pytest
 
 from impl.components import Components
 from impl.reput import ReputMessages
-from properties.case import Close, Flush, Put, Settings, Step
+from properties.cases.case import Close, Flush, Put, Settings, Step
+from properties.cases.packing import BadToken
 from properties.history.requests import DispatchStep, PutRequest
 from properties.interleaving import campaign, families
 from properties.interleaving import shrink as shrinking
@@ -21,7 +22,6 @@ from properties.interleaving.run import run_interleaving
 from properties.interleaving.scenario import Interleaving, Scenario
 from properties.interleaving.shrink import BrokenInterleaving, shrink
 from properties.interleaving.token import from_text, from_token, source_has_changed, token_of
-from properties.packing import BadToken
 from properties.planted import PLANTED, racing
 from properties.recorder.dirty import DirtyTracker
 from properties.verdict import Verdict
@@ -260,6 +260,14 @@ def test_shrinking_keeps_to_one_failure(tracker: DirtyTracker, monkeypatch: pyte
     assert small.broken.sentence == ran.broken.sentence
     assert small.interleaving.switches <= interleaving.switches
     assert sum(map(len, small.interleaving.scenario.tasks)) < sum(map(len, BUSY.tasks))
+
+
+def test_one_task_has_one_order() -> None:
+    """Shrinking leaves tasks out, and may leave one: a draw of its interleavings failed on an empty range."""
+    alone = Scenario("alone", SMALL, (), ((Put(),),), ())
+    assert {drawn(alone, seed) for seed in range(20)} == {
+        sequential(alone, modules) for modules in {draw_modules(Random(seed)) for seed in range(20)}
+    }
 
 
 def test_watched_modules_are_there() -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from properties.case import DeleteTopics, Flush, Put, Settings, Step
+from properties.cases.case import DeleteTopics, Flush, Put, Settings, Step
 from properties.interleaving.operations import Commit, GetRecord, Pull, Query, QueryProgress
 from properties.interleaving.run import run_interleaving
 from properties.interleaving.scenario import Scenario

@@ -1,0 +1,106 @@
+"""How the judges' kernels are compiled, and what they do with bytes: big-endian integers, a search, the checksum.
+
+Nobody checks the places that are read: a kernel proves each of them against the end of its bytes first.
+
+What Numba keeps on disk is named after all sources of this package: it looks at a kernel's own file alone, and would go
+on using what it kept when only a part of the kernel changed.
+
+Nothing here is shared with the store but the third-party CRC-32 (ISA-L's, which `isal` is made of), called through its
+address. Importing raises ImportError where `isal` does not give that away; the plain twin serves there.
+"""
+
+import ctypes
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import llvmlite.binding
+import numpy as np
+from isal import isal_zlib
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+__all__ = ["INT", "READ", "Bytes", "Table", "crc32", "find_byte", "i32_at", "i64_at", "kernel", "kernel_part", "u8_at"]
+
+Bytes = NDArray[np.uint8]
+Table = NDArray[np.int64]
+
+READ = types.Array(types.uint8, 1, "C", readonly=True)
+INT = types.int64
+
+_OPTIONS: Any = {"nogil": True, "_nrt": False}  # no kernel makes an array, so references are not counted
+_SOURCES = zlib.crc32(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+try:
+    _crc32_address = ctypes.cast(ctypes.CDLL(isal_zlib.__file__).crc32_gzip_refl, ctypes.c_void_p).value
+except (AttributeError, OSError) as error:
+    raise ImportError(f"{isal_zlib.__file__} hides crc32_gzip_refl; use the plain walk instead") from error
+# Known by name: an address that is kept on disk would be wrong in the next process.
+llvmlite.binding.add_symbol("tornpage_judge_crc32", _crc32_address)
+_crc32: Any = types.ExternalFunction("tornpage_judge_crc32", types.uint32(types.uint32, types.uintp, types.uint64))
+
+
+def kernel(*signature: Any) -> Callable[[_Function], _Function]:
+    """Compile a function that Python calls with such arguments, and keep it on disk."""
+
+    def wrap(function: _Function) -> _Function:
+        function.__qualname__ = f"{function.__name__}_{_SOURCES:08x}"
+        compiled: Any = njit([signature], cache=True, **_OPTIONS)
+        wrapped: _Function = compiled(function)
+        return wrapped
+
+    return wrap
+
+
+def kernel_part(function: _Function) -> _Function:
+    """Compile a function that kernels call, into each of them."""
+    compiled: Any = njit(**_OPTIONS)
+    wrapped: _Function = compiled(function)
+    return wrapped
+
+
+def _address(context: Any, builder: Any, signature: Any, arguments: Any, kind: ir.Type) -> Any:
+    """Return a pointer to the bytes of the first argument, as many on as the second says."""
+    start = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+    return builder.bitcast(builder.gep(start, [arguments[1]]), kind.as_pointer())
+
+
+def _reader(bits: int) -> Any:
+    """Return the function `(data, at) -> value` that reads a big-endian integer, signed unless it is a byte."""
+
+    def read(_: Any, data: Any, _at: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            kind = ir.IntType(bits)
+            value = builder.load(_address(context, builder, signature, arguments, kind), align=1)
+            if bits == 8:
+                return builder.zext(value, ir.IntType(64))
+            value = builder.bswap(value)
+            return value if bits == 64 else builder.sext(value, ir.IntType(64))
+
+        return types.int64(data, types.int64), generate
+
+    return intrinsic(read)
+
+
+u8_at: Callable[[Bytes, int], int] = _reader(8)
+i32_at: Callable[[Bytes, int], int] = _reader(32)
+i64_at: Callable[[Bytes, int], int] = _reader(64)
+
+
+@kernel_part
+def find_byte(data: Bytes, start: int, end: int, byte: int) -> int:
+    """Return where a byte first lies between two places, the second place if it does not."""
+    for at in range(start, end):
+        if data[at] == byte:
+            return at
+    return max(start, end)
+
+
+@kernel_part
+def crc32(data: Bytes, start: int, end: int) -> int:
+    """Return the CRC-32 of the bytes between two places, without its top bit, as records hold it."""
+    return int(_crc32(0, data.ctypes.data + start, end - start) & 0x7FFFFFFF)

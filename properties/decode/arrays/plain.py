@@ -1,0 +1,58 @@
+"""What a walk gives for one record, in plain Python: the twin that the kernel is tested against, and its help.
+
+The kernel leaves to it what is rare: records of several queues, text that is no UTF-8, and more keys than have room.
+"""
+
+from __future__ import annotations
+
+from properties.decode.arrays.columns import Column
+from properties.decode.arrays.topics import Topics
+from properties.decode.consumequeue import java_hash
+from properties.decode.index import index_hash
+from properties.decode.record import Record, parse_properties
+
+__all__ = ["full_row", "keys_of_properties"]
+
+_ROLLED_BACK = 0x0C
+_LEVEL_MAX = 2**31 - 1
+
+
+def full_row(record: Record, topics: Topics, *, with_properties: bool, with_keys: bool) -> tuple[list[int], list[int]]:
+    """Return the values of all columns of a record, and the index hashes of its keys."""
+    row = [0] * len(Column)
+    row[Column.OFFSET] = record.offset
+    row[Column.SIZE] = record.size_bytes
+    row[Column.BODY_CRC] = record.body_crc
+    row[Column.QUEUE_ID] = record.queue_id
+    row[Column.FLAG] = record.flag
+    row[Column.QUEUE_OFFSET] = record.queue_offset
+    row[Column.SYS_FLAG] = record.sys_flag
+    row[Column.BORN_TIMESTAMP] = record.born_timestamp
+    row[Column.STORE_TIMESTAMP] = record.store_timestamp
+    row[Column.RECONSUME_TIMES] = record.reconsume_times
+    row[Column.PREPARED_TRANSACTION_OFFSET] = record.prepared_transaction_offset
+    row[Column.BODY_SIZE] = len(record.body)
+    row[Column.TOPIC] = topics.number(record.topic)
+    row[Column.PROPERTIES_SIZE] = len(record.properties)
+    row[Column.CHECKSUM] = -1 if record.checksum is None else record.checksum
+    if not with_properties:
+        return row, []
+    properties = parse_properties(record.properties)
+    row[Column.TAGS_CODE] = java_hash(properties.get("TAGS", ""))
+    level = properties.get("DELAY", "")
+    row[Column.DELAY_LEVEL] = min(int(level), _LEVEL_MAX) if level.isascii() and level.isdigit() else 0
+    named = keys_of_properties(properties, record.sys_flag) if with_keys else []
+    keys = [index_hash(record.topic_text, key) for key in named]
+    row[Column.KEY_COUNT] = len(keys)
+    return row, keys
+
+
+def keys_of_properties(properties: dict[str, str], sys_flag: int) -> list[str]:
+    """Return the keys that a record is indexed by, the unique one first; none if it is a rolled back transaction.
+
+    Source: RocketMQ's `IndexService.buildIndex`.
+    """
+    if sys_flag & _ROLLED_BACK == _ROLLED_BACK:
+        return []
+    unique = [properties["UNIQ_KEY"]] if "UNIQ_KEY" in properties else []
+    return unique + [key for key in properties.get("KEYS", "").split(" ") if key]

@@ -1,0 +1,98 @@
+"""The byte strings of records, gathered while their piece of the file is at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from properties.decode.arrays.columns import Column, Texts
+from properties.decode.record import Record
+
+__all__ = ["TEXTS", "TextColumns"]
+
+TEXTS = frozenset({"body", "born_host", "properties", "raw", "store_host"})
+"""`raw` is the whole record; hosts are as stored: address, then port in 4 bytes."""
+
+_Bytes = NDArray[np.uint8]
+_Table = NDArray[np.int64]
+_Places = tuple[_Table, _Table]
+_Copy = Callable[[_Bytes, _Table, _Table, _Bytes], None]
+
+_HEAD_BYTES = 48
+
+
+def _raw(table: _Table) -> _Places:
+    return table[Column.OFFSET], table[Column.SIZE]
+
+
+def _born_host(table: _Table) -> _Places:
+    return table[Column.OFFSET] + _HEAD_BYTES, np.where(table[Column.SYS_FLAG] & 0x10, 20, 8)
+
+
+def _store_host(table: _Table) -> _Places:
+    start, size = _born_host(table)
+    return start + size + 8, np.where(table[Column.SYS_FLAG] & 0x20, 20, 8)
+
+
+def _body(table: _Table) -> _Places:
+    start, size = _store_host(table)
+    return start + size + 16, table[Column.BODY_SIZE]
+
+
+def _properties(table: _Table) -> _Places:
+    size = table[Column.PROPERTIES_SIZE]
+    return table[Column.OFFSET] + table[Column.SIZE] - size, size
+
+
+_PLACES: dict[str, Callable[[_Table], _Places]] = {
+    "body": _body,
+    "born_host": _born_host,
+    "properties": _properties,
+    "raw": _raw,
+    "store_host": _store_host,
+}
+assert _PLACES.keys() == TEXTS
+
+
+class TextColumns:
+    """Byte strings of the rows of one batch, in order."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._parts: dict[str, list[tuple[NDArray[np.int64], _Bytes]]] = {name: [] for name in sorted(names)}
+        self.size_bytes = 0
+
+    def add_piece(self, data: _Bytes, base: int, table: _Table, copy: _Copy) -> None:
+        """Take the strings of rows whose records lie in `data`, which begins at the physical offset `base`.
+
+        `copy` is the kernel's `copy_stretches`.
+        """
+        for name, parts in self._parts.items():
+            starts, sizes = _PLACES[name](table)
+            gathered = np.empty(int(sizes.sum()), np.uint8)
+            copy(data, starts - base, sizes, gathered)
+            parts.append((sizes.copy(), gathered))
+            self.size_bytes += len(gathered)
+
+    def add_record(self, record: Record) -> None:
+        """Take the strings of one record."""
+        for name, parts in self._parts.items():
+            row = np.zeros((len(Column), 1), np.int64)
+            row[Column.SIZE], row[Column.SYS_FLAG] = record.size_bytes, record.sys_flag
+            row[Column.BODY_SIZE], row[Column.PROPERTIES_SIZE] = len(record.body), len(record.properties)
+            starts, sizes = _PLACES[name](row)
+            raw = np.frombuffer(record.raw, np.uint8)
+            parts.append((sizes, raw[starts[0] : starts[0] + sizes[0]]))
+            self.size_bytes += int(sizes[0])
+
+    def take(self) -> Texts:
+        """Return the strings so far and begin anew."""
+        self.size_bytes = 0
+        taken = {}
+        for name, parts in self._parts.items():
+            sizes = [np.zeros(1, np.int64), *(part[0] for part in parts)]
+            ends = np.cumsum(np.concatenate(sizes))
+            taken[name] = ends, np.concatenate([np.zeros(0, np.uint8), *(part[1] for part in parts)])
+            parts.clear()
+        return taken

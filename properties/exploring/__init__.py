@@ -1,0 +1,1 @@
+"""Crash campaigns from recorded histories."""

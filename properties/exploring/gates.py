@@ -1,0 +1,35 @@
+"""What must have fired in a campaign, or its silence proves nothing: every fault, every rule, every judge.
+
+A rule that its mix has switched off in all histories has not fired: whoever chose the mix hears of it. A judge must
+besides have refused its planted violation (properties/exploring/violations.py), in each shard.
+"""
+
+from collections.abc import Iterable
+
+from properties.cases.case import AimFault
+from properties.cases.workload import RULES
+from properties.exploring.harms import harm_classes
+from properties.exploring.judges_at_work import ARMED_JUDGES
+from properties.exploring.tally import Tally
+from properties.judges.queue_judges import MADE_GOOD
+from properties.recorder.disk import Disk
+
+__all__ = ["required", "silent"]
+
+_POWER_FAULTS = ("lost_page", "older_version", "torn_page", "lost_size", "lost_name", "crash_in_recovery", "kill")
+
+
+def required(disk: Disk) -> tuple[str, ...]:
+    """Return the faults, rules and judges that must fire in a campaign on a disk, as activation tables call them."""
+    power = ("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)
+    faults = (*power, *harm_classes(disk), "progress_saved", "progress_being_saved", "delivered_after_recovery")
+    return (*faults, *(f"rule_{name}" for name in RULES), *ARMED_JUDGES)
+
+
+def silent(tally: Tally, disk: Disk, aims: Iterable[AimFault] = ()) -> list[str]:
+    """Return what never fired, one of the `aims` maybe, and the judges that did not refuse their violation."""
+    return [
+        name
+        for name in (*required(disk), *dict.fromkeys(aim.text for aim in aims))
+        if not tally.fired[name] or (name.startswith("judge_") and not tally.mattered[name])
+    ]

@@ -1,0 +1,83 @@
+"""A store just after recovery, and everything a judge may compare it with."""
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from impl.store import MessageStore
+from model.state import CommitLog, Layout
+from properties.cases.case import Settings
+from properties.decode.deleted_topics import parse_deleted_topics
+from properties.images.images import compose
+from properties.recorder.disk import Disk, Image
+from properties.recorder.recording_files import RecordingFiles
+from properties.trial.derived_ledger import DerivedLedger
+from properties.trial.ledger import Ledger
+from properties.trial.log_places import LOG_DIRECTORY, ROOT
+from properties.trial.progress_ledger import LegalVersions, Said
+
+__all__ = ["LOG_DIRECTORY", "ROOT", "Key", "LegalLogs", "Recovered", "View", "durable_image", "key_of"]
+
+Key = tuple[int, int, int, tuple[tuple[str, int], ...]]
+"""Number of records that were ever appended, end offset, where the log begins, and each deleted topic of which the log
+still has records, with the offset below which they count in no queue."""
+
+LegalLogs = Mapping[Key, CommitLog]
+"""Each legal log by what can be seen of it."""
+
+View = tuple[bytes, Hashable]
+"""What a process has: the fingerprint of log, queues and index as it sees them, and what it remembers of them."""
+
+
+def key_of(log: CommitLog) -> Key:
+    """Return what can be seen of a log just recovered."""
+    return len(log.records), log.end_offset, log.min_offset, _still_there(log.deleted, log.end_offset, log.min_offset)
+
+
+def _still_there(deleted: Iterable[tuple[str, int]], end_offset: int, min_offset: int) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        sorted((topic, min(offset, end_offset)) for topic, offset in deleted if min(offset, end_offset) > min_offset)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """One store just after recovery, and what it may look like.
+
+    `was_harmed` says that files made from the log were harmed behind the store's back: what its checkpoint says of them
+    was true once. `said_before` is what the progress files said before the open, `legal_versions` what they may say.
+    `key` is how many whole records of the ledger the log claims to end with, where it ends and begins, and which topics
+    it remembers as deleted. `view` is what the process has, where somebody remembers such views; `worked_out`
+    keeps what several judges ask for.
+    """
+
+    store: MessageStore
+    files: RecordingFiles
+    ledger: Ledger
+    derived: DerivedLedger
+    legal: LegalLogs
+    durable: Image
+    settings: Settings
+    layout: Layout
+    was_harmed: bool = False
+    said_before: Mapping[str, Said] = field(default_factory=dict)
+    legal_versions: LegalVersions = field(default_factory=dict)
+    view: View | None = None
+    key: Key = field(init=False)
+    worked_out: dict[str, CommitLog] = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        end, begin = self.store.max_offset, self.store.min_offset
+        remembered = _remembered(self.durable.files.get(f"{ROOT}/config/deletedTopics", b""))
+        key = (self.ledger.count_at(end), end, begin, _still_there(remembered, end, begin))
+        object.__setattr__(self, "key", key)  # once: judges ask for it again and again
+
+
+@lru_cache(maxsize=256)
+def _remembered(stored: bytes) -> tuple[tuple[str, int], ...]:
+    return tuple((topic.decode(), offset) for topic, offset in parse_deleted_topics(stored).items()) if stored else ()
+
+
+def durable_image(files: RecordingFiles, *, disk: Disk) -> Image:
+    """Return what the disk holds for sure: the image in which nothing un-synced survived."""
+    return compose(files.state(disk), {})

@@ -1,0 +1,1 @@
+"""Hypothesis machines: the store and the model answer alike, disasters included."""

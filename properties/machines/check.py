@@ -1,0 +1,128 @@
+"""Run the Hypothesis machines as a command does: seeded, silent, and with the failure as a case."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.reporting import with_reporter
+from hypothesis.stateful import run_state_machine_as_test
+
+from properties.cases.replay import Failure, replay, shrink
+from properties.machines.consumer_machine import ConsumerMachine
+from properties.machines.delay_machine import DelayMachine
+from properties.machines.flush_machine import FlushMachine
+from properties.machines.machine import CommitLogMachine, Progress, TrialMachine, planted_machine
+from properties.machines.put_machine import PutMachine
+from properties.machines.queue_machine import QueueMachine
+from properties.machines.retention_machine import RetentionMachine
+from properties.machines.target_machine import TargetMachine
+from properties.recorder.dirty import DirtyTracker
+from properties.verdict import HarnessError, Verdict
+
+__all__ = ["MACHINES", "PROFILES", "TARGET_PROFILES", "TURN_EXAMPLES_MAX", "CheckResult", "check"]
+
+MACHINES: dict[str, type[TrialMachine]] = {
+    "commit-log": CommitLogMachine,
+    "put": PutMachine,
+    "flush": FlushMachine,
+    "queue": QueueMachine,
+    "retention": RetentionMachine,
+    "delay": DelayMachine,
+    "consumer": ConsumerMachine,
+}
+
+_EVERY: dict[str, type[TrialMachine]] = {**MACHINES, "target": TargetMachine}
+"""The last one needs a target, as a fixed setting."""
+
+PROFILES = {"quick": (280, 25), "deep": (5_000, 60)}
+"""Examples and steps per example."""
+
+TARGET_PROFILES = {"quick": (60, 15), "deep": (1_500, 40)}
+"""The same where each disaster takes a process."""
+
+TURN_EXAMPLES_MAX = 10
+"""Machines take turns of at most so many examples, so that what only the last one sees is seen soon too; and within a
+turn examples resemble each other, as Hypothesis makes them from those before."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """What the machines found; `fired` counts operations that were carried out, by kind, `silent` names what never
+    happened and makes the run vacuous."""
+
+    verdict: Verdict
+    fired: Counter[str]
+    failure: Failure | None
+    silent: tuple[str, ...] = ()
+
+
+def check(
+    *,
+    bug: str,
+    examples: int,
+    steps: int,
+    start_seed: int,
+    tracker: DirtyTracker,
+    machines: Sequence[str] = tuple(MACHINES),
+    progress: Callable[[int], None] = lambda operations: None,
+    shrink_tries_max: int = 2_000,
+    shrink_seconds: float | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    turn_examples_max: int = TURN_EXAMPLES_MAX,
+) -> CheckResult:
+    """Compare store and model over `examples` runs of up to `steps` rules, the machines in turns.
+
+    `progress` is called with the number of operations carried out so far; settings that are `fixed` are not drawn.
+    Raises HarnessError when a failure does not replay from its own case.
+    """
+    planted = [planted_machine(_EVERY[name], bug) for name in machines]
+    for machine in planted:
+        machine.tracker = tracker
+        machine.fixed = fixed or {}
+        machine.progress = Progress(lambda _: progress(sum(one.fired.total() for one in planted)))
+    turn_examples = max(1, min(turn_examples_max, examples // len(planted)))
+    left, turn = examples, 0
+    while left > 0:
+        for machine in planted:
+            count = min(left, turn_examples)
+            failure = _run(machine, count, steps=steps, start_seed=start_seed * 1_000_003 + turn) if count else None
+            if failure is not None:
+                again = replay(failure.case, tracker=tracker)
+                if again is None:
+                    raise HarnessError(f"a failure does not replay: {failure.broken}")
+                return CheckResult(
+                    Verdict.BROKEN,
+                    _fired(planted),
+                    shrink(again, tracker=tracker, tries_max=shrink_tries_max, seconds=shrink_seconds),
+                )
+            left, turn = left - count, turn + 1
+    silent = tuple(dict.fromkeys(name for machine in planted for name in machine.missing()))
+    return CheckResult(Verdict.VACUOUS if silent else Verdict.HOLDS, _fired(planted), None, silent)
+
+
+def _fired(machines: Sequence[type[TrialMachine]]) -> Counter[str]:
+    return sum((machine.fired for machine in machines), Counter())
+
+
+def _run(machine: type[TrialMachine], examples: int, *, steps: int, start_seed: int) -> Failure | None:
+    """Run one machine; return its failure, or None. Raises HarnessError when it fails outside the store."""
+    profile = settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        database=None,
+        deadline=None,
+        print_blob=False,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate,),  # our own shrinker knows what may be merged, and keeps to one failure
+    )
+    try:
+        with with_reporter(lambda text: None):
+            run_state_machine_as_test(seed(start_seed)(machine), settings=profile)
+    except AssertionError as error:
+        if machine.failure is None:
+            raise HarnessError(f"the machine failed outside the store: {error}") from error
+        return machine.failure
+    return None

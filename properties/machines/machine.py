@@ -1,0 +1,214 @@
+"""Machines: the mapped store and the model answer alike, disasters included.
+
+Rules are what users and disks do; each is an operation of properties/cases, so that a failing run is a case that
+replays without Hypothesis. What is compared lies in properties/trial. `TrialMachine` has what every machine needs:
+closing, opening, power loss and kill; `CommitLogMachine` drives the log (contract 1-3, 6-9).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from hypothesis import event, note
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from properties.cases.case import (
+    Case,
+    Close,
+    Crash,
+    Damage,
+    FailSync,
+    Flush,
+    Get,
+    Open,
+    OpenTwice,
+    Operation,
+    Put,
+    Settings,
+    describe,
+)
+from properties.cases.replay import Failure
+from properties.images.images import disk_state, facts_of
+from properties.machines.strategies import choices_of, damages, odd_puts, puts, settings_of_trials
+from properties.recorder.dirty import DirtyTracker, choose_tracker
+from properties.trial.trial import Trial
+from properties.verdict import GuaranteeBroken
+
+__all__ = ["CommitLogMachine", "Progress", "TrialMachine", "planted_machine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Whom to tell how many operations were carried out; a value, since a bare function would become a method."""
+
+    show: Callable[[int], None]
+
+
+class TrialMachine(RuleBasedStateMachine):
+    """One store on one recorded disk beside its model. `bug` plants a bug; `failure` is the last one seen.
+
+    Settings that are `fixed` are as given, whatever is drawn.
+    """
+
+    bug: ClassVar[str] = ""
+    fixed: ClassVar[Mapping[str, Any]] = {}
+    tracker: ClassVar[DirtyTracker] = choose_tracker("auto")
+    failure: ClassVar[Failure | None] = None
+    fired: ClassVar[Counter[str]] = Counter()
+    progress: ClassVar[Progress] = Progress(lambda operations: None)
+    must_run: ClassVar[tuple[str, ...]] = ()
+    """Operations without which a run proves nothing."""
+    effects: ClassVar[Counter[str]] = Counter()
+    must_happen: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    """Effects without which a run proves nothing; one of each tuple is enough."""
+
+    def start(self, settings: Settings) -> None:
+        """Open a store on an empty disk; each machine's own first rule calls this."""
+        self.is_broken = False
+        self.settings = replace(settings, bug=self.bug, **self.fixed)
+        try:
+            self.trial = self._new_trial()
+        except GuaranteeBroken as broken:
+            type(self).failure = Failure(Case(self.settings, ()), broken)
+            raise
+
+    def _new_trial(self) -> Trial:
+        return Trial(self.settings, tracker=self.tracker)
+
+    def carry_out(self, operation: Operation) -> None:
+        """Run an operation; remember the case when a promise breaks."""
+        note(describe(operation))
+        self.fired[operation.op] += 1
+        self.progress.show(self.fired.total())
+        try:
+            self.trial.run(operation)
+        except GuaranteeBroken as broken:
+            self.is_broken = True
+            type(self).failure = Failure(Case(self.settings, tuple(self.trial.performed)), broken)
+            raise
+
+    # ---- what users do -------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule()
+    def flush(self) -> None:
+        """Make everything durable."""
+        self.carry_out(Flush())
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule()
+    def close(self) -> None:
+        """Close cleanly."""
+        self.carry_out(Close())
+
+    @precondition(lambda self: self.trial.closed)
+    @rule()
+    def open(self) -> None:
+        """Open again; nobody else may then."""
+        self.carry_out(Open())
+        self.carry_out(OpenTwice())
+
+    # ---- disasters -----------------------------------------------------------------------------------------------
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule()
+    def next_sync_fails(self) -> None:
+        """The disk answers EIO to the next file sync."""
+        self.carry_out(FailSync())
+
+    @rule(data=st.data())
+    def power_fails(self, data: st.DataObject) -> None:
+        """Power loss at rest: any legal set of pages, sizes and names survives."""
+        self._lose_power(data, back=0)
+
+    @rule(data=st.data(), back=st.integers(1, 40))
+    def power_fails_inside_a_verb(self, data: st.DataObject, back: int) -> None:
+        """Power loss inside the last verb, recovery included: before, during and after each flush."""
+        window = self.trial.windows[-1]
+        self._lose_power(data, back=min(back, window.last - window.first))
+
+    def _lose_power(self, data: st.DataObject, *, back: int) -> None:
+        files, window = self.trial.files, self.trial.windows[-1]
+        position = files.events[window.last - back] if back else len(files.journal)
+        state = disk_state(files.base, files.journal, position, disk=self.settings.disk)
+        survived = data.draw(choices_of(facts_of(state)), label="survived")
+        before = len(self.trial.log.records)
+        self.carry_out(Crash(back=back, survived=survived))
+        event("power loss", payload="records lost" if len(self.trial.log.records) < before else "nothing lost")
+
+    @rule(back=st.integers(0, 40))
+    def process_dies(self, back: int) -> None:
+        """SIGKILL: the page cache lives on."""
+        self.carry_out(Crash(kill=True, back=back))
+
+    def teardown(self) -> None:
+        """Close; nothing may leak."""
+        if hasattr(self, "trial") and not self.trial.closed and not self.is_broken:
+            self.carry_out(Close())
+        if hasattr(self, "trial"):
+            self.effects.update(self.trial.effects)
+
+    @classmethod
+    def missing(cls) -> list[str]:
+        """Return what has not happened in the runs so far, and has to."""
+        operations = [name for name in cls.must_run if not cls.fired[name]]
+        return operations + [" or ".join(some) for some in cls.must_happen if not any(cls.effects[e] for e in some)]
+
+
+class CommitLogMachine(TrialMachine):
+    """Messages put, got, flushed, and lost."""
+
+    must_run: ClassVar[tuple[str, ...]] = ("put", "get", "flush", "close", "open", "fail_sync", "crash", "damage")
+    must_happen: ClassVar[tuple[tuple[str, ...], ...]] = (("checksums_of_zero",),)
+
+    @initialize(settings=settings_of_trials())
+    def open_store(self, settings: Settings) -> None:
+        """Open a store on an empty disk."""
+        self.start(settings)
+
+    # ---- what users do -------------------------------------------------------------------------------------------
+
+    @rule(put=puts())
+    def put(self, put: Put) -> None:
+        """Put one message."""
+        self.carry_out(put)
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=st.lists(puts(), min_size=2, max_size=8))
+    def put_several(self, several: list[Put]) -> None:
+        """Put a few in a row, so that files fill."""
+        for put in several:
+            self.carry_out(put)
+
+    @rule(put=odd_puts())
+    def put_odd(self, put: Put) -> None:
+        """Put something at a limit; most are refused, and a refusal changes nothing."""
+        before = len(self.trial.log.records)
+        self.carry_out(put)
+        event("odd put", payload="stored" if len(self.trial.log.records) > before else "refused")
+
+    @precondition(lambda self: not self.trial.closed and self.settings.trailer)
+    @rule(body_bytes=st.sampled_from((8, 300)), fill=st.integers(0, 5))
+    def put_of_checksum_zero(self, body_bytes: int, fill: int) -> None:
+        """Put a message whose record has the checksum 0, as one in two thousand million has."""
+        self.carry_out(Put(body_bytes=body_bytes, fill=fill, body_kind="sums to zero"))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(record=st.integers(0, 40), shift=st.sampled_from((0, 0, 1, -1, 88, 100, 112, 5000)))
+    def get(self, record: int, shift: int) -> None:
+        """Get a message, or what lies beside one."""
+        self.carry_out(Get(record=record, shift=shift))
+
+    @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned and self.trial.log.records)
+    @rule(damage=damages())
+    def disk_is_damaged(self, damage: Damage) -> None:
+        """After a clean exit a bit flips, a file loses its tail, or a record lands in another's place."""
+        self.carry_out(damage)
+
+
+def planted_machine(machine: type[TrialMachine], bug: str) -> type[TrialMachine]:
+    """Return a machine with a planted bug, its counters fresh."""
+    fresh: dict[str, object] = {"bug": bug, "failure": None, "fired": Counter(), "effects": Counter()}
+    return type("Planted" + machine.__name__, (machine,), fresh)

@@ -1,0 +1,117 @@
+"""Bugs in what a store makes of a disk that has failed: each needs a fault that is aimed (docs/faults.md, "Aiming")."""
+
+import contextlib
+
+from impl.abort_marker import AbortMarker
+from impl.components import Components
+from impl.config_file import ConfigFile
+from impl.consume_queue import ConsumeQueue
+from impl.dispatching import UNIT_BYTES
+from impl.files import Files
+from impl.mapped_file import MappedFile
+from impl.recovery import Recovery, RecoveryPlan
+
+__all__ = ["BUGS"]
+
+
+class _SecondSyncTrusted(MappedFile):
+    """A sync that failed is tried again, and the success of the second one counts: the kernel has dropped the pages."""
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError:
+            self.failure = None
+            super().flush()
+
+
+class _PageCacheBelieved(Recovery):
+    """What is read from memory is synced, and counts as durable: pages that count as clean are written by nobody."""
+
+    def _make_durable(self) -> None:
+        clean_exit, self._clean_exit = self._clean_exit, True
+        try:
+            super()._make_durable()
+        finally:
+            self._clean_exit = clean_exit
+
+
+class _ErasureBelieved(Recovery):
+    """What a recovery before this one has erased in memory counts as erased, although its sync has failed."""
+
+    def _cut(self, plan: RecoveryPlan) -> None:
+        super()._cut(plan)
+
+
+class _CountsWhatIsGone(ConsumeQueue):
+    """A queue whose file could not be removed still counts the units of it."""
+
+    def _erase(self, number: int) -> bool:
+        erased = self._files.cut(number * UNIT_BYTES)
+        self._ext_settled = self.ext is None or self.ext.is_empty
+        self.max_offset = 0 if self.is_empty else number
+        self.min_offset = min(self.min_offset, self.max_offset)
+        return erased
+
+
+class _Unread(ConfigFile):
+    """A file that cannot be read is as good as none, and what it said is forgotten."""
+
+    def _bytes(self, path: str) -> bytes | None:
+        with contextlib.suppress(OSError):
+            return super()._bytes(path)
+        return None
+
+
+class _HalfWritten(ConfigFile):
+    """A new version that the disk has taken half of takes the place of the last one."""
+
+    def _write(self, path: str, content: bytes) -> None:
+        if self._files.stat(path) is not None:
+            self._files.unlink(path)
+        file = self._files.create(path)
+        try:
+            with contextlib.suppress(OSError):
+                self._files.pwrite(file, content, 0)
+            self._files.sync(file)
+        finally:
+            self._files.close(file)
+
+
+class _NotRenamed(ConfigFile):
+    """A new version that did not take the place of the last one counts as saved."""
+
+    def save(self, document: object) -> None:
+        with contextlib.suppress(OSError):
+            super().save(document)
+
+
+class _StaysThere(AbortMarker):
+    """An exit is called clean although its marker could not be removed."""
+
+    def remove(self) -> None:
+        with contextlib.suppress(OSError):
+            super().remove()
+
+
+def _marker(files: Files, root: str) -> AbortMarker:
+    return _StaysThere(files, root)
+
+
+BUGS = (
+    ("second-sync-trusted", "a sync that failed is tried again, and the second one counts (RMQ-B25)", 9,
+     Components(mapped_file=_SecondSyncTrusted)),
+    ("page-cache-believed", "recovery believes pages that a failed sync has dropped", 6,
+     Components(recovery=_PageCacheBelieved)),
+    ("erasure-believed", "recovery believes an erasure whose sync has failed", 3,
+     Components(recovery=_ErasureBelieved)),
+    ("counts-what-is-gone", "a queue counts units of a file that could not be removed", 7,
+     Components(consume_queue=_CountsWhatIsGone)),
+    ("unread-is-empty", "progress that cannot be read counts as none", 13, Components(config_file=_Unread)),
+    ("half-written-progress", "progress is replaced by what the disk took of the new version", 13,
+     Components(config_file=_HalfWritten)),
+    ("not-renamed", "progress counts as saved although its file was not renamed", 13,
+     Components(config_file=_NotRenamed)),
+    ("marker-stays", "an exit is called clean although the marker is still there", 2,
+     Components(abort_marker=_marker)),
+)  # fmt: skip

@@ -1,0 +1,53 @@
+"""A store that lies: each campaign has to catch it, or it could not have caught anything.
+
+It answers before anything has left the process, so that a kill loses what it had promised to survive it.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from model.reference_store import ReferenceStore
+
+__all__ = ["LyingStore", "open_store"]
+
+
+class LyingStore:
+    """Keeps everything in memory, and promises that it survives."""
+
+    name = "canary"
+
+    def __init__(self) -> None:
+        self._store = ReferenceStore()
+
+    @property
+    def promises(self) -> Mapping[str, Any]:
+        """Everything."""
+        return self._store.promises
+
+    def put(self, topic: str, queue: int, body: bytes, keys: Sequence[str]) -> tuple[int, int]:
+        """Put a message."""
+        return self._store.put(topic, queue, body, keys)
+
+    def get(self, offset: int) -> bytes | None:
+        """Get a message."""
+        return self._store.get(offset)
+
+    def read(self, topic: str, queue: int, number: int) -> bytes | None:
+        """Read a message of a queue."""
+        return self._store.read(topic, queue, number)
+
+    def find(self, topic: str, key: str) -> list[bytes]:
+        """Find messages by key."""
+        return self._store.find(topic, key)
+
+    def flush(self) -> None:
+        """Say that everything is safe."""
+
+    def close(self) -> None:
+        """Forget everything."""
+
+
+def open_store(directory: Path) -> LyingStore:
+    """Open it; it finds nothing."""
+    return LyingStore()

@@ -1,0 +1,91 @@
+"""What befalls the files of a closed store behind its back, and what the next open has to make of it (contract 7)."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from impl.store import MessageStore
+from properties.cases.case import Damage, HarmDerived
+from properties.trial.damage import Lost, damaged_image
+from properties.trial.derived_damage import harmed_image
+from properties.trial.log_places import log_files
+from properties.trial.page_versions import earlier_contents
+from properties.verdict import GuaranteeBroken, observed
+
+if TYPE_CHECKING:
+    from properties.trial.trial import Trial
+
+__all__ = ["damage", "harm_derived"]
+
+
+def harm_derived(trial: "Trial", harm: HarmDerived) -> None:
+    """Harm a file that the log can do without: the store opens read-write, with everything made anew (contract 7)."""
+    if trial.log.poisoned:
+        return
+    trial.files.mend()
+    trial.close()
+    harmed = harmed_image(
+        harm,
+        trial.durable(trial.files),
+        trial.files.base,
+        min_offset=trial.log.min_offset,
+        index_slots=trial.settings.index_slots,
+    )
+    if harmed is None or (harm.file == "queue" and trial.has_a_queue_of_numbers_only()):
+        trial.open()
+        return
+    before, is_noticed = trial.log, harmed.is_noticed and trial.store.read_only_reason is None
+    files, trial.was_harmed = trial.new_disk(harmed.image), True
+    found = trial.recover(files, trial.legal_between(before, before, kill=True), trial.versions_now())
+    named = [finding.severity for finding in found.store.findings]
+    if "damage" in named or (is_noticed and not named):
+        expected = "a note" if is_noticed else "no damage"
+        raise GuaranteeBroken(7, f"a {harm.file} file that is {harm.harm} is not named", expected, str(named))
+    trial.go_on_with(found, files)
+    trial.happened(f"{harm.file}_{harm.harm}")
+
+
+def damage(trial: "Trial", operation: Damage) -> None:
+    """Damage the log of the closed store: it serves what verifies.
+
+    Where the whole log is checked it opens read-only besides, names the place, and changes nothing.
+    """
+    if trial.log.poisoned or not trial.log.retained or trial.log.hanging is not None:
+        return
+    trial.files.mend()
+    trial.close()
+    harmed = damaged_image(
+        operation,
+        trial.durable(trial.files),
+        replace(trial.log, records=trial.log.retained),
+        earlier=earlier_contents(trial.files, log_files(trial.files.paths())),
+        file_bytes=trial.settings.file_bytes,
+        trailer=trial.settings.trailer,
+    )
+    if harmed is None:
+        trial.open()
+        return
+    image, lost = harmed
+    files = trial.new_disk(image)
+    store = trial.open_on(files, whole_log=True)
+    if store.read_only_reason is None:
+        raise GuaranteeBroken(7, f"damage at offset {lost.offset} goes unnoticed", "read-only", "read-write")
+    named = [finding for finding in store.findings if finding.severity == "damage"]
+    if not any(lost.offset <= finding.offset <= lost.end_offset for finding in named):
+        raise GuaranteeBroken(7, f"no finding names the damage at offset {lost.offset}", found=str(named))
+    _serves_what_verifies(trial, store, lost)
+    _serves_what_verifies(trial, trial.open_on(trial.last_disk(image)), lost)
+    store.close()
+    if trial.durable(files).files != {**image.files}:
+        raise GuaranteeBroken(7, "a damaged store was changed by opening it")
+    trial.files, trial.closed, trial.windows = trial.new_disk(trial.durable(trial.files)), True, []
+    trial.store = store
+    trial.end_verb(0, trial.log)
+    trial.happened(f"damaged_{operation.kind}")
+
+
+def _serves_what_verifies(trial: "Trial", store: MessageStore, lost: Lost) -> None:
+    """Whether an open has met the damage or not, no byte is served that fails a check, and every other one is."""
+    served = {message.offset for message in observed("messages", lambda: list(store.messages()))}
+    expected = {record.offset for record in trial.log.retained if lost.spares(record)}
+    if served != expected:
+        raise GuaranteeBroken(7, "a damaged store serves the wrong records", str(expected), str(served))

@@ -1,0 +1,76 @@
+"""Pruning and brute force say the same; a rule that takes too much away is noticed, and so is one that believes."""
+
+from collections.abc import Iterator
+from itertools import islice
+
+import pytest
+
+from properties.cases.case import Case
+from properties.exhausting import outcomes
+from properties.exhausting.alphabet import settings_of
+from properties.exhausting.checking import check_workload
+from properties.exhausting.choices import bounded_facts, chosen_within
+from properties.exhausting.workload import Bound, WorkloadStates
+from properties.images.images import Choice
+from properties.recorder.dirty import DirtyTracker
+from properties.recorder.disk import DiskState
+from properties.trial.trial import Trial
+
+ASYNC = settings_of("async", disk="posix-strict")
+
+
+def test_pruned_and_brute_force_enumeration_are_equal(tracker: DirtyTracker) -> None:
+    for workload in (("flush",), ("put",)):
+        checked = check_workload(workload, ASYNC, Bound(1, recovery_facts=-1), tracker=tracker)
+        assert checked is not None
+        assert checked.differences == []
+        assert checked.states > checked.pruned_states > 0
+
+
+def test_they_are_equal_where_recovery_is_crashed_too(tracker: DirtyTracker) -> None:
+    """An image that was met inside a recovery does not spare the same image of a first crash having its own crashed."""
+    checked = check_workload(("queues",), ASYNC, Bound(0, recovery_facts=0), tracker=tracker)
+    assert checked is not None
+    assert checked.differences == []
+    assert checked.states > checked.pruned_states > 0
+
+
+def without_sizes(state: DiskState, bound: int, beyond: int = -1) -> Iterator[dict[str, Choice]]:
+    """Unsound: what a file's size is cannot matter, since its pages say what is in it."""
+    facts = [fact for fact in bounded_facts(state) if not fact.name.startswith("size")]
+    return chosen_within(facts, bound, beyond=beyond)
+
+
+def test_an_unsound_rule_about_facts_is_noticed(tracker: DirtyTracker) -> None:
+    checked = check_workload(("flush",), ASYNC, Bound(1), tracker=tracker, choices=without_sizes)
+    assert checked is not None
+    assert any("pruned away" in each for each in checked.differences), checked.differences
+
+
+def test_an_unsound_rule_about_verdicts_is_noticed(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unsound: an image that held at one place holds at each. After the flush the put has to be there."""
+    lying = settings_of("async", disk="posix-strict", bug="lying-flush")
+    monkeypatch.setattr(outcomes, "_holds_too", lambda known, legal, versions: True)
+    checked = check_workload(("put", "flush"), lying, Bound(0), tracker=tracker)
+    assert checked is not None
+    assert any("breaks (" in each and "pruned" in each for each in checked.differences), checked.differences
+    monkeypatch.undo()
+    checked = check_workload(("put", "flush"), lying, Bound(0), tracker=tracker)
+    assert checked is not None
+    assert checked.differences == []
+
+
+def test_each_state_is_a_case_that_meets_the_same_crash_again(tracker: DirtyTracker) -> None:
+    states = WorkloadStates(("consume",), ASYNC, Bound(1, recovery_facts=0), tracker)
+    kinds = set()
+    for state in islice(states.everywhere(), 0, None, 41):
+        trial = Trial(ASYNC, tracker=tracker)
+        for operation in Case.from_token(Case(ASYNC, state.done).token()).operations:
+            trial.run(operation)
+        assert tuple(trial.performed) == state.done, "no choice had to be fitted to what was open"
+        kinds.add(state.kind)
+    assert kinds == {"power", "kill", "recovery"}
+
+
+def test_a_check_that_is_over_says_nothing(tracker: DirtyTracker) -> None:
+    assert check_workload(("flush",), ASYNC, Bound(0), tracker=tracker, is_over=lambda: True) is None

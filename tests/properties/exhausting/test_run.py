@@ -1,0 +1,205 @@
+"""Exhaustive runs: honest claims, equal results however they are divided and interrupted, failures that replay."""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from properties.cases.replay import replay
+from properties.exhausting import checking, processes, run, workload
+from properties.exhausting.explored import Plan
+from properties.exhausting.hunting import hunt_exhaustively
+from properties.exhausting.kept import KEPT_FILE, Kept, OtherPlan
+from properties.exhausting.run import ExhaustResult, caught_canary, run_exhaust
+from properties.exhausting.statement import figures_of, statement_of
+from properties.images.images import Choice, compose
+from properties.recorder.dirty import DirtyTracker
+from properties.recorder.disk import Disk, DiskState, Image
+from properties.verdict import HarnessError, Verdict
+
+SMALL = Plan(ops=1, facts=0, letter_names=("put", "flush", "close", "open"), check_ops=0, check_facts=0)
+
+
+@pytest.fixture(autouse=True)
+def canary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have runs take it for caught: who means it asks `caught_canary` itself."""
+    monkeypatch.setattr(run, "caught_canary", lambda plan, tracker: "a bug")
+
+
+@pytest.fixture(scope="module")
+def whole() -> ExhaustResult:
+    return replace(run_exhaust(SMALL), canary="a bug")
+
+
+def stopping_at(limit: int) -> Callable[[int, float], None]:
+    calls = iter(range(1, 1_000_000))
+
+    def progress(states: int, seconds: float) -> None:
+        if next(calls) == limit:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_a_right_store_holds_and_the_statement_says_how_far(whole: ExhaustResult) -> None:
+    assert whole.verdict is Verdict.HOLDS
+    said, figures = statement_of(whole), figures_of(whole)
+    assert said.startswith("exhaustive up to 1 operation from the alphabet {put, flush, close, open}, 0 facts, disk")
+    assert "disk posix-strict, mode async, log files of 2048 bytes: 4 workloads" in said
+    assert said.endswith(f"brute-force check at (0 operations, 0 facts), {figures['check_states']} states: equal")
+    assert figures["states"] == figures["judged"] + figures["pruned"] == sum(each.states for each in whole.explored)
+    assert figures["certified"] >= figures["workloads"]
+    assert figures["images"] > figures["recovered_states"] > 1
+
+
+def test_an_interrupted_run_claims_the_smaller_bound_and_goes_on_from_there(
+    whole: ExhaustResult, tmp_path: Path
+) -> None:
+    stopped = run_exhaust(SMALL, kept=Kept(tmp_path, SMALL), progress=stopping_at(4))
+    assert stopped.interrupted
+    assert stopped.verdict is Verdict.UNKNOWN
+    assert len(stopped.explored) == 3
+    assert figures_of(stopped)["workloads"] == 1
+    assert "exhaustive the open of a new store from the alphabet" in statement_of(stopped)
+    assert statement_of(stopped).endswith("the bound of 1 operation was not finished, and is not claimed")
+    again = run_exhaust(SMALL, kept=Kept(tmp_path, SMALL))
+    assert again.again == 4
+    assert again.verdict is Verdict.HOLDS
+    assert (again.result_hash, statement_of(again)) == (whole.result_hash, statement_of(whole))
+    longer = replace(SMALL, ops=2)
+    further = run_exhaust(longer, kept=Kept(tmp_path, longer), progress=stopping_at(6))
+    assert further.again == 5, "a larger bound goes on where the smaller one ended"
+
+
+def test_a_line_that_was_not_finished_is_done_again(tmp_path: Path) -> None:
+    run_exhaust(SMALL, kept=Kept(tmp_path, SMALL), progress=stopping_at(3))
+    kept = tmp_path / KEPT_FILE
+    lines = kept.read_text().splitlines(keepends=True)
+    kept.write_text("".join(lines[:-1]) + lines[-1][:40])
+    assert len(Kept(tmp_path, SMALL).explored) == 1
+    assert len(kept.read_text().splitlines()) == 3, "the rest of it is gone"
+
+
+@pytest.mark.parametrize(
+    "other", [replace(SMALL, facts=1), replace(SMALL, mode="sync"), replace(SMALL, letter_names=("put",))]
+)
+def test_what_belongs_to_another_bound_is_not_believed(other: Plan, tmp_path: Path) -> None:
+    Kept(tmp_path, SMALL)
+    with pytest.raises(OtherPlan, match="another bound"):
+        Kept(tmp_path, other)
+
+
+def test_what_other_source_has_shown_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Kept(tmp_path, SMALL)
+    monkeypatch.setattr("properties.exhausting.kept.source_fingerprint", lambda: "other")
+    with pytest.raises(OtherPlan, match="another version of the source"):
+        Kept(tmp_path, SMALL)
+
+
+@pytest.mark.parametrize("text", ["no JSON\n", "[1]\n", '{"tornpage_exhaust": 0}\n'])
+def test_a_file_that_is_something_else_is_refused(text: str, tmp_path: Path) -> None:
+    (tmp_path / KEPT_FILE).write_text(text)
+    with pytest.raises(OtherPlan):
+        Kept(tmp_path, SMALL)
+
+
+def test_a_run_out_of_time_claims_nothing_that_it_did_not_finish() -> None:
+    result = run_exhaust(SMALL, seconds=1e-6)
+    assert result.timed_out
+    assert result.verdict is Verdict.UNKNOWN
+    assert statement_of(result) == "exhaustive up to nothing: not even the open of a new store was finished"
+
+
+@pytest.mark.deep
+def test_two_processes_find_what_one_finds(whole: ExhaustResult) -> None:
+    shared = run_exhaust(SMALL, workers=2)
+    assert (shared.result_hash, statement_of(shared)) == (whole.result_hash, statement_of(whole))
+    assert figures_of(shared) == figures_of(whole)
+
+
+@pytest.mark.deep
+def test_several_processes_stop_with_the_first_failure_in_order() -> None:
+    broken = replace(SMALL, bug="erase-not-synced", facts=1)
+    one, two = run_exhaust(broken), run_exhaust(broken, workers=2)
+    assert one.failure is not None
+    assert two.failure is not None
+    assert one.failure.case == two.failure.case
+
+
+def test_a_process_that_dies_is_the_harness_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Dying:
+        def __init__(self, *_: object, **__: object) -> None: ...
+
+        def submit(self, *_: object) -> Future[None]:
+            future: Future[None] = Future()
+            future.set_exception(BrokenProcessPool("a process has gone"))
+            return future
+
+        def shutdown(self, *, cancel_futures: bool) -> None:
+            assert cancel_futures
+
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", Dying)
+    with pytest.raises(HarnessError, match="has died: a process has gone"):
+        run_exhaust(SMALL, workers=2)
+
+
+def test_a_planted_bug_is_broken_and_its_case_replays(tracker: DirtyTracker) -> None:
+    result = run_exhaust(replace(SMALL, bug="no-crc", facts=1, letter_names=("roll",)))
+    assert result.verdict is Verdict.BROKEN
+    assert result.failure is not None
+    assert len(result.failure.case.operations) == 2
+    assert replay(result.failure.case, tracker=tracker) is not None
+
+
+def test_pruning_that_brute_force_contradicts_is_the_harness_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = checking.check_workload
+
+    def skipping_names(*arguments: object, **options: object) -> object:
+        return real(*arguments, **options, choices=nothing_survives)  # type: ignore[arg-type]
+
+    def nothing_survives(state: DiskState, bound: int, beyond: int) -> Iterator[dict[str, Choice]]:
+        yield {}
+
+    monkeypatch.setattr(processes, "check_workload", skipping_names)
+    with pytest.raises(HarnessError, match=r"disagree on the workload open: .*pruned away"):
+        run_exhaust(SMALL)
+
+
+def test_an_illegal_image_is_the_harness_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forging(state: DiskState, choices: Mapping[str, Choice]) -> Image:
+        image = compose(state, choices)
+        return replace(image, files={**image.files, "/store/forged": b"x"})
+
+    monkeypatch.setattr(workload, "compose", forging)
+    with pytest.raises(HarnessError, match="illegal"):
+        run_exhaust(SMALL)
+
+
+def test_a_failure_that_does_not_replay_is_the_harness_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "replay", lambda case, tracker: None)
+    with pytest.raises(HarnessError, match="does not replay"):
+        run_exhaust(replace(SMALL, bug="no-crc", facts=1, letter_names=("roll",)))
+
+
+@pytest.mark.parametrize("disk", ["posix-strict", "journal", "kill"])
+def test_the_canary_is_caught_on_each_disk(disk: Disk, tracker: DirtyTracker) -> None:
+    assert caught_canary(replace(SMALL, disk=disk), tracker=tracker)
+
+
+def test_without_its_canary_a_run_is_vacuous(whole: ExhaustResult) -> None:
+    assert replace(whole, canary="").verdict is Verdict.VACUOUS
+
+
+def test_a_hunt_grows_and_ends_with_a_short_case(tracker: DirtyTracker) -> None:
+    *states, last = hunt_exhaustively("erase-not-synced", tracker=tracker, modes=("async",))
+    assert last is not None
+    assert [type(operation).__name__ for operation in last.case.operations] == ["Put", "Crash"]
+    assert set(states) == {None}
+
+
+def test_a_hunt_that_is_over_has_found_nothing(tracker: DirtyTracker) -> None:
+    asked = iter(range(1_000))
+    assert list(hunt_exhaustively("", tracker=tracker, is_over=lambda: next(asked) == 20)) == [None] * 20

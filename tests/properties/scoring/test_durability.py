@@ -1,0 +1,59 @@
+"""The durability mutants: each is killed in every run, within a number of states and with a seed that do not change."""
+
+import pytest
+
+from properties.cases.case import Settings
+from properties.holes.hunt import Hunt
+from properties.planted import GROUPS, PLANTED
+from properties.planted.durability import DURABILITY, GROUP
+from properties.recorder.dirty import DirtyTracker
+
+MUTANTS = [bug for bugs in DURABILITY.values() for bug in bugs]
+
+COUNT_MAX = 3_000
+"""Crash states, or operations of a machine, within which each has to be killed."""
+
+_EXPLORE, _LOG, _QUEUE = Hunt(), Hunt("commit-log"), Hunt("queue")
+_FLAT = {"file_bytes": 8192, "sync_flush": False, "pool_buffers": 0, "index": False, "queue_ext": False}
+
+CHEAP: dict[str, tuple[Hunt, int]] = {
+    "early-acknowledgement": (Hunt(fixed={"sync_flush": True}), 0),
+    "unlink-not-synced": (Hunt(fixed={**_FLAT, "file_bytes": 2048}), 0),
+    "saved-before-its-copies": (Hunt("delay", fixed={"index": False, "queue_ext": False, "sync_flush": False}), 3),
+    "checkpoint-before-flush": (_QUEUE, 1),
+    "checkpoint-ahead": (Hunt("flush"), 0),
+    "no-crc": (Hunt(fixed={**_FLAT, "multi_dispatch": False}), 0),
+    "RMQ-B13": (_LOG, 1),
+    "position-not-checked": (_LOG, 0),
+    "queue-names-not-synced": (_QUEUE, 1),
+    "index-names-not-synced": (_QUEUE, 0),
+    "progress-name-not-synced": (Hunt("consumer"), 0),
+    "checkpoint-believed": (Hunt("commit-log", fixed={"file_bytes": 4096}), 1),
+    "derived-floor-believed": (_QUEUE, 1),
+}
+"""The engine, the settings and the seed that kill a mutant cheaply; the others are explored with seed 0."""
+
+
+def test_every_kind_has_its_mutants_and_they_are_a_group_of_the_planted_bugs() -> None:
+    assert len(DURABILITY) == 10
+    assert len(set(MUTANTS)) == len(MUTANTS)
+    assert {bug.id for bug in PLANTED.values() if bug.group == GROUP} == set(MUTANTS)
+    assert GROUPS == (GROUP,)
+    assert set(CHEAP) <= set(MUTANTS)
+
+
+@pytest.mark.parametrize("bug", MUTANTS)
+def test_a_mutant_is_killed(bug: str, tracker: DirtyTracker) -> None:
+    hunt, seed = CHEAP.get(bug, (_EXPLORE, 0))
+    counted = 0
+
+    def is_over() -> bool:
+        nonlocal counted
+        counted += 1  # a machine asks once an operation, and yields only what it has met
+        return counted > COUNT_MAX
+
+    for count, sighting in hunt.strategy.seek(Settings(bug=bug), seed=seed, tracker=tracker, is_over=is_over):
+        assert count <= COUNT_MAX, f"{bug} lives after {count} {hunt.strategy.counts}"
+        if sighting is not None and sighting.needs_its_bug(tracker):
+            return
+    pytest.fail(f"{bug} lives after {counted} {hunt.strategy.counts}")

@@ -1,0 +1,40 @@
+"""The account of a counterexample says what was answered, what was lost, how the log reads, and what recovery did."""
+
+from properties.cases.case import Case, Crash, Operation, Put, Settings
+from properties.cases.replay import replay
+from properties.images.account import account_of
+from properties.recorder.dirty import DirtyTracker
+
+LOG = "/store/commitlog/00000000000000000000"
+SETTINGS = Settings(file_bytes=1024, bug="size-not-synced")
+PUTS: tuple[Operation, ...] = (Put(body_bytes=300), Put(body_bytes=600))
+
+
+def test_a_power_loss_is_told(tracker: DirtyTracker) -> None:
+    failure = replay(Case(SETTINGS, (*PUTS, Crash(survived={f"size {LOG}": 0}, others="kept"))), tracker=tracker)
+    assert failure is not None
+    told = account_of(failure, tracker=tracker)
+    assert (told["losses"], told["lost_pages"]) == (1, 0)
+    assert [operation["answer"][:20] for operation in told["lanes"]["operations"]] == [
+        "answered: 1 records,", "answered: 2 records,", "",
+    ]  # fmt: skip
+    assert {"fact": f"size {LOG}", "fate": "lost"} in told["facts"]
+    assert [record["on_disk"] for record in told["records"]] == [False, True]
+    assert "short_file" in str(told["decisions"])
+    assert f"{LOG}: 0 bytes, as it began, never synced before the crash" in told["certificate"]
+
+
+def test_a_put_that_the_crash_cut_short_has_not_answered(tracker: DirtyTracker) -> None:
+    crash = Crash(back=1, survived={f"size {LOG}": 0}, others="kept")
+    failure = replay(Case(SETTINGS, (*PUTS, crash)), tracker=tracker)
+    assert failure is not None
+    answers = [operation["answer"] for operation in account_of(failure, tracker=tracker)["lanes"]["operations"]]
+    assert answers[1] == "had not answered yet"
+
+
+def test_a_case_without_a_crash_is_told_by_its_lanes(tracker: DirtyTracker) -> None:
+    failure = replay(Case(Settings(bug="early-acknowledgement", sync_flush=True), (Put(),)), tracker=tracker)
+    assert failure is not None
+    told = account_of(failure, tracker=tracker)
+    assert told["lanes"]["crash"] == -1
+    assert told["pages"] == told["hexes"] == told["records"] == []

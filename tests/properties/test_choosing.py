@@ -1,0 +1,41 @@
+"""Both forms of a power loss say the same: what survived against nothing, and what was lost against everything."""
+
+import random
+
+import pytest
+
+from properties.images.choosing import chosen, exceptions, fewest_exceptions, fitted, lost_facts
+from properties.images.images import Choice, Fact
+from properties.images.sampling import draw
+
+FACTS = [
+    Fact("create /store/a", "name", 2),
+    Fact("size /store/a", "size", 3),
+    *(Fact(f"page /store/a {number}", "page", 2 + number) for number in range(4)),
+]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_loss_can_be_said_in_both_forms(seed: int) -> None:
+    choices = draw(FACTS, random.Random(seed))
+    wanted = chosen(FACTS, choices, "lost")
+    kept = exceptions(FACTS, wanted, "kept")
+    assert chosen(FACTS, kept, "kept") == wanted
+    assert {fact.name for fact in lost_facts(FACTS, wanted)} == set(kept)
+    named, others = fewest_exceptions(FACTS, wanted)
+    assert chosen(FACTS, named, others) == wanted
+    assert len(named) == min(len(kept), len(exceptions(FACTS, wanted, "lost")))
+
+
+def test_nothing_and_everything_need_no_exception() -> None:
+    assert chosen(FACTS, {}, "lost") == {}
+    everything: dict[str, Choice] = {fact.name: fact.alternatives - 1 for fact in FACTS}
+    assert chosen(FACTS, {}, "kept") == everything
+    assert fewest_exceptions(FACTS, {}) == ({}, "lost")
+    assert fewest_exceptions(FACTS, everything) == ({}, "kept")
+
+
+def test_what_is_as_usual_unknown_or_too_large_is_fitted() -> None:
+    survived: dict[str, Choice] = {"page /store/a 0": 9, "page /store/a 1": (9, 0, 3), "page /store/b 0": 1}
+    assert fitted(FACTS, survived, "lost") == {"page /store/a 0": 1, "page /store/a 1": (2, 0, 3)}
+    assert fitted(FACTS, survived, "kept") == {"page /store/a 1": (2, 0, 3)}

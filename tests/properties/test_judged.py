@@ -1,0 +1,74 @@
+"""A directory that a kill leaves again is not judged again, and any other one is."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from impl.components import Components
+from model.state import CommitLog
+from properties.kills import judged
+from properties.kills.judge import LegalLogs, Snapshot
+from properties.kills.judged import Judged
+from properties.kills.run import KILL_SETTINGS
+from properties.verdict import GuaranteeBroken
+
+LOG, LONGER = CommitLog(end_offset=0), CommitLog(end_offset=100, flushed_offset=100)
+LEFT = {"checkpoint": b"\0"}
+
+
+@pytest.fixture
+def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """Return what judges a directory, and answers how often somebody really did so far."""
+    memory = Judged(Components())
+    monkeypatch.setattr(judged, "judge_directory", lambda directory, legal, **_: next(iter(legal.values())))
+
+    def run(left: dict[str, bytes] = LEFT, survivor: CommitLog = LOG, file_bytes: int = 4096, now_ms: int = 1) -> int:
+        settings = replace(KILL_SETTINGS, file_bytes=file_bytes)
+        memory.judge(str(tmp_path), left, {survivor.end_offset: survivor}, settings=settings, now_ms=now_ms)
+        return memory.count
+
+    return run
+
+
+def test_the_same_is_judged_once_and_each_twentieth_time(judge: Callable[..., int]) -> None:
+    assert [judge() for _ in range(20)] == [1] * 20
+    assert judge() == 2
+
+
+def test_whatever_is_different_is_judged(judge: Callable[..., int], tmp_path: Path) -> None:
+    assert judge() == 1
+    assert judge(left={"checkpoint": b"\1"}) == 2
+    assert judge(left={"checkpoints": b"\0"}) == 3
+    assert judge(survivor=LONGER) == 4
+    assert judge(file_bytes=8192) == 5
+    assert judge(now_ms=2) == 6
+    (tmp_path / "consumequeue").mkdir()
+    assert judge() == 7
+
+
+def test_what_a_recovery_leaves_again_is_not_recovered_again_unless_it_broke_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory, broken = Judged(Components()), [True]
+
+    def judge_directory(
+        directory: str, legal: LegalLogs, *, once_more: Callable[[Snapshot, CommitLog], bool], **_: object
+    ) -> CommitLog:
+        if once_more({"commitlog/0": b"recovered"}, LOG) and broken.pop():
+            raise GuaranteeBroken(6, "recovering twice is not recovering once")
+        broken.append(False)
+        return LOG
+
+    monkeypatch.setattr(judged, "judge_directory", judge_directory)
+
+    def run(number: int) -> int:
+        memory.judge(str(tmp_path), {"checkpoint": bytes([number])}, {0: LOG}, settings=KILL_SETTINGS, now_ms=1)
+        return memory.twice
+
+    with pytest.raises(GuaranteeBroken):
+        run(0)
+    broken.append(False)
+    assert [run(number) for number in range(1, 22)] == [2] * 20 + [3], "once, and each twentieth time"
+    assert memory.count == 22

@@ -1,0 +1,55 @@
+"""Fresh interpreters that hold a store: a second one is refused, a killed one leaves all that was acknowledged."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from properties.kills.restarts import RestartReport, run_restarts
+from properties.verdict import HarnessError, Verdict
+
+PROGRAM = str(Path(__file__).with_name("broken_holder.py"))
+
+
+def broken_run(directory: Path, store: str) -> RestartReport:
+    return run_restarts(1, seed=2, directory=directory, holder=(sys.executable, "-P", PROGRAM, store))
+
+
+def test_a_store_outlives_its_processes_one_at_a_time(tmp_path: Path) -> None:
+    report = run_restarts(1, seed=1, directory=tmp_path)
+    assert report.broken is None
+    assert (report.restarts, report.refused, report.killed, report.processes) == (1, 1, 1, 4)
+    assert report.messages > 1
+    assert report.verdict is Verdict.HOLDS
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("store", "contract", "sentence"),
+    [
+        ("everybody-in", 14, "a second process opens the store"),
+        ("touches-first", 14, "has touched the store already"),
+        ("nobody-in", 14, "nobody holds the store"),
+        ("marker-forgotten", 7, "the abort marker is wrong while the first process has the store open"),
+        ("marker-stays", 7, "the abort marker is wrong after a clean exit"),
+        ("answered-twice", 2, "serves other messages than were acknowledged"),
+    ],
+)
+def test_a_store_that_breaks_a_promise_is_named(tmp_path: Path, store: str, contract: int, sentence: str) -> None:
+    report = broken_run(tmp_path, store)
+    assert report.verdict is Verdict.BROKEN
+    assert report.broken is not None
+    assert report.broken.contract == contract
+    assert sentence in report.broken.sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_that_says_nothing_is_the_harness_at_fault(tmp_path: Path) -> None:
+    with pytest.raises(HarnessError, match="holder has"):
+        broken_run(tmp_path, "mute")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_restarts_are_vacuous(tmp_path: Path) -> None:
+    assert run_restarts(0, seed=1, directory=tmp_path).verdict is Verdict.VACUOUS

@@ -1,0 +1,159 @@
+"""The handshake names what is wrong with it; a watched directory becomes a journal that tells what it holds."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from properties.images.images import compose, disk_state
+from properties.recorder.journal import (
+    DirectoryMade,
+    DirectorySynced,
+    FileCreated,
+    FileRenamed,
+    FileSynced,
+    FileUnlinked,
+    PageWritten,
+    Resized,
+)
+from properties.targets.protocol import BadHandshake, Promises, read_handshake
+from properties.targets.syscalls import _MACHINES
+from properties.targets.watching import WatchedDirectory
+from properties.verdict import HarnessError
+
+# ---- the handshake ---------------------------------------------------------------------------------------------------
+
+
+def test_a_handshake_without_promises_makes_the_usual_ones() -> None:
+    assert read_handshake({"tornpage": 1}) == ("the store", Promises())
+    assert read_handshake({"tornpage": 1, "name": "x", "promises": {"durable": "flush"}}) == (
+        "x",
+        Promises(durable="flush", kill="flush"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ({}, 'has no "tornpage"'),
+        ({"tornpage": 2}, "speaks version 2 of the protocol, and this tornpage speaks 1"),
+        ({"tornpage": True}, "speaks version True"),
+        ({"tornpage": 1, "promise": {}}, "unknown field 'promise'; did you mean 'promises'?"),
+        ({"tornpage": 1, "promises": []}, "has to be an object"),
+        (
+            {"tornpage": 1, "promises": {"indexes": True}},
+            "promises 'indexes', which nobody knows; did you mean 'index'?",
+        ),
+        ({"tornpage": 1, "promises": {"durable": "soon"}}, "durable is 'soon': put, flush, close, nothing"),
+        ({"tornpage": 1, "promises": {"index": "yes"}}, "index is 'yes': true or false"),
+        ({"tornpage": 1, "promises": {"body_bytes_max": 0}}, "body_bytes_max is 0"),
+        ({"tornpage": 1, "promises": {"kill": "flush"}}, "what survives a power loss survives a kill"),
+        ({"tornpage": 1, "promises": {"offsets": False, "queues": False}}, "then nothing can be read back"),
+    ],
+)
+def test_a_wrong_handshake_is_named(answer: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadHandshake) as raised:
+        read_handshake(answer)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+# ---- the directory ---------------------------------------------------------------------------------------------------
+
+
+def place(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def test_what_happens_to_files_and_names_is_in_the_journal(tmp_path: Path) -> None:
+    directory = WatchedDirectory(tmp_path)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "new").write_bytes(b"x" * 5000)
+    directory.look()
+    directory.synced(place(tmp_path / "d" / "new"))
+    directory.synced(place(tmp_path / "d"))
+    (tmp_path / "d" / "new").rename(tmp_path / "d" / "all")
+    directory.look()
+    (tmp_path / "d" / "all").unlink()
+    directory.look()
+    assert directory.journal == [
+        DirectoryMade("/d"),
+        FileCreated(0, "/d/new"),
+        Resized(0, 5000),
+        PageWritten(0, 0, b"x" * 4096),
+        PageWritten(0, 1, b"x" * 904),
+        FileSynced(0, True),
+        DirectorySynced("/d"),
+        FileRenamed(0, "/d/new", "/d/all"),
+        FileUnlinked(0, "/d/all"),
+    ]
+    assert directory.events == [5, 6, 7, 8, 9]
+    assert not directory.unsupported
+
+
+def test_a_file_that_becomes_shorter_and_longer_is_told_byte_for_byte(tmp_path: Path) -> None:
+    file, directory = tmp_path / "f", WatchedDirectory(tmp_path)
+    file.write_bytes(b"a" * 9000)
+    directory.synced(place(file))
+    for size_bytes in (100, 6000, 0, 9000):
+        os.truncate(file, size_bytes)
+        directory.look()
+        directory.proves_itself()
+        state = disk_state(directory.base, directory.journal, len(directory.journal), disk="kill")
+        assert compose(state, {}).files == {"/f": file.read_bytes()}
+
+
+def test_a_lost_truncation_leaves_the_old_bytes_or_zeros(tmp_path: Path) -> None:
+    file, directory = tmp_path / "f", WatchedDirectory(tmp_path)
+    file.write_bytes(b"a" * 100)
+    directory.synced(place(file))
+    directory.synced(place(tmp_path))
+    os.truncate(file, 10)
+    directory.look()
+    state = disk_state(directory.base, directory.journal, len(directory.journal), disk="posix-strict")
+    assert compose(state, {}).files["/f"] == b"a" * 100
+    assert compose(state, {"page /f 0": 1}).files["/f"] == b"a" * 10 + bytes(90)
+    assert compose(state, {"size /f": 1}).files["/f"] == b"a" * 10
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda top: (top / "g").symlink_to("f"), "/g is a symbolic link"),
+        (lambda top: os.link(top / "f", top / "g"), "has several names"),
+        (lambda top: (top / "d").rmdir(), "the directory /d was renamed or removed"),
+        (lambda top: (top / "f").rename(top / "d" / "f"), "/f was moved to /d/f, into another directory"),
+        (lambda top: os.truncate(top / "f", 65 << 20), "more than 64 MiB"),
+    ],
+)
+def test_what_cannot_be_told_is_named_and_ends_the_telling(tmp_path: Path, change: Any, said: str) -> None:
+    (tmp_path / "d").mkdir()
+    directory = WatchedDirectory(tmp_path)
+    (tmp_path / "f").write_bytes(b"x")
+    directory.look()
+    change(tmp_path)
+    directory.look()
+    assert said in directory.unsupported
+    told = len(directory.journal)
+    (tmp_path / "later").write_bytes(b"x")
+    directory.look()
+    assert len(directory.journal) == told
+
+
+def test_a_journal_that_missed_something_does_not_pass(tmp_path: Path) -> None:
+    directory = WatchedDirectory(tmp_path)
+    (tmp_path / "f").write_bytes(b"x")
+    directory.look()
+    directory.journal.pop()
+    with pytest.raises(HarnessError, match="what was recorded of /f is not what the file holds"):
+        directory.proves_itself()
+
+
+def test_the_filter_is_a_whole_program_on_every_machine() -> None:
+    for machine in _MACHINES.values():
+        program = machine.filter()
+        assert len(program) % 8 == 0
+        assert len(program) // 8 < 256, "jumps of the filter are short"
+        assert {"write", "fsync", "openat", "renameat2"} <= set(machine.names.values())

@@ -1,0 +1,50 @@
+"""Each judge has something to compare in the right recovery, passes it, and refuses the violation planted for it."""
+
+import pytest
+
+from properties.cases.case import Settings
+from properties.exploring.judges_at_work import NEEDS, fired_judges
+from properties.exploring.violations import VIOLATIONS, judges_that_go_red, right_recovery
+from properties.judges.judges import JUDGES, Recovered
+from properties.recorder.dirty import DirtyTracker
+from properties.trial.trial import Trial
+from properties.verdict import GuaranteeBroken
+
+NAMES = [judge.__name__ for judge in JUDGES]
+
+
+@pytest.fixture
+def found(tracker: DirtyTracker) -> Recovered:
+    return right_recovery(tracker)
+
+
+def test_every_judge_has_a_violation_and_a_need() -> None:
+    assert sorted(VIOLATIONS) == sorted(NEEDS) == sorted(NAMES)
+
+
+def test_a_right_recovery_is_compared_by_all_and_passes_all(found: Recovered) -> None:
+    for judge in JUDGES:
+        judge(found)
+    assert set(fired_judges(found)) == {f"judge_{name}" for name in NAMES}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_judge_refuses_its_violation(found: Recovered, name: str) -> None:
+    judge = next(judge for judge in JUDGES if judge.__name__ == name)
+    with pytest.raises(GuaranteeBroken):
+        judge(VIOLATIONS[name](found))
+
+
+def test_a_judge_that_agrees_with_everything_is_not_among_the_red(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert judges_that_go_red(tracker) == NAMES
+    monkeypatch.setitem(VIOLATIONS, NAMES[0], lambda found: found)
+    assert judges_that_go_red(tracker) == NAMES[1:]
+
+
+def test_in_an_empty_store_hardly_any_judge_has_something_to_compare(tracker: DirtyTracker) -> None:
+    trial = Trial(Settings(), tracker=tracker)
+    legal = trial.legal_between(trial.log, trial.log, kill=True)
+    empty = trial.judged(trial.new_disk(trial.durable(trial.files)), legal, trial.versions_now())
+    assert fired_judges(empty) == ("judge_opens_for_writing",)

@@ -1,0 +1,57 @@
+"""Symptom: behind a power loss a queue was gone whose messages had all expired: its numbers began at 0 again
+(contract 4, 10).
+
+Cause: of two new files of a queue the disk kept the name of the second one alone. Whoever opened the store took what
+lies behind the gap and removed what lies in front, and with it the last number that was durable; the records of what
+lies behind were gone with the power, and it went too.
+Fix: files in front of a gap stay until the log has told of the queue. If it tells nothing, the newest files count that
+know of a record in front of the log (impl/consume_queue.py, `end_reconcile`; impl/queue_files.py, `go_back`).
+Found by: the crash campaign.
+"""
+
+import pytest
+
+from impl.components import Components
+from impl.consume_queue import ConsumeQueue
+from properties.cases.case import Clean, Close, Crash, Flush, Open, Operation, Put, Settings, Step
+from tests.regressions.conftest import Attempt
+
+SETTINGS = Settings(file_bytes=1024, queue_units=1)
+OLD, OTHER = Put(body_bytes=800), Put(topic="U", body_bytes=800)
+REPUT = Step(service="reput")
+BEFORE: tuple[Operation, ...] = (OLD, OTHER, REPUT, Flush(), Clean(percent=88), Put(), Put(), REPUT)
+SECOND = "/store/consumequeue/T/0/00000000000000000040"
+NAME = {f"create {SECOND}": 1, f"size {SECOND}": 1}
+
+
+class StaysBehindTheGap(ConsumeQueue):
+    """The mistake at its root: what lies behind a gap is all that a queue has."""
+
+    def _go_back(self) -> bool:
+        self.drop_in_front()
+        return False
+
+
+def loss(*, with_unit: bool) -> Crash:
+    """Return a power loss that takes the records and the first new file, and leaves the second, of zeros or whole."""
+    return Crash(survived={**NAME, f"page {SECOND} 0": 1} if with_unit else NAME)
+
+
+@pytest.mark.parametrize("with_unit", [False, True])
+def test_the_file_in_front_of_the_gap_knows_the_next_number(attempt: Attempt, with_unit: bool) -> None:
+    assert attempt((*BEFORE, loss(with_unit=with_unit), Put(), REPUT, Close(), Open()), SETTINGS) is None
+
+
+@pytest.mark.parametrize("with_unit", [False, True])
+def test_without_it_the_numbers_begin_again(attempt: Attempt, with_unit: bool) -> None:
+    broken = attempt((*BEFORE, loss(with_unit=with_unit)), SETTINGS, Components(consume_queue=StaysBehindTheGap))
+    assert broken is not None
+    assert broken.contract == 4
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_crash_while_the_queue_goes_back_is_made_good(attempt: Attempt, kill: bool) -> None:
+    gone = {f"unlink {SECOND}": 0}
+    for back in range(1, 20):
+        again = Crash(kill=kill, back=back, survived={} if kill else gone)
+        assert attempt((*BEFORE, loss(with_unit=True), again, Put(), REPUT, Crash()), SETTINGS) is None

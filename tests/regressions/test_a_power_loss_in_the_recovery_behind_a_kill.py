@@ -1,0 +1,37 @@
+"""Symptom: the lab said that a progress file is neither old nor new, after a kill in a save and a power loss in the
+recovery behind it.
+
+Cause: of the lab, not the store. Inside a recovery it allowed what the recovery had read and what it would leave, but
+the killed process had not synced the name of the file that was read: the power takes it, and the version before is
+back. Fix: what was legal at the kill is legal in the recovery behind it.
+Found by: reading what `tornpage exhaust` allows beside what campaigns do.
+"""
+
+import random
+
+from properties.cases.case import CommitOffset, Operation, Put, Settings, Step
+from properties.exploring.crash_states import CrashStates
+from properties.exploring.tally import Tally
+from properties.images.sampling import Chances
+from properties.recorder.dirty import choose_tracker
+from properties.trial.trial import Trial
+
+SAVED: tuple[Operation, ...] = (
+    *[Put(body_bytes=40)] * 12,
+    Step(service="reput"),
+    CommitOffset(),
+    Step(service="progress", after_ms=5_000),
+)
+KILLS = Chances(kill=1.0, crash_in_recovery=1.0)
+
+
+def test_the_version_before_may_be_back_inside_the_recovery() -> None:
+    tally = Tally()
+    with choose_tracker("auto") as tracker:
+        trial = Trial(Settings(file_bytes=1024), tracker=tracker)
+        for operation in SAVED:
+            trial.run(operation)
+        for seed in (2, 3):
+            states = CrashStates(trial, trial.performed, 0, rng=random.Random(seed), tally=tally, chances=KILLS)
+            assert all(failure is None for failure in states.everywhere())
+    assert tally.fired["crash_in_recovery"] > 0 < tally.fired["progress_being_saved"]

@@ -1,0 +1,69 @@
+"""Symptom: an open that the disk refused kept files of a queue mapped; one whose queue file could not be removed ended
+with `struct.error`.
+
+Cause: a queue was remembered only once it had been loaded whole, and forgotten before its extension was closed; a queue
+whose files go counted its units until the last one had gone.
+Fix: a queue is remembered before it is loaded and forgotten behind its last flush, its files are listed as they are
+mapped, and an erasure that breaks off leaves the number of units that are still listed.
+Found by: aimed faults at opens, `read-error` and `unlink-error`.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from impl.components import Components
+from impl.consume_queue import ConsumeQueue
+from impl.consume_queues import ConsumeQueues
+from properties.cases.case import AimFault, Close, Crash, Flush, Open, Operation, Put, Settings, Step
+from properties.planted import components_of
+from tests.regressions.conftest import Attempt
+
+PUT, REPUT = Put(), Step(service="reput")
+EXTENDED = Settings(file_bytes=1024, queue_ext=True)
+EXTENSION = "/store/consumequeue_ext/T/0/00000000000000000000"
+NAMES = [f"mkdir /store/{top}{below}" for top in ("consumequeue", "consumequeue_ext") for below in ("", "/T", "/T/0")]
+ONLY_AN_EXTENSION = Crash(survived={**dict.fromkeys([*NAMES, f"create {EXTENSION}", f"size {EXTENSION}"], 1)})
+
+
+class _RememberedAtTheEnd(dict[tuple[bytes, int], ConsumeQueue]):
+    """Forgets whoever has not been loaded when the files are closed."""
+
+    def values(self) -> Iterator[ConsumeQueue]:  # type: ignore[override]
+        return iter(queue for queue in super().values() if queue.max_physic_offset >= 0)
+
+
+class _LoadedFirst(ConsumeQueues):
+    def load(self) -> None:
+        self._queues = _RememberedAtTheEnd()
+        super().load()
+
+
+@pytest.mark.parametrize(
+    ("operations", "settings"),
+    [
+        ((PUT, REPUT, Close(), AimFault("read-error", "kind=extension and nth=1"), Open()), EXTENDED),
+        (
+            (PUT, PUT, PUT, REPUT, AimFault("read-error", "kind=queue and op=map and nth=2"), Open()),
+            Settings(file_bytes=1024, queue_units=1),
+        ),
+        ((PUT, Flush(), AimFault("sync-error", "kind=extension and nth=1"), REPUT, ONLY_AN_EXTENSION), EXTENDED),
+    ],
+)
+def test_a_refused_open_holds_nothing(operations: tuple[Operation, ...], settings: Settings, attempt: Attempt) -> None:
+    assert attempt(operations, settings) is None
+
+
+def test_a_queue_that_is_remembered_too_late_is_noticed(attempt: Attempt) -> None:
+    operations = (PUT, REPUT, Close(), AimFault("read-error", "kind=extension and nth=1"), Open())
+    broken = attempt(operations, EXTENDED, Components(consume_queues=_LoadedFirst))
+    assert broken is not None
+    assert broken.contract == 11
+
+
+def test_a_queue_file_that_cannot_be_removed_holds_no_units(attempt: Attempt) -> None:
+    operations = (AimFault("unlink-error"), PUT, Open())
+    assert attempt(operations, EXTENDED) is None
+    broken = attempt(operations, EXTENDED, components_of("counts-what-is-gone"))
+    assert broken is not None
+    assert broken.contract == 7
