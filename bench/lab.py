@@ -1,8 +1,10 @@
 """The crash lab: crash states, bare steps without a crash, real kills, and one look for changed pages.
 
-Steps are the standard workload of campaigns (properties/workload.py) without closing, reopening and failing syncs.
+Steps are the standard workload of campaigns (properties/cases/workload.py) without closing, reopening and failing
+syncs.
 """
 
+import multiprocessing
 import random
 from functools import reduce
 from time import perf_counter
@@ -11,15 +13,15 @@ from bench.figures import Figure, Skipped, figure, file_system_of, scratch
 from bench.sizes import FULL, Sizes
 from model import commitlog
 from model.state import CommitLog, Layout
-from properties.bodies import BORN_TIMESTAMP, message_of
-from properties.campaign import run_campaign
-from properties.case import Flush, Get, Operation, Put, Settings
+from properties.cases.bodies import BORN_TIMESTAMP, message_of
+from properties.cases.case import Flush, Get, Operation, Put, Settings
+from properties.cases.workload import draw_operation
+from properties.exploring.campaign import Plan, run_campaign
+from properties.kills.run import run_kills
 from properties.recorder.dirty import PAGE_BYTES, CompareTracker, DirtyTracker, WriteProtectTracker, choose_tracker
 from properties.recorder.dirty import write_protect_available as why_not_write_protect
-from properties.sigkill import run_kills
-from properties.trial import Trial
+from properties.trial.trial import Trial
 from properties.verdict import HarnessError, Verdict
-from properties.workload import draw_operation
 
 __all__ = [
     "compare_look_us_16k",
@@ -42,9 +44,8 @@ def states_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figu
     states = sizes.campaign_states
     limit = seconds if states is None else None
     with choose_tracker("auto") as tracker:
-        result = run_campaign(
-            Settings(), seed=0, states=states, seconds=limit, tracker=tracker, progress=lambda states, spent: None
-        )
+        plan = Plan(Settings(), seed=0, states=states, seconds=limit)
+        result = run_campaign(plan, tracker=tracker, progress=lambda states, spent: None)
     if result.interrupted:
         raise KeyboardInterrupt
     if result.verdict is Verdict.BROKEN:
@@ -98,23 +99,19 @@ def trial_steps_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) ->
 
 
 def kill_cycles_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Cycles/s of fork, program, SIGKILL, recovery and judgement on the real disk. Raises Skipped with threads."""
+    """Cycles/s of fork, program, SIGKILL, recovery and judgement, in a fresh process: NumPy has threads."""
+    with multiprocessing.get_context("spawn").Pool(1) as fresh:
 
-    def one_round() -> float:
-        with scratch(directory) as path:
-            report = run_kills(sizes.kills, seed=0, directory=path)
-        if report.interrupted:
-            raise KeyboardInterrupt
-        if report.violations:
-            raise HarnessError(f"the kills that were timed found a broken promise: {report.violations[0]}")
-        return report.cycles / report.seconds
+        def one_round() -> float:
+            with scratch(directory) as path:
+                report = fresh.apply(run_kills, (sizes.kills,), {"seed": 0, "directory": path})
+            if report.interrupted:
+                raise KeyboardInterrupt
+            if report.violations:
+                raise HarnessError(f"the kills that were timed found a broken promise: {report.violations[0]}")
+            return report.cycles / report.seconds
 
-    try:
         return figure("kill_cycles_per_s", "cycles/s", one_round, directory=directory, seconds=seconds)
-    except HarnessError as error:
-        if "thread" in str(error):
-            raise Skipped(str(error)) from error
-        raise
 
 
 def compare_look_us_16k(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:

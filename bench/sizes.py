@@ -1,8 +1,8 @@
 """How much work one round of a measurement is. Tests use small numbers, published figures the defaults."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-__all__ = ["FULL", "TINY", "Sizes"]
+__all__ = ["FULL", "QUICK", "TINY", "Sizes"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +11,8 @@ class Sizes:
 
     `log_file_bytes` holds all puts of a round, so that no round pays for a second file. `recover_file_bytes` is
     smaller, so that an open maps several files. A store of `open_bytes` is opened where next to nothing has to be
-    recovered. `campaign_states` ends a campaign after so many states instead of after its time.
+    recovered. `audit_bytes` of log are audited, in files of `audit_file_bytes`. `campaign_states` ends a campaign after
+    so many states instead of after its time. `shards` of about `shard_s` seconds are a campaign for Spark.
     """
 
     log_file_bytes: int = 256 << 20
@@ -29,9 +30,18 @@ class Sizes:
     histories: int = 4
     history_steps: int = 60
     kills: int = 50
+    simulated_messages: int = 200_000
+    audit_bytes: int = 1 << 30
+    audit_file_bytes: int = 1 << 30
+    spark_tasks: int = 200
+    shards: int = 4
+    shard_s: float = 10.0
 
 
 FULL = Sizes()
+QUICK = replace(FULL, audit_bytes=128 << 20, audit_file_bytes=64 << 20, shard_s=3.0)
+"""A smaller store to audit, made and read in seconds, and shorter shards; Spark's own costs weigh more in them."""
+
 TINY = Sizes(
     log_file_bytes=256 << 10,
     puts=100,
@@ -48,5 +58,11 @@ TINY = Sizes(
     histories=1,
     history_steps=10,
     kills=2,
+    simulated_messages=2_000,
+    audit_bytes=256 << 10,
+    audit_file_bytes=128 << 10,
+    spark_tasks=4,
+    shards=1,
+    shard_s=0.0,
 )
 """For tests: every code path in milliseconds, no number worth quoting."""

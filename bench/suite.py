@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from bench import group_commit, lab, put, read, recover
+from bench import audit, campaign, group_commit, lab, put, read, recover, sim
 from bench.figures import Figure, Machine, Skipped, describe_machine
 from bench.sizes import FULL, Sizes
 
@@ -56,6 +56,25 @@ SUITE: Mapping[str, Sequence[Measurement]] = {
         lab.kill_cycles_per_s,
         lab.compare_look_us_16k,
         lab.write_protect_look_us_1m,
+    ),
+    "sim": (
+        sim.reference_messages_per_s,
+        sim.fast_messages_per_s,
+        sim.traces_equal,
+    ),
+    "audit": (
+        audit.kernel_mb_per_s_1024,
+        audit.audit_mb_per_s_1024,
+        audit.spark1_mb_per_s_1024,
+        audit.spark2_mb_per_s_1024,
+        audit.source2_mb_per_s_1024,
+        audit.spark2_over_kernel_1024,
+        audit.spark_start_s,
+        audit.task_ms,
+    ),
+    "campaign": (
+        campaign.campaign_shard_s,
+        campaign.spark2_over_multiprocessing,
     ),
 }
 """Room to its figures; each is named like the function that measures it, and may stand in several rooms."""

@@ -11,17 +11,24 @@ from bench.sizes import TINY, Sizes
 from bench.suite import SUITE, Measurement, measure
 
 ALL = list(dict.fromkeys(measurement for room in SUITE.values() for measurement in room))
-OF_THE_MACHINE = {"kill_cycles_per_s", "write_protect_look_us_1m"}
-"""Figures that a machine, or a process with threads, may be unable to give."""
+OF_THE_MACHINE = {"write_protect_look_us_1m"}
+"""Figures that a machine may be unable to give."""
+
+ON_SPARK = {one.__name__ for one in ALL if one.__name__.startswith(("spark", "source2", "task_ms", "campaign"))}
+"""Figures that start a session each, or run whole shards."""
+
+MEASURED = [
+    pytest.param(one, marks=[pytest.mark.deep] if one.__name__ in ON_SPARK else [], id=one.__name__) for one in ALL
+]
 
 
 def test_the_suite_names_each_figure_once() -> None:
     names = [measurement.__name__ for measurement in ALL]
     assert len(names) == len(set(names))
-    assert list(SUITE) == ["put", "read", "recover", "lab"]
+    assert list(SUITE) == ["put", "read", "recover", "lab", "sim", "audit", "campaign"]
 
 
-@pytest.mark.parametrize("measurement", ALL, ids=lambda measurement: measurement.__name__)
+@pytest.mark.parametrize("measurement", MEASURED)
 def test_a_measurement_is_positive_and_cleans_up(measurement: Measurement, tmp_path: Path) -> None:
     result = measure_one(measurement, tmp_path)
     if result is not None:

@@ -1,0 +1,259 @@
+"""What reading and auditing a store costs, in this process and on Spark, beside the compiled walk alone.
+
+All of them read the same kind of store: keyed records of 1,024 random body bytes in log files of 1 GiB at most, in the
+page cache. MB are 10^6 bytes of log. A Spark figure reads the usual columns of every record and throws them away; its
+session is warm: what starting one costs is a figure of its own.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from bench.figures import Figure, Skipped, figure, file_system_of, scratch
+from bench.sizes import FULL, Sizes
+from impl.batch import encode_batch_body
+from impl.config import MessageStoreConfig
+from impl.message import BatchMember, MessageBatch
+from properties.verdict import HarnessError
+from tornpage.front import MessageStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = [
+    "audit_mb_per_s_1024",
+    "kernel_mb_per_s_1024",
+    "source2_mb_per_s_1024",
+    "spark1_mb_per_s_1024",
+    "spark2_mb_per_s_1024",
+    "spark2_over_kernel_1024",
+    "spark_start_s",
+    "task_ms",
+]
+
+_BATCH = 32
+_ROOM = 3
+"""The store, its queues and index, and what else the disk is needed for meanwhile."""
+
+_LOG = "rocketmq-commitlog"
+
+
+class _Store:
+    """A store to read: its path, its log files, and what has to be found in it."""
+
+    def __init__(self, path: str, records: int) -> None:
+        self.path = path
+        self.records = records
+        self.files = sorted(Path(path, "commitlog").iterdir())
+        self.file_bytes = self.files[0].stat().st_size
+        self.log_bytes = self.file_bytes * len(self.files)
+
+    def check(self, records: int, reader: str) -> None:
+        """Raise HarnessError unless a reader has found every record."""
+        if records != self.records:
+            raise HarnessError(f"{reader} found {records} of {self.records} records")
+
+
+def kernel_mb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """MB of log per second through the compiled walk into columns, one core: files read, all checked, no Arrow."""
+    with store_to_read(directory, sizes) as store:
+
+        def one_round() -> float:
+            return store.log_bytes / _seconds_of_kernel(store) / 1e6
+
+        return figure("kernel_mb_per_s_1024", "MB/s", one_round, directory=directory, seconds=seconds)
+
+
+def audit_mb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """MB of log per second through the audit in this process: log, queues and what they say of each other."""
+    from pipeline.audit import audit_store
+
+    with store_to_read(directory, sizes) as store:
+
+        def one_round() -> float:
+            started = perf_counter()
+            audited = audit_store(store.path)
+            elapsed = perf_counter() - started
+            store.check(audited.figures["records"], "the audit")
+            if audited.verdict != "holds":
+                raise HarnessError(f"the audit of a sound store says {audited.verdict}: {audited.findings[0].message}")
+            return store.log_bytes / elapsed / 1e6
+
+        return figure("audit_mb_per_s_1024", "MB/s", one_round, directory=directory, seconds=seconds)
+
+
+def spark1_mb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """MB of log per second into a Spark table, bulk reader, local[1]."""
+    return _spark_figure("spark1_mb_per_s_1024", 1, _bulk, directory, seconds, sizes)
+
+
+def spark2_mb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """MB of log per second into a Spark table, bulk reader, local[2]."""
+    return _spark_figure("spark2_mb_per_s_1024", 2, _bulk, directory, seconds, sizes)
+
+
+def source2_mb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """MB of log per second into a Spark table, by `spark.read.format`, local[2]: planning takes two more processes."""
+    return _spark_figure("source2_mb_per_s_1024", 2, _format, directory, seconds, sizes)
+
+
+def spark2_over_kernel_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Spark on two cores (bulk reader) against the compiled walk on one, in turn on the same store."""
+    with store_to_read(directory, sizes) as store, _session(2) as spark:
+
+        def one_round() -> float:
+            kernel = _seconds_of_kernel(store)
+            return kernel / _seconds_of_spark(spark, store, _bulk)
+
+        return figure("spark2_over_kernel_1024", "", one_round, directory=directory, seconds=seconds)
+
+
+def spark_start_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Seconds from nothing to a session that has run a Python task; once, in a process of its own."""
+    import subprocess
+    import sys
+
+    _require_spark()
+    started = perf_counter()
+    run = subprocess.run([sys.executable, "-P", "-c", _START], capture_output=True, text=True, check=False)
+    elapsed = perf_counter() - started
+    if run.returncode or run.stdout.strip() != "1":
+        raise HarnessError(f"a session did not start: {(run.stderr.strip().splitlines() or ['no message'])[-1]}")
+    return Figure("spark_start_s", elapsed, "s", (elapsed,), file_system_of(directory))
+
+
+def task_ms(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
+    """Milliseconds of wall time for each of many Python tasks that do nothing, on two slots."""
+    tasks = sizes.spark_tasks
+    with _session(2) as spark:
+
+        def one_round() -> float:
+            started = perf_counter()
+            rows = spark.range(0, tasks, 1, tasks).mapInArrow(_same, "id bigint").count()
+            elapsed = perf_counter() - started
+            if rows != tasks:
+                raise HarnessError(f"{rows} of {tasks} tasks gave a row")
+            return elapsed / tasks * 1e3
+
+        return figure("task_ms", "ms", one_round, directory=directory, seconds=seconds)
+
+
+_START = """
+from pipeline.session import spark_session
+with spark_session("start", master="local[2]", short=True) as spark:
+    print(spark.range(0, 1, 1, 1).mapInArrow(lambda batches: batches, "id bigint").count())
+"""
+
+_Reader = Callable[["SparkSession", str], object]
+
+
+def _bulk(spark: SparkSession, path: str) -> object:
+    from pipeline.readers.sources import read_table
+
+    return read_table(spark, _LOG, path)
+
+
+def _format(spark: SparkSession, path: str) -> object:
+    return spark.read.format(_LOG).load(path)
+
+
+def _same(batches: Iterator[object]) -> Iterator[object]:
+    yield from batches
+
+
+def _spark_figure(name: str, cores: int, read: _Reader, directory: str, seconds: float, sizes: Sizes) -> Figure:
+    with store_to_read(directory, sizes) as store, _session(cores) as spark:
+
+        def one_round() -> float:
+            return store.log_bytes / _seconds_of_spark(spark, store, read) / 1e6
+
+        return figure(name, "MB/s", one_round, directory=directory, seconds=seconds)
+
+
+def _seconds_of_kernel(store: _Store) -> float:
+    from properties.decode.arrays import PIECE_BYTES, walk_arrays
+    from properties.decode.files import FileSource
+
+    records = 0
+    started = perf_counter()
+    for path in store.files:
+        with FileSource(path, size_bytes_max=store.file_bytes, piece_bytes=PIECE_BYTES) as source:
+            for batch in walk_arrays(source, base_offset=int(path.name), file_bytes=store.file_bytes):
+                records += len(batch)
+    elapsed = perf_counter() - started
+    store.check(records, "the compiled walk")
+    return elapsed
+
+
+def _seconds_of_spark(spark: SparkSession, store: _Store, read: _Reader) -> float:
+    """Return what reading all rows takes; they are counted by an observation on their way."""
+    from pyspark.sql import DataFrame, Observation
+    from pyspark.sql import functions as F  # noqa: N812
+
+    table = read(spark, store.path)
+    assert isinstance(table, DataFrame)
+    seen = Observation("rows")
+    started = perf_counter()
+    table.observe(seen, F.count(F.lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
+    elapsed = perf_counter() - started
+    store.check(seen.get["rows"], "Spark")
+    return elapsed
+
+
+def _require_spark() -> None:
+    from pipeline.session import SparkUnavailable, require_java, require_packages
+
+    try:
+        require_packages("pyspark", "pyarrow", "pandas")
+        require_java()
+    except SparkUnavailable as error:
+        raise Skipped(str(error)) from error
+
+
+@contextmanager
+def _session(cores: int) -> Iterator[SparkSession]:
+    """Yield a session that knows the formats. Raises Skipped where there can be none."""
+    from pipeline.session import SparkUnavailable, spark_session
+
+    _require_spark()
+    from pipeline.readers.sources import register
+
+    try:
+        session = spark_session("bench", master=f"local[{cores}]", shuffle_partitions=cores)
+    except SparkUnavailable as error:
+        raise Skipped(str(error)) from error
+    with session as spark:
+        register(spark)
+        yield spark
+
+
+@contextmanager
+def store_to_read(directory: str, sizes: Sizes) -> Iterator[_Store]:
+    """Yield a closed store of about `sizes.audit_bytes` of log, in files that are full. Raises Skipped without room."""
+    free = shutil.disk_usage(directory).free
+    if free < _ROOM * sizes.audit_bytes:
+        raise Skipped(f"{directory} has {free >> 20} MiB free, and {_ROOM * sizes.audit_bytes >> 20} MiB are needed")
+    file_bytes = sizes.audit_file_bytes
+    rng = random.Random(3)
+    body = rng.randbytes(1024)
+    members = [BatchMember(body, properties=f"KEYS\x01key{number}\x02TAGS\x01TagA") for number in range(_BATCH)]
+    batch = MessageBatch("TopicBench", encode_batch_body(members))
+    config = MessageStoreConfig(mapped_file_size_commit_log=file_bytes, message_index_enable=False)
+    with scratch(directory) as base:
+        path = f"{base}/store"
+        records = 0
+        with MessageStore.open(path, config) as store:
+            while store.max_offset < sizes.audit_bytes - 2 * _BATCH * 1280:
+                if not store.put_batch(batch).stored:
+                    raise HarnessError("a batch was refused while a log was made")
+                records += _BATCH
+        for file in Path(path, "commitlog").iterdir():
+            if int(file.name) >= sizes.audit_bytes:
+                file.unlink()  # made ahead of need, and empty
+        yield _Store(path, records)

@@ -1,0 +1,11 @@
+"""The experiments that measure the real store beside the simulator; those of the simulator alone are in `sim`."""
+
+from bench.crash_frontier import crash_frontier
+from sim.experiments.registry import EXPERIMENTS as SIMULATED
+from sim.experiments.values import Experiment
+
+__all__ = ["EXPERIMENTS", "MEASURED"]
+
+MEASURED: tuple[Experiment, ...] = (crash_frontier(),)
+"""In the order of a page, behind the simulated ones."""
+EXPERIMENTS: tuple[Experiment, ...] = (*SIMULATED, *MEASURED)

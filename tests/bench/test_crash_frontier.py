@@ -1,0 +1,111 @@
+"""Real crashes beside simulated ones: power losses take what the simulator says, kills what was not committed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bench import process_kills
+from bench.crash_frontier import FILE_BYTES, REAL, SIMULATED, caption, crash_frontier
+from bench.crash_policies import MESSAGE, store_config
+from bench.experiments import EXPERIMENTS
+from bench.power_losses import Loss, power_losses
+from bench.process_kills import kill_one
+from sim.crashes import crash_moments, losses
+from sim.device import PRESETS
+from sim.experiments.frontier import loss_row
+from sim.experiments.policies import POLICIES, RECORD_BYTES, StorePolicy
+from sim.experiments.values import Row, Setup, run_experiment
+
+SETUP = Setup(PRESETS["vm-ext4"], seed=3, effort=0.05)
+
+
+def both(policy: StorePolicy, crashes: int = 8) -> tuple[list[Loss], "np.ndarray[tuple[int], np.dtype[np.void]]"]:
+    """Return what the same crashes took from the real store and from the simulated one."""
+    trace = SETUP.trace(policy.scenario(SETUP.device, 1_000.0, duration_ns=3 * 10**8, file_bytes=FILE_BYTES))
+    moments = crash_moments(trace, crashes, seed=1)
+    return power_losses(policy, trace.arrival_ns, moments.tolist(), FILE_BYTES), losses(trace, moments)
+
+
+def test_a_power_loss_takes_from_the_real_store_what_it_takes_from_the_simulated_one() -> None:
+    real, simulated = both(POLICIES["async 100 ms"])
+    counts = [loss.messages for loss in real]
+    assert sum(counts) > 100
+    assert np.abs(np.array(counts) - simulated["power_messages"]).max() <= 4  # a ms of puts, and what the sync holds up
+    assert [loss.size_bytes for loss in real] == [RECORD_BYTES * count for count in counts]
+    ages_ms = simulated["power_age_ns"] / 1e6
+    assert np.abs(np.array([loss.age_ms for loss in real]) - ages_ms).max() < 5
+    assert [loss.answered for loss in real] == counts
+
+
+def test_a_shorter_interval_loses_less_and_group_commit_nothing_that_was_answered() -> None:
+    timed, _ = both(POLICIES["async 10 ms"])
+    assert 0 < sum(loss.messages for loss in timed) < 8 * 30
+    sync, _ = both(POLICIES["sync"], crashes=4)
+    assert [loss.messages for loss in sync] == [0] * 4
+
+
+def test_a_store_whose_interval_is_not_the_simulated_one_is_seen() -> None:
+    """Planted: the real store flushes every 50 ms, the simulated one every 100 ms."""
+    policy = POLICIES["async 100 ms"]
+    trace = SETUP.trace(policy.scenario(SETUP.device, 1_000.0, duration_ns=3 * 10**8, file_bytes=FILE_BYTES))
+    moments = crash_moments(trace, 8, seed=1)
+    hasty = replace(policy, flush=replace(policy.flush, flush_interval_commit_log=50))
+    real = power_losses(hasty, trace.arrival_ns, moments.tolist(), FILE_BYTES)
+    assert np.mean([loss.messages for loss in real]) < 0.8 * losses(trace, moments)["power_messages"].mean()
+
+
+def test_the_settings_of_the_real_store_are_those_of_the_policy() -> None:
+    config = store_config(POLICIES["pool + async 500 ms"], file_bytes=FILE_BYTES)
+    assert (config.transient_store_pool_enable, config.transient_store_pool_size) == (True, 5)
+    assert config.mapped_file_size_commit_log == FILE_BYTES
+    assert len(MESSAGE.body or b"") < RECORD_BYTES
+    assert not store_config(POLICIES["woken at 4 pages"], file_bytes=FILE_BYTES).flush_commit_log_timed
+
+
+def test_every_experiment_has_its_own_name() -> None:
+    names = [one.name for one in EXPERIMENTS]
+    assert len(set(names)) == len(names)
+    assert "crash-frontier" in names
+
+
+def losing(policy: str, crash: str, messages: int, answered: int = 0) -> Row:
+    return loss_row(
+        policy, crash, put_p99_us=5.0, messages=[messages], size_bytes=[1024], ages_ms=[2.0], answered=[answered]
+    )
+
+
+def test_the_caption_tells_how_far_off_the_simulation_is_and_who_lost_what() -> None:
+    rows = [losing("a", SIMULATED["power"], 100), losing("a", REAL["power"], 130, answered=130)]
+    assert "within 30.0 % (furthest: a, +30.0 %)" in caption(rows)
+    assert "Every real store lost messages that had been answered" in caption(rows)
+    near = [rows[0], losing("a", REAL["power"], 99), losing("a", REAL["kill"], 0)]
+    assert "within 1.0 %" in caption(near)
+    assert "Of the real stores a lost nothing that had been answered" in caption(near)
+    assert "1 kills of a took nothing" in caption(near)
+    killed = [*near[:2], losing("a", SIMULATED["kill"], 7), losing("a", REAL["kill"], 9, answered=9)]
+    assert "Kills took 9 messages from a in the mean of 1 (7 simulated)" in caption(killed)
+    assert "No policy lost enough" in caption([losing("a", SIMULATED["power"], 3), losing("a", REAL["power"], 5)])
+
+
+@pytest.mark.deep
+def test_without_kills_equal_seeds_give_equal_rows() -> None:
+    runs = [run_experiment(crash_frontier(crashes=4, kills=0), SETUP, lambda step: None) for _ in range(2)]
+    assert runs[0].rows == runs[1].rows
+    assert {row["crash"] for row in runs[0].rows} == {*SIMULATED.values(), REAL["power"]}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", ["sync", "async 500 ms", "pool + async 500 ms"])
+def test_a_killed_process_leaves_what_was_in_the_page_cache(
+    name: str, tmp_path: "object", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_kills, "LIVES_S", (0.2, 0.4))
+    killed = kill_one(POLICIES[name], rate_per_s=1_000.0, file_bytes=FILE_BYTES, seed=1, directory=str(tmp_path))
+    assert killed.puts > 10
+    assert killed.latencies_ns or killed.puts < 60
+    if POLICIES[name].pool is None:
+        assert killed.loss == Loss(0, 0, 0.0, 0)
+    else:
+        assert killed.loss.size_bytes == killed.loss.messages * RECORD_BYTES
+        assert killed.loss.messages < killed.puts
