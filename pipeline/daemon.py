@@ -6,6 +6,7 @@ after each task has nothing to walk, which is most of what a small task costs.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -13,7 +14,17 @@ import sys
 
 __all__ = ["warm"]
 
-_TASK_MODULES = ("numpy", "pandas", "pyarrow", "pyspark.worker", "pipeline.campaign", "pipeline.sources", "sim.sweep")
+_TASK_MODULES = (
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "pyspark.worker",
+    "pipeline.campaign",
+    "pipeline.readers.log_columns",
+    "pipeline.readers.reading",
+    "pipeline.sources",
+    "sim.sweep",
+)
 
 
 def warm() -> None:
@@ -23,6 +34,10 @@ def warm() -> None:
             importlib.import_module(name)
         except ImportError:
             continue
+    with contextlib.suppress(ImportError):
+        from pipeline.agreement import versions
+
+        versions()  # of the code that is loaded now: workers say it of themselves, whatever lies on the disk later
     gc.collect()
     gc.freeze()
 

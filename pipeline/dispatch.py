@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from properties.decode.consumequeue import java_hash
 from properties.decode.record import Record, parse_properties
 
-__all__ = ["LIGHT_PREFIX", "SCHEDULE_TOPIC", "Dispatch", "Place", "dispatch_of"]
+__all__ = ["LIGHT_PREFIX", "NO_UNIT_BIT", "SCHEDULE_TOPIC", "Dispatch", "Place", "dispatch_of"]
 
 LIGHT_PREFIX = "%LMQ%"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 
-_TRANSACTION_BITS = 0x0C
-_DISPATCHED = (0x00, 0x08)
+NO_UNIT_BIT = 0x04
+"""Set in the system flags of prepared (01 of the two transaction bits) and rolled back (11) messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def dispatch_of(record: Record, *, light_queues: bool) -> Dispatch:
     tags_code = java_hash(properties.get("TAGS", ""))
     topic = record.topic_text
     is_delayed = topic == SCHEDULE_TOPIC and _level(properties.get("DELAY", "0")) > 0
-    if record.sys_flag & _TRANSACTION_BITS not in _DISPATCHED:
+    if record.sys_flag & NO_UNIT_BIT:
         return Dispatch((), tags_code, is_delayed)
     places = {(topic, record.queue_id): Place(topic, record.queue_id, record.queue_offset, False)}
     names = properties.get("INNER_MULTI_DISPATCH", "")

@@ -1,7 +1,7 @@
-"""What an audit finds: rows with a stable code, and what the codes of consume queues mean.
+"""What an audit finds: rows with a stable code, and what the codes of consume queues, index and lists mean.
 
-Codes that begin with CL, CP, FLOOR and LOCK are those of `properties.decode.findings`; the table of all codes with
-remedies is docs/findings.md.
+Codes that begin with CL, CP, FLOOR and LOCK, and CFG of JSON files, are those of `properties.decode.findings`; the
+table of all codes with remedies is docs/findings.md.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from properties.decode.findings import Severity, Verdict
 
-__all__ = ["FINDINGS_MAX", "QUEUE_CODES", "AuditFinding", "verdict_of"]
+__all__ = ["CODES", "FINDINGS_MAX", "AuditFinding", "finding_of", "verdict_of"]
 
 FINDINGS_MAX = 1000
 """Findings of one code and store that are listed; that there are more is a finding of its own."""
@@ -22,8 +22,13 @@ _REBUILD = (
 )
 _FROM_LOG = "the log lost what the queue knew: restore the log from a replica, or rebuild the queues from what is left"
 _AGAIN = "look again when the store is closed"
+_NEW_INDEX = "move the directory index away: our store builds it again from the log"
 
-QUEUE_CODES: dict[str, tuple[str, str]] = {
+CODES: dict[str, tuple[str, str]] = {
+    "CFG_DELETED_UNREADABLE": (
+        "the list of deleted topics cannot be read, so that their records count again",
+        "restore it from a copy, or delete the topics again",
+    ),
     "CQ_DUPLICATE": ("a second unit for a record that has one already", _REBUILD),
     "CQ_EXT_UNREADABLE": ("the unit points to an extension unit that is missing or damaged", _REBUILD),
     "CQ_FILE_GONE": ("the file vanished while the store was looked at", _AGAIN),
@@ -41,20 +46,62 @@ QUEUE_CODES: dict[str, tuple[str, str]] = {
         "there is no consumequeue directory: only the log was audited",
         "none needed for a store that keeps no queues; else rebuild them by opening the store",
     ),
+    "CQ_OUTLIVED": (
+        "the log has outlived every unit of the file, and it is not the last of its queue",
+        "none needed: retention removes it in its next round",
+    ),
     "CQ_POINTS_NOWHERE": ("no valid record begins where the unit points to", _FROM_LOG),
     "CQ_READ_ERROR": ("the device failed while reading", _REBUILD),
     "CQ_SHORT_FILE": ("the file is shorter than the other queue files", _REBUILD),
     "CQ_STRAY_FILE": ("a file or directory that is no part of a queue", "move it out of consumequeue"),
     "CQ_TAIL_MOVING": ("the store is at work, and log and queues were read at different moments", _AGAIN),
+    "CQ_UNWANTED": (
+        "the unit points to a record that asks for none: half of a transaction, or of a deleted topic",
+        _REBUILD,
+    ),
     "CQ_WRONG_OFFSET": ("the unit stands at another queue offset than its record says", _REBUILD),
     "CQ_WRONG_QUEUE": ("the unit points to a record of another queue", _REBUILD),
     "CQ_WRONG_SIZE": ("the unit states another size than its record has", _REBUILD),
     "CQ_WRONG_TAGS_CODE": ("the unit's tags code or due time is not that of its record", _REBUILD),
+    "IX_BROKEN": ("header, slots and entries of the index file do not hang together", _NEW_INDEX),
+    "IX_DUPLICATE": ("the key has an entry already", "none needed: a look-up shows its record once"),
+    "IX_KEY_MISSING": ("a key of the log has no entry in the index", _NEW_INDEX),
+    "IX_MIXED_SIZES": ("the index file has another size than most", _NEW_INDEX),
+    "IX_MORE_FINDINGS": ("more findings of a code than are listed", "see the findings listed"),
+    "IX_NO_ACCESS": ("the file or directory cannot be read", "look again with permission to read it"),
+    "IX_NO_INDEX": (
+        "there is no index although records have keys",
+        "none needed for a store that keeps no index; else our store builds it when it opens",
+    ),
+    "IX_OUTLIVED": (
+        "the log has outlived every entry of the file, and it is not the last one",
+        "none needed: retention removes it in its next round",
+    ),
+    "IX_POINTS_NOWHERE": ("no valid record begins where the entry points to", _NEW_INDEX),
+    "IX_READ_ERROR": ("the device failed while reading", _NEW_INDEX),
+    "IX_SLOTS_UNKNOWN": (
+        "how many slots the file has is not stored, and its bytes do not tell",
+        "give the broker's settings (--broker-config)",
+    ),
+    "IX_STRAY_FILE": ("something in index that is no index file", "move it out of index"),
+    "IX_TAIL_MOVING": ("the store is at work, and log and index were read at different moments", _AGAIN),
+    "IX_WRONG_KEY": ("the record that the entry points to has no such key", _NEW_INDEX),
+    "IX_WRONG_TIME": ("the seconds of the entry are not those of its record", _NEW_INDEX),
 }
 """Per code: what it says, and the remedy."""
 
 _LEAVES_OPEN = frozenset(
-    {"CL_TAIL_MOVING", "CL_NO_ACCESS", "CL_FILE_GONE", "CQ_TAIL_MOVING", "CQ_NO_ACCESS", "CQ_FILE_GONE"}
+    {
+        "CL_FILE_GONE",
+        "CL_NO_ACCESS",
+        "CL_TAIL_MOVING",
+        "CQ_FILE_GONE",
+        "CQ_NO_ACCESS",
+        "CQ_TAIL_MOVING",
+        "IX_NO_ACCESS",
+        "IX_SLOTS_UNKNOWN",
+        "IX_TAIL_MOVING",
+    }
 )
 
 
@@ -85,6 +132,28 @@ class AuditFinding:
         """Sort key: by store, file and place."""
         at = self.position if self.position is not None else -1
         return (self.store, self.file, at, self.offset if self.offset is not None else -1, self.code)
+
+
+def finding_of(
+    store: str,
+    code: str,
+    severity: Severity,
+    file: str,
+    *,
+    offset: int | None = None,
+    position: int | None = None,
+    key: tuple[str | None, int | None] = (None, None),
+    queue_offset: int | None = None,
+    items: int = 1,
+    detail: str = "",
+    remedy: str = "",
+) -> AuditFinding:
+    """Return a finding in the words of its code."""
+    what, usual = CODES[code]
+    message = f"{what}: {detail}" if detail else what
+    return AuditFinding(
+        store, code, severity, file, offset, position, *key, queue_offset, items, message, remedy or usual
+    )
 
 
 def verdict_of(findings: Iterable[AuditFinding]) -> Verdict:

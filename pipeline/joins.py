@@ -6,22 +6,26 @@ Each function returns one table; `suspicions_of` puts them together. The compari
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from pipeline.findings import FINDINGS_MAX
 from pipeline.schemas import ddl
 from pipeline.stores import StoreFacts, StorePlan
+from pipeline.suspicions import Suspicion
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = [
+    "chosen",
     "current_units",
-    "expected_units",
+    "doubtful_records",
     "light_restarts",
     "missing_units",
     "runs",
@@ -33,48 +37,63 @@ __all__ = [
 
 QUEUE = ["store", "topic", "queue_id"]
 _SUSPICION = [*QUEUE, "code", "queue_offset", "offset", "found", "expected", "other"]
+_BROADCAST_ROWS = 200_000
 _EXCUSABLE = ("CQ_MISSING", "CQ_WRONG_OFFSET", "CQ_DUPLICATE")
 
 
 def suspicions_of(
-    spark: SparkSession,
-    log: DataFrame,
-    queues: DataFrame,
-    plans: Sequence[StorePlan],
-    facts: Sequence[StoreFacts],
-) -> DataFrame:
-    """Return the runs of units and records that do not fit: the fields of `pipeline.suspicions.Suspicion`."""
+    spark: SparkSession, tables: Mapping[str, DataFrame], plans: Sequence[StorePlan], facts: Sequence[StoreFacts]
+) -> list[Suspicion]:
+    """Return the runs of units and records that do not fit. `tables` are those of `pipeline.work`.
+
+    One join of everything finds the records about which there is anything to say; the rest is about those alone.
+    """
     store_facts, queue_facts = _facts_tables(spark, plans, facts)
     audited = f.col("store").isin([plan.number for plan in plans if plan.has_queues])
-    records = log.where((f.col("kind") == "record") & audited)
-    expected = expected_units(records)
-    units = current_units(queues, queue_facts)
-    strange = strange_units(units, expected, records)
-    single = missing_units(expected, units).unionByName(strange).unionByName(wrong_units(units, expected))
-    return runs(single, store_facts, queue_facts, light_restarts(expected))
+    all_expected = tables["wanted"].where(audited)
+    all_units = current_units(tables["units"], queue_facts)
+    with chosen(doubtful_records(all_units, all_expected)) as doubtful:
+        key = [*QUEUE, "offset"]
+        units = all_units.join(doubtful, key, "left_semi")
+        expected = all_expected.join(doubtful, key, "left_semi")
+        strange = strange_units(units, expected, tables["records"])
+        single = missing_units(expected, units).unionByName(strange).unionByName(wrong_units(units, expected))
+        found = runs(single, store_facts, queue_facts, light_restarts(all_expected)).collect()
+    return [Suspicion(**row.asDict()) for row in found]
 
 
-def expected_units(records: DataFrame) -> DataFrame:
-    """Return one row per unit that the log asks for."""
-    return records.select("*", f.explode("places").alias("place")).select(
-        "store",
-        f.col("place.topic").alias("topic"),
-        f.col("place.queue_id").alias("queue_id"),
-        "offset",
-        f.col("place.queue_offset").alias("wanted_offset"),
-        f.col("size").alias("wanted_size"),
-        f.col("tags_code").alias("wanted_code"),
-        "is_delayed",
-        "store_timestamp",
-        f.col("place.is_light").alias("is_light"),
+@contextmanager
+def chosen(rows: DataFrame) -> Iterator[DataFrame]:
+    """Work some rows out once, on disk; few of them are sent to all workers when they are joined."""
+    kept = rows.persist(StorageLevel.DISK_ONLY)
+    try:
+        yield f.broadcast(kept) if kept.count() <= _BROADCAST_ROWS else kept
+    finally:
+        kept.unpersist()
+
+
+def doubtful_records(units: DataFrame, expected: DataFrame) -> DataFrame:
+    """Return queue and offset of the records whose unit is missing, not asked for, or says anything else than they do.
+
+    Of two units of one record one has the wrong queue offset, and so both are looked at; the due time of a delayed
+    message takes the others of its level to judge, and so all of these are.
+    """
+    key = [*QUEUE, "offset"]
+    fits = (
+        (f.col("size") == f.col("wanted_size"))
+        & (f.col("queue_offset") == f.col("wanted_offset"))
+        & (f.col("tags_code") == f.col("wanted_code"))
+        & ~f.col("is_delayed")
     )
+    pairs = units.join(expected, key, "full_outer")
+    return pairs.where(~f.coalesce(fits, f.lit(False))).select(*key).distinct()
 
 
-def current_units(queues: DataFrame, queue_facts: DataFrame) -> DataFrame:
+def current_units(units: DataFrame, queue_facts: DataFrame) -> DataFrame:
     """Return the units that the log has not outlived."""
     columns = [*QUEUE, "offset", "queue_offset", "size", "tags_code", "ext_address"]
-    units = queues.where(f.col("kind") == "unit").select(*columns).join(f.broadcast(queue_facts), QUEUE)
-    return units.where(f.col("queue_offset") >= f.col("first_current")).select(*columns)
+    known = units.join(f.broadcast(queue_facts), QUEUE)
+    return known.where(f.col("queue_offset") >= f.col("first_current")).select(*columns)
 
 
 def missing_units(expected: DataFrame, units: DataFrame) -> DataFrame:
@@ -87,9 +106,11 @@ def strange_units(units: DataFrame, expected: DataFrame, records: DataFrame) -> 
     """Return the units that point to no record, or to one that does not belong into their queue."""
     strange = units.join(expected.select(*QUEUE, "offset"), [*QUEUE, "offset"], "left_anti")
     owner = f.concat_ws("/", f.col("topic"), f.col("queue_id"))
-    owners = records.select("store", "offset", owner.alias("other"))
-    code = f.when(f.col("other").isNull(), "CQ_POINTS_NOWHERE").otherwise("CQ_WRONG_QUEUE")
-    return _suspicion(strange.join(owners, ["store", "offset"], "left"), code, other=f.col("other"))
+    owners = records.select("store", "offset", owner.alias("owner"))
+    is_own = f.col("owner") == f.concat_ws("/", f.col("topic"), f.col("queue_id"))
+    code = f.when(f.col("owner").isNull(), "CQ_POINTS_NOWHERE").when(is_own, "CQ_UNWANTED").otherwise("CQ_WRONG_QUEUE")
+    other = f.when(~is_own, f.col("owner"))
+    return _suspicion(strange.join(owners, ["store", "offset"], "left"), code, other=other)
 
 
 def wrong_units(units: DataFrame, expected: DataFrame) -> DataFrame:
@@ -98,7 +119,7 @@ def wrong_units(units: DataFrame, expected: DataFrame) -> DataFrame:
     wrong_size = f.col("size") != f.col("wanted_size")
     wrong_offset = f.col("queue_offset") != f.col("wanted_offset")
     best_first = Window.partitionBy(*QUEUE, "offset").orderBy(wrong_size, wrong_offset, "queue_offset")
-    due = f.col("store_timestamp") + f.col("delay_ms")
+    due = f.col("timestamp") + f.col("delay_ms")
     wanted_code = f.when(f.col("is_delayed"), due).otherwise(f.col("wanted_code"))
     judged = (
         pairs.withColumn("rank", f.row_number().over(best_first))
@@ -127,7 +148,7 @@ def wrong_units(units: DataFrame, expected: DataFrame) -> DataFrame:
 
 def usual_delays(pairs: DataFrame) -> DataFrame:
     """Return the delay that most units of a delay level's queue have; it is whole seconds, and not in the store."""
-    delay = f.col("tags_code") - f.col("store_timestamp")
+    delay = f.col("tags_code") - f.col("timestamp")
     counted = pairs.where(f.col("is_delayed")).groupBy(*QUEUE, delay.alias("delay_ms")).count()
     possible = counted.where((f.col("delay_ms") >= 0) & (f.col("delay_ms") % 1000 == 0))
     commonest = f.min_by("delay_ms", f.struct(-f.col("count"), f.col("delay_ms")))

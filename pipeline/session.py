@@ -1,9 +1,9 @@
 """The one place with settings of Spark.
 
 Sessions are quiet (what the JVM writes on standard error goes to a log file in a scratch directory), work offline and
-bind loopback only where the master is local. Workers are forked from a warmed daemon of ours (`pipeline.daemon`), talk
-through Unix-domain sockets, run this interpreter with safe path and find our packages, whatever the directory they
-start in. Files of finished tasks survive a killed driver.
+bind loopback only where the master is on this machine. Workers are forked from a warmed daemon of ours
+(`pipeline.daemon`), talk through Unix-domain sockets, run this interpreter with safe path and find our packages,
+whatever the directory they start in. Files of finished tasks survive a killed driver.
 
     SparkUnavailable       there can be no session; the message is one line with the remedy
       JavaMissing          no Java, or one that is too old
@@ -20,6 +20,7 @@ import logging
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 JAVA_VERSION_MIN = 17
+_MASTER_TIMEOUT_S = 10.0
 HOME = str(Path(__file__).resolve().parent.parent)
 """Directory that holds our packages."""
 
@@ -103,10 +105,11 @@ def spark_session(
     """
     require_packages("pyspark", "pyarrow", "pandas")
     require_java()
+    _require_master(master)
     scratch = tempfile.mkdtemp(prefix="tornpage-spark-")
     atexit.register(shutil.rmtree, scratch, ignore_errors=True)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if master.startswith("local"):
+    if re.match(r"local|spark://(localhost|127\.)", master):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger", "py4j"):
         # Else each refused query dumps a page of JSON, and each interrupt the traceback of a socket.
@@ -124,6 +127,20 @@ def spark_session(
             return builder.getOrCreate()
     except Exception as error:
         raise SessionFailed(f"Spark does not start with master {master!r}: {_reason(error, log)}") from error
+
+
+def _require_master(master: str) -> None:
+    """Raise SessionFailed if nobody listens at a standalone master: Spark itself would ask it for minutes."""
+    places = re.findall(r"([^,/:]+|\[[^]]+\]):([0-9]+)", master) if master.startswith("spark://") else []
+    failures = []
+    for host, port in places:
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=_MASTER_TIMEOUT_S).close()
+            return
+        except (OSError, OverflowError) as error:
+            failures.append(f"{host}:{port}: {getattr(error, 'strerror', None) or error}")
+    if failures:
+        raise SessionFailed(f"no Spark master answers at {'; '.join(failures)}; start one, or give another --master")
 
 
 def _settings(master: str, scratch: str, shuffle_partitions: int, driver_memory: str, short: bool) -> dict[str, str]:

@@ -12,9 +12,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pipeline.columns import QueueKey
 from pipeline.dispatch import LIGHT_PREFIX
-from pipeline.findings import QUEUE_CODES, AuditFinding
-from pipeline.sources import LogPartition, LogRow, QueuePartition, QueueRow
+from pipeline.findings import AuditFinding, finding_of
+from pipeline.index_judging import IndexPlan, index_plan
+from pipeline.outline import LogPartition, LogRow, QueuePartition, QueueRow
+from pipeline.queue_files import outlived_files, queue_files_judged
+from pipeline.small_files import deleted_topics, small_findings
 from properties.decode.consumequeue import UNIT_BYTES, QueueFile, list_queues
 from properties.decode.findings import Finding, Severity
 from properties.decode.judge import LogJudge
@@ -23,13 +27,10 @@ from properties.decode.store import LocatedItem, LogFile, StoreView, look
 from properties.decode.walk import Item, Unreadable, Zeros
 from properties.inspection import inspect_store
 
-__all__ = ["NEVER", "QueueKey", "StoreFacts", "StorePlan", "facts_of", "plan_store", "queue_finding"]
+__all__ = ["NEVER", "QueueKey", "StoreFacts", "StorePlan", "facts_of", "plan_store"]
 
 NEVER = 2**63 - 1
 _RECOVERY_MARGIN_MS = 3000
-
-QueueKey = tuple[str, int]
-"""Topic and queue id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class StorePlan:
     has_queues: bool
     log_parts: tuple[LogPartition, ...]
     queue_parts: tuple[QueuePartition, ...]
+    index: IndexPlan
     findings: tuple[AuditFinding, ...]
 
     def place_of(self, key: QueueKey, queue_offset: int) -> tuple[str, int]:
@@ -77,8 +79,13 @@ class StoreFacts:
     findings: list[AuditFinding] = field(default_factory=list)
 
 
-def plan_store(number: int, path: str | os.PathLike[str], *, file_bytes: int | None = None) -> StorePlan:
-    """Look at a store directory; `file_bytes` is the configured size of a log file, where it cannot be seen.
+def plan_store(
+    number: int, path: str | os.PathLike[str], *, file_bytes: int | None = None, slots: int | None = None
+) -> StorePlan:
+    """Look at a store directory.
+
+    `file_bytes` is the configured size of a log file, `slots` the number of slots of an index file, where they cannot
+    be seen.
 
     Raises properties.inspection.InspectError, in one line, if there is no store to look at.
     """
@@ -89,15 +96,18 @@ def plan_store(number: int, path: str | os.PathLike[str], *, file_bytes: int | N
     files, strays, closed = list_queues(directory) if has_queues else ([], [], [])
     sizes = Counter(file.size_bytes for file in files if file.size_bytes)
     size = max(sizes, key=lambda each: (sizes[each], each), default=0)
-    findings = [queue_finding(name, "CQ_STRAY_FILE", "note", label) for label in strays]
-    findings += [queue_finding(name, "CQ_NO_ACCESS", "note", label, detail=str(error)) for label, error in closed]
-    findings += _queue_files_judged(name, files, size, may_be_torn=view.is_unclean or view.live)
+    findings = [finding_of(name, "CQ_STRAY_FILE", "note", label) for label in strays]
+    findings += [finding_of(name, "CQ_NO_ACCESS", "note", label, detail=str(error)) for label, error in closed]
+    findings += queue_files_judged(name, files, size, may_be_torn=view.is_unclean or view.live)
     if not has_queues and view.files:
         were_flushed = view.checkpoint is not None and view.checkpoint.logics_timestamp > 0
-        findings.append(queue_finding(name, "CQ_NO_QUEUES", "damage" if were_flushed else "note", "consumequeue"))
+        findings.append(finding_of(name, "CQ_NO_QUEUES", "damage" if were_flushed else "note", "consumequeue"))
     settled_ms = _settled_ms(view)
     light = not any(file.topic.startswith(LIGHT_PREFIX) and file.queue_id for file in files)
     log_min = view.files[0].base_offset if view.files else 0
+    deleted, unreadable = deleted_topics(name, view)
+    index = index_plan(number, name, view, log_min, slots)
+    findings += [*unreadable, *small_findings(name, view), *index.findings]
     return StorePlan(
         number=number,
         name=name,
@@ -106,11 +116,21 @@ def plan_store(number: int, path: str | os.PathLike[str], *, file_bytes: int | N
         queue_file_bytes=size,
         has_queues=has_queues,
         log_parts=tuple(
-            LogPartition(number, file.path, file.label, file.base_offset, view.file_bytes, settled_ms, light)
+            LogPartition(
+                number,
+                file.path,
+                file.label,
+                file.base_offset,
+                view.file_bytes,
+                settled_ms,
+                light,
+                tuple(sorted(deleted.items())),
+            )
             for file in view.files
             if file.size_bytes
         ),
         queue_parts=tuple(_queue_part(number, directory, file, log_min) for file in files),
+        index=index,
         findings=tuple(findings),
     )
 
@@ -131,7 +151,7 @@ def facts_of(plan: StorePlan, log: Iterable[LogRow], queues: Iterable[QueueRow])
         log_min=plan.view.files[0].base_offset if plan.view.files else 0,
         log_end=judge.end_offset or 0,
         settled_end=settled_end if is_torn else NEVER,
-        may_move=plan.view.live or log_changed or any(row.changed for row in ends),
+        may_move=plan.view.live or log_changed or any(row.changed for row in ends) or _has_log_changed(plan.view),
     )
     for end in ends:
         key = (end.topic, end.queue_id)
@@ -141,31 +161,19 @@ def facts_of(plan: StorePlan, log: Iterable[LogRow], queues: Iterable[QueueRow])
             facts.next_offset[key] = max(end.last_used + 1, facts.next_offset.get(key, 0))
         if end.error is not None:
             facts.findings.append(_unread(plan, end))
+    facts.findings += outlived_files(plan.name, ends)
     facts.findings += [_from_log(plan, files, finding) for finding in judge.finish()]
     facts.figures = _figures(plan, judge, ends)
     return facts
 
 
-def queue_finding(
-    store: str,
-    code: str,
-    severity: Severity,
-    file: str,
-    *,
-    offset: int | None = None,
-    position: int | None = None,
-    key: tuple[str | None, int | None] = (None, None),
-    queue_offset: int | None = None,
-    items: int = 1,
-    detail: str = "",
-    remedy: str = "",
-) -> AuditFinding:
-    """Return a finding about a consume queue, in the words of its code."""
-    what, usual = QUEUE_CODES[code]
-    message = f"{what}: {detail}" if detail else what
-    return AuditFinding(
-        store, code, severity, file, offset, position, *key, queue_offset, items, message, remedy or usual
-    )
+def _has_log_changed(view: StoreView) -> bool:
+    """Return whether log files have come, gone or changed since the look: by somebody whose lock cannot be seen."""
+    try:
+        now = look(view.store_dir, file_bytes=view.file_bytes).files
+    except OSError:
+        return True
+    return now != view.files
 
 
 def _settled_ms(view: StoreView) -> int:
@@ -184,30 +192,6 @@ def _queue_part(number: int, directory: Path, file: QueueFile, log_min: int) -> 
     )
 
 
-def _queue_files_judged(name: str, files: Sequence[QueueFile], size: int, *, may_be_torn: bool) -> list[AuditFinding]:
-    """Judge the sizes and names of all queue files."""
-    findings: list[AuditFinding] = []
-    severity: Severity = "tear" if may_be_torn else "damage"
-    before: QueueFile | None = None
-    for file in files:
-        key = (file.topic, file.queue_id)
-        if file.size_bytes < size or file.size_bytes % UNIT_BYTES:
-            detail = f"{file.size_bytes} bytes instead of {size}"
-            findings.append(
-                queue_finding(
-                    name, "CQ_SHORT_FILE", severity, file.label, position=file.size_bytes, key=key, detail=detail
-                )
-            )
-        elif file.size_bytes > size:
-            detail = f"{file.size_bytes} bytes, others have {size}"
-            findings.append(queue_finding(name, "CQ_MIXED_SIZES", "damage", file.label, key=key, detail=detail))
-        if before is not None and (before.topic, before.queue_id) == key and before.base + size != file.base:
-            detail = f"it begins at byte {file.base} of the queue, the one before ends at {before.base + size}"
-            findings.append(queue_finding(name, "CQ_GAP", severity, file.label, position=0, key=key, detail=detail))
-        before = file
-    return findings
-
-
 def _replay(judge: LogJudge, files: dict[str, LogFile], row: LogRow) -> None:
     """Show the judge what an outline row stands for."""
     if row.kind == "end":
@@ -217,14 +201,13 @@ def _replay(judge: LogJudge, files: dict[str, LogFile], row: LogRow) -> None:
             error = kinds.get(row.error_kind or "", OSError)(0, row.error)
         judge.see_file_end(files[row.file], bool(row.changed), error)
         return
-    assert row.offset is not None
-    size, items = row.size or 0, row.items or 0
+    size, items = row.size, row.items
     item: Item
     if row.kind == "run":
-        item = _record(row.offset, size, row.store_timestamp or 0)
+        item = _record(row.offset, size, row.timestamp)
         judge.see(LocatedItem(row.file, item))
         judge.record_count += items - 1
-        judge.record_bytes += (row.bytes or 0) - size
+        judge.record_bytes += row.bytes - size
         return
     if row.kind == "bad":
         item = Bad(row.offset, row.reason, row.field or "")  # type: ignore[arg-type]
@@ -269,7 +252,7 @@ def _unread(plan: StorePlan, row: QueueRow) -> AuditFinding:
     }
     code, severity = codes.get(row.error_kind or "", ("CQ_READ_ERROR", "damage"))
     key = (row.topic, row.queue_id)
-    return queue_finding(plan.name, code, severity, row.file, position=0, key=key, detail=row.error or "")
+    return finding_of(plan.name, code, severity, row.file, position=0, key=key, detail=row.error or "")
 
 
 def _figures(plan: StorePlan, judge: LogJudge, ends: Sequence[QueueRow]) -> dict[str, int]:
@@ -282,7 +265,7 @@ def _figures(plan: StorePlan, judge: LogJudge, ends: Sequence[QueueRow]) -> dict
         "queues": len({(row.topic, row.queue_id) for row in ends}),
         "queue_files": len(ends),
         "queue_bytes": sum(file.size_bytes for file in plan.queue_files),
-        "units": sum(row.items or 0 for row in ends),
+        "units": sum(row.items for row in ends),
         "live": int(plan.view.live),
         "unclean": int(plan.view.is_unclean),
     }

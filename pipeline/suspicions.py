@@ -12,13 +12,14 @@ Rules for a suspicion, first match wins:
 from __future__ import annotations
 
 import struct
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.findings import FINDINGS_MAX, AuditFinding
-from pipeline.sources import QueueRow
-from pipeline.stores import NEVER, StoreFacts, StorePlan, queue_finding
+from pipeline.columns import QueueKey
+from pipeline.findings import FINDINGS_MAX, AuditFinding, finding_of
+from pipeline.outline import QueueRow
+from pipeline.stores import NEVER, StoreFacts, StorePlan
 from properties.decode.consumequeue import UNIT_BYTES
 from properties.decode.files import FileSource
 from properties.decode.findings import Severity
@@ -55,15 +56,28 @@ class Suspicion:
     other: str | None = None
 
 
-def holes(plan: StorePlan, facts: StoreFacts, queues: Iterable[QueueRow]) -> list[Suspicion]:
-    """Return the empty and pre-fill runs between units in use."""
+def holes(
+    plan: StorePlan, facts: StoreFacts, queues: Iterable[QueueRow], suspicions: Sequence[Suspicion]
+) -> list[Suspicion]:
+    """Return the empty and pre-fill runs between units in use, pre-fill as far as the log has records for it.
+
+    Where the log has none, pre-fill is what our store writes: no message ever had these numbers.
+    """
+    missing: dict[QueueKey, list[range]] = defaultdict(list)
+    for each in suspicions:
+        if each.code == "CQ_MISSING":
+            missing[each.topic, each.queue_id].append(range(each.queue_offset, each.queue_offset + each.items))
     found = []
     for row in queues:
         if row.kind not in ("empty", "prefill") or row.queue_offset is None:
             continue
         key = (row.topic, row.queue_id)
-        is_between = row.queue_offset < facts.next_offset.get(key, 0) and row.queue_offset >= (
-            facts.first_current.get(key, NEVER) if row.kind == "prefill" else 0
+        end = row.queue_offset + row.items
+        if row.queue_offset >= facts.next_offset.get(key, 0):
+            continue
+        is_between = row.kind == "empty" or (
+            row.queue_offset >= facts.first_current.get(key, NEVER)
+            and any(lost.start < end and row.queue_offset < lost.stop for lost in missing[key])
         )
         if is_between:
             late = facts.settled_end != NEVER and (row.offset is None or row.offset >= facts.settled_end)
@@ -71,8 +85,7 @@ def holes(plan: StorePlan, facts: StoreFacts, queues: Iterable[QueueRow]) -> lis
                 Suspicion(
                     plan.number,
                     "CQ_NOT_CONTIGUOUS",
-                    row.topic,
-                    row.queue_id,
+                    *key,
                     row.queue_offset,
                     row.items or 1,
                     None,
@@ -107,17 +120,17 @@ def judged(plan: StorePlan, facts: StoreFacts, suspicions: Iterable[Suspicion]) 
     for code in sorted(code for code, count in listed.items() if count > FINDINGS_MAX):
         worst: Severity = "damage" if any(f.code == code and f.severity == "damage" for f in findings) else "note"
         detail = f"{code}, more than {FINDINGS_MAX}"
-        findings.append(queue_finding(plan.name, "CQ_MORE_FINDINGS", worst, "consumequeue", detail=detail))
+        findings.append(finding_of(plan.name, "CQ_MORE_FINDINGS", worst, "consumequeue", detail=detail))
     if moving:
         detail = f"{moving} units or records do not fit yet"
-        findings.append(queue_finding(plan.name, "CQ_TAIL_MOVING", "note", "consumequeue", detail=detail))
+        findings.append(finding_of(plan.name, "CQ_TAIL_MOVING", "note", "consumequeue", detail=detail))
     return findings
 
 
 def _finding(plan: StorePlan, suspicion: Suspicion, severity: Severity) -> AuditFinding:
     key = (suspicion.topic, suspicion.queue_id)
     file, position = plan.place_of(key, suspicion.queue_offset)
-    return queue_finding(
+    return finding_of(
         plan.name,
         "CQ_LIGHT_RESTARTED" if suspicion.excused else suspicion.code,
         severity,

@@ -1,61 +1,96 @@
 """A grid of the simulator in Spark tasks: one point, one row of plain values, in the order of the points.
 
-A point that fails is a row with `error`, not a failed job. With `out` the rows are also written to `points.parquet`.
+A point that fails, or whose worker dies, is a row with `error`, not a failed job. What this process writes into an
+output directory, which workers need not see: `sweep.json` (which grid), `points/NNNNNN.json` (the row of that point, as
+it is done), and `points.parquet` (the rows of all). What is there is not run again, but for points with an error.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pipeline.jobs import Death, do_each
+from pipeline.outputs import claim
+
 if TYPE_CHECKING:
-    import pyarrow as pa  # type: ignore[import-untyped]
     from pyspark.sql import SparkSession
 
     from sim.sweep import Point
 
-__all__ = ["POINTS_PER_TASK_MAX", "Row", "sweep", "write_rows"]
+__all__ = ["POINTS_PER_TASK_MAX", "Row", "prepare_sweep", "stored_points", "sweep", "write_rows"]
 
 Row = dict[str, Any]
 """The columns of `sim.sweep.run_point`; of a failed point `point` and `error`."""
 
 POINTS_PER_TASK_MAX = 8
 
+Run = Callable[[Sequence["Point"]], list[Row]]
+"""What is done with some points; a function of a module, since workers import it by its name."""
 
-def sweep(spark: SparkSession, points: Sequence[Point], out: Path | None = None) -> list[Row]:
-    """Run the points; return their rows in order. Equal points give the rows of `sim.sweep.run_point`."""
-    if not points:
-        return []
-    planned = spark.sparkContext.broadcast(list(points))
-    tasks = max(min(spark.sparkContext.defaultParallelism, len(points)), -(-len(points) // POINTS_PER_TASK_MAX))
 
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
+def run_some(points: Sequence[Point]) -> list[Row]:
+    """Run points one after the other; return a row for each."""
+    return [_run(point) for point in points]
 
-        for numbers in batches:
-            chosen = numbers.column(0).to_pylist()
-            rows = [json.dumps(_run(planned.value[number])) for number in chosen]
-            yield pa.RecordBatch.from_pydict({"number": pa.array(chosen, pa.int64()), "row": rows})
 
-    numbered = spark.range(0, len(points), 1, tasks).mapInArrow(task, "number bigint, row string").collect()
-    rows = [json.loads(row["row"]) for row in sorted(numbered, key=lambda row: row["number"])]
-    if out is not None:
-        write_rows(rows, out)
-    return rows
+def sweep(spark: SparkSession, points: Sequence[Point], out: Path | None = None, *, run: Run = run_some) -> list[Row]:
+    """Run the points that `out` does not hold yet; return the rows of all, in order.
+
+    Equal points give the rows of `sim.sweep.run_point`. Raises SparkUnavailable, OSError, and what Spark raises.
+    """
+    rows = {} if out is None else {row["point"]: row for row in stored_points(out) if "error" not in row}
+    todo = [point for point in points if point.index not in rows]
+    per_task = max(1, min(POINTS_PER_TASK_MAX, -(-len(todo) // max(1, spark.sparkContext.defaultParallelism))))
+
+    def keep(some: Sequence[Point], answer: list[Row] | Death) -> None:
+        if isinstance(answer, Death):
+            answer = [{"point": point.index, "error": f"the worker died: {answer.how}"} for point in some]
+        rows.update({row["point"]: row for row in answer})
+        if out is not None:
+            for row in answer:
+                _write_point(row, out / "points" / f"{row['point']:06}.json")
+
+    do_each(spark, [todo[start : start + per_task] for start in range(0, len(todo), per_task)], run, keep)
+    found = [rows[point.index] for point in points]
+    if out is not None and found:
+        write_rows(found, out)
+    return found
+
+
+def prepare_sweep(out: Path, points: Sequence[Point], *, resume: bool) -> None:
+    """Make the directory, or check that it belongs to the same grid. Raises OutputTaken and OSError."""
+    asked = {"points": len(points), "grid": hashlib.sha256(repr(list(points)).encode()).hexdigest()}
+    claim(out, asked, name="sweep.json", what="sweep", resume=resume)
+
+
+def stored_points(out: Path) -> list[Row]:
+    """Return the rows of the points that have ended so far, in order."""
+    paths = sorted((out / "points").glob("[0-9]*.json"), key=lambda path: int(path.stem))
+    return [json.loads(path.read_text()) for path in paths]
 
 
 def write_rows(rows: Sequence[Row], out: Path) -> Path:
     """Write rows to `points.parquet` in `out`, which is made; return its path. Columns: the union over all rows."""
-    import pyarrow as pa
+    import pyarrow as pa  # type: ignore[import-untyped]
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
     out.mkdir(parents=True, exist_ok=True)
     columns = dict.fromkeys(name for row in rows for name in row)
     path = out / "points.parquet"
-    pq.write_table(pa.table({name: [row.get(name) for row in rows] for name in columns}), path)
-    return path
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    pq.write_table(pa.table({name: [row.get(name) for row in rows] for name in columns}), unfinished)
+    return unfinished.replace(path)
+
+
+def _write_point(row: Row, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished.write_text(json.dumps(row))
+    unfinished.replace(path)
 
 
 def _run(point: Point) -> Row:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import struct
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.properties.decode.handmade import golden_dirs, record
 
-__all__ = ["DUE_MS", "STORED_MS", "HandmadeStore", "copied", "overwrite", "undamaged"]
+__all__ = ["DUE_MS", "STORED_MS", "HandmadeStore", "copied", "overwrite", "undamaged", "write_deleted"]
 
 STORED_MS = 1_700_000_000_001
 DUE_MS = 10_000
@@ -88,3 +89,13 @@ def overwrite(path: Path, position: int, content: bytes) -> None:
     with path.open("r+b") as file:
         file.seek(position)
         file.write(content)
+
+
+def write_deleted(store: Path, topics: dict[str, int]) -> None:
+    """Write the list of deleted topics, each with the offset below which it has no messages."""
+    entries = b"".join(
+        struct.pack(">qh", offset, len(name.encode())) + name.encode() for name, offset in sorted(topics.items())
+    )
+    body = struct.pack(">8si", b"TPDELTP1", len(topics)) + entries
+    (store / "config").mkdir(exist_ok=True)
+    (store / "config/deletedTopics").write_bytes(body + zlib.crc32(body).to_bytes(4, "big"))

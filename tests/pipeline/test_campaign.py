@@ -5,31 +5,39 @@ from __future__ import annotations
 import random
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pipeline.campaign import (
-    OutputTaken,
-    Shard,
-    plan_shards,
-    prepare_output,
-    result_hash,
-    run_serial,
-    run_shard,
-    silent_faults,
-)
-from properties.case import Case, Settings
+from pipeline.campaign import prepare_output, rows_of_shard, run_serial, silent_in
+from pipeline.outputs import OutputTaken
+from properties.cases.case import Case, Settings
+from properties.cases.replay import replay
+from properties.exploring.rows import Row, result_hash
+from properties.exploring.shards import FAILURES_MAX, Shard, plan_shards
 from properties.recorder.dirty import choose_tracker
-from properties.replay import replay
 
-SHARDS = plan_shards(2, states=30, seed=3, settings=Settings())
+
+def planned(count: int, *, states: int, seed: int, settings: Settings | None = None) -> list[Shard]:
+    """Return `count` shards of so many states."""
+    return list(
+        plan_shards(
+            count * states,
+            seed=seed,
+            settings=settings or Settings(),
+            strategy="random",
+            failures_max=FAILURES_MAX,
+            shard_states=states,
+        )
+    )
+
+
+SHARDS = planned(2, states=30, seed=3)
 
 
 @cache
-def rows_of(shard: Shard) -> list[dict[str, Any]]:
+def rows_of(shard: Shard) -> list[Row]:
     """Return the rows of a shard, which is run once for all tests."""
-    return run_shard(shard)
+    return rows_of_shard(shard)
 
 
 def test_shard_ends_with_its_own_row_and_a_canary() -> None:
@@ -51,8 +59,8 @@ def test_result_hash_is_free_of_order_and_time_and_of_nothing_else() -> None:
 
 
 def test_failing_history_is_a_row_with_a_token_that_replays() -> None:
-    [shard] = plan_shards(1, states=300, seed=5, settings=Settings(bug="lying-flush"))
-    broken = [row for row in run_shard(shard) if row["verdict"] == "broken"]
+    [shard] = planned(1, states=300, seed=5, settings=Settings(bug="lying-flush"))
+    broken = [row for row in rows_of_shard(shard) if row["verdict"] == "broken"]
     assert broken
     with choose_tracker("auto") as tracker:
         failure = replay(Case.from_token(broken[0]["token"]), tracker=tracker)
@@ -64,23 +72,23 @@ def test_fault_of_the_harness_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("tooling")
 
-    monkeypatch.setattr("pipeline.campaign.explore_seed", fails)
-    monkeypatch.setattr("pipeline.campaign.caught_canary", lambda *_: "")
-    rows = run_shard(SHARDS[0])
-    assert {row["verdict"] for row in rows} == {"harness", "vacuous"}
-    assert rows[0]["sentence"] == "RuntimeError: tooling"
-    assert "torn_page" in silent_faults(rows, Settings())
+    monkeypatch.setattr("properties.exploring.shards.explore_seed", fails)
+    *histories, last = rows_of_shard(SHARDS[0])
+    assert {row["verdict"] for row in histories} == {"harness"}
+    assert histories[0]["sentence"] == "RuntimeError: tooling"
+    assert (last["kind"], last["canary"]) == ("shard", "")
+    assert {"torn_page", "rule_put"} <= set(silent_in([*histories, last], "posix-strict"))
 
 
 def test_complete_shards_are_not_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pyarrow")
     run: list[int] = []
 
-    def counted(shard: Shard) -> list[dict[str, Any]]:
+    def counted(shard: Shard) -> list[Row]:
         run.append(shard.number)
         return rows_of(shard)
 
-    monkeypatch.setattr("pipeline.campaign.run_shard", counted)
+    monkeypatch.setattr("pipeline.campaign.rows_of_shard", counted)
     prepare_output(tmp_path, SHARDS, resume=False)
     run_serial(SHARDS[:1], tmp_path)
     rows = run_serial(SHARDS, tmp_path)
@@ -94,7 +102,7 @@ def test_output_of_another_campaign_is_refused(tmp_path: Path) -> None:
         prepare_output(tmp_path / "run", SHARDS, resume=False)
     prepare_output(tmp_path / "run", SHARDS, resume=True)
     with pytest.raises(OutputTaken, match="other seed"):
-        prepare_output(tmp_path / "run", plan_shards(2, states=300, seed=6, settings=Settings()), resume=True)
+        prepare_output(tmp_path / "run", planned(2, states=300, seed=6), resume=True)
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "file").touch()
     with pytest.raises(OutputTaken, match="holds no campaign"):

@@ -12,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.session import SparkUnavailable, require_java
+from pipeline.stores import plan_store
+from pipeline.work import open_work
 from tests.pipeline.handmade import copied, overwrite
 from tornpage.commands import audit, campaign
 
@@ -27,7 +29,7 @@ def run(command: Any, *arguments: str, env: dict[str, str] | None = None) -> tup
 
 def test_sound_store_holds(tmp_path: Path) -> None:
     store = copied("01-plain-ascii", tmp_path / "store")
-    code, said, _ = run(audit.command, str(store), "--engine", "plain", "--json")
+    code, said, _ = run(audit.command, str(store), "--json")
     document = json.loads(said)
     assert (code, document["verdict"], document["findings"]) == (0, "holds", [])
     assert document["figures"]["records"] == document["figures"]["units"] == 60
@@ -44,7 +46,7 @@ def test_changed_entry_is_broken_in_text_and_document(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["absent", "file", "empty"])
-@pytest.mark.parametrize("engine", ["plain", "spark"])
+@pytest.mark.parametrize("engine", ["auto", "plain", "joins"])
 def test_what_is_no_store_is_one_line(tmp_path: Path, what: str, engine: str) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "empty").mkdir()
@@ -55,15 +57,71 @@ def test_what_is_no_store_is_one_line(tmp_path: Path, what: str, engine: str) ->
 
 
 @pytest.mark.parametrize("command", ["audit", "campaign"])
-def test_missing_java_is_one_line_and_the_plain_engine_goes_on(tmp_path: Path, command: str) -> None:
+def test_missing_java_is_one_line_and_small_stores_need_none(tmp_path: Path, command: str) -> None:
     store = copied("01-plain-ascii", tmp_path / "store")
     no_java = {"PATH": str(tmp_path), "JAVA_HOME": ""}
-    asked = (audit.command, str(store)) if command == "audit" else (campaign.command, "--shards", "1")
+    asked = (
+        (audit.command, str(store), "--engine", "tasks") if command == "audit" else (campaign.command, "--shards", "1")
+    )
     code, said, complaint = run(*asked, env=no_java)
     assert (code, said) == (2, "")
     assert "Java" in complaint
     assert complaint.count("\n") == 1
-    assert run(audit.command, str(store), "--engine", "plain", env=no_java)[0] == 0
+    assert run(audit.command, str(store), env=no_java)[0] == 0
+
+
+def refused(*asked: str) -> str:
+    """Return what a refused audit says: one line, exit code 2, nothing on standard output."""
+    code, said, complaint = run(audit.command, *asked)
+    assert (code, said) == (2, "")
+    assert complaint.startswith("tornpage: ")
+    assert complaint.count("\n") == 1
+    return complaint
+
+
+def test_options_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
+    store = str(copied("01-plain-ascii", tmp_path / "store"))
+    assert "--repair-to DIR" in refused(store, "--plan")
+    assert "--work DIR" in refused(store, "--resume")
+    assert "one of them" in refused(store, "--work", str(tmp_path / "w"), "--resume", "--overwrite")
+    assert "--engine joins" in refused(store, "--work", str(tmp_path / "w"), "--engine", "plain")
+    assert "one STORE" in refused(store, store, "--repair-to", str(tmp_path / "copy"))
+    assert "--work DIR" in refused(store, "--engine", "joins", "--master", "spark://127.0.0.1:1")
+    assert "cannot read the broker's settings" in refused(store, "--broker-config", str(tmp_path / "no"))
+
+
+def test_work_directory_that_cannot_take_rows_is_refused_before_spark_starts(tmp_path: Path) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    (tmp_path / "file").touch()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thing").touch()
+    assert "cannot write" in refused(str(store), "--work", str(tmp_path / "file"))
+    assert "something else" in refused(str(store), "--work", str(tmp_path / "other"))
+    assert "lies in the store" in refused(str(store), "--work", str(store / "work"))
+    open_work(tmp_path / "rows", [plan_store(0, store)], resume=False, overwrite=False)
+    (tmp_path / "rows/keys/part").touch()
+    assert "--resume, --overwrite" in refused(str(store), "--work", str(tmp_path / "rows"))
+    other = copied("01-plain-ascii", tmp_path / "store2")
+    assert "other stores" in refused(str(other), "--work", str(tmp_path / "rows"), "--resume")
+    open_work(tmp_path / "rows", [plan_store(0, other)], resume=False, overwrite=True)
+    assert list((tmp_path / "rows/keys").iterdir()) == []
+
+
+def test_mended_copy_is_planned_first_and_then_written(tmp_path: Path) -> None:
+    store = copied("03-rollover-blanks-retention", tmp_path / "store")
+    overwrite(store / "commitlog/00000000000000098304", 300, b"damage")
+    asked = (str(store), "--repair-to", str(tmp_path / "copy"), "--json")
+    code, said, _ = run(audit.command, *asked, "--plan")
+    plan = json.loads(said)["plan"]
+    assert (code, plan["cutOffset"], plan["records"], plan["quarantinedRecords"]) == (1, 98417, 91, 84)
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+    code, said, progress = run(audit.command, *asked)
+    document = json.loads(said)
+    assert (code, document["verdict"], document["store_verdict"]) == (0, "holds", "broken")
+    assert document["plan"] == plan
+    assert progress.index("cut the log at offset 98417") < progress.index("copy 00000000000000032768")
+    assert run(audit.command, str(tmp_path / "copy"))[0] == 0
+    assert "there already" in refused(*asked)
 
 
 def test_serial_campaign_gives_a_document(tmp_path: Path) -> None:
@@ -107,7 +165,7 @@ def test_audit_on_spark_is_quiet_and_finds_the_damage(tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     program = "from tornpage.commands.audit import command; command.main(prog_name='tornpage audit')"
     done = subprocess.run(
-        [sys.executable, "-P", "-c", program, str(store), "--json"],
+        [sys.executable, "-P", "-c", program, str(store), "--engine", "tasks", "--json"],
         capture_output=True,
         text=True,
         check=False,

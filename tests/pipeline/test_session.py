@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from pipeline.session import JavaMissing, require_java
+from pipeline.session import JavaMissing, SessionFailed, require_java, spark_session
 
 
 def fake_java(directory: Path, version: str) -> Path:
@@ -53,3 +54,16 @@ def test_importing_the_room_loads_neither_spark_nor_arrow() -> None:
     )
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_master_that_nobody_listens_at_is_one_line_at_once() -> None:
+    pytest.importorskip("pyspark")
+    try:
+        require_java()
+    except JavaMissing as error:
+        pytest.skip(str(error))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody else gets the port
+        with pytest.raises(SessionFailed, match=r"no Spark master answers at 127\.0\.0\.1") as caught:
+            spark_session("t", master=f"spark://127.0.0.1:{taken.getsockname()[1]}")
+    assert "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""On Spark as without: the audit of sound, damaged and made-up stores, campaigns, and sweeps of the simulator.
+"""On Spark as without: the audit of sound, damaged and made-up stores.
 
 All of them in one file, whose tests share a process and with it the session, which takes longer to start than most of
 them to run.
@@ -6,21 +6,28 @@ them to run.
 
 from __future__ import annotations
 
+import random
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from pipeline.audit import audit, audit_store
-from pipeline.campaign import campaign, complete_shards, plan_shards, read_rows, result_hash, run_serial
+from pipeline.audit import audit_plan
+from pipeline.audit_spark import audit_each, audit_joined
 from pipeline.dispatch import SCHEDULE_TOPIC
-from pipeline.schemas import LOG_COLUMNS, QUEUE_COLUMNS
-from pipeline.sources import commit_log, consume_queue, log_rows, queue_rows
 from pipeline.stores import plan_store
-from pipeline.sweep import sweep
-from properties.case import Settings
-from tests.pipeline.handmade import DUE_MS, STORED_MS, HandmadeStore, copied, overwrite, undamaged
+from pipeline.work import open_work
+from tests.pipeline.handmade import (
+    DUE_MS,
+    STORED_MS,
+    HandmadeStore,
+    copied,
+    overwrite,
+    undamaged,
+    write_deleted,
+)
+from tests.pipeline.plants import PLANTS, plant
 from tests.properties.decode.handmade import golden_dirs, properties_of
 
 if TYPE_CHECKING:
@@ -72,13 +79,62 @@ def alone(root: Path) -> Path:
     return store.write()
 
 
+PLANT_NUMBERS = {kind: number for number, kind in enumerate(PLANTS)}
+
+
+def planted_stores(root: Path) -> list[Path]:
+    """Return a store for each kind of damage, at a place drawn with a fixed seed."""
+    stores = []
+    for number, kind in enumerate(PLANTS):
+        name = ("01-plain-ascii", "03-rollover-blanks-retention", "06-index-files-collisions")[number % 3]
+        stores.append(copied(name, root / f"planted-{number}"))
+        plant(stores[-1], kind, random.Random(number).randrange)
+    return stores
+
+
+def of_deleted_topics(root: Path) -> Path:
+    """Return a store with a deleted topic that has a unit again, and half of a transaction with a unit."""
+    store = HandmadeStore(root)
+    store.put("Gone", 0, 0, dispatched=False)
+    store.put("Gone", 0, 1)
+    store.put("T", 0, 0, sys_flag=4)
+    offset, _ = store.put("Gone", 0, 0)
+    write_deleted(store.write(), {"Gone": offset})
+    return root
+
+
+def many_keys(root: Path) -> Path:
+    """Return a store whose records have keys, one of them twice, and no index."""
+    store = HandmadeStore(root)
+    for number in range(3):
+        store.put(queue_offset=number, properties=properties_of(("KEYS", "a b a")))
+    return store.write()
+
+
+@pytest.mark.deep
+def test_spark_and_plain_audit_agree(spark: SparkSession, tmp_path: Path) -> None:
+    planted = planted_stores(tmp_path)
+    stores = [planted[PLANT_NUMBERS["offset in a unit"]], planted[PLANT_NUMBERS["hash in an entry"]]]
+    plans = [plan_store(number, store) for number, store in enumerate([*stores, made_up(tmp_path / "made-up")])]
+    plain = [audit_plan(plan) for plan in plans]
+    open_work(tmp_path / "work", plans, resume=False, overwrite=False)
+    assert audit_joined(spark, plans, tmp_path / "work").audits == plain
+    assert audit_each(spark, plans) == plain
+    assert [audited.verdict for audited in plain] == ["broken"] * 3
+
+
+@pytest.mark.deep
 def test_spark_and_plain_audit_agree_on_every_store(spark: SparkSession, tmp_path: Path) -> None:
     golden = [path / "store" for path in golden_dirs()]
-    stores = [*golden, *damaged_stores(tmp_path)]
-    found = audit(spark, stores)
-    for store, audited in zip(stores, found, strict=True):
-        assert audited == audit_store(store), store
-    codes = {finding.code for audited in found for finding in audited.findings}
+    stores = [*golden, *damaged_stores(tmp_path), *planted_stores(tmp_path)]
+    stores += [of_deleted_topics(tmp_path / "deleted"), many_keys(tmp_path / "keys")]
+    plans = [plan_store(number, store) for number, store in enumerate(stores)]
+    plain = [audit_plan(plan) for plan in plans]
+    open_work(tmp_path / "work", plans, resume=False, overwrite=False)
+    joined = audit_joined(spark, plans, tmp_path / "work").audits
+    for store, one, other in zip(stores, joined, plain, strict=True):
+        assert one == other, store
+    codes = {finding.code for audited in joined for finding in audited.findings}
     assert codes >= {
         "CQ_DUPLICATE",
         "CQ_EXT_UNREADABLE",
@@ -89,36 +145,34 @@ def test_spark_and_plain_audit_agree_on_every_store(spark: SparkSession, tmp_pat
         "CQ_NO_QUEUES",
         "CQ_POINTS_NOWHERE",
         "CQ_SHORT_FILE",
+        "CQ_UNWANTED",
         "CQ_WRONG_OFFSET",
         "CQ_WRONG_QUEUE",
         "CQ_WRONG_SIZE",
         "CQ_WRONG_TAGS_CODE",
+        "IX_BROKEN",
+        "IX_KEY_MISSING",
+        "IX_NO_INDEX",
+        "IX_POINTS_NOWHERE",
+        "IX_WRONG_KEY",
+        "IX_WRONG_TIME",
     }
     sound = {str(path / "store") for path in undamaged()}
-    assert {audited.verdict for audited in found if audited.store in sound} == {"holds"}
+    assert {audited.verdict for audited in joined if audited.store in sound} == {"holds"}
 
 
-def test_stores_without_queues_need_no_join(spark: SparkSession, tmp_path: Path) -> None:
-    [audited] = audit(spark, [alone(tmp_path / "store")])
-    assert [finding.code for finding in audited.findings] == ["CP_MISSING", "CQ_NO_QUEUES"]
-
-
-def test_tables_hold_the_rows_that_are_read_here(spark: SparkSession) -> None:
-    plan = plan_store(0, golden_dirs()[-1] / "store")
-    log = commit_log(spark, plan.log_parts)
-    assert log.columns == list(LOG_COLUMNS)
-    here = [row._asdict() for part in plan.log_parts for row in log_rows(part)]
-    assert [row.asDict(recursive=True) for row in log.collect()] == here
-    queues = consume_queue(spark, plan.queue_parts)
-    assert queues.columns == list(QUEUE_COLUMNS)
-    assert [tuple(row) for row in queues.collect()] == [row for part in plan.queue_parts for row in queue_rows(part)]
-
-
-def test_missing_file_is_a_row_and_not_a_failed_job(spark: SparkSession, tmp_path: Path) -> None:
-    plan = plan_store(0, copied("03-rollover-blanks-retention", tmp_path / "store"))
-    plan.log_parts[2].path.unlink()
-    rows = commit_log(spark, plan.log_parts).filter("error is not null").collect()
-    assert [(row["file"], row["error_kind"]) for row in rows] == [(plan.log_parts[2].label, "FileNotFoundError")]
+@pytest.mark.deep
+def test_rows_that_are_there_are_not_read_again(spark: SparkSession, tmp_path: Path) -> None:
+    store = copied("03-rollover-blanks-retention", tmp_path / "store")
+    plans = [plan_store(0, store)]
+    open_work(tmp_path / "work", plans, resume=False, overwrite=False)
+    assert audit_joined(spark, plans, tmp_path / "work").audits[0].verdict == "holds"
+    overwrite(store / "consumequeue/RollTopic/0/00000000000000000800", 12, b"\x01")
+    plans = [plan_store(0, store)]
+    open_work(tmp_path / "work", plans, resume=True, overwrite=False)
+    again = audit_joined(spark, plans, tmp_path / "work")
+    assert [finding.code for finding in again.audits[0].findings] == ["CQ_WRONG_TAGS_CODE"]
+    assert again.figures["tasks_done_before"] == again.figures["tasks"] - 1
 
 
 def test_workers_have_a_safe_path_and_our_interpreter(spark: SparkSession) -> None:
@@ -133,58 +187,13 @@ def test_workers_have_a_safe_path_and_our_interpreter(spark: SparkSession) -> No
     assert said == (sys.executable, True, "pipeline.daemon")
 
 
-# ---- campaigns ---------------------------------------------------------------------------------------------------
+# ---- the readers; formats and streams are in test_readers_spark.py ------------------------------------------------
 
 
-def test_spark_gives_the_rows_of_the_serial_run(spark: SparkSession, tmp_path: Path) -> None:
-    shards = plan_shards(2, states=5, seed=3, settings=Settings())
-    rows = campaign(spark, shards[:1], tmp_path)
-    assert complete_shards(tmp_path) == {0}
-    rows = campaign(spark, shards, tmp_path)
-    files = sorted((tmp_path / "histories").glob("*.parquet"))
-    assert len(files) == 2
-    assert result_hash(rows) == result_hash(run_serial(shards))
-    assert campaign(spark, shards, tmp_path) == read_rows(tmp_path, shards) == rows
-    assert sorted((tmp_path / "histories").glob("*.parquet")) == files
+def test_bulk_reading_gives_the_rows_that_are_read_here(spark: SparkSession) -> None:
+    from pipeline.readers.sources import read_table
+    from tests.pipeline.test_readers import rows
 
-
-# ---- sweeps: the rows of the simulator itself, in order, and a failing point as a row ----------------------------
-
-
-def points() -> list[Any]:
-    """Return a grid of twelve points; skip while there is no simulator."""
-    pytest.importorskip("sim.sweep", reason="the simulator is not there")
-    from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-    from sim.device import PRESETS
-    from sim.sweep import grid
-    from sim.workload import OpenPoisson, Sizes
-
-    return grid(
-        flushes=[FlushPolicy(FlushDiskType.SYNC_FLUSH), FlushPolicy(FlushDiskType.ASYNC_FLUSH)],
-        allocations=[AllocationPolicy(files_ahead=1), AllocationPolicy(files_ahead=0)],
-        devices=[PRESETS["vm-ext4"]],
-        workloads=[OpenPoisson(rate, Sizes.of(512)) for rate in (1000.0, 2000.0, 4000.0)],
-        file_bytes=[1 << 14],
-        messages=200,
-    )
-
-
-def test_rows_are_those_of_the_simulator(spark: SparkSession, tmp_path: Path) -> None:
-    grid = points()
-    from sim.sweep import run_point
-
-    rows = sweep(spark, grid, tmp_path)
-    assert rows == [run_point(point) for point in grid]
-
-    import pyarrow.parquet as pq  # type: ignore[import-untyped]
-
-    assert pq.read_table(tmp_path / "points.parquet").to_pylist() == rows
-
-
-def test_failing_point_is_a_row(spark: SparkSession) -> None:
-    grid = points()
-    object.__setattr__(grid[1], "seed", "none")
-    rows = sweep(spark, grid[:3])
-    assert [sorted(row) == ["error", "point"] for row in rows] == [False, True, False]
-    assert rows[1]["point"] == 1
-    assert sweep(spark, []) == []
+    stores = [path / "store" for path in golden_dirs()]
+    found = read_table(spark, "rocketmq-commitlog", *map(str, stores), splitBytes="20000").collect()
+    assert [row.asDict() for row in found] == rows("rocketmq-commitlog", *stores)

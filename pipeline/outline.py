@@ -1,0 +1,102 @@
+"""What is to be read of a store's log and queues, and the outline of what was read: all that is no record or unit.
+
+Planning gives small frozen partitions, one per file; a reader gives rows of records or units, and few rows of outline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["LogPartition", "LogRow", "QueuePartition", "QueueRow", "kind_of", "text_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogPartition:
+    """One log file. Records up to store time `settled_ms` count as settled; `light_queues`: see `dispatch_of`.
+
+    `deleted` names topics, each with the physical offset below which its records ask for no unit.
+    """
+
+    store: int
+    path: Path
+    label: str
+    base_offset: int
+    size_bytes: int
+    settled_ms: int
+    light_queues: bool
+    deleted: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePartition:
+    """One consume queue file; `log_min` is the physical offset where the log begins."""
+
+    store: int
+    path: Path
+    label: str
+    topic: str
+    queue_id: int
+    base_offset: int
+    size_bytes: int
+    ext_directory: Path
+    log_min: int
+
+
+class LogRow(NamedTuple):
+    """One row of the outline of a log file, in the order of the file.
+
+    `kind`: `run` (records in a row; offset, size and time are those of the last), `blank`, `bad`, `unreadable`,
+    `zeros`, and `end`, the last one of a file. `settled_end` is the end of the last record of a run whose queues must
+    have been flushed.
+    """
+
+    store: int
+    file: str
+    kind: str
+    offset: int
+    size: int = 0
+    timestamp: int = 0
+    items: int = 0
+    bytes: int = 0
+    settled_end: int | None = None
+    reason: str | None = None
+    field: str | None = None
+    changed: bool = False
+    error: str | None = None
+    error_kind: str | None = None
+
+
+class QueueRow(NamedTuple):
+    """One row of the outline of a queue file: runs of `empty` and `prefill` units, and the `end` of the file.
+
+    `offset` is the physical offset that the unit behind an empty run points to. Of an end: `items` counts the units
+    that are neither empty nor pre-fill, `first_current` is the least queue offset that points at or behind the start of
+    the log, `last_used` the greatest that is not empty, `outlived` the end (queue offset) of what points before it.
+    """
+
+    store: int
+    file: str
+    kind: str
+    topic: str
+    queue_id: int
+    queue_offset: int | None = None
+    offset: int | None = None
+    items: int = 0
+    first_current: int | None = None
+    last_used: int | None = None
+    outlived: int | None = None
+    changed: bool = False
+    error: str | None = None
+    error_kind: str | None = None
+
+
+def text_of(error: OSError | None) -> str | None:
+    """Return what an error says, in a row."""
+    return None if error is None else error.strerror or type(error).__name__
+
+
+def kind_of(error: OSError | None) -> str | None:
+    """Return the class of an error, in a row."""
+    return None if error is None else type(error).__name__

@@ -1,0 +1,38 @@
+"""Output directories that belong to one run: what was asked stands in a file of theirs, and is compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["OutputTaken", "claim"]
+
+
+class OutputTaken(Exception):
+    """The output directory holds something else; the message is one line with the remedy."""
+
+
+def claim(out: Path, asked: Mapping[str, Any], *, name: str, what: str, resume: bool) -> None:
+    """Make the directory and note what was asked in its file `name`, or check that it belongs to the same run.
+
+    `what` is what people call such a run. Raises OutputTaken and OSError.
+    """
+    path = out / name
+    if not (out.is_dir() and any(out.iterdir())):
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(asked, indent=2, sort_keys=True) + "\n")
+        return
+    if not path.is_file():
+        raise OutputTaken(f"{out} is not empty and holds no {what}; name another --out directory")
+    if not resume:
+        raise OutputTaken(f"{out} holds a {what}; go on with --resume, or name another --out directory")
+    try:
+        before = json.loads(path.read_text())
+    except ValueError as error:
+        raise OutputTaken(f"{path} cannot be read: {error}; name another --out directory") from error
+    differing = sorted(key for key in asked if not isinstance(before, dict) or before.get(key) != asked[key])
+    if differing or before != asked:
+        others = f" (other {', '.join(differing)})" if differing else ""
+        raise OutputTaken(f"{out} holds another {what}{others}; name another --out directory")

@@ -1,0 +1,116 @@
+"""What a user asked a reader for: format, table, columns and places, out of Spark's options."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.readers.tables import FORMATS, PROBLEMS, ROWS, schema_of, usual_columns
+
+__all__ = ["SPLIT_BYTES", "Ask", "ReaderError"]
+
+SPLIT_BYTES = 256 * 1024 * 1024
+"""A file is read in parts of this size, so that several tasks can read it."""
+
+_OPTIONS = ("columns", "filebytes", "maxbytespertrigger", "path", "paths", "slots", "splitbytes", "table")
+_SHOWN = ("columns", "fileBytes", "maxBytesPerTrigger", "path", "slots", "splitBytes", "table")
+_TRIGGER_BYTES = 1 << 30
+
+
+class ReaderError(ValueError):
+    """The options of a reader make no sense; the message is one line with the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Options that make sense. `file_bytes`: configured size of a log file; `slots`: hash slots of an index file.
+
+    `split_bytes` is 0 where files are not to be split.
+    """
+
+    format: str
+    stores: tuple[str, ...]
+    table: str
+    columns: tuple[str, ...]
+    file_bytes: int | None = None
+    slots: int | None = None
+    split_bytes: int = SPLIT_BYTES
+    trigger_bytes: int = _TRIGGER_BYTES
+
+    @classmethod
+    def of(cls, name: str, options: Mapping[str, str]) -> Ask:
+        """Read the options of a format; their names in any case. Raises ReaderError."""
+        given = {key.lower(): value for key, value in options.items()}
+        for key in sorted(given.keys() - set(_OPTIONS)):
+            raise ReaderError(f"{name} has no option {key!r}; it has {', '.join(_SHOWN)}")
+        tables = FORMATS[name]
+        table = given.get("table", ROWS)
+        if table not in tables:
+            raise ReaderError(f"{name} has no table {table!r}; it has {', '.join(tables)}")
+        return cls(
+            format=name,
+            stores=_stores(name, given),
+            table=table,
+            columns=_columns(name, table, given.get("columns")),
+            file_bytes=_number(name, "fileBytes", given, None, least=1),
+            slots=_number(name, "slots", given, None, least=1),
+            split_bytes=_number(name, "splitBytes", given, SPLIT_BYTES, least=0) or 0,
+            trigger_bytes=_number(name, "maxBytesPerTrigger", given, _TRIGGER_BYTES, least=1) or 1,
+        )
+
+    @property
+    def schema(self) -> str:
+        """The schema of the table, as Spark reads it."""
+        return schema_of(FORMATS[self.format][self.table], self.columns)
+
+    @property
+    def wants_problems(self) -> bool:
+        """Whether the table of problems was asked for, and no rows."""
+        return self.table == PROBLEMS
+
+
+def _stores(name: str, given: Mapping[str, str]) -> tuple[str, ...]:
+    stores: list[str] = [given["path"]] if "path" in given else []
+    if "paths" in given:
+        try:
+            stores += map(str, json.loads(given["paths"]))
+        except ValueError as error:
+            raise ReaderError(f"{name}: the option paths is no JSON list of directories: {error}") from error
+    if not stores:
+        raise ReaderError(f"{name} reads store directories: name one or several in load(...)")
+    stores = [store.removeprefix("file://") for store in stores]
+    for store in stores:
+        if "://" in store:
+            raise ReaderError(f"{name} reads directories that all workers see as files; {store} is none")
+        if not Path(store).is_dir():
+            raise ReaderError(f"there is no store directory {store}; name one that driver and workers can see")
+    return tuple(os.path.normpath(store) for store in stores)
+
+
+def _columns(name: str, table: str, wanted: str | None) -> tuple[str, ...]:
+    columns = FORMATS[name][table]
+    if wanted is None:
+        return usual_columns(columns)
+    if wanted.strip() == "*":
+        return tuple(columns)
+    names = tuple(dict.fromkeys(each.strip() for each in wanted.split(",") if each.strip()))
+    for each in names:
+        if each not in columns:
+            near = difflib.get_close_matches(each, columns, n=3) or columns
+            raise ReaderError(f"{name} has no column {each!r} in its {table}; there is {', '.join(near)}")
+    if not names:
+        raise ReaderError(f"{name}: the option columns names no column; leave it out, or name some, or *")
+    return names
+
+
+def _number(name: str, option: str, given: Mapping[str, str], usual: int | None, *, least: int) -> int | None:
+    text = given.get(option.lower())
+    if text is None:
+        return usual
+    if not (text.isascii() and text.isdigit()) or int(text) < least:
+        raise ReaderError(f"{name}: {option} is a whole number of at least {least}, not {text!r}")
+    return int(text)

@@ -1,0 +1,133 @@
+"""Batches of a walk as Arrow batches, with the columns that were asked for and no work for any other."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+
+from pipeline.readers.tables import FORMATS, ROWS, arrow_type
+from properties.decode.arrays import Column, LogBatch
+from properties.decode.arrays.plain import keys_of_properties
+from properties.decode.record import parse_properties
+
+__all__ = ["Columns"]
+
+_TABLE = FORMATS["rocketmq-commitlog"][ROWS]
+_NUMBERS = {
+    "offset": Column.OFFSET,
+    "size": Column.SIZE,
+    "queue_id": Column.QUEUE_ID,
+    "queue_offset": Column.QUEUE_OFFSET,
+    "flag": Column.FLAG,
+    "sys_flag": Column.SYS_FLAG,
+    "born_timestamp": Column.BORN_TIMESTAMP,
+    "store_timestamp": Column.STORE_TIMESTAMP,
+    "reconsume_times": Column.RECONSUME_TIMES,
+    "prepared_transaction_offset": Column.PREPARED_TRANSACTION_OFFSET,
+    "body_size": Column.BODY_SIZE,
+    "tags_code": Column.TAGS_CODE,
+    "delay_level": Column.DELAY_LEVEL,
+    "body_crc": Column.BODY_CRC,
+    "properties_size": Column.PROPERTIES_SIZE,
+}
+_TEXTS = {
+    "tags": ("properties",),
+    "keys": ("properties",),
+    "properties": ("properties",),
+    "born_host": ("born_host",),
+    "store_host": ("store_host",),
+    "message_id": ("store_host",),
+    "body": ("body",),
+    "raw": ("raw",),
+}
+_FROM_PROPERTIES = frozenset({"tags_code", "delay_level"})
+_PORT = struct.Struct(">i")
+_PLACE = struct.Struct(">q")
+
+
+class Columns:
+    """Makes Arrow batches of one file."""
+
+    def __init__(self, store: str, label: str, names: tuple[str, ...]) -> None:
+        self._fixed = {"store": store, "file": label}
+        self._names = names
+        self._schema = pa.schema([(name, arrow_type(_TABLE[name].kind)) for name in names])
+        self.texts = {text for name in names for text in _TEXTS.get(name, ())}
+        self.with_properties = not _FROM_PROPERTIES.isdisjoint(names)
+
+    def of(self, batch: LogBatch) -> pa.RecordBatch:
+        """Return the columns of a batch."""
+        return pa.RecordBatch.from_arrays([self._column(name, batch) for name in self._names], schema=self._schema)
+
+    def _column(self, name: str, batch: LogBatch) -> pa.Array:
+        kind = self._schema.field(name).type
+        if name in _NUMBERS:
+            values = batch[_NUMBERS[name]]
+            return pa.array(values.astype(np.int32) if kind == pa.int32() else values, kind)
+        if name in self._fixed:
+            return pa.repeat(self._fixed[name], len(batch))
+        if name == "topic":
+            names = pa.array([topic.decode("utf-8", "replace") for topic in batch.topics])
+            return names.take(pa.array(batch[Column.TOPIC]))
+        if name == "checksum":
+            values = batch[Column.CHECKSUM]
+            return pa.array(values, kind, mask=values < 0)
+        if name in ("body", "raw"):
+            ends, data = batch.texts[name]
+            buffers = [None, pa.py_buffer(ends.astype(np.int32)), pa.py_buffer(data)]
+            return pa.Array.from_buffers(kind, len(batch), buffers)
+        return pa.array(_MADE[name](batch), kind)
+
+
+def _strings(ends: NDArray[np.int64], data: NDArray[np.uint8]) -> Iterator[bytes]:
+    whole, places = data.tobytes(), ends.tolist()
+    return (whole[start:end] for start, end in pairwise(places))
+
+
+@lru_cache(maxsize=4096)
+def _host(stored: bytes) -> str:
+    port = _PORT.unpack_from(stored, len(stored) - 4)[0]
+    if len(stored) == 8:
+        return f"{socket.inet_ntop(socket.AF_INET, stored[:4])}:{port}"
+    return f"[{socket.inet_ntop(socket.AF_INET6, stored[:16])}]:{port}"
+
+
+def _hosts(name: str) -> Callable[[LogBatch], list[str]]:
+    return lambda batch: [_host(stored) for stored in _strings(*batch.texts[name])]
+
+
+def _tags(batch: LogBatch) -> list[str | None]:
+    return [parse_properties(stored).get("TAGS") for stored in _strings(*batch.texts["properties"])]
+
+
+def _properties(batch: LogBatch) -> list[list[tuple[str, str]]]:
+    return [list(parse_properties(stored).items()) for stored in _strings(*batch.texts["properties"])]
+
+
+def _keys(batch: LogBatch) -> list[list[str]]:
+    stored = _strings(*batch.texts["properties"])
+    flags = batch[Column.SYS_FLAG].tolist()
+    return [keys_of_properties(parse_properties(each), flag) for each, flag in zip(stored, flags, strict=True)]
+
+
+def _message_ids(batch: LogBatch) -> list[str]:
+    hosts = _strings(*batch.texts["store_host"])
+    offsets = batch[Column.OFFSET].tolist()
+    return [(host + _PLACE.pack(offset)).hex().upper() for host, offset in zip(hosts, offsets, strict=True)]
+
+
+_MADE: dict[str, Callable[[LogBatch], list[object]]] = {
+    "tags": _tags,  # type: ignore[dict-item]
+    "keys": _keys,  # type: ignore[dict-item]
+    "properties": _properties,  # type: ignore[dict-item]
+    "born_host": _hosts("born_host"),  # type: ignore[dict-item]
+    "store_host": _hosts("store_host"),  # type: ignore[dict-item]
+    "message_id": _message_ids,  # type: ignore[dict-item]
+}

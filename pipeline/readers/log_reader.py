@@ -1,0 +1,109 @@
+"""Read one part of one log file: Arrow batches of its records, and problems for all else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+from pipeline.readers.parts import LogPart
+from pipeline.readers.problems import PROBLEM_CODES, Problem, from_error
+from pipeline.readers.seams import LOOK_BACK_BYTES, seam
+from properties.decode.files import FileSource
+from properties.decode.record import Bad
+from properties.decode.store import RECORD_BYTES_MAX
+from properties.decode.walk import Unreadable
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    from properties.decode.arrays import LogBatch
+
+__all__ = ["Read", "read_log"]
+
+Read: TypeAlias = "Iterator[pa.RecordBatch | Problem]"
+
+
+def read_log(part: LogPart, columns: tuple[str, ...], *, look_back_bytes: int = LOOK_BACK_BYTES) -> Read:
+    """Yield the batches and problems of a part; without columns, problems only. No bytes make it raise."""
+    from pipeline.readers.log_columns import Columns
+    from properties.decode.arrays import walk_arrays
+    from properties.decode.arrays.walker import PIECE_BYTES
+
+    wanted = Columns(part.store, part.label, columns)
+    try:
+        with FileSource(part.path, size_bytes_max=part.file_bytes, piece_bytes=PIECE_BYTES) as source:
+            start: int | None = part.start
+            if part.is_seam:
+                start = _seam(source, part, part.start, look_back_bytes)
+            if start is None:
+                return
+            if part.is_exact and part.stop is not None:
+                source.end = min(source.end, part.stop)
+            moving: Problem | None = None
+            end = part.base_offset + start
+            walk = walk_arrays(
+                source,
+                position=start,
+                stop=part.stop,
+                texts=wanted.texts,
+                with_properties=wanted.with_properties,
+                base_offset=part.base_offset,
+                file_bytes=part.file_bytes,
+            )
+            for batch in walk:
+                end = batch.end
+                if columns and len(batch):
+                    yield wanted.of(batch)
+                for problem in _problems(part, batch):
+                    if moving is not None:
+                        yield moving
+                    moving = problem
+            changed = source.has_changed() and not part.is_exact
+            if moving is not None:
+                is_tail = (moving.position or 0) + (moving.size or 0) >= source.end
+                yield _as_tail(moving) if is_tail and (part.is_live or changed) else moving
+            if changed:
+                yield Problem(part.store, part.label, "READ_CHANGED", None, None, PROBLEM_CODES["READ_CHANGED"])
+            if part.stop is not None and not part.is_exact:
+                following = _seam(source, part, part.stop, look_back_bytes)
+                if end - part.base_offset != (source.end if following is None else following):
+                    wrong = _wrong_seam(part, end - part.base_offset, following)
+                    yield _as_tail(wrong) if part.is_live or changed else wrong
+    except OSError as error:
+        yield from_error(part.store, part.label, error)
+
+
+def _seam(source: FileSource, part: LogPart, start: int, look_back_bytes: int) -> int | None:
+    return seam(
+        source,
+        start,
+        base_offset=part.base_offset,
+        file_bytes=part.file_bytes,
+        record_bytes_max=RECORD_BYTES_MAX,
+        look_back_bytes=look_back_bytes,
+    )
+
+
+def _problems(part: LogPart, batch: LogBatch) -> Iterator[Problem]:
+    """Yield what no record begins in; a `Bad` says what is wrong with the `Unreadable` behind it."""
+    field = ""
+    for other in batch.others:
+        if isinstance(other.item, Bad):
+            field = other.item.field
+        elif isinstance(other.item, Unreadable):
+            reason = f"no valid record begins here: {other.item.reason} in the field {field}"
+            position = other.item.offset - part.base_offset
+            yield Problem(part.store, part.label, "CL_BAD_RECORD", position, other.item.size_bytes, reason)
+
+
+def _as_tail(problem: Problem) -> Problem:
+    return problem._replace(code="CL_TAIL_MOVING", message=f"{PROBLEM_CODES['CL_TAIL_MOVING']}; {problem.message}")
+
+
+def _wrong_seam(part: LogPart, end: int, following: int | None) -> Problem:
+    """Say that the next part begins where this one does not end."""
+    if following is None:
+        message = f"records from {end} on are missing from the rows"
+        return Problem(part.store, part.label, "CL_SEAM", end, None, f"{PROBLEM_CODES['CL_SEAM']}; {message}")
+    message = f"rows from {following} on are no records of this file, or not all of them; the walk goes on at {end}"
+    return Problem(part.store, part.label, "CL_SEAM", following, None, f"{PROBLEM_CODES['CL_SEAM']}; {message}")

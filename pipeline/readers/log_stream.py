@@ -1,0 +1,101 @@
+"""Follow the log of a store that may be at work: which records are there for good, and which parts hold them.
+
+An offset of a stream is a physical offset between two items of the log. It moves over whole valid records and over end
+marks. What is no record stays unknown as long as nothing valid lies behind it: the next look will tell. Once something
+does, and a second reading finds the same bytes bad, they are damage: a problem, and the stream goes on behind them (a
+store appends in order, so a record is complete before the next one begins).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pipeline.readers.parts import LogPart, Said
+from pipeline.readers.problems import PROBLEM_CODES, Problem
+from properties.decode.arrays import PIECE_BYTES, walk_arrays
+from properties.decode.files import FileSource
+from properties.decode.record import Blank
+from properties.decode.store import LogFile, StoreView, look
+from properties.decode.walk import Unreadable, Zeros
+
+__all__ = ["advance", "first_offset", "parts_between"]
+
+
+def first_offset(store: str, file_bytes: int | None = None) -> int:
+    """Return the offset where the log begins, 0 where there is none yet. Raises OSError."""
+    files = look(Path(store), file_bytes=file_bytes).files
+    return files[0].base_offset if files else 0
+
+
+def advance(store: str, start: int, *, file_bytes: int | None = None, bytes_max: int | None = None) -> int:
+    """Return how far the log can be read from `start` on, a bit further than `bytes_max` bytes at most.
+
+    Cost: one walk over these bytes. Raises OSError where a file cannot be read; the next look may.
+    """
+    view = look(Path(store), file_bytes=file_bytes)
+    offset = max(start, view.files[0].base_offset) if view.files else start
+    last = None if bytes_max is None else offset + bytes_max
+    while (file := _file_at(view, offset)) is not None and (last is None or offset < last):
+        behind = _in_file(file, view.file_bytes, offset, last)
+        if behind == offset:
+            break
+        offset = behind
+    return offset
+
+
+def parts_between(store: str, start: int, end: int, file_bytes: int | None = None) -> Iterator[LogPart | Said]:
+    """Yield what holds the records between two offsets of a stream."""
+    view = look(Path(store), file_bytes=file_bytes)
+    least = view.files[0].base_offset if view.files else end
+    if start < min(least, end):
+        size = min(least, end) - start
+        message = f"{PROBLEM_CODES['CL_CUT']}: {size} bytes from the physical offset {start} on"
+        yield Said((Problem(store, "commitlog", "CL_CUT", None, size, message),))
+    for file in view.files:
+        first, behind = max(start, file.base_offset), min(end, file.base_offset + view.file_bytes)
+        if first < behind:
+            base = file.base_offset
+            yield LogPart(
+                store, file.path, file.label, base, view.file_bytes, first - base, behind - base, is_exact=True
+            )
+
+
+def _file_at(view: StoreView, offset: int) -> LogFile | None:
+    for file in view.files:
+        if file.base_offset <= offset < file.base_offset + view.file_bytes and file.size_bytes:
+            return file
+    return None
+
+
+def _in_file(file: LogFile, file_bytes: int, offset: int, last: int | None) -> int:
+    """Return how far one file can be read; the start of the next one where an end mark is reached."""
+    base = file.base_offset
+    confirmed = -1
+    while True:
+        with FileSource(file.path, size_bytes_max=file_bytes, piece_bytes=PIECE_BYTES) as source:
+            doubt = None
+            for batch in walk_arrays(
+                source,
+                base_offset=base,
+                file_bytes=file_bytes,
+                position=offset - base,
+                stop=None if last is None else last - base,
+                with_properties=False,
+            ):
+                for other in batch.others:
+                    if isinstance(other.item, Blank):
+                        return base + file_bytes
+                    if isinstance(other.item, Zeros):
+                        return other.item.offset
+                    if isinstance(other.item, Unreadable) and other.item.offset != confirmed:
+                        doubt = other.item
+                        break
+                if doubt is not None:
+                    break
+                offset = batch.end
+            if doubt is None:
+                return offset
+            if doubt.offset + doubt.size_bytes >= base + source.end:
+                return doubt.offset
+        offset = confirmed = doubt.offset  # something valid lies behind it: look once more, then believe it

@@ -1,0 +1,109 @@
+"""Plan what to read: one look at the directories of the stores, no big file opened.
+
+Tasks are tuples of parts: small files go together, large log files are split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pipeline.readers.asking import Ask
+from pipeline.readers.parts import CheckpointPart, IndexPart, LogPart, Part, QueuePart, Said
+from pipeline.readers.problems import Problem, from_error, from_findings
+from pipeline.readers.seams import part_starts
+from properties.decode.consumequeue import QueueFile, list_queues
+from properties.decode.index_files import list_index
+from properties.decode.store import StoreView, look
+
+__all__ = ["log_parts", "plan"]
+
+TASK_BYTES = 64 * 1024 * 1024
+TASK_PARTS = 256
+
+
+def plan(ask: Ask) -> list[tuple[Part, ...]]:
+    """Return the tasks. Their order is that of stores and files."""
+    plans = {
+        "rocketmq-commitlog": _plan_log,
+        "rocketmq-consumequeue": _plan_queues,
+        "rocketmq-index": _plan_index,
+        "rocketmq-checkpoint": _plan_checkpoint,
+    }
+    sized: list[tuple[Part, int]] = []
+    problems: list[Problem] = []
+    for store in ask.stores:
+        sized += plans[ask.format](store, ask, problems)
+    tasks = list(_together(sized))
+    if problems and ask.wants_problems:
+        tasks.append((Said(tuple(problems)),))
+    return tasks
+
+
+def log_parts(store: str, view: StoreView, split_bytes: int) -> Iterator[tuple[LogPart, int]]:
+    """Yield the parts of all log files of a store, with the bytes that each has to read."""
+    for file in view.files:
+        end = min(file.size_bytes, view.file_bytes)
+        starts = part_starts(end, split_bytes)
+        for start, stop in zip(starts, (*starts[1:], None), strict=True):
+            if end:
+                part = LogPart(
+                    store,
+                    file.path,
+                    file.label,
+                    file.base_offset,
+                    view.file_bytes,
+                    start,
+                    stop,
+                    is_seam=start > 0,
+                    is_live=view.live,
+                )
+                yield part, (end if stop is None else stop) - start
+
+
+def _plan_log(store: str, ask: Ask, problems: list[Problem]) -> Iterator[tuple[Part, int]]:
+    try:
+        view = look(Path(store), file_bytes=ask.file_bytes)
+    except OSError as error:
+        problems.append(from_error(store, "commitlog", error))
+        return
+    problems += [each for each in from_findings(store, view.findings) if not each.code.startswith("CP_")]
+    yield from log_parts(store, view, ask.split_bytes)
+
+
+def _plan_queues(store: str, ask: Ask, problems: list[Problem]) -> Iterator[tuple[Part, int]]:
+    files, _, closed = list_queues(Path(store)) if (Path(store) / "consumequeue").is_dir() else ([], [], [])
+    problems += [from_error(store, label, error) for label, error in closed]
+    last = {(file.topic, file.queue_id): file for file in files}
+    for file in files:
+        yield _queue_part(store, file, file is last[file.topic, file.queue_id]), file.size_bytes
+
+
+def _queue_part(store: str, file: QueueFile, is_last: bool) -> QueuePart:
+    extension = Path(store) / "consumequeue_ext" / file.path.parent.relative_to(Path(store) / "consumequeue")
+    return QueuePart(store, file.path, file.label, file.topic, file.queue_id, file.base, extension, is_last)
+
+
+def _plan_index(store: str, ask: Ask, problems: list[Problem]) -> Iterator[tuple[Part, int]]:
+    files, _, closed = list_index(Path(store))
+    problems += [from_error(store, label, error) for label, error in closed]
+    for file in files:
+        yield IndexPart(store, file, ask.slots), file.size_bytes
+
+
+def _plan_checkpoint(store: str, ask: Ask, problems: list[Problem]) -> Iterator[tuple[Part, int]]:
+    yield CheckpointPart(store), 1
+
+
+def _together(sized: Iterable[tuple[Part, int]]) -> Iterator[tuple[Part, ...]]:
+    """Yield tasks of neighbours that are small together."""
+    task: list[Part] = []
+    size_bytes = 0
+    for part, part_bytes in sized:
+        if task and (size_bytes + part_bytes > TASK_BYTES or len(task) == TASK_PARTS):
+            yield tuple(task)
+            task, size_bytes = [], 0
+        task.append(part)
+        size_bytes += part_bytes
+    if task:
+        yield tuple(task)

@@ -1,0 +1,53 @@
+"""What is wrong with a file, as rows: a damaged file is never a failed job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from pipeline.readers.tables import FORMATS, PROBLEMS
+from properties.decode.findings import Finding
+
+__all__ = ["PROBLEM_CODES", "Problem", "from_error", "from_findings"]
+
+PROBLEM_CODES: Mapping[str, str] = {
+    "CL_BAD_RECORD": "bytes of a log file in which no valid record begins",
+    "CL_CUT": "records were deleted before a stream read them",
+    "CL_SEAM": "a part of a split file was read from a wrong place: read it again with splitBytes=0",
+    "CL_TAIL_MOVING": "the last bytes of a log file that is at work, or was written meanwhile: not known yet",
+    "CQ_EMPTY_UNITS": "empty units with used ones behind them",
+    "CQ_EXT_UNREADABLE": "units whose address leads to no unit of the extension",
+    "IX_SLOTS_UNKNOWN": "an index file does not tell how many slots it has: state the option slots",
+    "READ_CHANGED": "a file was written or resized while it was read: its rows are of several moments",
+    "READ_ERROR": "a file could not be read, or not to its end",
+    "READ_GONE": "a file was removed after it was listed",
+    "READ_NO_ACCESS": "a file or directory may not be read",
+}
+"""Codes of the readers' own; those of the look at a store directory (CL_…, CP_…) are in docs/findings.md."""
+
+
+class Problem(NamedTuple):
+    """One row of the problems table."""
+
+    store: str
+    file: str
+    code: str
+    position: int | None
+    size: int | None
+    message: str
+
+
+assert Problem._fields == tuple(FORMATS["rocketmq-commitlog"][PROBLEMS])
+
+
+def from_error(store: str, file: str, error: OSError) -> Problem:
+    """Say that a file could not be read."""
+    codes = {FileNotFoundError: "READ_GONE", PermissionError: "READ_NO_ACCESS"}
+    code = codes.get(type(error), "READ_ERROR")
+    return Problem(store, file, code, None, None, f"{PROBLEM_CODES[code]} ({error.strerror or type(error).__name__})")
+
+
+def from_findings(store: str, findings: tuple[Finding, ...]) -> Iterator[Problem]:
+    """Say what a look at the directory has found."""
+    for finding in findings:
+        yield Problem(store, finding.file, finding.code, None, None, finding.message)

@@ -1,0 +1,61 @@
+"""Read a task of a plan, wherever that is: the batches of the table that was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pipeline.readers.asking import Ask
+from pipeline.readers.log_reader import Read, read_log
+from pipeline.readers.parts import CheckpointPart, IndexPart, LogPart, Part, QueuePart, Said
+from pipeline.readers.problems import Problem
+from pipeline.readers.queue_reader import read_queue
+from pipeline.readers.small_readers import read_checkpoint_file, read_headers, read_index
+from pipeline.readers.tables import FORMATS, arrow_type
+
+if TYPE_CHECKING:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+__all__ = ["read_task"]
+
+_BATCH_PROBLEMS = 4096
+
+
+def read_task(task: tuple[Part, ...], ask: Ask) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of all parts of a task, in order. Nothing in a store makes it raise."""
+    problems: list[Problem] = []
+    for part in task:
+        for found in _read(part, ask):
+            if not isinstance(found, Problem):
+                yield found
+            elif ask.wants_problems:
+                problems.append(found)
+                if len(problems) == _BATCH_PROBLEMS:
+                    yield _batch(problems, ask)
+                    problems = []
+    if problems:
+        yield _batch(problems, ask)
+
+
+def _read(part: Part, ask: Ask) -> Read:
+    columns = () if ask.wants_problems else ask.columns
+    match part:
+        case LogPart():
+            return read_log(part, columns)
+        case QueuePart():
+            return read_queue(part, columns)
+        case IndexPart():
+            return read_headers(part, columns) if ask.table == "headers" else read_index(part, columns)
+        case CheckpointPart():
+            return read_checkpoint_file(part, columns)
+        case Said(problems):
+            return iter(problems)
+
+
+def _batch(problems: list[Problem], ask: Ask) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    columns = FORMATS[ask.format][ask.table]
+    schema = pa.schema([(name, arrow_type(columns[name].kind)) for name in ask.columns])
+    rows = [problem._asdict() for problem in problems]
+    return pa.RecordBatch.from_pylist([{name: row[name] for name in ask.columns} for row in rows], schema=schema)

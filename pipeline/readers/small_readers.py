@@ -1,0 +1,87 @@
+"""Read index files and the checkpoint: Arrow batches of entries, headers and times, and problems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+
+from pipeline.readers.log_reader import Read
+from pipeline.readers.parts import CheckpointPart, IndexPart
+from pipeline.readers.problems import PROBLEM_CODES, Problem, from_error, from_findings
+from pipeline.readers.tables import FORMATS, ROWS, arrow_type
+from properties.decode.arrays import EntryColumn, entry_arrays
+from properties.decode.findings import Finding
+from properties.decode.index_files import IndexReader
+from properties.decode.store import read_checkpoint
+
+__all__ = ["read_checkpoint_file", "read_headers", "read_index"]
+
+_INDEX = FORMATS["rocketmq-index"]
+_CHECKPOINT = FORMATS["rocketmq-checkpoint"][ROWS]
+_ENTRIES = {
+    "number": EntryColumn.NUMBER,
+    "key_hash": EntryColumn.KEY_HASH,
+    "offset": EntryColumn.OFFSET,
+    "seconds": EntryColumn.SECONDS,
+    "previous": EntryColumn.PREVIOUS,
+}
+
+
+def read_index(part: IndexPart, columns: tuple[str, ...]) -> Read:
+    """Yield the entries of one index file and its problems; without columns, problems only."""
+    label = part.file.label
+    try:
+        with IndexReader(part.file) as reader:
+            reader.settle(part.slots)
+            slots, count = reader.slots, reader.entry_count
+            if slots is None:
+                if count:
+                    message = PROBLEM_CODES["IX_SLOTS_UNKNOWN"]
+                    yield Problem(part.store, label, "IX_SLOTS_UNKNOWN", 0, part.file.size_bytes, message)
+                return
+        if columns:
+            for table in entry_arrays(part.file, slots=slots, count=count):
+                arrays = []
+                for name in columns:
+                    kind = arrow_type(_INDEX[ROWS][name].kind)
+                    if name in _ENTRIES:
+                        arrays.append(pa.array(table[_ENTRIES[name]].astype(kind.to_pandas_dtype())))
+                    elif name == "slot":
+                        arrays.append(pa.array((table[EntryColumn.KEY_HASH] % slots).astype(np.int32)))
+                    else:
+                        arrays.append(pa.repeat({"store": part.store, "file": label}[name], table.shape[1]))
+                yield pa.RecordBatch.from_arrays(arrays, schema=_schema(_INDEX[ROWS], columns))
+    except OSError as error:
+        yield from_error(part.store, label, error)
+
+
+def read_headers(part: IndexPart, columns: tuple[str, ...]) -> Read:
+    """Yield the header of one index file."""
+    try:
+        with IndexReader(part.file) as reader:
+            reader.settle(part.slots)
+            fixed = {"store": part.store, "file": part.file.label, "size": part.file.size_bytes, "slots": reader.slots}
+            yield _row(_INDEX["headers"], columns, fixed | reader.header._asdict())
+    except OSError as error:
+        yield from_error(part.store, part.file.label, error)
+
+
+def read_checkpoint_file(part: CheckpointPart, columns: tuple[str, ...]) -> Read:
+    """Yield the three times of a checkpoint, one row; none where the file is missing or has another size."""
+    findings: list[Finding] = []
+    found = read_checkpoint(Path(part.store), findings)
+    if found is not None and columns:
+        values = {name: getattr(found, name) for name in _CHECKPOINT if name != "store"}
+        yield _row(_CHECKPOINT, columns, {"store": part.store, **values})
+    yield from from_findings(part.store, tuple(findings))
+
+
+def _row(table: object, columns: tuple[str, ...], values: dict[str, object]) -> pa.RecordBatch:
+    schema = _schema(table, columns)
+    return pa.RecordBatch.from_pylist([{name: values[name] for name in columns}], schema=schema)
+
+
+def _schema(table: object, columns: tuple[str, ...]) -> pa.Schema:
+    return pa.schema([(name, arrow_type(table[name].kind)) for name in columns])  # type: ignore[index]

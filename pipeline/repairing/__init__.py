@@ -1,0 +1,15 @@
+"""Mend a copy of a damaged store: the log up to the first damage, and everything else made from it.
+
+1. The store itself is only read. What is written lies below the directory given, which must not exist before.
+2. The copy holds every record of the log from its start to the first place where it does not go on; records behind
+   that place are kept aside, as they are, in `quarantine/`.
+3. Queues, index and checkpoint of the copy are those of its log. Progress files are taken over.
+4. The directory gets its name when everything is in it, durable and audited; until then it is named `….unfinished`.
+"""
+
+from __future__ import annotations
+
+from pipeline.repairing.carrying_out import RepairDone, carry_out
+from pipeline.repairing.plan import Prepared, RepairPlan, RepairRefused, prepare_repair
+
+__all__ = ["Prepared", "RepairDone", "RepairPlan", "RepairRefused", "carry_out", "prepare_repair"]

@@ -1,0 +1,194 @@
+"""Make the mended copy that was planned, audit it, and only then give it its name."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.audit import StoreAudit, audit_store
+from pipeline.columns import QueueKey
+from pipeline.repairing.files import copy_bytes, copy_small, make_durable, write_file
+from pipeline.repairing.index import write_index
+from pipeline.repairing.plan import RepairPlan, RepairRefused, unfinished_of
+from pipeline.repairing.queues import write_queues
+from pipeline.store_rows import StoreRows
+from properties.decode.files import FileSource
+
+__all__ = ["RepairDone", "carry_out"]
+
+_CHECKPOINT = struct.Struct(">qqq4072x")
+_FLOOR = struct.Struct(">8sqq")
+_FLOOR_BYTES = 512
+REPORT = "repair.json"
+"""What was done, in the copy."""
+
+Tell = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True)
+class RepairDone:
+    """The audit of the copy, and counts of what is in it."""
+
+    audit: StoreAudit
+    figures: dict[str, int]
+
+
+def carry_out(plan: RepairPlan, rows: StoreRows, *, tell: Tell = lambda _: None) -> RepairDone:
+    """Make the copy; `tell` hears what is being done.
+
+    A copy that is broken off is removed where that is possible; where not (a kill, a power loss) it keeps the name
+    `….unfinished`, and the next attempt removes it. Raises RepairRefused, also when the copy would not audit clean.
+    """
+    try:
+        with _unfinished(plan.target) as copy:
+            figures = _make(plan, rows, copy, tell)
+            tell("audit the copy")
+            slots = None if plan.index is None else plan.index.slots
+            audit = audit_store(copy, file_bytes=plan.store.view.file_bytes, slots=slots)
+            if audit.verdict != "holds":
+                worst = next(
+                    each for each in audit.findings if each.severity != "note" or each.code == "IX_SLOTS_UNKNOWN"
+                )
+                raise RepairRefused(f"the copy does not audit clean ({worst.code} in {worst.file}); please report this")
+            report = plan.document() | {"figures": figures}
+            write_file(copy / REPORT, json.dumps(report, indent=2).encode())
+            tell("make it durable")
+            make_durable(copy)
+            if os.path.lexists(plan.target):
+                raise RepairRefused(f"{plan.target} has appeared meanwhile; give a directory that does not exist")
+            copy.rename(plan.target)
+            _sync_directory(plan.target.parent)
+    except OSError as error:
+        where = error.filename or plan.target
+        raise RepairRefused(f"cannot make the copy: {where}: {error.strerror}; check place and room") from error
+    return RepairDone(audit, figures)
+
+
+@contextmanager
+def _unfinished(target: Path) -> Iterator[Path]:
+    """Give a new directory for the copy, held so that nobody else takes it for a left-over."""
+    copy = unfinished_of(target)
+    _clear(copy)
+    copy.mkdir()
+    fd = os.open(copy, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield copy
+    finally:
+        os.close(fd)
+        shutil.rmtree(copy, ignore_errors=True)  # it is there only if something went wrong
+
+
+def _clear(copy: Path) -> None:
+    """Remove what a killed repair left behind. Raises RepairRefused if one is at work, or it is none of ours."""
+    if not os.path.lexists(copy):
+        return
+    if not copy.is_dir() or copy.is_symlink():
+        raise RepairRefused(f"{copy} is in the way; move it")
+    fd = os.open(copy, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RepairRefused(f"another repair is making {copy}; wait for it, or give another directory") from None
+    finally:
+        os.close(fd)
+    shutil.rmtree(copy)
+
+
+def _make(plan: RepairPlan, rows: StoreRows, copy: Path, tell: Tell) -> dict[str, int]:
+    view, end = plan.store.view, plan.end.offset
+    (copy / "commitlog").mkdir()
+    for path, size in plan.log_files:
+        tell(f"copy {path.name}")
+        copy_bytes(path, copy / "commitlog" / path.name, size=size, file_bytes=view.file_bytes)
+    _refuse_changed(plan)
+    quarantined = _set_aside(plan, copy, tell) if plan.end.lost_records else 0
+    tell("make the consume queues")
+    queues, units = write_queues(
+        copy / "consumequeue",
+        rows,
+        log_min=plan.facts.log_min,
+        end_offset=end,
+        file_bytes=plan.queue_file_bytes,
+        delays_ms=plan.delays_ms,
+        names=_names(plan),
+    )
+    if plan.store.has_queues:
+        (copy / "consumequeue").mkdir(exist_ok=True)
+    keys = rows.keys[rows.keys["offset"] < end]
+    index_files, indexed_ms = 0, 0
+    if plan.index is not None:
+        tell("make the index")
+        index_files, indexed_ms = write_index(copy / "index", keys, plan.index)
+    kept = rows.records[rows.records["offset"] < end]
+    last_ms = max(0, int(kept["timestamp"][-1])) if len(kept) else 0
+    write_file(copy / "checkpoint", _CHECKPOINT.pack(last_ms, last_ms, min(indexed_ms, last_ms)))
+    for label in plan.config_files:
+        copy_small(view.store_dir / label, copy / label)
+    for label in plan.set_aside:
+        copy_small(view.store_dir / label, copy / "quarantine" / label)
+    if plan.has_floor:
+        write_file(copy / "config" / "durableFloor", _floor(end, view.file_bytes))
+    return {
+        "kept_records": plan.kept_records,
+        "quarantined_records": plan.end.lost_records,
+        "quarantine_files": quarantined,
+        "made_queues": queues,
+        "made_units": units,
+        "made_index_files": index_files,
+    }
+
+
+def _refuse_changed(plan: RepairPlan) -> None:
+    for file in plan.store.view.files:
+        status = file.path.stat()
+        if (status.st_size, status.st_mtime_ns) != (file.size_bytes, file.mtime_ns):
+            raise RepairRefused(f"{file.label} changed while it was copied; mend the store when nobody writes to it")
+
+
+def _set_aside(plan: RepairPlan, copy: Path, tell: Tell) -> int:
+    """Copy the bytes behind the cut, each file under the offset where they begin, as our recovery does."""
+    target = copy / "quarantine"
+    target.mkdir(exist_ok=True)
+    made = 0
+    for file in plan.store.view.files:
+        start = max(0, plan.end.offset - file.base_offset)
+        if start >= min(file.size_bytes, plan.store.view.file_bytes):
+            continue
+        with FileSource(file.path, size_bytes_max=file.size_bytes) as source:
+            if source.next_nonzero(start) >= source.end:
+                continue
+        tell(f"keep aside what lies behind the cut in {file.name}")
+        size = file.size_bytes - start
+        copy_bytes(file.path, target / f"{file.base_offset + start:020}.0", start=start, size=size, file_bytes=size)
+        made += 1
+    return made
+
+
+def _names(plan: RepairPlan) -> dict[QueueKey, Path]:
+    """Return the directories of the queues there were: topic and queue id as they are on the disk."""
+    return {
+        (file.topic, file.queue_id): file.path.parent.relative_to(plan.store.view.store_dir / "consumequeue")
+        for file in plan.store.queue_files
+    }
+
+
+def _floor(offset: int, file_bytes: int) -> bytes:
+    said = _FLOOR.pack(b"TPFLOOR1", offset, file_bytes)
+    return (said + zlib.crc32(said).to_bytes(4, "big")).ljust(_FLOOR_BYTES, b"\0")
+
+
+def _sync_directory(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,260 @@
+"""What mending a store would do, decided before anything is written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from model.state import DELAYS_MS
+from pipeline.audit import StoreAudit, audit_rows
+from pipeline.columns import QueueKey
+from pipeline.repairing.log_end import LogEnd, find_log_end
+from pipeline.small_files import DELETED_TOPICS
+from pipeline.store_rows import StoreRows, read_store
+from pipeline.stores import StoreFacts, StorePlan, plan_store
+from properties.decode.consumequeue import UNIT_BYTES
+from properties.judging.given import Given, delays_of
+
+__all__ = ["IndexShape", "Prepared", "RepairPlan", "RepairRefused", "plan_repair", "prepare_repair", "unfinished_of"]
+
+_DEFAULT_QUEUE_FILE_BYTES = 6_000_000
+_NOT_TAKEN_OVER = ("durableFloor", "derivedFloor", "derivedFloor.new", "deletedTopics.new")
+
+
+class RepairRefused(RuntimeError):
+    """A store cannot be mended so; one line with the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexShape:
+    """Slots and room for entries (entry 0 counted) of every index file."""
+
+    slots: int
+    entries_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class RepairPlan:
+    """What will be made of a store; `end` is where its log is cut.
+
+    `delays_ms` is the delay of each queue of delayed messages; `index` is None where no index will be made, `notes` say
+    why, and what else is left out.
+    """
+
+    store: StorePlan
+    facts: StoreFacts
+    target: Path
+    end: LogEnd
+    kept_records: int
+    kept_bytes: int
+    queue_file_bytes: int
+    delays_ms: Mapping[QueueKey, int]
+    index: IndexShape | None
+    config_files: tuple[str, ...]
+    set_aside: tuple[str, ...]
+    has_floor: bool
+    notes: tuple[str, ...]
+
+    @property
+    def log_files(self) -> tuple[tuple[Path, int], ...]:
+        """Return the log files of which something stays: path and bytes."""
+        view = self.store.view
+        kept = [
+            (file.path, min(self.end.offset - file.base_offset, view.file_bytes))
+            for file in view.files
+            if file.base_offset < self.end.offset or (file.base_offset == self.end.offset and file is view.files[0])
+        ]
+        return tuple((path, size) for path, size in kept if size > 0 or int(path.name) > 0)
+
+    def document(self) -> dict[str, Any]:
+        """Return the plan as JSON values."""
+        return {
+            "store": self.store.name,
+            "target": os.fsencode(self.target).decode("utf-8", "replace"),
+            "cutOffset": self.end.offset if self.end.reason else None,
+            "reason": self.end.reason or None,
+            "logFiles": len(self.log_files),
+            "records": self.kept_records,
+            "recordBytes": self.kept_bytes,
+            "quarantinedRecords": self.end.lost_records,
+            "quarantinedBytes": self.end.lost_bytes,
+            "index": None if self.index is None else {"slots": self.index.slots, "entries": self.index.entries_max},
+            "configFiles": list(self.config_files),
+            "setAside": list(self.set_aside),
+            "notes": list(self.notes),
+        }
+
+    def lines(self) -> list[str]:
+        """Return the plan for people, a sentence each."""
+        said = [f"copy {self.kept_records:,} records in {len(self.log_files):,} log files to {self.target}"]
+        if self.end.reason:
+            said.append(f"cut the log at offset {self.end.offset}: {self.end.reason}")
+        if self.end.lost_records:
+            said.append(f"keep {self.end.lost_records:,} valid records behind the cut aside, in quarantine/")
+        said.append("make all consume queues from the log")
+        if self.index is not None:
+            said.append(f"make the index from the log, with {self.index.slots:,} slots a file")
+        said.append("write a checkpoint that fits")
+        if self.config_files:
+            said.append(f"take over {', '.join(self.config_files)}")
+        if self.set_aside:
+            said.append(f"keep {', '.join(self.set_aside)} aside, which cannot be read")
+        return [*said, *self.notes]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A plan, the rows that it goes by, and the audit of the store as it is."""
+
+    plan: RepairPlan
+    rows: StoreRows
+    audit: StoreAudit
+
+
+def prepare_repair(store_dir: str | os.PathLike[str], target: Path, given: Given) -> Prepared:
+    """Read and audit a store, and decide how to mend a copy of it.
+
+    Cost: memory for one row per record, unit and key. Raises properties.inspection.InspectError and RepairRefused.
+    """
+    numbers = given.numbers
+    store = plan_store(
+        0, store_dir, file_bytes=numbers.get("mappedFileSizeCommitLog"), slots=numbers.get("maxHashSlotNum")
+    )
+    _refuse_places(store, target)
+    rows = read_store(store)
+    audit, facts = audit_rows(store, rows)
+    return Prepared(plan_repair(store, rows, facts, audit, target, given), rows, audit)
+
+
+def plan_repair(
+    store: StorePlan,
+    rows: StoreRows,
+    facts: StoreFacts,
+    found: StoreAudit,
+    target: Path,
+    given: Given,
+) -> RepairPlan:
+    """Decide what to do with what was read and found. Raises RepairRefused."""
+    _refuse_states(store, facts, found)
+    queue_file_bytes = store.queue_file_bytes or _queue_file_bytes(given)
+    end = find_log_end(store.view, rows, queue_file_bytes // UNIT_BYTES)
+    notes: list[str] = []
+    kept = rows.records["offset"] < end.offset
+    config_files, set_aside = _config_files(store, found)
+    index = _index_shape(store, given.numbers)
+    if index is None and bool((rows.keys["offset"] < end.offset).any()):
+        notes.append("make no index: how many slots its files have is not known (--broker-config); our store makes it")
+    if (store.view.store_dir / "consumequeue_ext").is_dir():
+        notes.append("leave out the consume queue extension: bit maps of filters are not in the log")
+    plan = RepairPlan(
+        store,
+        facts,
+        target,
+        end,
+        int(kept.sum()),
+        int(rows.records["size"][kept].sum()),
+        queue_file_bytes,
+        _delays(rows, end.offset, given),
+        index,
+        config_files,
+        set_aside,
+        store.view.floor is not None,
+        tuple(notes),
+    )
+    _refuse_full_disk(plan, rows)
+    return plan
+
+
+def unfinished_of(target: Path) -> Path:
+    """Return where a copy lies until it is whole."""
+    return target.with_name(f"{target.name}.unfinished")
+
+
+def _refuse_places(store: StorePlan, target: Path) -> None:
+    source = store.view.store_dir.resolve()
+    if not target.name or not target.parent.is_dir():
+        raise RepairRefused(f"there is no directory {target.parent} for the copy; make it, or give another place")
+    resolved = target.parent.resolve() / target.name
+    if resolved.is_relative_to(source) or source.is_relative_to(resolved):
+        raise RepairRefused(f"{target} and the store {store.name} lie in each other; give a directory outside")
+    if os.path.lexists(target):
+        raise RepairRefused(f"{target} is there already; give a directory that does not exist")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise RepairRefused(f"cannot write to {target.parent}; give another place for the copy")
+
+
+def _refuse_states(store: StorePlan, facts: StoreFacts, found: StoreAudit) -> None:
+    if store.view.live:
+        raise RepairRefused(f"{store.name} is open; close the store first")
+    if facts.may_move:
+        raise RepairRefused(f"{store.name} changed while it was read; mend it when nobody writes to it")
+    closed = [each for each in found.findings if each.code in ("CL_NO_ACCESS", "CL_FILE_GONE")]
+    if closed:
+        raise RepairRefused(f"{closed[0].file} cannot be read; mend the store as somebody who may read it")
+    if not store.view.files:
+        raise RepairRefused(f"{store.name} has no log files, and everything else is made from them; restore them first")
+
+
+def _refuse_full_disk(plan: RepairPlan, rows: StoreRows) -> None:
+    log_bytes = sum(size for _, size in plan.log_files) + plan.end.lost_bytes
+    entry_bytes = 20 * len(rows.keys) + (4 * plan.index.slots if plan.index is not None else 0)
+    needed = log_bytes + UNIT_BYTES * len(rows.wanted) + entry_bytes + (1 << 20)
+    free = shutil.disk_usage(plan.target.parent).free
+    if free < needed:
+        raise RepairRefused(f"the copy takes {needed:,} bytes, {plan.target.parent} has {free:,} free; make room")
+
+
+def _config_files(store: StorePlan, found: StoreAudit) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what is taken over from `config`, and what cannot be read and is only kept aside."""
+    directory = store.view.store_dir / "config"
+    unreadable = {each.file for each in found.findings if each.code == "CFG_UNREADABLE"}
+    unreadable |= {f"{name}.bak" for name in unreadable}
+    if any(each.code == "CFG_DELETED_UNREADABLE" for each in found.findings):
+        unreadable.add(DELETED_TOPICS)
+    names = sorted(path.name for path in directory.iterdir() if path.is_file()) if directory.is_dir() else []
+    labels = [f"config/{name}" for name in names if name not in _NOT_TAKEN_OVER and not name.endswith(".tmp")]
+    return tuple(each for each in labels if each not in unreadable), tuple(
+        each for each in labels if each in unreadable
+    )
+
+
+def _index_shape(store: StorePlan, settings: Mapping[str, int]) -> IndexShape | None:
+    """Return what the settings say, else what most index files have."""
+    if "maxHashSlotNum" in settings and "maxIndexNum" in settings:
+        return IndexShape(settings["maxHashSlotNum"], settings["maxIndexNum"])
+    shapes = Counter(IndexShape(part.slots, part.entries_max) for part in store.index.parts if part.slots is not None)
+    return max(shapes, key=lambda shape: (shapes[shape], shape.slots), default=None)
+
+
+def _queue_file_bytes(given: Given) -> int:
+    """Return the configured size of a queue file, in whole units."""
+    stated = given.numbers.get("mappedFileSizeConsumeQueue", _DEFAULT_QUEUE_FILE_BYTES)
+    return stated + -stated % UNIT_BYTES
+
+
+def _delays(rows: StoreRows, end_offset: int, given: Given) -> dict[QueueKey, int]:
+    """Return the delay of each queue of the schedule topic: as the settings say, else as most of its units say."""
+    stated = None if given.delay_level is None else delays_of(given.delay_level, source="messageDelayLevel")
+    table = stated or DELAYS_MS
+    wanted = rows.wanted[rows.wanted["is_delayed"] & (rows.wanted["offset"] < end_offset)]
+    delays: dict[QueueKey, int] = {}
+    for number in np.unique(wanted["queue"]).tolist():
+        key = rows.numbers.keys[number]
+        delays[key] = table[min(max(key[1], 0), len(table) - 1)]
+        if stated is not None:
+            continue
+        units = rows.units[rows.units["queue"] == number]
+        mine = wanted[wanted["queue"] == number]
+        _, at, there = np.intersect1d(units["offset"], mine["offset"], return_indices=True)
+        said = units["tags_code"][at] - mine["timestamp"][there]
+        said, counts = np.unique(said[units["has_code"][at] & (said >= 0) & (said % 1000 == 0)], return_counts=True)
+        if len(said):
+            delays[key] = int(said[np.argmax(counts)])
+    return delays

@@ -1,0 +1,106 @@
+"""Tasks that write rows: done once, undone by nothing but a change, and never half."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.agreement import VersionsDiffer
+from pipeline.audit_spark import JobFailed, _in_tasks, _one_line
+from pipeline.stores import plan_store
+from pipeline.work import do_task, open_work, outlines, plan_tasks
+from tests.pipeline.handmade import copied, overwrite
+
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+def test_task_is_done_once_and_again_when_a_file_changed(tmp_path: Path) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    plan = plan_store(0, store)
+    tasks = plan_tasks(plan)
+    open_work(tmp_path / "work", [plan], resume=False, overwrite=False)
+    assert [do_task(task, tmp_path / "work") for task in tasks] == [True, True, True]
+    assert [do_task(task, tmp_path / "work") for task in tasks] == [False, False, False]
+    overwrite(store / "consumequeue/TopicTest/0" / ("0" * 20), 12, b"\x05")
+    assert [do_task(task, tmp_path / "work") for task in tasks] == [False, True, False]
+    assert pq.read_table(tmp_path / "work/units").num_rows == 60
+    assert sum(row.items for row in outlines(tmp_path / "work", tasks)[0].log if row.kind == "run") == 60
+
+
+def test_task_that_dies_leaves_nothing_that_looks_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_store(0, copied("01-plain-ascii", tmp_path / "store"))
+    task = plan_tasks(plan)[0]
+    open_work(tmp_path / "work", [plan], resume=False, overwrite=False)
+
+    def fails(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pipeline.work.plain_batch", fails)
+        with pytest.raises(OSError, match="No space"):
+            do_task(task, tmp_path / "work")
+    assert [path for path in (tmp_path / "work").rglob("*") if path.is_file() and path.name != "stores.json"] == []
+    assert do_task(task, tmp_path / "work")
+
+
+def test_marker_of_a_task_speaks_of_the_files_as_they_were_before(tmp_path: Path) -> None:
+    """A file that changes while it is read is read again by the next audit."""
+    store = copied("01-plain-ascii", tmp_path / "store")
+    plan = plan_store(0, store)
+    task = plan_tasks(plan)[0]
+    open_work(tmp_path / "work", [plan], resume=False, overwrite=False)
+    before = task.fingerprint()
+    do_task(task, tmp_path / "work")
+    assert json.loads((tmp_path / "work/done" / f"{task.name}.json").read_text())["files"] == before
+
+
+class OneWorker:
+    """Does here what Spark would do in its workers with a function of partitions."""
+
+    def __init__(self) -> None:
+        self.sparkContext = self
+
+    def broadcast(self, value: Any) -> Any:
+        return type("Value", (), {"value": value})
+
+    def parallelize(self, numbers: range, _: int) -> OneWorker:
+        self._numbers = numbers
+        return self
+
+    def mapPartitions(self, run: Any) -> OneWorker:  # noqa: N802
+        self._answers = list(run(iter(self._numbers)))
+        return self
+
+    def collect(self) -> list[Any]:
+        return self._answers
+
+
+def test_worker_of_another_version_does_nothing_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _in_tasks(OneWorker(), [1, 2], lambda task: task + 1) == [2, 3]  # type: ignore[arg-type]
+    told = iter([{"numpy": "2.4"}, {"numpy": "1.0"}, {"numpy": "1.0"}])
+    monkeypatch.setattr("pipeline.audit_spark.versions", lambda: next(told))
+    with pytest.raises(VersionsDiffer, match=r"other versions: numpy 1.0, here 2.4; install there") as caught:
+        _in_tasks(OneWorker(), [1, 2], lambda task: pytest.fail(f"did {task}"))  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "part"),
+    [
+        (
+            "Traceback\n  x\nPySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker",
+            VersionsDiffer,
+            "PYSPARK_PYTHON",
+        ),
+        ("Traceback\nModuleNotFoundError: No module named 'pipeline'\n at x", VersionsDiffer, "no module pipeline"),
+        ("org.x.SparkException: Job aborted\nTraceback\nOSError: [Errno 28] No space left", JobFailed, "No space left"),
+    ],
+)
+def test_failed_job_is_one_line(said: str, kind: type[Exception], part: str) -> None:
+    error = _one_line(RuntimeError(said))
+    assert type(error) is kind
+    assert part in str(error)
+    assert "\n" not in str(error)

@@ -1,0 +1,123 @@
+"""The readers on Spark: formats, bulk reading and streams give the rows that are read without it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from impl.config import MessageStoreConfig
+from impl.message import Message
+from pipeline.readers.asking import Ask
+from pipeline.readers.planning import plan
+from pipeline.readers.reading import read_task
+from pipeline.readers.tables import FORMATS
+from tests.pipeline.handmade import copied, overwrite
+from tests.properties.decode.handmade import golden_dirs
+from tornpage.front import MessageStore
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.deep  # a session and its readers take ten seconds to start
+
+LOG = "rocketmq-commitlog"
+
+
+@pytest.fixture(scope="module")
+def registered(spark: SparkSession) -> Iterator[SparkSession]:
+    from pipeline.readers.sources import register
+
+    register(spark)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield spark
+
+
+def here(name: str, stores: list[str], **options: str) -> list[dict[str, Any]]:
+    ask = Ask.of(name, {"paths": json.dumps(stores), **options})
+    return [row for task in plan(ask) for batch in read_task(task, ask) for row in batch.to_pylist()]
+
+
+def plain(row: Any) -> dict[str, Any]:
+    found = row.asDict(recursive=True)
+    return {name: bytes(value) if isinstance(value, bytearray) else value for name, value in found.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [(name, {"table": table, "columns": "*"}) for name in FORMATS for table in FORMATS[name]]
+    + [(LOG, {"splitBytes": "4000", "columns": "store,offset,topic"})],
+)
+def test_formats_and_bulk_reading_give_the_rows_that_are_read_here(
+    registered: SparkSession, tmp_path: Path, name: str, options: dict[str, str]
+) -> None:
+    from pipeline.readers.sources import read_table
+
+    damaged = copied("01-plain-ascii", tmp_path / "damaged")
+    overwrite(damaged / "commitlog/00000000000000000000", 4096, bytes(500))
+    overwrite(damaged / "consumequeue/TopicTest/0/00000000000000000000", 140, bytes(20))
+    (damaged / "checkpoint").write_bytes(b"short")
+    stores = [*(str(path / "store") for path in golden_dirs()), str(damaged)]
+    wanted = here(name, stores, **options)
+    for row in wanted:
+        if "properties" in row:
+            row["properties"] = dict(row["properties"])
+    bulk = read_table(registered, name, *stores, **options)
+    assert [plain(row) for row in bulk.collect()] == wanted
+    loaded = registered.read.format(name).options(**options).load(stores)
+    assert loaded.schema == bulk.schema
+    assert [plain(row) for row in loaded.collect()] == wanted
+
+
+def test_a_wrong_option_is_told_by_its_one_line(registered: SparkSession) -> None:
+    store = str(golden_dirs()[0] / "store")
+    with pytest.raises(Exception, match="has no column 'offst' in its rows; there is offset"):
+        registered.read.format(LOG).option("columns", "offst").load(store)
+    with pytest.raises(Exception, match="is read as a batch only; what can be followed is rocketmq-commitlog"):
+        registered.readStream.format("rocketmq-index").load(store).writeStream.format(
+            "noop"
+        ).start().processAllAvailable()
+
+
+def test_a_store_without_files_has_no_rows(registered: SparkSession, tmp_path: Path) -> None:
+    for name in FORMATS:
+        assert registered.read.format(name).load(str(tmp_path)).collect() == []
+
+
+CONFIG = MessageStoreConfig(mapped_file_size_commit_log=16384)
+
+
+def test_a_stream_follows_a_store_at_work_and_resumes(registered: SparkSession, tmp_path: Path) -> None:
+    root, offsets = tmp_path / "store", []
+    root.mkdir()
+    stream = registered.readStream.format(LOG).option("maxBytesPerTrigger", "5000").load(str(root))
+
+    def run(trigger: dict[str, Any]) -> Any:
+        writer = stream.select("offset").writeStream.format("parquet")
+        writer = writer.option("path", str(tmp_path / "rows")).option("checkpointLocation", str(tmp_path / "state"))
+        return writer.trigger(**trigger).start()
+
+    with MessageStore.open(str(root), CONFIG) as store:
+        for _ in range(50):
+            offsets.append(store.put(Message("T", b"x" * 300)).offset)
+        first = run({"availableNow": True})
+        first.awaitTermination()
+        second = run({"processingTime": "0 seconds"})
+
+        def write() -> None:
+            for _ in range(120):
+                offsets.append(store.put(Message("T", b"y" * 300)).offset)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        writer.join()
+        second.processAllAvailable()
+        second.stop()
+    found = sorted(row["offset"] for row in registered.read.parquet(str(tmp_path / "rows")).collect())
+    assert found == offsets

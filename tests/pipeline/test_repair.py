@@ -1,0 +1,229 @@
+"""A mended copy audits clean, opens read-write with our store, and holds everything that could be kept."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import struct
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.audit import audit_store
+from pipeline.repairing import RepairDone, RepairRefused, carry_out, prepare_repair
+from properties.decode.record import Record
+from properties.decode.store import iter_items, look
+from properties.judging.given import Given
+from tests.pipeline.handmade import HandmadeStore, copied, overwrite, undamaged
+from tests.pipeline.plants import PLANTS, plant
+from tests.properties.decode.handmade import golden_dirs
+from tornpage import Message, MessageStore, MessageStoreConfig
+
+STORES = ("01-plain-ascii", "03-rollover-blanks-retention", "06-index-files-collisions")
+LOG_FILE = "commitlog/00000000000000000000"
+
+
+def mended(store: Path, target: Path) -> RepairDone:
+    prepared = prepare_repair(store, target, Given())
+    return carry_out(prepared.plan, prepared.rows)
+
+
+def records_of(store: Path) -> list[Record]:
+    return [each.item for each in iter_items(look(store)) if isinstance(each.item, Record)]
+
+
+def tree(directory: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes() for path in sorted(directory.rglob("*")) if path.is_file()
+    }
+
+
+def opened(copy: Path, *, topic: str, queue_id: int = 0) -> tuple[bool, list[str]]:
+    """Open a copy with our store as its files are; return whether the next message gets the next number, and what the
+    store had to mend."""
+    view = look(copy)
+    queue_file = next((copy / "consumequeue").rglob("0" * 18 + "*")).stat().st_size
+    config = MessageStoreConfig(
+        mapped_file_size_commit_log=view.file_bytes,
+        mapped_file_size_consume_queue=queue_file,
+        record_checksum="body",
+        max_hash_slot_num=100,
+        max_index_num=120,
+    )
+    with MessageStore.open(copy, config) as store:
+        before = store.max_offset_in_queue(topic, queue_id)
+        result = store.put(Message(topic, b"one more", queue_id=queue_id))
+        return before > 0 and result.queue_offset == before, [finding.message for finding in store.findings]
+
+
+@pytest.mark.parametrize("case", golden_dirs(), ids=lambda path: path.name)
+def test_copy_of_a_store_of_java_audits_clean_and_has_its_queues(case: Path, tmp_path: Path) -> None:
+    store = case / "store"
+    done = mended(store, tmp_path / "copy")
+    assert done.audit.verdict == "holds"
+    assert [each for each in done.audit.findings if each.severity != "note"] == []
+    kept = records_of(tmp_path / "copy")
+    assert kept == records_of(store)[: len(kept)]
+    if case in undamaged():
+        assert len(kept) == len(records_of(store))
+    if case.name < "03" or "05" <= case.name < "07":
+        queues = {name: data for name, data in tree(store).items() if name.startswith("consumequeue/")}
+        assert queues == {
+            name: data for name, data in tree(tmp_path / "copy").items() if name.startswith("consumequeue/")
+        }
+
+
+@settings(max_examples=6, deadline=None)
+@given(kind=st.sampled_from(sorted(PLANTS)), name=st.sampled_from(STORES), data=st.data())
+def test_everything_that_could_be_kept_is_kept(kind: str, name: str, data: st.DataObject) -> None:
+    keeps_everything(kind, name, lambda below: data.draw(st.integers(0, below - 1)))
+
+
+@pytest.mark.deep
+@settings(max_examples=200, deadline=None)
+@given(kind=st.sampled_from(sorted(PLANTS)), name=st.sampled_from(STORES), seed=st.integers(0, 1 << 32))
+def test_everything_that_could_be_kept_is_kept_many_times(kind: str, name: str, seed: int) -> None:
+    keeps_everything(kind, name, random.Random(seed).randrange)
+
+
+def keeps_everything(kind: str, name: str, pick) -> None:  # type: ignore[no-untyped-def]
+    with tempfile.TemporaryDirectory() as directory:
+        root = copied(name, Path(directory) / "store")
+        before = records_of(root)
+        bad = [place for place in plant(root, kind, pick) if place[0] == "CL_BAD_RECORD"]
+        as_it_was = tree(root)
+        copy = Path(directory) / "copy"
+        done = mended(root, copy)
+        assert tree(root) == as_it_was
+        cut = bad[0][3] if bad else None
+        assert records_of(copy) == [each for each in before if cut is None or each.offset < cut]
+        lost = [each for each in before if cut is not None and each.offset > cut]
+        aside = {int(path.name[:20]): path.read_bytes() for path in copy.glob("quarantine/*.0")}
+        for each in lost:
+            base = max(base for base in aside if base <= each.offset)
+            assert aside[base][each.offset - base :].startswith(each.raw)
+        assert done.figures["quarantined_records"] == len(lost)
+        assert done.audit.verdict == "holds"
+
+
+def test_copy_opens_read_write_and_goes_on_where_the_queue_ended(tmp_path: Path) -> None:
+    root = copied("03-rollover-blanks-retention", tmp_path / "store")
+    overwrite(root / "commitlog/00000000000000098304", 300, b"damage")
+    mended(root, tmp_path / "copy")
+    assert opened(tmp_path / "copy", topic="RollTopic", queue_id=1) == (True, [])
+    assert audit_store(tmp_path / "copy").verdict == "holds"
+
+
+def test_queue_whose_records_are_all_expired_goes_on_with_its_numbers(tmp_path: Path) -> None:
+    store = HandmadeStore(tmp_path / "store", base=8192)
+    store.put("T", 0, 0)
+    for number in range(5):
+        store.unit("Old", 0, number, 100 + number, 91)
+    mended(store.write(), tmp_path / "copy")
+    units = (tmp_path / "copy/consumequeue/Old/0" / ("0" * 20)).read_bytes()
+    assert struct.unpack_from(">qiq", units, 80) == (104, 91, 0)
+    assert opened(tmp_path / "copy", topic="Old") == (True, [])
+
+
+def test_floor_of_the_copy_is_the_end_of_its_log(tmp_path: Path) -> None:
+    with MessageStore.open(tmp_path / "store", MessageStoreConfig(mapped_file_size_commit_log=16384)) as store:
+        offsets = [store.put(Message("T", b"x" * 100)).offset for _ in range(10)]
+        store.flush()
+    overwrite(tmp_path / "store" / LOG_FILE, offsets[6] + 95, b"\xff")
+    assert audit_store(tmp_path / "store").verdict == "broken"
+    mended(tmp_path / "store", tmp_path / "copy")
+    assert look(tmp_path / "copy").floor == offsets[6]
+    with MessageStore.open(tmp_path / "copy", MessageStoreConfig(mapped_file_size_commit_log=16384)) as store:
+        assert store.max_offset_in_queue("T", 0) == 6
+
+
+# ---- what is refused, and what is left behind ---------------------------------------------------------------------
+
+
+def test_places_that_cannot_take_a_copy_are_refused(tmp_path: Path) -> None:
+    root = copied("01-plain-ascii", tmp_path / "store")
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    before = tree(tmp_path)
+    for target in (tmp_path / "there", tmp_path / "link", root / "copy", root, tmp_path, tmp_path / "no" / "copy"):
+        with pytest.raises(RepairRefused) as caught:
+            prepare_repair(root, target, Given())
+        assert "\n" not in str(caught.value)
+    assert tree(tmp_path) == before
+
+
+def test_live_store_is_refused(tmp_path: Path) -> None:
+    with MessageStore.open(tmp_path / "store", MessageStoreConfig(mapped_file_size_commit_log=16384)) as store:
+        store.put(Message("T", b"x"))
+        with pytest.raises(RepairRefused, match="close the store first"):
+            prepare_repair(tmp_path / "store", tmp_path / "copy", Given())
+    assert not (tmp_path / "copy").exists()
+
+
+def test_store_that_changes_meanwhile_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    root = copied("01-plain-ascii", tmp_path / "store")
+    prepared = prepare_repair(root, tmp_path / "copy", Given())
+    overwrite(root / LOG_FILE, 20_000, b"x")
+    with pytest.raises(RepairRefused, match="changed"):
+        carry_out(prepared.plan, prepared.rows)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["store"]
+
+
+@pytest.mark.parametrize("step", range(4))
+def test_repair_killed_in_the_middle_leaves_no_copy_and_the_next_one_begins_anew(tmp_path: Path, step: int) -> None:
+    root = copied("01-plain-ascii", tmp_path / "store")
+
+    prepared = prepare_repair(root, tmp_path / "copy", Given())
+    told: list[str] = []
+
+    def tell(what: str) -> None:
+        told.append(what)
+        if len(told) == step + 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    child = os.fork()
+    if child == 0:
+        try:
+            carry_out(prepared.plan, prepared.rows, tell=tell)
+        finally:
+            os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert not (tmp_path / "copy").exists()
+    assert (tmp_path / "copy.unfinished").exists()
+    assert mended(root, tmp_path / "copy").audit.verdict == "holds"
+    assert not (tmp_path / "copy.unfinished").exists()
+
+
+def test_interrupted_repair_leaves_nothing(tmp_path: Path) -> None:
+    root = copied("01-plain-ascii", tmp_path / "store")
+    prepared = prepare_repair(root, tmp_path / "copy", Given())
+
+    def tell(what: str) -> None:
+        if what == "audit the copy":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        carry_out(prepared.plan, prepared.rows, tell=tell)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["store"]
+
+
+def test_copy_that_would_not_audit_clean_never_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = copied("01-plain-ascii", tmp_path / "store")
+    monkeypatch.setattr("pipeline.repairing.carrying_out.write_queues", lambda *_, **__: (0, 0))
+    with pytest.raises(RepairRefused, match="does not audit clean"):
+        mended(root, tmp_path / "copy")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["store"]
+
+
+def test_log_is_cut_before_a_record_that_states_a_number_its_queue_cannot_have(tmp_path: Path) -> None:
+    """RocketMQ's records have no checksum of their header."""
+    root = copied("01-plain-ascii", tmp_path / "store")
+    wrong = records_of(root)[7]
+    overwrite(root / LOG_FILE, wrong.offset + 20, (1 << 50).to_bytes(8, "big"))
+    mended(root, tmp_path / "copy")
+    assert records_of(tmp_path / "copy") == records_of(root)[:7]
+    assert next((tmp_path / "copy/quarantine").iterdir()).read_bytes().startswith(wrong.raw[:20])
