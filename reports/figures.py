@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from reports.crash_images import ROW_IN, CrashImageRow, plot_crash_images, summarise_crash_images
 from reports.pagegrid import PageGrid, summarise_page_map
 from reports.plots import legend_lines, plot_discovery, plot_frontier, plot_page_map, plot_put_latency, plot_stalls
+from reports.scoreboard import SurvivalRow, plot_survival, summarise_survival
 from reports.summaries import (
     QUANTILES,
     summarise_discovery,
@@ -23,10 +24,13 @@ __all__ = [
     "Drawing",
     "crash_images_figure",
     "discovery_figure",
+    "drawing",
     "frontier_figure",
+    "legend_in",
     "page_map_figure",
     "put_latency_figure",
     "stalls_figure",
+    "survival_figure",
 ]
 
 _PARTS_PER_LINE_IN = 0.17
@@ -52,7 +56,7 @@ def put_latency_figure(table: Table[LatencyRow]) -> Drawing:
     """Draw the CDF of put latency per flush policy; the table gives quantiles."""
     curves = summarise_put_latency(table.rows)
     cells = [(curve.policy, *(_or_beyond(value) for value in curve.quantiles_us)) for curve in curves]
-    return _drawing(
+    return drawing(
         "put-latency",
         "Put latency per flush policy",
         "How long a put takes until its answer. Markers stand at the quantiles of the table.",
@@ -60,7 +64,7 @@ def put_latency_figure(table: Table[LatencyRow]) -> Drawing:
         ("flush policy", *(f"p{100 * quantile:g} (µs)" for quantile in QUANTILES)),
         cells,
         table.caption,
-        height_in=3.0 + _legend_in([curve.policy for curve in curves]),
+        height_in=3.0 + legend_in([curve.policy for curve in curves]),
     )
 
 
@@ -74,7 +78,7 @@ def frontier_figure(table: Table[RiskRow]) -> Drawing:
             curve.rate_per_s, curve.put_p99_us, curve.messages_mean, curve.messages_p99, strict=True
         )
     ]
-    return _drawing(
+    return drawing(
         "at-risk",
         "Messages at risk against put latency",
         "What a policy costs (to the right) and how many messages a power loss would take (upwards).",
@@ -82,7 +86,7 @@ def frontier_figure(table: Table[RiskRow]) -> Drawing:
         ("flush policy", "rate (messages/s)", "put p99 (µs)", "at risk, mean (messages)", "at risk, p99 (messages)"),
         cells,
         table.caption,
-        height_in=3.1 + _legend_in([curve.policy for curve in frontier.curves] + [""] * len(frontier.rates_per_s)),
+        height_in=3.1 + legend_in([curve.policy for curve in frontier.curves] + [""] * len(frontier.rates_per_s)),
     )
 
 
@@ -96,7 +100,7 @@ def stalls_figure(table: Table[StallRow]) -> Drawing:
         )
         for group in stalls.groups
     ]
-    return _drawing(
+    return drawing(
         "stalls",
         "Stall at a file roll per preallocation policy",
         "Every roll to a new log file is a marker; the bar spans the middle half, the line in it is the median.",
@@ -114,7 +118,7 @@ def discovery_figure(table: Table[DiscoveryRow]) -> Drawing | None:
     if discovery is None:
         return None
     columns = zip(discovery.states, discovery.images, discovery.recovered, strict=True)
-    return _drawing(
+    return drawing(
         "discovery",
         "Discovery: what more crash states bring",
         f"The last tenth of the effort brought {number(round(discovery.tail_images))} new disk images "
@@ -125,7 +129,7 @@ def discovery_figure(table: Table[DiscoveryRow]) -> Drawing | None:
         ("crash states", "distinct disk images", "distinct recovered logs"),
         [tuple(number(value) for value in row) for row in columns],
         table.caption,
-        height_in=3.0 + _legend_in([""] * 4),
+        height_in=3.0 + legend_in([""] * 4),
     )
 
 
@@ -146,7 +150,7 @@ def crash_images_figure(table: Table[CrashImageRow]) -> Drawing:
         )
         for row in table.rows
     ]
-    return _drawing(
+    return drawing(
         "crash-images",
         "Crash images: what RocketMQ 4.9.3 and our store made of them",
         "Records that stayed after the first start, of those that the producer was told are stored. Beside the bars: "
@@ -162,12 +166,32 @@ def crash_images_figure(table: Table[CrashImageRow]) -> Drawing:
     )  # fmt: skip
 
 
+def survival_figure(table: Table[SurvivalRow]) -> Drawing:
+    """Draw how long planted bugs live under each strategy."""
+    curves = summarise_survival(table.rows)
+    cells = [
+        (curve.strategy, "beyond the budget" if curve.half_s is None else number(curve.half_s), number(curve.alive[-1]))
+        for curve in curves
+    ]
+    return drawing(
+        "survival",
+        "How long planted bugs live",
+        "All trials of all bugs that a strategy may see. A curve that is low early kills soon; where it ends above "
+        "zero, so many trials came to their budget without a kill.",
+        lambda ax: plot_survival(curves, ax=ax),
+        ("strategy", "half are dead (s)", "alive at the budget (share)"),
+        cells,
+        table.caption,
+        height_in=3.0 + legend_in([curve.strategy for curve in curves]),
+    )
+
+
 def page_map_figure(row: PageMapRow, caption: Caption, *, place: int) -> Drawing:
     """Draw the pages of a counterexample; `place` tells several apart."""
     grid = summarise_page_map(row)
     cells = [(page.file, f"page {page.number}", number(page.versions), page.fate) for page in row.pages]
     cells += [(fact.fact, "name or size", "", fact.fate) for fact in row.facts]
-    return _drawing(
+    return drawing(
         f"page-map-{place}",
         "What the disk held when the power went",
         _map_sentence(grid),
@@ -175,7 +199,7 @@ def page_map_figure(row: PageMapRow, caption: Caption, *, place: int) -> Drawing
         ("file or fact", "part", "versions since its last sync", "fate"),
         cells,
         caption,
-        height_in=0.55 + 2 * _PARTS_PER_LINE_IN * max(len(grid.lines), 1) + _legend_in([""] * len(grid.fates)),
+        height_in=0.55 + 2 * _PARTS_PER_LINE_IN * max(len(grid.lines), 1) + legend_in([""] * len(grid.fates)),
     )
 
 
@@ -188,7 +212,7 @@ def _map_sentence(grid: PageGrid) -> str:
     return sentence + (left_out if grid.lines_left_out else "")
 
 
-def _drawing(
+def drawing(
     id: str,
     title: str,
     sentence: str,
@@ -199,6 +223,7 @@ def _drawing(
     *,
     height_in: float,
 ) -> Drawing:
+    """Draw a figure; `id` begins all its ids, `cells` are its numbers as a table."""
     svg = inline_svg(draw, prefix=id, title=title, height_in=height_in)
     return Drawing(id, title, svg, sentence, columns, tuple(cells), caption)
 
@@ -207,7 +232,7 @@ def _numbers(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers)) or "none"
 
 
-def _legend_in(labels: Sequence[str]) -> float:
+def legend_in(labels: Sequence[str]) -> float:
     """Return the height (inches) of a legend with a title."""
     return 0.25 + 0.16 * legend_lines(labels)
 

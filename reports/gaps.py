@@ -18,7 +18,7 @@ class Headline:
     tone: str
 
 
-_HEADLINES = {
+_HEADLINES: dict[str | None, Headline] = {
     "holds": Headline("holds", "Every promise that this run checked was kept.", "good"),
     "broken": Headline("broken", "The store broke a promise. The findings below tell which, and how to see it.", "bad"),
     "vacuous": Headline(
@@ -28,6 +28,14 @@ _HEADLINES = {
     "harness": Headline("harness", "The harness itself is at fault; nothing is said about the store.", "bad"),
     None: Headline("no verdict", "This run judged nothing.", "unsure"),
 }
+_SCOREBOARD: dict[str | None, Headline] = {
+    "holds": Headline("all killed", "Every planted bug that was tried was killed by some strategy.", "good"),
+    "vacuous": Headline(
+        "some live", "Nothing killed some planted bugs: about what they break, silence of the tester proves nothing.",
+        "unsure",
+    ),
+}  # fmt: skip
+"""The banner of a run that hunted planted bugs: it judges the tester, not the store."""
 _NOT_RUN = (
     ("steps", "The single steps were not recorded."),
     ("activation", "No crash campaign was run, so no fault was injected."),
@@ -47,7 +55,8 @@ def headline_of(run: Run) -> Headline:
         said = f"; what had run until then: {verdict}" if verdict else ""
         return Headline("interrupted", f"The run was stopped before its end{said}.", "unsure")
     unfamiliar = Headline(f"{verdict}", "This page does not know that verdict; use the version that gave it.", "unsure")
-    return _HEADLINES.get(verdict, unfamiliar)
+    headlines = _HEADLINES if run.scoreboard is None else {**_HEADLINES, **_SCOREBOARD}
+    return headlines.get(verdict, unfamiliar)
 
 
 def gaps_of(run: Run) -> list[str]:
@@ -64,7 +73,7 @@ def gaps_of(run: Run) -> list[str]:
     if run.audit is not None:
         undecided = [row.store for row in run.audit.rows if row.verdict not in ("holds", "broken")]
         gaps += [f"The audit of {store} came to no verdict." for store in undecided]
-    for name, sentence in _NOT_RUN:
+    for name, sentence in _NOT_RUN if run.scoreboard is None else ():
         table = getattr(run, name)
         if table is None:
             gaps.append(sentence)

@@ -19,6 +19,7 @@ __all__ = [
     "SERIES",
     "Colour",
     "FateStyle",
+    "Line",
     "SeriesStyle",
     "css_rules",
     "css_values",

@@ -20,7 +20,9 @@ from reports.summaries import Discovery, Frontier, LatencyCurve, Stalls
 from reports.text import shortened, tick
 
 __all__ = [
+    "legend_above",
     "legend_lines",
+    "log_axis",
     "plot_discovery",
     "plot_frontier",
     "plot_page_map",
@@ -39,7 +41,7 @@ def legend_lines(labels: Sequence[str]) -> int:
 
 def plot_put_latency(curves: Sequence[LatencyCurve], *, ax: Axes) -> Axes:
     """Draw the share of puts over put latency (µs, log), one step curve per flush policy, marked at the quantiles."""
-    _log_axis(ax, "x", [value for curve in curves for value in curve.latency_us])
+    log_axis(ax, "x", [value for curve in curves for value in curve.latency_us])
     for number, curve in enumerate(curves):
         style = series_style(number)
         ax.plot(
@@ -53,7 +55,7 @@ def plot_put_latency(curves: Sequence[LatencyCurve], *, ax: Axes) -> Axes:
             label=shortened(curve.policy, length=_NAME_LENGTH),
         )
     ax.set(xlabel="put latency (µs)", ylabel="share of puts", ylim=(-0.02, 1.04))
-    _legend_above(ax, "flush policy")
+    legend_above(ax, "flush policy")
     return ax
 
 
@@ -62,8 +64,8 @@ def plot_frontier(frontier: Frontier, *, ax: Axes) -> Axes:
     floor = frontier.floor_messages or 0.0
     sizes = {rate: 3.5 + 2.5 * rank for rank, rate in enumerate(frontier.rates_per_s)}
     at_risk = [max(value, floor) for curve in frontier.curves for value in (*curve.messages_mean, *curve.messages_p99)]
-    _log_axis(ax, "x", [value for curve in frontier.curves for value in curve.put_p99_us])
-    _log_axis(ax, "y", at_risk, floor=frontier.floor_messages)
+    log_axis(ax, "x", [value for curve in frontier.curves for value in curve.put_p99_us])
+    log_axis(ax, "y", at_risk, floor=frontier.floor_messages)
     for number, curve in enumerate(frontier.curves):
         style = series_style(number)
         mean = [max(value, floor) for value in curve.messages_mean]
@@ -74,7 +76,7 @@ def plot_frontier(frontier: Frontier, *, ax: Axes) -> Axes:
         for rate, x, y in zip(curve.rate_per_s, curve.put_p99_us, mean, strict=True):
             ax.plot([x], [y], color=style.colour, linestyle="", marker=style.marker, markersize=sizes[rate])
     ax.set(xlabel="put latency, p99 (µs)", ylabel="messages at risk (mean, line to p99)")
-    _legend_above(ax, "flush policy; size: rate", handles=_frontier_handles(frontier, sizes))
+    legend_above(ax, "flush policy; size: rate", handles=_frontier_handles(frontier, sizes))
     return ax
 
 
@@ -82,7 +84,7 @@ def plot_stalls(stalls: Stalls, *, ax: Axes) -> Axes:
     """Draw every stall (µs, log) as a marker, a strip per preallocation policy, over its quartiles and median."""
     floor = stalls.floor_us or 0.0
     shown = [max(value, floor) for group in stalls.groups for value in group.stall_us]
-    _log_axis(ax, "x", shown, floor=stalls.floor_us)
+    log_axis(ax, "x", shown, floor=stalls.floor_us)
     for number, group in enumerate(stalls.groups):
         style = series_style(number)
         low, median, high = (max(value, floor) for value in (group.low_us, group.median_us, group.high_us))
@@ -109,8 +111,8 @@ def plot_stalls(stalls: Stalls, *, ax: Axes) -> Axes:
 def plot_discovery(discovery: Discovery, *, ax: Axes) -> Axes:
     """Draw distinct images and distinct recovered logs over crash states, both log, and where the last tenth begins."""
     series = ((discovery.images, "distinct disk images"), (discovery.recovered, "distinct recovered logs"))
-    _log_axis(ax, "x", discovery.states)
-    _log_axis(ax, "y", [*discovery.images, *discovery.recovered])
+    log_axis(ax, "x", discovery.states)
+    log_axis(ax, "y", [*discovery.images, *discovery.recovered])
     ax.plot(discovery.states, discovery.states, color=MUTED.light, linestyle=":", linewidth=1, label="every state new")
     for number, (counts, label) in enumerate(series):
         style = series_style(number)
@@ -126,7 +128,7 @@ def plot_discovery(discovery: Discovery, *, ax: Axes) -> Axes:
         )
     ax.axvline(discovery.tail_states, color=MUTED.light, linewidth=0.8, linestyle="--", label="last tenth begins")
     ax.set(xlabel="crash states explored", ylabel="distinct so far (count)")
-    _legend_above(ax, None)
+    legend_above(ax, None)
     return ax
 
 
@@ -153,7 +155,7 @@ def plot_page_map(grid: PageGrid, *, ax: Axes) -> Axes:
     ax.spines[:].set_visible(False)
     ax.tick_params(length=0)
     patches = [_fate_patch(fate, _fate_label(fate, count)) for fate, count in grid.fates]
-    _legend_above(ax, None, handles=patches)
+    legend_above(ax, None, handles=patches)
     return ax
 
 
@@ -206,7 +208,8 @@ def _legend_columns(labels: Sequence[str]) -> int:
     return 1 if max(map(len, labels), default=0) > _NAME_LENGTH_TWO_COLUMNS else 2
 
 
-def _legend_above(ax: Axes, title: str | None, *, handles: Sequence[Artist] | None = None) -> None:
+def legend_above(ax: Axes, title: str | None, *, handles: Sequence[Artist] | None = None) -> None:
+    """Put a legend between the title and the figure: of what is drawn, or of the handles given."""
     shown = ax.get_legend_handles_labels()[0] if handles is None else list(handles)
     if not shown:
         return
@@ -222,7 +225,7 @@ def _legend_above(ax: Axes, title: str | None, *, handles: Sequence[Artist] | No
     legend.set_alignment("left")
 
 
-def _log_axis(ax: Axes, name: Literal["x", "y"], values: Iterable[float], *, floor: float | None = None) -> None:
+def log_axis(ax: Axes, name: Literal["x", "y"], values: Iterable[float], *, floor: float | None = None) -> None:
     """Make an axis log, fitted to `values` but a decade long at least, its decades labelled in plain numbers.
 
     `floor` is where the zeros are drawn, labelled 0; there are no minor ticks then, since none is true below it.

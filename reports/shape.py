@@ -69,7 +69,7 @@ def _shape(kind: Any, value: Any, place: str) -> Any:
     if origin in (Union, types.UnionType):
         return _union(arguments, value, place)
     if origin is tuple:
-        if not isinstance(value, list):
+        if not isinstance(value, list | tuple):
             raise _Mismatch(f"{place} is no list")
         return tuple(_shape(arguments[0], item, f"{place}[{number}]") for number, item in enumerate(value))
     if origin is dict:

@@ -27,6 +27,7 @@ __all__ = [
     "summarise_frontier",
     "summarise_put_latency",
     "summarise_stalls",
+    "zero_floor",
 ]
 
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
@@ -145,7 +146,7 @@ def summarise_frontier(rows: Sequence[RiskRow]) -> Frontier:
             )
         )
     counts = [count for row in rows for count in (row.at_risk_messages_mean, row.at_risk_messages_p99)]
-    return Frontier(tuple(curves), tuple(sorted({row.rate_per_s for row in rows})), _floor(counts))
+    return Frontier(tuple(curves), tuple(sorted({row.rate_per_s for row in rows})), zero_floor(counts))
 
 
 def summarise_stalls(rows: Sequence[StallRow]) -> Stalls:
@@ -158,7 +159,7 @@ def summarise_stalls(rows: Sequence[StallRow]) -> Stalls:
         stalls = tuple(row.stall_us for row in sorted(found, key=lambda row: row.roll))
         low, median, high = (float(q) for q in np.quantile(stalls, (0.25, 0.5, 0.75)))
         groups.append(StallGroup(allocation, stalls, low, median, high, max(stalls)))
-    return Stalls(tuple(groups), _floor([row.stall_us for row in rows]))
+    return Stalls(tuple(groups), zero_floor([row.stall_us for row in rows]))
 
 
 def summarise_discovery(rows: Sequence[DiscoveryRow]) -> Discovery | None:
@@ -204,7 +205,7 @@ def _curve(policy: str, points: list[tuple[float, float]]) -> LatencyCurve:
     )
 
 
-def _floor(values: Sequence[float]) -> float | None:
+def zero_floor(values: Sequence[float]) -> float | None:
     """Return half a decade below the decade of the smallest positive value, or None if nothing is zero."""
     if all(values):
         return None

@@ -4,14 +4,20 @@ A missing table is None (its section of the page says what was not run). Anythin
 the file, the place in it and a remedy. Text is kept as it was written; pages and plots make it harmless.
 """
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from reports.crash_images import CrashImageRow, RulingRow
 from reports.errors import ReportError
+from reports.findings import Finding, page_name
+from reports.page_map_rows import FactRow, PageMapRow, PageRow, wrong_maps
+from reports.policy_rows import LatencyRow, RiskRow, StallRow, wrong_curves
+from reports.scoreboard import ScoreRow, SurvivalRow, wrong_survival
 from reports.shape import Count, Positive, Scalar, read_json, shaped
+from reports.stages import StageRow
 
 __all__ = [
     "SCHEMA",
@@ -30,6 +36,7 @@ __all__ = [
     "RulingRow",
     "Run",
     "RunRecord",
+    "StageRow",
     "StallRow",
     "StepRow",
     "Table",
@@ -39,7 +46,7 @@ __all__ = [
 SCHEMA = 1
 """The only schema of `run.json` there is."""
 
-_FATES = frozenset({"durable", "kept", "lost", "older", "torn"})
+_PAGE_NAME = re.compile(r"case-[0-9a-f]{8}\.html")
 _REMEDY = "run the command that wrote it again, or take the file away"
 
 Row = TypeVar("Row")
@@ -63,18 +70,6 @@ class Table(Generic[Row]):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One finding of the run; commands write `sentence` or `message`."""
-
-    code: str | None = None
-    severity: str | None = None
-    step: str | None = None
-    sentence: str | None = None
-    message: str | None = None
-    token: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class RunRecord:
     """`run.json`: the document of the command, and where and when it ran. `started` is UTC, as text."""
 
@@ -90,6 +85,8 @@ class RunRecord:
     machine: dict[str, Scalar]
     started: str
     interrupted: bool = False
+    settings: dict[str, Scalar] | None = None
+    result_hash: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,35 +97,6 @@ class StepRow:
     verdict: str | None
     sentence: str
     seconds: Positive
-
-
-@dataclass(frozen=True, slots=True)
-class LatencyRow:
-    """A point of a put latency CDF: `fraction` of the puts took at most `latency_us`."""
-
-    policy: str
-    latency_us: Positive
-    fraction: Positive
-
-
-@dataclass(frozen=True, slots=True)
-class RiskRow:
-    """One policy at one rate: the put latency, and how many messages a power loss would take."""
-
-    policy: str
-    rate_per_s: Positive
-    put_p99_us: Positive
-    at_risk_messages_mean: Positive
-    at_risk_messages_p99: Positive
-
-
-@dataclass(frozen=True, slots=True)
-class StallRow:
-    """How long puts stood still at file roll number `roll`."""
-
-    allocation: str
-    roll: Count
-    stall_us: Positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,42 +116,6 @@ class ActivationRow:
     armed: Count
     fired: Count
     mattered: Count
-
-
-@dataclass(frozen=True, slots=True)
-class PageRow:
-    """Page `number` of `file`: versions since its last sync, and what became of it."""
-
-    file: str
-    number: Count
-    versions: Count
-    fate: str
-
-
-@dataclass(frozen=True, slots=True)
-class FactRow:
-    """A name or a size that was not synced, and what became of it."""
-
-    fact: str
-    fate: str
-
-
-@dataclass(frozen=True, slots=True)
-class PageMapRow:
-    """A counterexample; `crash` is the number, from 0, of its power loss in `operations`."""
-
-    operations: tuple[str, ...]
-    crash: Count
-    disk: str
-    pages: tuple[PageRow, ...]
-    facts: tuple[FactRow, ...]
-    sentences: tuple[str, ...]
-    sentence: str
-    token: str
-    expected: str | None = None
-    found: str | None = None
-    bug: str | None = None
-    settings: dict[str, Scalar] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +154,9 @@ class Run:
     audit: Table[AuditRow] | None
     rulings: Table[RulingRow] | None = None
     crash_images: Table[CrashImageRow] | None = None
+    scoreboard: Table[ScoreRow] | None = None
+    survival: Table[SurvivalRow] | None = None
+    stages: Table[StageRow] | None = None
 
 
 def read_run(directory: Path) -> Run:
@@ -234,20 +169,42 @@ def read_run(directory: Path) -> Run:
     if schema != SCHEMA:
         raise ReportError(str(path), f"has schema {schema!r}, not {SCHEMA}", "use the version that wrote it")
     record = shaped(RunRecord, document, path=path, place="run")
+    pages = _pages_in(directory)
+    record = replace(record, findings=tuple(_linked(finding, pages) for finding in record.findings))
     tables = directory / "tables"
+    page_map = _table(tables / "page_map.json", PageMapRow, check=wrong_maps)
+    if page_map is not None:
+        page_map = replace(page_map, rows=tuple(_linked(row, pages) for row in page_map.rows))
     return Run(
         record,
         steps=_table(tables / "steps.json", StepRow),
-        put_latency=_table(tables / "put_latency.json", LatencyRow, check=_check_curves),
+        put_latency=_table(tables / "put_latency.json", LatencyRow, check=wrong_curves),
         at_risk=_table(tables / "at_risk.json", RiskRow),
         stalls=_table(tables / "stalls.json", StallRow),
         discovery=_table(tables / "discovery.json", DiscoveryRow),
         activation=_table(tables / "activation.json", ActivationRow),
-        page_map=_table(tables / "page_map.json", PageMapRow, check=_check_maps),
+        page_map=page_map,
         audit=_table(tables / "audit.json", AuditRow),
         rulings=_table(tables / "rulings.json", RulingRow),
         crash_images=_table(tables / "crash_images.json", CrashImageRow),
+        scoreboard=_table(tables / "scoreboard.json", ScoreRow),
+        survival=_table(tables / "survival.json", SurvivalRow, check=wrong_survival),
+        stages=_table(tables / "stages.json", StageRow),
     )
+
+
+Linked = TypeVar("Linked", Finding, PageMapRow)
+
+
+def _pages_in(directory: Path) -> frozenset[str]:
+    """Return the names of the pages of counterexamples beside the report."""
+    return frozenset(path.name for path in directory.glob("case-*.html") if _PAGE_NAME.fullmatch(path.name))
+
+
+def _linked(row: Linked, pages: frozenset[str]) -> Linked:
+    """Return a row that names its page, if there is one; what a file says itself does not count."""
+    name = page_name(row.token or "")
+    return replace(row, page=name if name in pages else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,25 +226,3 @@ def _table(
     if wrong is not None:
         raise ReportError(str(path), wrong, _REMEDY)
     return Table(rows, document.caption or Caption())
-
-
-def _check_curves(rows: Sequence[LatencyRow]) -> str | None:
-    """Return what is wrong with the curves: a fraction above 1, or one that falls while the latency grows."""
-    reached: dict[str, float] = {}
-    for row in sorted(rows, key=lambda row: (row.latency_us, row.fraction)):
-        if row.fraction > 1:
-            return f"policy {row.policy!r} has a fraction of {row.fraction}, more than 1"
-        if row.fraction < reached.get(row.policy, 0.0):
-            return f"the fractions of policy {row.policy!r} fall at {row.latency_us} µs: this is no CDF"
-        reached[row.policy] = row.fraction
-    return None
-
-
-def _check_maps(rows: Sequence[PageMapRow]) -> str | None:
-    for number, row in enumerate(rows):
-        if row.crash >= len(row.operations):
-            return f"rows[{number}].crash is {row.crash}, and there are {len(row.operations)} operations"
-        for fate in (*(page.fate for page in row.pages), *(fact.fate for fact in row.facts)):
-            if fate not in _FATES:
-                return f"rows[{number}] has the unknown fate {fate!r}"
-    return None

@@ -2,14 +2,21 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reports.counterexample import read_counterexample, render_counterexample
+from reports.history import history_rows
 from reports.pages import build_report
+from reports.store import read_store_report, render_store_report
+from reports.trends import render_trends
+from tests.reports.accounts import account
+from tests.reports.browser import CHROMIUM, Browser
+from tests.reports.documents import HOSTILE, history, many_findings, store_document, with_texts
 
 Tables = dict[str, Any]
 MakeRun = Callable[..., Path]
@@ -192,6 +199,42 @@ def make_run(tmp_path: Path) -> MakeRun:
         return write_run(tmp_path / name, record=record, without=without, **tables)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Return the one Chromium of this process."""
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
+    found = Browser(tmp_path_factory.mktemp("chromium"))
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def all_pages(page: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return a page of each kind, by name, and most with hostile text in all its places (`… hostile`)."""
+    folder = tmp_path_factory.mktemp("pages")
+    keep = frozenset({"fate", "kind", "severity", "verdict"})
+    texts = {"run": page.read_text(encoding="utf-8")}
+    for suffix, text_of in (("", str), (" hostile", _hostile)):
+        case = with_texts(account(), text_of, keep=keep)
+        texts[f"counterexample{suffix}"] = render_counterexample(read_counterexample(case))
+        store = with_texts(store_document(), text_of, keep=keep)
+        texts[f"store{suffix}"] = render_store_report(read_store_report(store))
+    texts["trends"] = render_trends(history_rows(history(), path=folder))
+    tables = with_texts(table_documents(), _hostile, keep=keep)
+    record = with_texts(run_document() | {"findings": many_findings(3)}, _hostile, keep=keep)
+    run = write_run(folder / "run", record=record, without=("put_latency", "at_risk", "discovery"), **tables)
+    texts["run hostile"] = build_report(run).read_text(encoding="utf-8")
+    paths = {name: folder / f"{name}.html" for name in texts}
+    for name, path in paths.items():
+        path.write_text(texts[name], encoding="utf-8")
+    return paths
+
+
+def _hostile(text: str) -> str:
+    return f"{text}{HOSTILE}"
 
 
 @pytest.fixture(scope="session")

@@ -1,228 +1,78 @@
-"""Pages in headless Chromium, from a file: no errors, no requests, legible in light and dark, on paper and on a phone.
+"""Every page in headless Chromium, from a file: no errors, no requests, nothing clipped, and what can be clicked works.
 
-Chromium is spoken to over two pipes (its remote debugging protocol); nothing listens on a port.
+One Chromium opens all of them. What takes longer is in test_browser_deep.py.
 """
 
-import base64
-import itertools
-import json
-import os
-import re
-import select
-import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
-import pytest
+from tests.reports.browser import CLIPPED, Browser
 
-from reports.pages import build_report
-
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (Debian: apt-get install chromium)")
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe"),
-)
-PATIENCE_S = 60.0
-LAUNCH = """
-import fcntl, os, sys
-commands, answers = (fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3])
-os.dup2(commands, 3)
-os.dup2(answers, 4)
-os.execv(sys.argv[3], sys.argv[3:])
-"""
-"""Chromium reads commands from descriptor 3 and writes to 4."""
-HOSTILE = (
-    "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">\x1b]0;x\x07\u202e"
-)
-CLIPPED = """
-[...document.querySelectorAll("svg.figure")].flatMap(svg => {
-  const box = svg.getBoundingClientRect();
-  return [...svg.querySelectorAll("text")].filter(text => {
-    const seen = text.getBoundingClientRect();
-    return seen.left < box.left - 1 || seen.right > box.right + 1
-        || seen.top < box.top - 1 || seen.bottom > box.bottom + 1;
-  }).map(text => text.textContent);
-})
-"""
-PAPERS = "['body', 'pre', '.banner'].map(e => getComputedStyle(document.querySelector(e)).backgroundColor)"
-INKS = """
-[...document.querySelectorAll("svg.figure text")].map(text => getComputedStyle(text).fill)
-    .concat([...document.querySelectorAll("p, td, th, h2, li, code, a, summary, dd")]
-    .map(element => getComputedStyle(element).color))
-"""
+OPEN_ALL = "document.querySelectorAll('details').forEach(e => { e.open = true; })"
 
 
-class Browser:
-    """A running Chromium with one page. `errors` and `requests` collect what the page does."""
-
-    def __init__(self, profile: Path) -> None:
-        assert CHROMIUM is not None
-        theirs_in, self._out = os.pipe()
-        self._in, theirs_out = os.pipe()
-        launch = [sys.executable, "-c", LAUNCH, str(theirs_in), str(theirs_out)]
-        self._process = subprocess.Popen(
-            [*launch, CHROMIUM, *FLAGS, f"--user-data-dir={profile}"],
-            pass_fds=(theirs_in, theirs_out),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        os.close(theirs_in)
-        os.close(theirs_out)
-        self._numbers = itertools.count(1)
-        self._buffer = b""
-        self._session = ""
-        self._loaded = 0
-        self.errors: list[str] = []
-        self.requests: list[str] = []
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.call(f"{domain}.enable")
-
-    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        number = next(self._numbers)
-        message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._out, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._next()
-            if answer.get("id") == number:
-                assert "error" not in answer, (method, answer)
-                result: dict[str, Any] = answer["result"]
-                return result
-
-    def value(self, expression: str) -> Any:
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in answer, answer
-        return answer["result"].get("value")
-
-    def open(self, path: Path, *, width: int = 1280, scheme: str = "light") -> None:
-        self.errors.clear()
-        self.requests.clear()
-        self.call(
-            "Emulation.setDeviceMetricsOverride", width=width, height=800, deviceScaleFactor=1, mobile=width < 500
-        )
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        seen = self._loaded
-        self.call("Page.navigate", url=path.as_uri())
-        while self._loaded == seen:
-            self._next()
-        self.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-    def close(self) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        os.close(self._in)
-        os.close(self._out)
-
-    def _next(self) -> dict[str, Any]:
-        deadline = time.monotonic() + PATIENCE_S
-        while b"\0" not in self._buffer:
-            ready, _, _ = select.select([self._in], [], [], max(0.0, deadline - time.monotonic()))
-            assert ready, "Chromium does not answer"
-            read = os.read(self._in, 1 << 20)
-            assert read, "Chromium has ended"
-            self._buffer += read
-        text, _, self._buffer = self._buffer.partition(b"\0")
-        message: dict[str, Any] = json.loads(text)
-        match message.get("method"):
-            case "Page.loadEventFired":
-                self._loaded += 1
-            case "Network.requestWillBeSent":
-                self.requests.append(message["params"]["request"]["url"])
-            case "Log.entryAdded":
-                self.errors.append(message["params"]["entry"]["text"])
-            case "Runtime.exceptionThrown" | "Runtime.consoleAPICalled":
-                self.errors.append(json.dumps(message["params"]))
-        return message
+def test_every_page_opens_quietly_and_fits_into_wide_and_narrow_windows(
+    browser: Browser, all_pages: dict[str, Path]
+) -> None:
+    for name, page in all_pages.items():
+        for width in (1280, 375):
+            browser.open(page, width=width)
+            browser.value(OPEN_ALL)
+            assert browser.errors == [], name
+            assert browser.requests == [page.as_uri()], name
+            assert browser.value(CLIPPED) == [], (name, width)
+            assert browser.value("document.documentElement.scrollWidth") <= width, (name, width)
+        assert browser.value("document.scripts.length + document.images.length") == 1, name
+        assert browser.value("document.title").startswith("tornpage"), name
+        assert browser.value("[...document.querySelectorAll('button')].some(e => e.hidden)") is False, name
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    found = Browser(tmp_path_factory.mktemp("chromium"))
-    yield found
-    found.close()
-
-
-def test_page_opens_without_an_error_or_a_request_and_shows_five_figures(browser: Browser, page: Path) -> None:
+def test_the_page_of_a_run_shows_its_figures(browser: Browser, page: Path) -> None:
     browser.open(page)
-    assert browser.errors == []
-    assert browser.requests == [page.as_uri()]
     sizes = browser.value(
-        "[...document.querySelectorAll('figure svg')].map(e => e.getBBox()).map(b => [b.width, b.height])"
+        "[...document.querySelectorAll('figure svg.figure')].map(e => e.getBBox()).map(b => [b.width, b.height])"
     )
     assert len(sizes) == 5
     assert all(width > 200 and height > 50 for width, height in sizes), sizes
 
 
-@pytest.mark.parametrize("width", [1280, 375])
-def test_nothing_is_clipped_and_the_page_does_not_scroll_sideways(browser: Browser, page: Path, width: int) -> None:
-    browser.open(page, width=width)
-    browser.value("document.querySelectorAll('details').forEach(e => { e.open = true; })")
-    assert browser.value(CLIPPED) == []
-    assert browser.value("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+def test_findings_are_filtered_by_code_by_number_and_by_text(browser: Browser, all_pages: dict[str, Path]) -> None:
+    browser.open(all_pages["store"])
+    shown = "[...document.querySelectorAll('tr[data-code]')].filter(e => e.offsetParent).map(e => e.dataset.code)"
+    browser.value("document.querySelector('[data-code=CQ_MISSING].chip').click()")
+    assert browser.value(shown) == ["CQ_MISSING"]
+    assert browser.value("document.querySelector('.filter output').textContent") == "1 of 3 findings"
+    browser.value("document.querySelector('[data-code=CQ_MISSING].chip').click()")
+    browser.value("find = document.querySelector('#find'); find.value = 'CHECKPOINT'")
+    browser.value("find.dispatchEvent(new Event('input'))")
+    assert browser.value(shown) == ["CP_AHEAD_OF_LOG"]
+    browser.value("find.value = 'contract 3'; find.dispatchEvent(new Event('input'))")
+    assert browser.value(shown) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_has_enough_contrast_in_both_schemes(browser: Browser, page: Path, scheme: str) -> None:
-    browser.open(page, scheme=scheme)
-    papers = browser.value(PAPERS)
-    assert all((luminance(paper) > 0.5) == (scheme == "light") for paper in papers)
-    inks = set(browser.value(INKS))
-    assert len(inks) > 3
-    assert [(ink, paper) for ink in inks for paper in papers if contrast(ink, paper) < 4.5] == []
+def test_keys_lead_from_anomaly_to_anomaly(browser: Browser, all_pages: dict[str, Path]) -> None:
+    browser.open(all_pages["counterexample"])
+    seen = []
+    for _ in range(5):
+        browser.value("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'n'}))")
+        seen.append(browser.value("document.activeElement.tagName"))
+    assert seen == ["LI", "TR", "DETAILS", "TR", "LI"]
+    browser.value("document.dispatchEvent(new KeyboardEvent('keydown', {key: 'p'}))")
+    assert browser.value("document.activeElement.tagName") == "TR"
 
 
-def test_page_prints(browser: Browser, page: Path) -> None:
-    browser.open(page, scheme="dark")
-    pdf = base64.b64decode(browser.call("Page.printToPDF", printBackground=False)["data"])
-    assert pdf.startswith(b"%PDF-")
-    assert len(re.findall(rb"/Type\s*/Page\b", pdf)) >= 3
-    browser.call("Emulation.setEmulatedMedia", media="print", features=[])
-    assert luminance(browser.value("getComputedStyle(document.body).color")) < 0.1
-    browser.call("Emulation.setEmulatedMedia", media="", features=[])
-
-
-def test_copy_button_copies_the_command_line(browser: Browser, page: Path) -> None:
-    browser.open(page)
-    browser.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
-    assert browser.value("[...document.querySelectorAll('button')].some(e => e.hidden)") is False
-    browser.value("document.querySelector('button[data-copy=again]').click()")
-    said = browser.value(
-        "new Promise(done => setTimeout(() => done(document.querySelector('[data-copy=again]').textContent), 300))"
-    )
-    assert said in ("Copied", "Selected: press Ctrl+C")
-
-
-def test_hostile_content_stays_text(browser: Browser, make_run: Any) -> None:
-    steps = {"rows": [{"step": HOSTILE, "verdict": HOSTILE, "sentence": HOSTILE, "seconds": 1}]}
-    stalls = {"rows": [{"allocation": HOSTILE, "roll": 1, "stall_us": 5}], "caption": {"command": HOSTILE}}
-    page = build_report(make_run(steps=steps, stalls=stalls, record={"verdict": HOSTILE, "command": HOSTILE}))
-    browser.open(page, width=375)
-    assert browser.errors == []
-    assert browser.requests == [page.as_uri()]
-    assert browser.value("document.scripts.length") == 1
-    assert browser.value("document.images.length") == 0
-    assert browser.value("document.title").startswith("tornpage </script>")
-    assert browser.value("document.documentElement.scrollWidth") <= 375
-
-
-def luminance(colour: str) -> float:
-    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-    linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one: str, other: str) -> float:
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
+def test_the_slider_walks_through_the_journal_and_a_cell_leads_to_its_bytes(
+    browser: Browser, all_pages: dict[str, Path]
+) -> None:
+    browser.open(all_pages["counterexample"])
+    cells = "[...document.querySelectorAll('.cell[data-fate]')].map(e => e.textContent + ' ' + e.className)"
+    told = "document.querySelector('.stepper output').textContent"
+    assert browser.value(cells) == ["D cell fate-durable", "L cell fate-lost"]
+    assert browser.value(told) == "the power goes: what is left"
+    browser.value("step = document.querySelector('#step'); step.value = 6; step.dispatchEvent(new Event('input'))")
+    assert browser.value(cells) == ["D cell fate-durable", "1 cell fate-dirty"]
+    assert browser.value(told).startswith("entry 5 of 6: written: ")
+    browser.value("step.value = 0; step.dispatchEvent(new Event('input'))")
+    assert browser.value(cells) == ["· cell fate-untouched", "· cell fate-untouched"]
+    browser.value("document.querySelectorAll('details').forEach(e => { e.open = false; })")
+    browser.value("document.querySelector('a.cell').click()")
+    assert browser.value("document.querySelector('#page-1').parentElement.open") is True

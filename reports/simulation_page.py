@@ -1,0 +1,123 @@
+"""The simulation page: every experiment of a run with its question, its figure, its answer, and its rows as a table.
+
+A validation is one experiment with many figures: what was predicted beside what was measured.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from markupsafe import Markup
+
+from reports.charts import draw_experiment
+from reports.errors import ReportError
+from reports.experiment_tables import ExperimentTable, read_experiments
+from reports.figures import Drawing
+from reports.prediction import has_validation, prediction_figures, read_validation
+from reports.tables import Caption, RunRecord, read_run
+from reports.templating import content_policy, environment, script_of, style_sheet
+from reports.text import number
+
+__all__ = ["PAGE", "build_simulation_page", "render_simulation"]
+
+PAGE = "index.html"
+ROWS_MAX = 500
+"""Rows of a table on the page; all are in the table's file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An experiment ready for the page. `svg` is markup; everything else is text that is not escaped yet."""
+
+    name: str
+    title: str
+    question: str
+    setting: str
+    answer: str
+    axes: tuple[str, ...]
+    svg: str
+    columns: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    rows_left_out: int
+    is_measured: bool
+    caption: Caption
+
+
+def build_simulation_page(directory: Path) -> Path:
+    """Write the simulation page of a run directory and return its path. Raises ReportError."""
+    record = read_run(directory).record
+    shown = [_shown(table) for table in read_experiments(directory)]
+    if has_validation(directory):
+        caption = Caption(f"measurement and simulation, tornpage {record.version}", record.seed, record.arguments)
+        shown += map(_predicted, prediction_figures(*read_validation(directory), caption))
+    text = render_simulation(record, shown)
+    path, beside = directory / PAGE, directory / f".{PAGE}.{os.getpid()}"
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        what = f"cannot be written: {error.strerror or error}"
+        raise ReportError(str(path), what, "make the directory writable, or copy it elsewhere") from error
+    return path
+
+
+def render_simulation(record: RunRecord, experiments: Sequence[Shown]) -> str:
+    """Return the page of a run of experiments."""
+    style, script = style_sheet(), script_of(["copy.js"])
+    return (
+        environment()
+        .get_template("simulation.html")
+        .render(
+            record=record,
+            experiments=experiments,
+            style=Markup(style),
+            script=Markup(script),
+            policy=content_policy(style, script),
+        )
+    )
+
+
+def _shown(table: ExperimentTable) -> Shown:
+    about = table.experiment
+    chart = about.chart
+    columns = tuple(table.rows[0]) if table.rows else ()
+    axes = [chart.x, *chart.panels, *([chart.value] if chart.value else [])]
+    return Shown(
+        name=about.name,
+        title=about.title,
+        question=about.question,
+        setting=about.setting,
+        answer=about.answer,
+        axes=tuple(dict.fromkeys(axis.title + (", log" if axis.scale == "log" else "") for axis in axes)),
+        svg=draw_experiment(table) if table.rows else "",
+        columns=columns,
+        cells=tuple(tuple(_cell(row.get(column)) for column in columns) for row in table.rows[:ROWS_MAX]),
+        rows_left_out=max(len(table.rows) - ROWS_MAX, 0),
+        is_measured=about.is_measured,
+        caption=table.caption,
+    )
+
+
+def _predicted(drawing: Drawing) -> Shown:
+    return Shown(
+        name=drawing.id,
+        title=drawing.title,
+        question="How far off is the simulator on this disk?",
+        setting="Configurations of the real store that the calibration never saw, measured in the same rounds.",
+        answer=drawing.sentence,
+        axes=(),
+        svg=drawing.svg,
+        columns=drawing.columns,
+        cells=drawing.cells,
+        rows_left_out=0,
+        is_measured=True,
+        caption=drawing.caption,
+    )
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return number(value) if isinstance(value, int | float) else str(value)

@@ -1,0 +1,73 @@
+"""What all pages share: the template environment, the style sheet, and a policy that forbids everything else."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+from reports.palette import css_rules, css_values
+from reports.text import number, visible
+
+__all__ = ["content_policy", "environment", "rendered", "script_of", "style_sheet"]
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def rendered(template: str, scripts: Sequence[str], **values: object) -> str:
+    """Return a page: `template` extends base.html, `scripts` are the names of its scripts."""
+    style, script = style_sheet(), script_of(scripts)
+    shared = {"style": Markup(style), "script": Markup(script), "policy": content_policy(style, script)}
+    return environment().get_template(template).render(**shared, **values)
+
+
+@cache
+def environment() -> jinja2.Environment:
+    """Return the environment of templates: everything that is printed is made visible and escaped."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["number"] = number
+    made.filters["drawn"] = Markup
+    return made
+
+
+def _finalize(value: object) -> object:
+    """Make text harmless before it is escaped; everything the templates print passes here."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+@cache
+def style_sheet() -> str:
+    """Return the style of all pages, with the colours of figures."""
+    style = _read("style.css").replace("/*light*/", css_values(dark=False)).replace("/*dark*/", css_values(dark=True))
+    return style + css_rules()
+
+
+def script_of(names: Sequence[str]) -> str:
+    """Return the scripts of a page as one."""
+    return "\n".join(map(_read, names))
+
+
+def content_policy(style: str, script: str) -> str:
+    """Return the content security policy of a page: this style, this script, and nothing from anywhere."""
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _read(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8").strip()
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

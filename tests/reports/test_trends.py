@@ -1,0 +1,84 @@
+"""A history of runs: read from Parquet files, compared with its own kind, noise told from change."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reports.errors import ReportError
+from reports.history import history_rows, read_history
+from reports.trends import build_trends, causes_over_time, trend_of
+from tests.reports.documents import history
+
+HERE = Path("history")
+
+
+def runs(*values: float, kind: str = "explore") -> list[dict[str, Any]]:
+    base = {"version": "1", "command": kind}
+    return [
+        {**base, "run": f"{kind}{place}", "started": f"2026-01-{place:02}", "states_per_s": value}
+        for place, value in enumerate(values, 1)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("last", "said"), [(103.0, "within"), (60.0, "below"), (160.0, "above")], ids=["noise", "slower", "faster"]
+)
+def test_the_last_run_is_compared_with_the_usual_scatter_of_its_kind(last: float, said: str) -> None:
+    rows = history_rows([*runs(100, 104, 97, 101, 99, 102, last), *runs(1, 2, kind="campaign")], path=HERE)
+    explore, campaign = sorted(trend_of(rows, "states_per_s"), key=lambda trend: -len(trend.values))
+    assert explore.said.startswith(f"last run {said} the usual ")
+    assert campaign.said == "too few runs to tell what is usual"
+    assert trend_of(rows, "median_kill_s") == ()
+
+
+def test_what_broke_is_open_while_the_newest_run_of_its_kind_shows_it() -> None:
+    rows = [dict(row, causes=["a", "b"] if place < 2 else ["b"]) for place, row in enumerate(runs(1, 1, 1))]
+    found = causes_over_time(history_rows([*rows, *runs(1, 1, 1, 1, kind="campaign")], path=HERE))
+    assert [(row.cause, row.runs, row.is_open, row.last.run) for row in found] == [
+        ("b", 3, True, "explore3"),
+        ("a", 2, False, "explore2"),
+    ]
+
+
+def test_rows_are_ordered_by_time_and_nulls_are_defaults() -> None:
+    rows = history_rows(
+        [dict(row, causes=[], seed=None, verdict=None, more=1) for row in reversed(runs(1, 2))], path=HERE
+    )
+    assert [row.run for row in rows] == ["explore1", "explore2"]
+    with pytest.raises(ReportError, match=r"rows\[0\]\.run is not text"):
+        history_rows([dict(runs(1)[0], run=None)], path=HERE)
+    with pytest.raises(ReportError, match=r"rows\[0\] has no 'version'"):
+        history_rows([{"run": "r", "started": "s", "command": "c"}], path=HERE)
+
+
+def test_a_partitioned_dataset_becomes_a_page(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    dataset = pytest.importorskip("pyarrow.dataset")
+    table = pa.Table.from_pylist(history())
+    parts = dataset.partitioning(pa.schema([("version", pa.string())]), flavor="hive")
+    dataset.write_dataset(table, str(tmp_path), format="parquet", partitioning=parts)
+    assert (tmp_path / "version=0.2.0").is_dir()
+    rows = read_history(tmp_path)
+    assert sorted(row.run for row in rows) == [row["run"] for row in history()]
+    assert [row.started for row in rows] == sorted(row.started for row in rows)
+    assert {row.version for row in rows} == {"0.1.0", "0.2.0"}
+    text = build_trends(tmp_path, None).read_text(encoding="utf-8")
+    assert "contract-3: a cut byte is still on disk" in text
+    assert text.count('class="figure"') == 3
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [("missing", "is no directory"), ("empty", "holds no history"), ("broken", "cannot be read")],
+)
+def test_what_is_no_history_is_refused_in_a_line(tmp_path: Path, wrong: str, said: str) -> None:
+    directory = tmp_path / wrong
+    if wrong != "missing":
+        directory.mkdir()
+    if wrong == "broken":
+        pytest.importorskip("pyarrow")
+        (directory / "part.parquet").write_bytes(b"no Parquet")
+    with pytest.raises(ReportError, match=said) as caught:
+        read_history(directory)
+    assert len(str(caught.value).splitlines()) == 1
