@@ -27,11 +27,13 @@ _HOMES = {
     "QueryMessageResult": "impl.message_query",
     "ReadBuffer": "impl.read_buffer",
     "RecordBuffer": "impl.read_buffer",
+    "ReferenceStore": "model.reference_store",
     "RunningFlag": "impl.running_flags",
     "StoreError": "impl.errors",
     "StoredMessage": "impl.message",
     "TagFilter": "impl.message_filter",
     "TooManyHeldPulls": "impl.errors",
+    "assert_store_holds": "tornpage.targets",
     "encode_batch_body": "impl.batch",
 }
 
@@ -58,12 +60,14 @@ __all__ = [
     "QueryMessageResult",
     "ReadBuffer",
     "RecordBuffer",
+    "ReferenceStore",
     "RunningFlag",
     "StoreError",
     "StoredMessage",
     "TagFilter",
     "TooManyHeldPulls",
     "__version__",
+    "assert_store_holds",
     "encode_batch_body",
 ]
 

@@ -10,6 +10,7 @@ import sys
 import click
 
 from tornpage import __version__
+from tornpage.interrupts import hear_all_interrupts
 
 __all__ = ["cli", "main"]
 
@@ -20,13 +21,17 @@ _COMMANDS = {
     "campaign": "explore over seed ranges in Spark tasks, results as Parquet",
     "check": "compare store and model with Hypothesis machines",
     "doctor": "say what this machine offers",
+    "exhaust": "crash every short workload in every way within a bound",
+    "explain": "write a page that explains a failing case",
     "explore": "crash campaign from recorded histories, or with real processes",
     "faults": "real faults of real disks: full, failing, cut short",
     "inspect": "look into a store directory, changing nothing",
     "judge": "recover a copy of a crash image and judge it number by number",
+    "promote": "keep a failing case as a regression test",
     "prove": "the main job: everything once, thin but real, with a report",
-    "replay": "run one failure again",
+    "replay": "run one failure again, or judge all saved ones again",
     "report": "build the page of a run directory",
+    "shrink": "make a failing case small",
     "sim": "simulate what flush and preallocation policies cost and risk",
 }
 
@@ -62,6 +67,7 @@ def main() -> None:
     """Run the command line; an interrupt that no command handled ends with 130, misuse with click's 2."""
     # the stores that commands open are under test: what they warn of is provoked, and reported as findings
     logging.getLogger("tornpage").addHandler(logging.NullHandler())
+    hear_all_interrupts()
     try:
         sys.exit(cli.main(prog_name="tornpage", standalone_mode=False))
     except (click.Abort, KeyboardInterrupt):

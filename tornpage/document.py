@@ -5,6 +5,7 @@ lists the figures that are measured; without them equal seeds give equal documen
 """
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,17 +61,26 @@ class Outcome:
 
 
 def emit(outcome: Outcome, *, as_json: bool, text: str) -> NoReturn:
-    """Print the outcome and leave with its exit code. A closed pipe is no error."""
+    """Print the outcome and leave with its exit code. A closed pipe is no error; a full disk behind it is said."""
     try:
         print(json.dumps(outcome.document(), indent=2) if as_json else text, flush=True)
     except BrokenPipeError:
         sys.stderr.close()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in the buffer goes nowhere, at exit neither
+        outcome.unwritten = True
+        warn(f"the result was not printed: {error.strerror or error}; give standard output room")
     sys.exit(outcome.exit_code)
 
 
 def warn(message: str) -> None:
-    """Say in one line on standard error what went wrong on the way; the command goes on."""
-    print(f"tornpage: {message}", file=sys.stderr)
+    """Say in one line on standard error what went wrong on the way; the command goes on.
+
+    Names of files and settings are in it, so that nothing that steers a terminal gets through.
+    """
+    from reports.text import visible
+
+    print(f"tornpage: {visible(message)}", file=sys.stderr)
 
 
 def refuse(message: str) -> NoReturn:

@@ -1,14 +1,22 @@
-"""How a failure is told: one sentence, the smallest program, what was lost, why that is legal, how to run it again."""
+"""How a failure is told: one sentence, the smallest program, the crash, why that is legal, expected against found, how
+to run it again, where it is kept.
+"""
 
 import json
+from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from properties.case import Crash, describe
-from properties.replay import Failure
+from properties.cases.case import Crash, describe
+from properties.cases.replay import Failure
 from tornpage.document import warn
 
+if TYPE_CHECKING:
+    from properties.images.pagemap import PageMap
+
 __all__ = ["failure_finding", "failure_text", "save_case"]
+
+_SENTENCES_MAX = 6
 
 
 def failure_finding(failure: Failure) -> dict[str, Any]:
@@ -22,24 +30,92 @@ def failure_finding(failure: Failure) -> dict[str, Any]:
         "found": broken.found,
         "program": [describe(operation) for operation in failure.case.operations],
         "settings": failure.case.document()["settings"],
+        "losses": failure.losses,
+        "lost_pages": failure.lost_pages,
         "token": failure.case.token(),
     }
 
 
-def failure_text(failure: Failure) -> str:
-    """Return a failure for people."""
+def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
+    """Return a failure for people; `kept_in` is where its case file lies, `seen` when and how often it was met.
+
+    Carries the case out again, for what the disk held.
+    """
     broken, case = failure.broken, failure.case
-    lines = [f"contract {broken.contract} is broken: {broken.sentence}", ""]
-    if broken.expected or broken.found:
-        lines += [f"  expected  {broken.expected}", f"  found     {broken.found}", ""]
     settings = ", ".join(f"{name}={value}" for name, value in case.document()["settings"].items()) or "defaults"
-    lines += [f"  settings  {settings}", "  program"]
+    lines = [f"contract {broken.contract} is broken: {broken.sentence}", "", "  program"]
     lines += [f"    {number}. {describe(operation)}" for number, operation in enumerate(case.operations, 1)]
-    crashes = [operation for operation in case.operations if isinstance(operation, Crash) and not operation.kill]
-    if crashes:
-        survived = ", ".join(f"{name} (version {choice})" for name, choice in crashes[-1].survived.items())
-        lines += ["", f"  of what was not synced, this survived the last power loss: {survived or 'nothing'}"]
-    return "\n".join([*lines, "", "  run it again:", f"    tornpage replay {case.token()}"])
+    lines += [f"  settings  {settings}", *_crash_lines(failure)]
+    if broken.expected or broken.found:
+        lines += ["", f"  expected  {broken.expected or '(nothing)'}", f"  found     {broken.found or '(nothing)'}"]
+    bug = f" with the planted bug {case.settings.bug}" if case.settings.bug else ""
+    name = f" {case.settings.target}" if case.settings.target else ""
+    lines += ["", f"  the store{name}{bug} and the model disagree", ""]
+    lines += ["  run it again:", f"    tornpage replay {case.token()}"]
+    given = kept_in or "with the same token"
+    page = "" if case.settings.target else " as a page: tornpage explain,"
+    lines += [f"  smaller: tornpage shrink,{page} as a test: tornpage promote; {given}"]
+    lines += [f"  kept in {kept_in}"] if kept_in else []
+    return "\n".join([*lines, *([f"  {seen}"] if seen else [])])
+
+
+def _crash_lines(failure: Failure) -> list[str]:
+    """Return the descriptor of the last crash: the point, what was lost, and why a disk may lose it."""
+    from properties.images.pagemap import page_map
+    from properties.recorder.dirty import choose_tracker
+
+    operations = failure.case.operations
+    numbers = [number for number, operation in enumerate(operations, 1) if isinstance(operation, Crash)]
+    if not numbers:
+        return []
+    crash = operations[numbers[-1] - 1]
+    assert isinstance(crash, Crash)
+    inside = f"{crash.back} events before the answer of" if crash.back else "at rest after"
+    where = f"{inside} operation {numbers[-1] - 1}" if numbers[-1] > 1 else f"{inside} the open"
+    if crash.kill:
+        return ["", f"  crash     process killed, {where}; everything written is there"]
+    with choose_tracker("auto") as tracker:
+        shown = page_map(failure.case, tracker=tracker)
+    assert shown is not None
+    lost = _lost(shown)
+    legal = _why_legal(shown)
+    more = [f"    and {len(legal) - _SENTENCES_MAX} more"] if len(legal) > _SENTENCES_MAX else []
+    return [
+        "",
+        f"  crash     power loss on the disk {shown.disk}, {where}",
+        f"  lost      {'; '.join(lost) or 'nothing'}",
+        *(["  legal because", *(f"    {sentence}" for sentence in legal[:_SENTENCES_MAX]), *more] if legal else []),
+    ]
+
+
+def _lost(shown: "PageMap") -> list[str]:
+    """Return what was lost: pages by file and fate as name[first..last], then sizes and names."""
+    pages: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for page in shown.pages:
+        if page.fate in ("lost", "older", "torn"):
+            pages[_short(page.file), page.fate].append(page.number)
+    said = []
+    for (file, fate), numbers in pages.items():
+        ends = [n for n in numbers if n + 1 not in numbers]
+        begins = [n for n in numbers if n - 1 not in numbers]
+        ranges = "".join(f"[{first}..{last}]" for first, last in zip(begins, ends, strict=True))
+        said.append(f"{file}{ranges}" + ("" if fate == "lost" else f" {fate}"))
+    facts = [fact for fact in shown.facts if fact.fate != "kept"]
+    return said + [_short(fact.fact) + ("" if fact.fate == "lost" else f" ({fact.fate})") for fact in facts]
+
+
+def _short(path: str) -> str:
+    return path.replace("/store/", "")
+
+
+def _why_legal(shown: "PageMap") -> list[str]:
+    """Return the sentences of the certificate about what was lost; a lost name has none, since nothing holds it."""
+    pages = [page for page in shown.pages if page.fate in ("lost", "older", "torn")]
+    subjects = [f"page {page.number} of {page.file}:" for page in pages]
+    facts = [fact.fact for fact in shown.facts if fact.fate != "kept"]
+    subjects += [f"{fact.removeprefix('size ')}:" for fact in facts if fact.startswith("size ")]
+    told = [sentence for sentence in shown.sentences if sentence.startswith(tuple(subjects))] if subjects else []
+    return told + [f"{fact}: its directory was not synced behind it" for fact in facts if not fact.startswith("size ")]
 
 
 def save_case(failure: Failure, out: str) -> Path | None:
@@ -49,9 +125,10 @@ def save_case(failure: Failure, out: str) -> Path | None:
     """
     directory = Path(out)
     path = directory / f"case-{failure.case.token()[4:12]}.json"
+    was = {"contract": failure.broken.contract, "sentence": failure.broken.sentence}
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(failure.case.document(), indent=2) + "\n")
+        path.write_text(json.dumps({**failure.case.document(), "was": was}, indent=2) + "\n")
     except OSError as error:
         warn(f"case file not written to {directory}: {error.strerror}; the token says the same")
         return None

@@ -5,19 +5,26 @@ a file there as soon as it is known, and a hunt that was made before with the sa
 """
 
 import json
-import multiprocessing
-import signal
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from multiprocessing.connection import Connection
+import logging
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from properties.cases.case import Settings
+from properties.cases.replay import shrink
 from properties.holes import HOLES, Hole
+from properties.recorder.dirty import DirtyTracker, choose_tracker
+from properties.scoring.apart import alone
+from properties.scoring.hunt import hunt
+from properties.scoring.sightings import SeenCase, Sighting
+from properties.verdict import HarnessError
 from tornpage import __version__
 from tornpage.document import Outcome, refuse, warn
+from tornpage.failures import failure_finding
 
 __all__ = ["hunt_outcome", "list_outcome"]
+
+SHRINK_TRIES_MAX = 400
 
 GRACE_S = 90.0
 """So long beyond its time a hunt may take to start, and to make small what it has found."""
@@ -118,60 +125,36 @@ def _others(row: Row) -> Row:
 
 def _hunted(hole: Hole, *, seconds: float, seed: int) -> Row:
     """Hunt one hole in a process of its own, which is ended when it does not end."""
-    spawn = multiprocessing.get_context("spawn")
-    ours, theirs = spawn.Pipe(duplex=False)
-    process = spawn.Process(target=_child, args=(theirs, hole.id, seconds, seed), daemon=True)
     row = {**_listed(hole), "arguments": _arguments(hole, seconds=seconds, seed=seed), "tries": 0, "seconds": seconds}
-    with _ended(process):
-        process.start()
-        theirs.close()
-        if not ours.poll(seconds + GRACE_S):
-            return row | {"result": "hung", "why": f"no answer within {seconds + GRACE_S:g} s"}
-        try:
-            answer: Row = ours.recv()
-        except EOFError:
-            process.join()
-            return row | {"result": "harness", "why": f"the hunt ended with exit code {process.exitcode}"}
-    return row | answer
+    answer = alone(_hunt_hole, (hole.id, seconds, seed), limit_s=seconds + GRACE_S)
+    if answer.end == "answered":
+        found: Row = answer.value
+        return row | found
+    return row | {"result": "hung" if answer.end == "hung" else "harness", "why": f"the hunt {answer.why}"}
 
 
-@contextmanager
-def _ended(process: multiprocessing.process.BaseProcess) -> Iterator[None]:
-    """See to it that a process is gone afterwards, interrupted or not."""
-    try:
-        yield
-    finally:
-        if process.pid is not None:
-            if process.is_alive():
-                process.kill()
-            process.join()
-
-
-def _child(answer: Connection, hole_id: str, seconds: float, seed: int) -> None:
-    """Hunt, and send what a row has to say of it."""
-    import logging
-
-    from properties.hole_hunt import hunt
-    from properties.recorder.dirty import choose_tracker
-    from properties.verdict import HarnessError
-    from tornpage.failures import failure_finding
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears of it too, and ends us
+def _hunt_hole(hole_id: str, seconds: float, seed: int) -> Row:
+    """Hunt, and return what a row has to say of it."""
     logging.getLogger("tornpage").addHandler(logging.NullHandler())
     hole = HOLES[hole_id]
+    strategy = hole.hunt.strategy
     try:
         with choose_tracker("auto") as tracker:
-            quarry = hunt(hole.bug, hole.hunt, seed=seed, seconds=seconds, tracker=tracker)
+            quarry = hunt(strategy, Settings(bug=hole.bug), seed=seed, seconds=seconds, tracker=tracker)
+            told = None if quarry.sighting is None else _told(quarry.sighting, tracker)
     except HarnessError as error:
-        answer.send({"result": "harness", "why": str(error)})
-        return
-    row: Row = {"tries": quarry.tries, "seconds": quarry.seconds, "others": quarry.others}
-    if quarry.failure is None:
-        answer.send(row | {"result": "not found", "why": f"not seen in {quarry.tries:,} {hole.hunt.tries_are}"})
-        return
-    told = failure_finding(quarry.failure)
-    operations = len(quarry.failure.case.operations)
-    answer.send(row | {"result": "found", "why": told["sentence"], "operations": operations, "failure": told})
+        return {"result": "harness", "why": str(error)}
+    row: Row = {"tries": quarry.count, "seconds": quarry.seconds, "others": quarry.others}
+    if told is None:
+        return row | {"result": "not found", "why": f"not seen in {quarry.count:,} {strategy.counts}"}
+    return row | {"result": "found", "why": told["sentence"], "operations": len(told["program"]), "failure": told}
+
+
+def _told(sighting: Sighting, tracker: DirtyTracker) -> Row:
+    """Return a failure, made small as long as it needs its bug."""
+    assert isinstance(sighting, SeenCase)
+    small = SeenCase(shrink(sighting.failure, tracker=tracker, tries_max=SHRINK_TRIES_MAX))
+    return failure_finding((small if small.needs_its_bug(tracker) else sighting).failure)
 
 
 # ---- what is kept ----------------------------------------------------------------------------------------------------

@@ -1,22 +1,34 @@
 """Real writers killed by SIGKILL, as a document and as text."""
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tornpage.document import Outcome, refuse
+
+if TYPE_CHECKING:
+    from properties.kills.child import KillMode
 
 __all__ = ["kill_outcome"]
 
 _TIMINGS = ("seconds", "cycles_per_s")
 
 
-def kill_outcome(kills: int, *, seed: int, directory: str | None, file_bytes: int, bug: str) -> tuple[Outcome, str]:
-    """Kill `kills` writers in a new directory below `directory`; return the outcome and its text."""
-    from properties.sigkill import KILL_SETTINGS, run_kills
+def kill_outcome(
+    kills: int, *, seed: int, directory: str | None, file_bytes: int, bug: str, mode: "KillMode" = "step"
+) -> tuple[Outcome, str]:
+    """Kill `kills` writers in a new directory below `directory`, each as a step of that kind begins; return the outcome
+    and its text.
+    """
+    from properties.kills.run import KILL_SETTINGS, run_kills
     from properties.verdict import HarnessError
 
     try:
         report = run_kills(
-            kills, seed=seed, directory=directory, settings=replace(KILL_SETTINGS, file_bytes=file_bytes, bug=bug)
+            kills,
+            seed=seed,
+            mode=mode,
+            directory=directory,
+            settings=replace(KILL_SETTINGS, file_bytes=file_bytes, bug=bug),
         )
     except HarnessError as error:
         finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
@@ -29,6 +41,8 @@ def kill_outcome(kills: int, *, seed: int, directory: str | None, file_bytes: in
         "completed": report.completed,
         "distinct_points": len(report.points),
         "distinct_outcomes": len(report.outcomes),
+        "judged": report.judged,
+        "recovered_twice": report.recovered_twice,
         "violations": len(report.violations),
         "seconds": report.seconds,
         "cycles_per_s": report.cycles / max(report.seconds, 1e-9),
@@ -41,10 +55,11 @@ def kill_outcome(kills: int, *, seed: int, directory: str | None, file_bytes: in
     verdict = report.verdict.value
     outcome = Outcome("explore", verdict, figures, _TIMINGS, findings, seed=seed, interrupted=report.interrupted)
     lines = [
-        f"{report.killed:,} writers killed by SIGKILL in {report.cycles:,} cycles, {report.seconds:.1f} s: "
+        f"{report.killed:,} writers killed by SIGKILL at a {mode} in {report.cycles:,} cycles, {report.seconds:.1f} s: "
         f"{report.cycles / max(report.seconds, 1e-9):,.0f} cycles/s",
-        f"{len(report.points):,} distinct points, {len(report.outcomes):,} distinct outcomes; killed in "
-        + ", ".join(f"{verb} {count:,}" for verb, count in sorted(report.killed_in.items())),
+        f"{len(report.points):,} distinct points, {len(report.outcomes):,} distinct outcomes",
+        f"{report.judged:,} directories judged, {report.recovered_twice:,} of them recovered twice",
+        "killed in " + ", ".join(f"{verb} {count:,}" for verb, count in sorted(report.killed_in.items())),
         *(f"contract {v.contract} is broken: {v.sentence} (kept in {v.kept})" for v in report.violations),
         f"verdict: {'interrupted' if report.interrupted else verdict}",
     ]

@@ -3,20 +3,32 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from properties.scoring.score import Progress as TrialsProgress
 
 __all__ = [
     "bug_option",
     "disk_option",
+    "history_option",
     "json_option",
     "operations_progress",
     "out_option",
     "seed_option",
+    "shrinking_lines",
     "states_progress",
     "steps_progress",
+    "strategy_option",
+    "trials_progress",
 ]
+
+_LINE_EVERY_S = 60.0
+_SHRINKING_LINE_EVERY_S = 5.0
+_SHOW_EVERY_S = 0.1
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -31,8 +43,19 @@ disk_option = click.option(
     show_default=True,
     help="What a directory keeps without a barrier: any subset, a prefix, or (process kill) all.",
 )
+strategy_option = click.option(
+    "--strategy",
+    type=click.Choice(["random", "swarm"]),
+    default=None,
+    help="How histories are drawn: all from one mix of everything (random, the default), or each from its own.",
+)
 out_option = click.option(
     "--out", type=click.Path(file_okay=False), default=None, help="Directory for results and case files of failures."
+)
+
+
+history_option = click.option(
+    "--history", type=click.Path(file_okay=False), default=None, help="Add this run to a dataset that Trends show."
 )
 
 
@@ -109,9 +132,63 @@ def states_progress(what: str, *, total: float | None, unit: str) -> Iterator[Ca
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total, states=0, rate=0.0)
 
+        shown = 0.0
+
         def show(states: int, seconds: float) -> None:
-            if states % 64 == 0:
+            nonlocal shown
+            if seconds - shown >= _SHOW_EVERY_S:
+                shown = seconds
                 done = seconds if unit == "seconds" else states
                 bar.update(task, completed=done, states=states, rate=states / max(seconds, 1e-9))
 
         yield show
+
+
+def shrinking_lines() -> Callable[[int, int, int, int], None]:
+    """Return a function to call while failures are made small; it says every few seconds how far that is."""
+    told = monotonic()
+
+    def line(number: int, tries: int, operations: int, losses: int) -> None:
+        nonlocal told
+        if monotonic() - told >= _SHRINKING_LINE_EVERY_S:
+            told = monotonic()
+            left = f"{operations} operations, {losses} lost facts"
+            click.echo(f"making failure {number} small: {tries:,} replays, {left} left", err=True)
+
+    return line
+
+
+@contextmanager
+def trials_progress(what: str) -> Iterator[Callable[["TrialsProgress"], None]]:
+    """Yield a function to call with how far trials are; a bar on a terminal, else a line each minute."""
+    started = told = monotonic()
+
+    def line(now: "TrialsProgress") -> None:
+        nonlocal told
+        if monotonic() - told >= _LINE_EVERY_S:
+            told = monotonic()
+            click.echo(f"{what}: {now.done:,} of {now.total:,} trials, {_left(now, told - started)}", err=True)
+
+    if not sys.stderr.isatty():
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
+        task = bar.add_task(what, total=None, said="")
+
+        def show(now: "TrialsProgress") -> None:
+            said = f"{now.done:,}/{now.total:,} trials, {_left(now, monotonic() - started)}"
+            bar.update(task, completed=now.done, total=now.total, said=said)
+            bar.refresh()
+
+        yield show
+
+
+def _left(now: "TrialsProgress", spent_s: float) -> str:
+    """Say how long it takes at the rate so far, and at most."""
+    likely = [f"about {spent_s / now.new * (now.total - now.done) / 60:,.0f} min left"] if now.new else []
+    at_most = [f"at most {now.seconds_left_max / 60:,.0f} min"] if now.seconds_left_max is not None else []
+    return ", ".join([*likely, *at_most])

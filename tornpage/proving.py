@@ -7,11 +7,11 @@ from tornpage.steps.crashes import canary, check, explore, kills
 from tornpage.steps.distributed import audit, campaign
 from tornpage.steps.simulation import simulate
 from tornpage.steps.step import Step
-from tornpage.steps.stores import inspect, write_and_read
+from tornpage.steps.stores import against_rocketmq, inspect, write_and_read
 
 __all__ = ["STEPS", "combined"]
 
-STEPS = (kills, check, explore, canary, write_and_read, inspect, simulate, audit, campaign)
+STEPS = (kills, check, explore, canary, write_and_read, inspect, against_rocketmq, simulate, audit, campaign)
 """In order; each is called with the seed. Real kills come first: they fork, and nothing has made a thread yet."""
 
 _WORST_FIRST = ("harness", "broken", "vacuous", "unknown")

@@ -20,7 +20,8 @@ __all__ = ["machine", "prepare", "write_run"]
 
 RUN_FILE = "run.json"
 TABLES = "tables"
-_OURS = {RUN_FILE, TABLES, "index.html"}
+_ROWS = {"trials.jsonl", "workloads.jsonl", "scores.jsonl", "quantiles.jsonl", "slices.jsonl"}
+_OURS = {RUN_FILE, TABLES, "index.html", *_ROWS}
 
 
 def machine(directory: Path) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def prepare(out: str) -> Path:
 
 
 def write_run(directory: Path, outcome: Outcome) -> None:
-    """Write `run.json` and the tables of an outcome into a prepared directory.
+    """Write `run.json` and the tables of an outcome into a directory.
 
     A disk that refuses is said in one line and noted in the outcome: its results are printed, not lost.
     """
@@ -67,6 +68,7 @@ def write_run(directory: Path, outcome: Outcome) -> None:
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     try:
+        (directory / TABLES).mkdir(parents=True, exist_ok=True)
         _write(directory / RUN_FILE, run)
         for name, table in outcome.tables.items():
             _write(directory / TABLES / f"{name}.json", table)

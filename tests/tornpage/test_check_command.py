@@ -2,7 +2,7 @@
 
 import click
 
-from properties.check import MACHINES
+from properties.machines.check import MACHINES
 from tornpage.cli import cli
 
 

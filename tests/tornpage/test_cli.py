@@ -65,8 +65,8 @@ def refused(*arguments: str) -> str:
     [
         (("explore", "--states", "150", "--seed", "1"), 0, "holds"),
         (("check", "--machine", "commit-log", "--examples", "1"), 3, "vacuous"),
-        (("explore", "--bug", "lying-flush"), 1, "broken"),
-        (("explore", "--disk", "journal", "--states", "100", "--seed", "1"), 0, "holds"),
+        (("explore", "--bug", "lying-flush", "--failures", "1"), 1, "broken"),
+        (("explore", "--disk", "journal", "--states", "300", "--seed", "2"), 0, "holds"),
         (("check", "--machine", "commit-log", "--examples", "60"), 0, "holds"),
         (("check", "--bug", "position-not-checked"), 1, "broken"),
         (("bugs", "list"), 0, None),
@@ -95,8 +95,8 @@ def test_equal_seeds_give_equal_documents_whatever_the_hash_seed(arguments: tupl
 
 
 def test_a_failure_is_a_token_and_a_file_and_both_replay_in_another_process(tmp_path: Path) -> None:
-    said, _ = document("explore", "--bug", "no-erase-after-cut", "--out", str(tmp_path / "out"))
-    failure = said["findings"][-1]
+    said, _ = document("explore", "--bug", "no-erase-after-cut", "--failures", "1", "--out", str(tmp_path / "out"))
+    failure = said["findings"][0]
     for case in (failure["token"], failure["case_file"]):
         again, code = document("replay", case)
         assert (again["verdict"], code) == ("broken", 1)
@@ -107,8 +107,8 @@ def test_a_failure_is_a_token_and_a_file_and_both_replay_in_another_process(tmp_
 
 
 def test_a_case_that_no_longer_fails_holds(tmp_path: Path) -> None:
-    said, _ = document("explore", "--bug", "lying-flush", "--out", str(tmp_path))
-    case = Path(said["findings"][-1]["case_file"])
+    said, _ = document("explore", "--bug", "lying-flush", "--failures", "1", "--out", str(tmp_path))
+    case = Path(said["findings"][0]["case_file"])
     mended = json.loads(case.read_text())
     mended["settings"].pop("bug")
     case.write_text(json.dumps(mended))
@@ -119,6 +119,20 @@ def test_real_writers_are_killed(tmp_path: Path) -> None:
     said, code = document("explore", "--kills", "30", "--directory", str(tmp_path))
     assert (said["verdict"], code) == ("holds", 0)
     assert said["figures"]["killed"] >= 30
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_real_writers_are_killed_at_a_bytecode_too(tmp_path: Path) -> None:
+    said, code = document("explore", "--kills", "5", "--kill-at", "bytecode", "--directory", str(tmp_path))
+    assert (said["verdict"], code) == ("holds", 0)
+    assert said["figures"]["killed"] >= 5
+
+
+@pytest.mark.deep
+def test_a_store_is_restarted_by_fresh_processes(tmp_path: Path) -> None:
+    said, code = document("explore", "--restarts", "1", "--directory", str(tmp_path))
+    assert (said["verdict"], code) == ("holds", 0)
+    assert (said["figures"]["refused"], said["figures"]["killed"], said["figures"]["processes"]) == (1, 1, 4)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -150,6 +164,15 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert done.returncode == 0
     assert "Traceback" not in done.stderr
     assert "Broken" not in done.stderr
+
+
+def test_a_full_disk_behind_standard_output_is_one_line() -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, "inspect", str(GOLDEN / "store")], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == "tornpage: the result was not printed: No space left on device; give standard output room\n"
 
 
 # ---- inspect -----------------------------------------------------------------------------------------------------
@@ -210,6 +233,8 @@ def test_mistakes_are_answered_in_one_line(tmp_path: Path) -> None:
     assert "no text" in refused("replay", str(tmp_path / "binary"))
     assert "JSON" in refused("replay", str(tmp_path / "file"))
     assert "--kills" in refused("explore", "--directory", str(tmp_path))
+    assert "--kills" in refused("explore", "--kill-at", "bytecode")
+    assert "--restarts" in refused("explore", "--restarts", "1", "--states", "5")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["binary", "empty", "file"]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.case import DeleteTopics, Put, Settings, Step
+from properties.cases.case import DeleteTopics, Put, Settings, Step
 from properties.interleaving import campaign
 from properties.interleaving.campaign import InterleavingResult
 from properties.interleaving.scenario import Scenario

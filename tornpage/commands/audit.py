@@ -1,109 +1,71 @@
 """`tornpage audit`."""
 
-from dataclasses import asdict
-from time import perf_counter
-from typing import TYPE_CHECKING
-
 import click
 
 from tornpage import options
-from tornpage.document import Outcome, emit, refuse
+from tornpage.auditing import ENGINES, Asked, audit_outcome, repair_outcome
+from tornpage.document import emit, refuse
+from tornpage.store_page import audit_page
 
-if TYPE_CHECKING:
-    from pipeline.audit import StoreAudit
-
-__all__ = ["audit_outcome", "command"]
-
-_TIMINGS = ("seconds", "start_s")
-_SMALL_BYTES = 64 << 20
-"""Below this the start of Spark costs more than the audit."""
+__all__ = ["command"]
 
 
 @click.command("audit")
 @click.argument("stores", nargs=-1, required=True, type=click.Path(), metavar="STORE...")
-@click.option("--engine", type=click.Choice(["spark", "plain"]), default="spark", show_default=True, help="Who reads.")
+@click.option("--engine", type=click.Choice(ENGINES), default="auto", show_default=True, help="Who reads and compares.")
 @click.option("--master", default="local[2]", show_default=True, help="Spark master, as Spark writes it.")
+@click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
 @click.option(
     "--file-bytes", type=click.IntRange(min=1), default=None, help="Size of a log file, if it cannot be seen."
 )
+@click.option("--work", type=click.Path(), default=None, help="Keep the rows of engine joins in this directory.")
+@click.option("--resume", is_flag=True, help="Read again only what has changed since --work was written.")
+@click.option("--overwrite", is_flag=True, help="Begin anew in a --work directory that holds rows.")
+@click.option("--repair-to", type=click.Path(), default=None, metavar="DIR", help="Write a mended copy of STORE.")
+@click.option("--plan", "only_plan", is_flag=True, help="Say what --repair-to would do, and write nothing.")
+@click.option("--html", type=click.Path(dir_okay=False), default=None, help="Write a page of the one STORE, too.")
 @options.json_option
-def command(stores: tuple[str, ...], engine: str, master: str, file_bytes: int | None, as_json: bool) -> None:
-    """Check that log and consume queues of store directories agree. Takes no lock, recovers and writes nothing.
+def command(
+    stores: tuple[str, ...],
+    repair_to: str | None,
+    only_plan: bool,
+    html: str | None,
+    as_json: bool,
+    **asked: str | int | bool | None,
+) -> None:
+    """Check that log, consume queues and index of store directories agree. Locks and changes nothing.
+
+    \b
+    auto    plain for small stores, else tasks, or joins if a store has more than 1 GiB
+    plain   this process compares arrays; no Spark, no Java
+    tasks   Spark runs plain for many stores side by side
+    joins   Spark writes rows to Parquet and joins them: any size, bounded memory
 
     \b
     tornpage audit /var/rocketmq/store
     tornpage audit STORE STORE --master 'local[*]' --json
-    tornpage audit STORE --engine plain       (one process, without Spark and Java)
+    tornpage audit STORE --engine joins --work /big/rows --master 'local-cluster[2,1,1024]'
+    tornpage audit STORE --repair-to COPY --plan
+    tornpage audit STORE --html store.html    (findings, a map of the files, queues, index)
     """
-    outcome, text = audit_outcome(stores, engine=engine, master=master, file_bytes=file_bytes)
+    given = Asked(**asked)  # type: ignore[arg-type]
+    if repair_to is None and only_plan:
+        refuse("--plan is about --repair-to; give --repair-to DIR too")
+    if given.resume and given.overwrite:
+        refuse("--resume and --overwrite exclude each other; give one of them")
+    if given.work is None and (given.resume or given.overwrite):
+        refuse("--resume and --overwrite are about --work; give --work DIR too")
+    if given.work is not None and given.engine in ("plain", "tasks"):
+        refuse(f"engine {given.engine} writes no rows; give --engine joins, or leave --work out")
+    if html is not None and (len(stores) != 1 or repair_to is not None):
+        refuse("--html is the page of one store's audit; give one STORE, and no --repair-to")
+    if repair_to is None:
+        outcome, text = audit_outcome(stores, given)
+    elif len(stores) != 1:
+        refuse("--repair-to mends a copy of one store; give one STORE")
+    else:
+        outcome, text = repair_outcome(stores[0], repair_to, given, only_plan=only_plan)
+    if html is not None:
+        audit_page(html, stores[0], outcome, file_bytes=given.file_bytes)
+        text = f"{text}\n\n{html}"
     emit(outcome, as_json=as_json, text=text)
-
-
-def audit_outcome(
-    stores: tuple[str, ...], *, engine: str = "spark", master: str = "local[2]", file_bytes: int | None = None
-) -> tuple[Outcome, str]:
-    """Audit stores; return the outcome and its text. The verdict is the worst one of a store."""
-    from pipeline.session import SparkUnavailable
-    from properties.inspection import InspectError
-
-    started = perf_counter()
-    try:
-        audits, start_s = _audits(stores, engine, master, file_bytes)
-    except (InspectError, SparkUnavailable) as error:
-        refuse(str(error))
-    figures: dict[str, float | int] = {"stores": len(audits), "seconds": perf_counter() - started, "start_s": start_s}
-    for audited in audits:
-        for name, count in audited.figures.items():
-            figures[name] = figures.get(name, 0) + count
-    verdicts = [audited.verdict for audited in audits]
-    verdict = next((worst for worst in ("broken", "unknown") if worst in verdicts), "holds")
-    findings = [asdict(finding) for audited in audits for finding in audited.findings]
-    extra = {"stores": [{"store": audited.store, "verdict": audited.verdict} for audited in audits], "engine": engine}
-    return Outcome("audit", verdict, figures, _TIMINGS, findings, extra=extra), _text(audits, verdict, figures)
-
-
-def _audits(
-    stores: tuple[str, ...], engine: str, master: str, file_bytes: int | None
-) -> tuple[list["StoreAudit"], float]:
-    """Return the audits, and the seconds that Spark took to start."""
-    from pipeline.audit import audit, audit_store
-    from pipeline.stores import plan_store
-
-    if engine == "plain":
-        return [audit_store(store, file_bytes=file_bytes) for store in stores], 0.0
-    from pipeline.session import spark_session
-
-    plans = [plan_store(number, store, file_bytes=file_bytes) for number, store in enumerate(stores)]
-    log_bytes = sum(part.size_bytes for plan in plans for part in plan.log_parts)
-    is_small = log_bytes + sum(part.size_bytes for plan in plans for part in plan.queue_parts) < _SMALL_BYTES
-    started = perf_counter()
-    with spark_session(
-        "tornpage audit", master=master, shuffle_partitions=1 if is_small else 8, short=is_small
-    ) as spark:
-        start_s = perf_counter() - started
-        return audit(spark, stores, file_bytes=file_bytes), start_s
-
-
-def _text(audits: list["StoreAudit"], verdict: str, figures: dict[str, float | int]) -> str:
-    lines = []
-    for audited in audits:
-        told = audited.figures
-        lines.append(
-            f"{_printable(audited.store)}: {audited.verdict}; {told['records']:,} records in {told['log_files']:,} log "
-            f"files, {told['units']:,} units in {told['queues']:,} queues"
-        )
-        for finding in audited.findings:
-            place = _printable(finding.file)
-            if finding.position is not None:
-                place += f" position {finding.position}"
-            lines.append(
-                f"  {finding.severity}: {finding.code} {place}: {_printable(finding.message)}; {finding.remedy}"
-            )
-    damages, tears, notes = figures["damages"], figures["tears"], figures["notes"]
-    lines += ["", f"{damages:,} damages, {tears:,} tears, {notes:,} notes in {figures['seconds']:.1f} s"]
-    return "\n".join([*lines, f"verdict: {verdict}"])
-
-
-def _printable(text: str) -> str:
-    """Return text that cannot steer a terminal."""
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -17,24 +17,45 @@ if TYPE_CHECKING:
 
 __all__ = ["bench_outcome", "command"]
 
-ROOMS = ("put", "read", "recover", "lab")
+ROOMS = ("put", "read", "recover", "lab", "sim", "audit", "campaign")
 
 
 @click.command("bench")
-@click.argument("rooms", nargs=-1, type=click.Choice(ROOMS), metavar="[put|read|recover|lab]...")
+@click.argument("rooms", nargs=-1, type=click.Choice(ROOMS), metavar="[put|read|recover|lab|sim|audit|campaign]...")
 @click.option("--directory", type=click.Path(), default=None, help="Where stores are made (default: a temporary one).")
 @click.option(
     "--seconds", type=click.FloatRange(min=0.01), default=2.0, show_default=True, help="Time for each figure, about."
 )
+@click.option("--quick", is_flag=True, help="Audit a store of 128 MiB, not 1 GiB; campaign shards of 3 s.")
+@click.option(
+    "--shard-seconds",
+    type=click.FloatRange(min=0),
+    default=None,
+    help="Length of campaign shards, about.  [default: 10]",
+)
 @options.json_option
-def command(rooms: tuple[str, ...], directory: str | None, seconds: float, as_json: bool) -> None:
-    """Measure the store, its recovery and the crash lab on this machine. Everything made for it is removed.
+def command(
+    rooms: tuple[str, ...],
+    directory: str | None,
+    seconds: float,
+    quick: bool,
+    shard_seconds: float | None,
+    as_json: bool,
+) -> None:
+    """Measure the store, its recovery, the crash lab, the simulator, the audit and Spark; what is made is removed.
 
     \b
     tornpage bench
     tornpage bench put --directory /var/tmp --seconds 5 --json
+    tornpage bench audit --quick
+    tornpage bench campaign --shard-seconds 5
     """
-    outcome, text = bench_outcome(rooms, directory=directory, seconds=seconds)
+    from bench.sizes import FULL, QUICK
+
+    sizes = QUICK if quick else FULL
+    if shard_seconds is not None:
+        sizes = replace(sizes, shard_s=shard_seconds)
+    outcome, text = bench_outcome(rooms, directory=directory, seconds=seconds, sizes=sizes)
     emit(outcome, as_json=as_json, text=text)
 
 

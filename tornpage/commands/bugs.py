@@ -1,9 +1,11 @@
 """`tornpage bugs`."""
 
+from pathlib import Path
+
 import click
 
 from tornpage import options
-from tornpage.document import Outcome, emit, refuse
+from tornpage.document import emit, refuse
 
 __all__ = ["command"]
 
@@ -14,14 +16,114 @@ def command() -> None:
 
 
 @command.command("list")
+@click.option("--group", type=click.Choice(["durability"]), default=None, help="Those of a named set alone.")
 @options.json_option
-def list_bugs(as_json: bool) -> None:
-    """List them: id, contract number, what is wrong."""
-    from properties.planted import PLANTED
+def list_bugs(group: str | None, as_json: bool) -> None:
+    """List them: id, contract number, where it comes from, which strategies may see it, what is wrong."""
+    from tornpage.bugs import list_outcome
 
-    rows = [{"id": bug.id, "contract": bug.contract, "sentence": bug.sentence} for bug in PLANTED.values()]
-    text = "\n".join(f"{row['id']:<24}{row['contract']:>3}  {row['sentence']}" for row in rows)
-    emit(Outcome("bugs", None, {"bugs": len(rows)}, extra={"rows": rows}), as_json=as_json, text=text)
+    outcome, text = list_outcome(group or "")
+    emit(outcome, as_json=as_json, text=text)
+
+
+@command.command("show")
+@click.argument("bug_id", metavar="ID")
+@click.option(
+    "--scores",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=None,
+    help="A directory of `bugs score --out`.",
+)
+@options.json_option
+def show(bug_id: str, scores: Path | None, as_json: bool) -> None:
+    """Tell of one bug: the promise it breaks, where it comes from, and how fast it is killed.
+
+    \b
+    tornpage bugs show RMQ-B13
+    tornpage bugs show lying-flush --scores out/score
+    """
+    from properties.planted import UnknownBug, bug_of
+    from tornpage.bugs import show_outcome
+
+    try:
+        bug = bug_of(bug_id)
+    except UnknownBug as error:
+        refuse(str(error))
+    outcome, text = show_outcome(bug, scores)
+    emit(outcome, as_json=as_json, text=text)
+
+
+@command.command("score")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--trials", type=click.IntRange(1, 10_000), default=30, show_default=True, help="Of each with each.")
+@click.option(
+    "--budget", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds of a trial at most."
+)
+@click.option(
+    "--clock",
+    type=click.Choice(["wall", "cpu"]),
+    default="wall",
+    show_default=True,
+    help="Which seconds: of the wall, or of the processor, on a machine with other work.",
+)
+@click.option("--strategy", default="", help="Names with commas between (default: all).")
+@click.option("--group", type=click.Choice(["durability"]), default=None, help="Bugs of a named set, besides IDS.")
+@click.option("--workers", type=click.IntRange(1, 256), default=2, show_default=True, help="Trials at once.")
+@options.seed_option
+@options.out_option
+@options.json_option
+def score(
+    ids: tuple[str, ...],
+    trials: int,
+    budget: float,
+    clock: str,
+    strategy: str,
+    group: str | None,
+    workers: int,
+    seed: int,
+    out: str | None,
+    as_json: bool,
+) -> None:
+    """Hunt each planted bug with each strategy, many times, and tell how soon it is killed.
+
+    Killed is what breaks a promise that the store keeps without the bug. A trial ends with the kill or with its budget.
+    With --out each trial is kept as it ends, and a second call does what is missing; docs/scoreboard.md says what the
+    numbers mean.
+
+    \b
+    tornpage bugs score --out out/score                  (all: hours, to be resumed)
+    tornpage bugs score lying-flush RMQ-B13 --trials 5
+    tornpage bugs score --group durability --trials 3 --budget 20
+    """
+    from properties.planted import UnknownBug, bugs_named
+    from properties.scoring.strategies import UnknownStrategy, strategies_named
+    from tornpage.run_directory import prepare, write_run
+    from tornpage.scoring import score_outcome
+
+    try:
+        bugs, strategies = bugs_named(ids, group or ""), strategies_named(strategy)
+    except (UnknownBug, UnknownStrategy) as error:
+        refuse(str(error))
+    directory = None if out is None else prepare(out)
+    again = f"tornpage bugs score {' '.join([*ids, *(['--group', group] if group else [])])}".rstrip()
+    again += f" --trials {trials} --budget {budget:g} --clock {clock} --strategy {','.join(strategies)} --seed {seed}"
+    click.echo(again, err=True)  # what runs now, defaults spelled out, before it can fail
+    with options.trials_progress("scoring") as show:
+        outcome, text = score_outcome(
+            bugs,
+            strategies,
+            trials=trials,
+            budget_s=budget,
+            clock="cpu" if clock == "cpu" else "wall",
+            seed=seed,
+            workers=workers,
+            directory=directory,
+            command=again,
+            progress=show,
+        )
+    if directory is not None:
+        write_run(directory, outcome)
+    emit(outcome, as_json=as_json, text=text)
 
 
 @command.command("holes")
@@ -55,6 +157,6 @@ def holes(hunt: bool, only: str, seconds: float, seed: int, out: str | None, as_
             refuse("--out goes with --hunt")
         outcome, text = list_outcome(wanted)
     else:
-        with options.steps_progress("hunting", total=sum(hole.is_hosted for hole in wanted)) as show:
-            outcome, text = hunt_outcome(wanted, seconds=seconds, seed=seed, out=out, progress=show)
+        with options.steps_progress("hunting", total=sum(hole.is_hosted for hole in wanted)) as show_step:
+            outcome, text = hunt_outcome(wanted, seconds=seconds, seed=seed, out=out, progress=show_step)
     emit(outcome, as_json=as_json, text=text)

@@ -1,9 +1,11 @@
 """`tornpage campaign`."""
 
+import sys
 import tempfile
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -11,15 +13,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tornpage import options
+from tornpage.campaign_findings import findings_of, text_of
 from tornpage.document import Outcome, emit, refuse
+from tornpage.history import append_run, prepare_history
+from tornpage.run_directory import write_run
 
 if TYPE_CHECKING:
-    from pipeline.campaign import Row, Shard
-    from properties.case import Settings
+    from pipeline.aggregates import Counted
+    from properties.cases.case import Settings
+    from properties.exploring.mix import Strategy
+    from properties.exploring.rows import Row
+    from properties.exploring.shards import Shard
 
 __all__ = ["campaign_outcome", "command"]
 
 _TIMINGS = ("seconds", "states_per_s", "start_s", "task_seconds")
+_STAGES_MAX = 40
+"""Shards whose time is drawn."""
 
 
 @click.command("campaign")
@@ -28,6 +38,7 @@ _TIMINGS = ("seconds", "states_per_s", "start_s", "task_seconds")
     "--states-per-shard", type=click.IntRange(min=1), default=2500, show_default=True, help="Counted crash states."
 )
 @click.option("--file-bytes", type=click.IntRange(1024, 1 << 20), default=16384, show_default=True)
+@options.strategy_option
 @options.disk_option
 @options.bug_option
 @options.seed_option
@@ -35,11 +46,13 @@ _TIMINGS = ("seconds", "states_per_s", "start_s", "task_seconds")
 @click.option("--engine", type=click.Choice(["spark", "serial"]), default="spark", show_default=True, help="Who runs.")
 @click.option("--out", type=click.Path(file_okay=False), default=None, help="Directory for the rows, as Parquet.")
 @click.option("--resume", is_flag=True, help="Go on in --out: skip the shards whose rows are complete.")
+@options.history_option
 @options.json_option
 def command(
     shards: int,
     states_per_shard: int,
     file_bytes: int,
+    strategy: "Strategy | None",
     disk: str,
     bug: str,
     seed: int,
@@ -47,6 +60,7 @@ def command(
     engine: str,
     out: str | None,
     resume: bool,
+    history: str | None,
     as_json: bool,
 ) -> None:
     """Run `explore` over seed ranges in Spark tasks; rows as Parquet, with the result hash of the serial run.
@@ -55,13 +69,19 @@ def command(
     tornpage campaign --shards 8 --out RUN
     tornpage campaign --shards 8 --out RUN --resume
     tornpage campaign --shards 2 --engine serial      (the same rows, in this process)
+    tornpage campaign --shards 8 --history RUNS       (then: tornpage report --history RUNS)
+
+    The result hash is that of `tornpage explore` for as many states, and as many of them per shard.
     """
     if resume and out is None:
         refuse("--resume needs the --out directory of the campaign to go on with")
+    prepare_history(history)
+    started = datetime.now(UTC)
     outcome, text = campaign_outcome(
         shards,
         states_per_shard,
         file_bytes=file_bytes,
+        strategy=strategy or "random",
         disk=disk,
         bug=bug,
         seed=seed,
@@ -70,6 +90,9 @@ def command(
         out=out,
         resume=resume,
     )
+    if out is not None:
+        write_run(Path(out), outcome)
+    append_run(history, outcome, started=started)
     emit(outcome, as_json=as_json, text=text)
 
 
@@ -78,6 +101,7 @@ def campaign_outcome(
     states_per_shard: int,
     *,
     file_bytes: int = 16384,
+    strategy: "Strategy" = "random",
     disk: str = "posix-strict",
     bug: str = "",
     seed: int = 0,
@@ -87,39 +111,59 @@ def campaign_outcome(
     resume: bool = False,
 ) -> tuple[Outcome, str]:
     """Run a campaign; return its outcome and its text."""
-    from pipeline.campaign import OutputTaken, complete_shards, plan_shards, prepare_output, read_rows
+    from pipeline.aggregates import counted_here
+    from pipeline.campaign import complete_shards, prepare_output, read_rows
+    from pipeline.outputs import OutputTaken
     from pipeline.session import SparkUnavailable
-    from properties.case import Settings
+    from properties.cases.case import Settings
+    from properties.exploring.rows import that_count
+    from properties.exploring.shards import FAILURES_MAX, plan_shards
 
     settings = Settings(file_bytes=file_bytes, disk=disk, bug=bug)  # type: ignore[arg-type]
-    planned = plan_shards(shards, states=states_per_shard, seed=seed, settings=settings)
+    planned = list(
+        plan_shards(
+            shards * states_per_shard,
+            seed=seed,
+            settings=settings,
+            strategy=strategy,
+            failures_max=FAILURES_MAX,
+            shard_states=states_per_shard,
+        )
+    )
     started = perf_counter()
     with _directory(out) as directory:
         try:
             prepare_output(directory, planned, resume=resume)
             skipped = len(complete_shards(directory))
-            rows, start_s, stopped = _run(planned, directory, engine, master, kept=out is not None)
-            rows = read_rows(directory, planned) if stopped else rows
+            rows, counted, start_s, stopped = _run(planned, directory, engine, master, kept=out is not None)
+            rows = that_count(read_rows(directory, planned), FAILURES_MAX) if stopped else rows
         except (OutputTaken, SparkUnavailable) as error:
             refuse(str(error))
         except OSError as error:
             refuse(f"cannot write {error.filename or directory}: {error.strerror}; name another --out directory")
     seconds = perf_counter() - started
-    outcome = _outcome(planned, rows, settings, stopped, {"seconds": seconds, "start_s": start_s, "skipped": skipped})
-    return outcome, _text(outcome, stopped)
+    measured = {"seconds": seconds, "start_s": start_s, "skipped": skipped}
+    outcome = _outcome(planned, rows, counted or counted_here(rows), settings, stopped, measured)
+    return outcome, text_of(outcome, stopped)
 
 
-def _run(shards: list["Shard"], out: Path, engine: str, master: str, *, kept: bool) -> tuple[list["Row"], float, str]:
-    """Return the rows, the seconds that Spark took to start, and why it stopped early (empty: it did not)."""
+def _run(
+    shards: list["Shard"], out: Path, engine: str, master: str, *, kept: bool
+) -> tuple[list["Row"], "Counted | None", float, str]:
+    """Return the rows that count, what Spark made of them, the seconds that it took to start, and why it stopped early
+    (empty: it did not)."""
+    from pipeline.aggregates import counted_in_spark
     from pipeline.campaign import campaign, run_serial
     from pipeline.session import require_packages, spark_session
+    from properties.exploring.rows import that_count
+    from properties.exploring.shards import FAILURES_MAX
 
     start_s = 0.0
     try:
         if engine == "serial":
             if kept:
                 require_packages("pyarrow")
-            return run_serial(shards, out if kept else None), start_s, ""
+            return that_count(run_serial(shards, out if kept else None), FAILURES_MAX), None, start_s, ""
         started = perf_counter()
         with spark_session("tornpage campaign", master=master, short=True) as spark:
             start_s = perf_counter() - started
@@ -127,22 +171,30 @@ def _run(shards: list["Shard"], out: Path, engine: str, master: str, *, kept: bo
             from pyspark.errors import PySparkException
 
             try:
-                return campaign(spark, shards, out), start_s, ""
+                rows = that_count(campaign(spark, shards, out), FAILURES_MAX)
+                return rows, counted_in_spark(spark, out, sorted({row["shard"] for row in rows})), start_s, ""
             except (Py4JError, PySparkException) as error:
-                return [], start_s, str(error).strip().splitlines()[0]
+                return [], None, start_s, str(error).strip().splitlines()[0]
     except KeyboardInterrupt:
-        return [], start_s, "interrupted"
+        return [], None, start_s, "interrupted"
 
 
 def _outcome(
-    shards: list["Shard"], rows: list["Row"], settings: "Settings", stopped: str, measured: dict[str, float]
+    shards: list["Shard"],
+    rows: list["Row"],
+    counted: "Counted",
+    settings: "Settings",
+    stopped: str,
+    measured: dict[str, float],
 ) -> Outcome:
-    from pipeline.campaign import result_hash, silent_faults
+    from pipeline.campaign import result_hash, silent_in
+    from properties.exploring.rows import is_complete
 
     histories = [row for row in rows if row["kind"] == "history"]
-    ends = [row for row in rows if row["kind"] == "shard"]
-    silent = silent_faults(histories, settings)
-    findings = _findings(histories, ends, silent)
+    ends = [row for row in rows if is_complete(row)]
+    deaths = [row for row in rows if row["kind"] == "shard" and not is_complete(row)]
+    silent = silent_in(rows, settings.disk)
+    findings = findings_of(histories, ends, deaths, silent)
     if stopped and stopped != "interrupted":
         findings.append({"code": "stopped", "severity": "harness", "sentence": f"{stopped}; go on with --resume"})
     order = (("harness", "harness"), ("broken", "broken"), ("vacuous", "vacuous"))
@@ -154,6 +206,7 @@ def _outcome(
         "shards": len(shards),
         "shards_complete": len(ends),
         "shards_skipped": measured["skipped"],
+        "shards_died": len(deaths),
         "states": states,
         "all_states": sum(row["all_states"] for row in histories),
         "histories": len(histories),
@@ -168,11 +221,8 @@ def _outcome(
         "task_seconds": task_seconds,
         "states_per_s": states / max(measured["seconds"] - measured["start_s"], 1e-9),
     }
-    for kind in ("armed", "fired", "mattered", "judged"):
-        total: Counter[str] = Counter()
-        for row in histories:
-            total.update(row[kind])
-        figures |= {f"{kind}_{name}": count for name, count in total.items()}
+    for row in counted.activation:
+        figures |= {f"{kind}_{row['fault']}": row[kind] for kind in ("armed", "fired", "mattered") if row[kind]}
     return Outcome(
         "campaign",
         verdict,
@@ -180,52 +230,18 @@ def _outcome(
         _TIMINGS,
         findings,
         seed=shards[0].seed,
-        extra={"result_hash": result_hash(rows)},
+        extra={"result_hash": result_hash(rows), "strategy": shards[0].strategy, "settings": asdict(settings)},
         interrupted=stopped == "interrupted",
+        tables=_tables(counted, ends, seed=shards[0].seed),
     )
 
 
-def _findings(histories: list["Row"], ends: list["Row"], silent: list[str]) -> list[dict[str, Any]]:
-    findings: list[dict[str, Any]] = []
-    for row in histories:
-        if row["verdict"] != "holds":
-            findings.append(
-                {
-                    "code": f"contract-{row['contract']}" if row["contract"] is not None else "harness",
-                    "severity": row["verdict"],
-                    "sentence": row["sentence"],
-                    "history": row["seed"],
-                    "token": row["token"],
-                }
-            )
-    findings += [
-        {"code": "no-canary", "severity": "vacuous", "sentence": f"shard {row['shard']}: no planted bug was caught"}
-        for row in ends
-        if not row["canary"]
-    ]
-    if ends:
-        findings += [{"code": "never-fired", "severity": "vacuous", "sentence": f"{f} never fired"} for f in silent]
-    else:
-        findings.append({"code": "no-shards", "severity": "vacuous", "sentence": "no shard was finished"})
-    return findings
-
-
-def _text(outcome: Outcome, stopped: str) -> str:
-    figures = outcome.figures
-    lines = [
-        f"{figures['states']:,} crash states counted ({figures['all_states']:,} in all) from {figures['histories']:,} "
-        f"histories in {figures['shards_complete']} of {figures['shards']} shards, {figures['seconds']:.1f} s",
-        f"{figures['distinct_images']:,} images distinct within their histories, {figures['proven_legal']:,} proven "
-        f"legal, {figures['repeated_histories']} histories repeated and equal, {figures['canaries']} canaries caught",
-    ]
-    for finding in outcome.findings[:10]:
-        lines.append(f"{finding['severity']}: {finding['code']}: {finding['sentence']}")
-        if finding.get("token"):
-            lines.append(f"  tornpage replay {finding['token']}")
-    if len(outcome.findings) > 10:
-        lines.append(f"and {len(outcome.findings) - 10} more findings")
-    verdict = "interrupted" if stopped == "interrupted" else outcome.verdict
-    return "\n".join([*lines, "", f"result hash: {outcome.extra['result_hash']}", f"verdict: {verdict}"])
+def _tables(counted: "Counted", ends: list["Row"], *, seed: int) -> dict[str, dict[str, Any]]:
+    """Return activation and discovery, and the seconds of each shard; what is distinct is so within histories only."""
+    caption = {"source": "crash campaign in shards", "seed": seed, "command": f"tornpage {' '.join(sys.argv[1:])}"}
+    stages = [{"stage": f"shard {row['shard']}", "seconds": row["seconds"]} for row in ends][:_STAGES_MAX]
+    tables = {"activation": counted.activation, "discovery": counted.discovery, "stages": stages}
+    return {name: {"rows": rows, "caption": caption} for name, rows in tables.items() if rows}
 
 
 @contextmanager

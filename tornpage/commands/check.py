@@ -1,9 +1,17 @@
 """`tornpage check`."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import click
 
 from tornpage import options
-from tornpage.document import Outcome, emit
+from tornpage.document import Outcome, emit, refuse
+from tornpage.run_directory import prepare, write_run
+from tornpage.targets import answer_option, fixed_settings, left_out_line, target_option, usable_settings
+
+if TYPE_CHECKING:
+    from properties.cases.case import Settings
 
 __all__ = ["check_outcome", "command"]
 
@@ -26,36 +34,77 @@ HUNT_EXAMPLES = 10_000
     help="Which machine; all take turns.",
 )
 @click.option("--profile", type=click.Choice(["quick", "deep"]), default="quick", show_default=True)
+@target_option
+@answer_option
+@click.option(
+    "--disk",
+    type=click.Choice(["posix-strict", "journal"]),
+    default=None,
+    help="With --target: what a directory keeps without a barrier (posix-strict).",
+)
 @options.bug_option
 @options.seed_option
 @options.out_option
 @options.json_option
 def command(
-    examples: int | None, machine: str, profile: str, bug: str, seed: int, out: str | None, as_json: bool
+    examples: int | None,
+    machine: str,
+    profile: str,
+    target: str | None,
+    answer_seconds: float | None,
+    disk: str | None,
+    bug: str,
+    seed: int,
+    out: str | None,
+    as_json: bool,
 ) -> None:
     """Drive store and model with Hypothesis machines and compare every answer.
 
     \b
     tornpage check --seed 3
     tornpage check --machine put --bug RMQ-B76   (must be broken)
+    tornpage check --target mymodule:open_store  (a store of yours: docs/test-your-store.md)
+    tornpage check --target 'cmd:./mystore --dir {dir}'
     """
-    machines = () if machine == "all" else (machine,)
-    outcome, text = check_outcome(examples, profile=profile, bug=bug, seed=seed, out=out, machines=machines)
+    if out is not None:
+        prepare(out)
+    if target is None:
+        if answer_seconds is not None or disk is not None:
+            refuse("--answer-seconds and --disk go with --target")
+        machines = () if machine == "all" else (machine,)
+        outcome, text = check_outcome(examples, profile=profile, bug=bug, seed=seed, out=out, machines=machines)
+    else:
+        if machine != "all":
+            refuse("--machine goes with our own store: a target has a machine of its own")
+        settings = usable_settings(target, bug=bug, disk=disk, answer_seconds=answer_seconds)
+        outcome, text = check_outcome(
+            examples, profile=profile, bug=bug, seed=seed, out=out, machines=("target",), settings=settings
+        )
+    if out is not None:
+        write_run(Path(out), outcome)
     emit(outcome, as_json=as_json, text=text)
 
 
 def check_outcome(
-    examples: int | None, *, profile: str, bug: str, seed: int, out: str | None, machines: tuple[str, ...] = ()
+    examples: int | None,
+    *,
+    profile: str,
+    bug: str,
+    seed: int,
+    out: str | None,
+    machines: tuple[str, ...] = (),
+    settings: "Settings | None" = None,
 ) -> tuple[Outcome, str]:
-    """Run the machines named, or all; return their outcome and its text."""
+    """Run the machines named, or all; return their outcome and its text. `settings` are those of a target."""
     from time import perf_counter
 
-    from properties.check import MACHINES, PROFILES, check
+    from properties.machines.check import MACHINES, PROFILES, TARGET_PROFILES, check
     from properties.recorder.dirty import choose_tracker
+    from properties.targets.campaign import SHRINK_SECONDS
     from properties.verdict import HarnessError
     from tornpage.failures import failure_finding, failure_text, save_case
 
-    count, steps = PROFILES[profile]
+    count, steps = (TARGET_PROFILES if settings else PROFILES)[profile]
     count = examples or (HUNT_EXAMPLES if bug else count)
     started = perf_counter()
     try:
@@ -68,6 +117,8 @@ def check_outcome(
                 tracker=tracker,
                 machines=machines or tuple(MACHINES),
                 progress=show,
+                shrink_seconds=SHRINK_SECONDS if settings else None,
+                fixed=fixed_settings(settings) if settings else None,
             )
     except HarnessError as error:
         finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
@@ -86,5 +137,8 @@ def check_outcome(
         findings.append({"code": "never-happened", "severity": "vacuous", "sentence": f"{name} never happened"})
     if result.silent:
         lines.append(f"vacuous: {', '.join(result.silent)} never happened; give more examples")
+    if settings:
+        lines += left_out_line(settings)
     text = "\n".join([*lines, "", f"verdict: {result.verdict.value}"])
-    return Outcome("check", result.verdict.value, figures, ["seconds"], findings, seed=seed), text
+    extra = {"target": settings.target} if settings else {}
+    return Outcome("check", result.verdict.value, figures, ["seconds"], findings, seed=seed, extra=extra), text

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from tornpage import options
-from tornpage.document import emit
+from tornpage.document import emit, refuse
 from tornpage.run_directory import prepare, write_run
 
 __all__ = ["command"]
@@ -23,21 +23,29 @@ def _known(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tup
 
 @click.command("faults")
 @click.option("--only", metavar="NAME", multiple=True, callback=_known, help="Only this fault; may be given again.")
+@click.option("--list", "lists", is_flag=True, help="Instead: what `tornpage explore --fault` can aim, and at what.")
 @options.seed_option
 @options.out_option
 @options.json_option
-def command(only: tuple[str, ...], seed: int, out: str | None, as_json: bool) -> None:
+def command(only: tuple[str, ...], lists: bool, seed: int, out: str | None, as_json: bool) -> None:
     """Show the store real faults of real disks: full, failing, cut short.
 
     \b
     tornpage faults
     tornpage faults --only full-disk --only sync-eio --seed 7
+    tornpage faults --list
 
     Mounts of its own, in processes of its own, which take them along when they end. What this machine does not allow
     is skipped with the reason; when nothing is left the run is vacuous. See docs/faults.md.
     """
+    from tornpage.aiming import aims_outcome
     from tornpage.faults import faults_outcome
 
+    if lists:
+        if only or out is not None:
+            refuse("--list goes with --json alone")
+        outcome, text = aims_outcome()
+        emit(outcome, as_json=as_json, text=text)
     if out is not None:
         prepare(out)
     outcome, text = faults_outcome(only, seed=seed)

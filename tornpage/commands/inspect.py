@@ -7,6 +7,7 @@ import click
 from tornpage import options
 from tornpage.document import Outcome, emit, refuse
 from tornpage.inspect_text import document_text
+from tornpage.store_page import inspect_page_outcome
 
 if TYPE_CHECKING:
     from properties.inspection import Query
@@ -39,6 +40,7 @@ _VIEWS = ("log", "queues", "queue", "ext", "index", "checkpoint", "config", "pro
 @click.option(
     "--file-bytes", type=click.IntRange(min=1), default=None, help="Size of a log file, if it cannot be seen."
 )
+@click.option("--html", type=click.Path(dir_okay=False), default=None, help="Write a page of the whole store instead.")
 @options.json_option
 def command(
     store: str,
@@ -48,6 +50,7 @@ def command(
     everything: bool,
     follow: bool,
     broker_config: str | None,
+    html: str | None,
     as_json: bool,
     **asked: Any,
 ) -> None:
@@ -70,11 +73,17 @@ def command(
     tornpage inspect STORE --key order-17 --topic Orders
     tornpage inspect STORE --time 2026-01-01T00:00:00Z..2026-01-01T00:05:00Z
     tornpage inspect STORE queue Orders/3 --queue-offset 1000 --json
+    tornpage inspect STORE --html store.html     (all views, with a map of the files)
     """
     from properties.inspection import InspectError
 
     try:
         query = _query(None if everything else limit if limit is not None else _LIMIT, broker_config, asked)
+        if html is not None:
+            if view != "log" or name is not None or follow:
+                refuse("--html shows the whole store; give it without VIEW and --follow")
+            outcome, text = inspect_page_outcome(html, store, query)
+            emit(outcome, as_json=as_json, text=text)
         if follow:
             _follow(store, view, name, query, as_json=as_json, limit=limit)
     except InspectError as error:

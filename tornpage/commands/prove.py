@@ -13,6 +13,9 @@ from tornpage.steps.step import Step
 
 __all__ = ["command"]
 
+_PAGES = 3
+"""Counterexamples, the canary among them, that get a page of their own."""
+
 
 @click.command("prove")
 @click.option(
@@ -52,11 +55,13 @@ def _report(directory: Path, outcome: Outcome) -> str:
     """Write the run and its page; return the page's path, or nothing when the disk refuses."""
     from reports.errors import ReportError
     from reports.pages import build_report
+    from tornpage.case_pages import write_case_pages
 
     write_run(directory, outcome)
     if outcome.unwritten:
         return ""
     try:
+        write_case_pages(directory, pages_max=_PAGES)
         return str(build_report(directory))
     except (OSError, ReportError) as error:
         outcome.unwritten = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -11,47 +11,60 @@ from tornpage import options
 from tornpage.document import Outcome, emit, refuse
 
 if TYPE_CHECKING:
-    from properties.case import Case
+    from properties.cases.case import Case
     from properties.recorder.dirty import DirtyTracker
+    from tornpage.given_cases import GivenCase
 
 __all__ = ["command"]
 
 
 @click.command("replay")
-@click.argument("case")
+@click.argument("cases", nargs=-1, required=True, metavar="CASE…")
 @click.option(
     "--image", type=click.Path(file_okay=False), help="Write the disk of the last power loss to this directory."
 )
 @options.json_option
-def command(case: str, image: str | None, as_json: bool) -> None:
-    """Run one failure again: CASE is a token (tp1-… or ti1-…) or a case file.
+def command(cases: tuple[str, ...], image: str | None, as_json: bool) -> None:
+    """Run failures again: CASE is a token (tp1-… or ti1-…), a case file, or a directory that a run wrote.
 
     \b
     tornpage replay tp1-…
     tornpage replay out/case-1a2b3c4d.json
     tornpage replay tp1-… --image crashed && tornpage inspect crashed
     tornpage replay ti1-…                     (an interleaving of threads)
+    tornpage replay out/ older-run/           (all saved cases, judged by the store and the judges of today)
 
-    Exits 1 when the failure shows again, 0 when every promise holds.
+    Exits 1 when a failure shows again, 0 when every promise holds, 3 when one of several cases cannot be read.
     """
-    from properties.case import BadToken, Case
+    from tornpage.given_cases import given_cases, is_directory, text_of
+    from tornpage.judging_again import judged_again
+
+    if len(cases) > 1 or is_directory(cases[0]):
+        if image is not None:
+            refuse("--image goes with one case")
+        outcome, text = judged_again([found for given in cases for found in given_cases(given)])
+        emit(outcome, as_json=as_json, text=text)
+    _replay_one(text_of(cases[0]), image, as_json=as_json)
+
+
+def _replay_one(given: GivenCase, image: str | None, *, as_json: bool) -> NoReturn:
+    from properties.cases.case import BadToken
+    from properties.cases.replay import replay
     from properties.planted import UnknownBug
     from properties.recorder.dirty import choose_tracker
-    from properties.replay import replay
     from tornpage.failures import failure_finding, failure_text
+    from tornpage.targets import refusing_targets
 
-    is_token = case.startswith(("tp1-", "ti1-"))
-    text = case if is_token else _text_of(case)
     try:
-        if case.startswith("ti1-") or "tornpage_interleaving" in text:
+        if given.is_interleaving:
             from tornpage.interleavings import replay_outcome
 
             if image is not None:
                 refuse("an interleaving has no power loss, so there is no image to write")
-            outcome, told = replay_outcome(text, is_token=is_token)
+            outcome, told = replay_outcome(given.text, is_token=given.is_token)
             emit(outcome, as_json=as_json, text=told)
-        read = Case.from_token(case) if is_token else Case.from_text(text)
-        with choose_tracker("auto") as tracker:
+        read = given.case()
+        with refusing_targets(), choose_tracker("auto") as tracker:
             if image is not None:
                 _write_image(read, image, tracker)
             failure = replay(read, tracker=tracker)
@@ -66,8 +79,8 @@ def command(case: str, image: str | None, as_json: bool) -> None:
 
 def _write_image(case: Case, directory: str, tracker: DirtyTracker) -> None:
     """Write the crash image before recovery touches it."""
-    from properties.image_directory import write_image
-    from properties.pagemap import crash_image
+    from properties.images.image_directory import write_image
+    from properties.images.pagemap import crash_image
 
     image = crash_image(case, tracker=tracker)
     if image is None:
@@ -76,11 +89,3 @@ def _write_image(case: Case, directory: str, tracker: DirtyTracker) -> None:
         write_image(image, Path(directory))
     except OSError as error:
         refuse(f"cannot write the image to {directory}: {error.strerror}; name a new directory")
-
-
-def _text_of(path: str) -> str:
-    try:
-        return Path(path).read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no text"
-        refuse(f"{path} is neither a token (tp1-…) nor a readable case file: {reason}")

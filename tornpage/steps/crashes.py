@@ -49,10 +49,12 @@ def canary(seed: int) -> Step:
     """Find a planted bug, shrink it, and run it again from its token in another process."""
     from tornpage.commands.explore import campaign_outcome
 
-    found, _ = campaign_outcome(None, 30, file_bytes=16384, disk="posix-strict", bug=CANARY_BUG, seed=seed, out=None)
+    found, _ = campaign_outcome(
+        None, 30, file_bytes=16384, disk="posix-strict", bug=CANARY_BUG, seed=seed, out=None, failures_max=1
+    )
     if found.verdict != "broken":
         return Step("canary", Outcome("canary", "vacuous", found.figures), f"{CANARY_BUG} was not found")
-    failure = found.findings[-1]
+    failure = found.findings[0]
     again = subprocess.run(
         python_command("tornpage", "replay", failure["token"], "--json"), capture_output=True, text=True, check=False
     )

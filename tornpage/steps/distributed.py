@@ -34,14 +34,14 @@ def audit(seed: int) -> Step:
     reason = _why_not() or ("" if GOLDEN.exists() else "the store of RocketMQ comes with a checkout only")
     if reason:
         return Step("audit", Outcome("audit", None, {}), f"skipped: {reason}")
-    from tornpage.commands.audit import audit_outcome
+    from tornpage.auditing import Asked, audit_outcome
 
     with tempfile.TemporaryDirectory(prefix="tornpage-") as directory:
         sound, harmed = Path(directory) / "sound", Path(directory) / "harmed"
         for copy in (sound, harmed):
             shutil.copytree(GOLDEN / "store", copy)
         _zero_a_page(harmed / "commitlog" / f"{0:020d}")
-        outcome, _ = audit_outcome((str(sound), str(harmed)))
+        outcome, _ = audit_outcome((str(sound), str(harmed)), Asked(engine="tasks"))
     verdicts = {Path(said["store"]).name: said["verdict"] for said in outcome.extra["stores"]}
     rows = [_audit_row(name, verdicts[name], outcome) for name in ("sound", "harmed")]
     page = range(DAMAGED_PAGE * PAGE_BYTES, (DAMAGED_PAGE + 1) * PAGE_BYTES)

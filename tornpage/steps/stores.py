@@ -3,14 +3,17 @@
 import json
 import tempfile
 from pathlib import Path
+from time import perf_counter
 
 from tornpage.document import Outcome
 from tornpage.guard import HOME
 from tornpage.steps.step import Step
 
-__all__ = ["GOLDEN", "inspect", "write_and_read"]
+__all__ = ["GOLDEN", "against_rocketmq", "inspect", "write_and_read"]
 
 WRITTEN = 200
+IMAGE_CRASHES = 2
+"""File operations of the recovery of each image that it is crashed at."""
 GOLDEN = Path(HOME) / "tests" / "data" / "golden" / "01-plain-ascii"
 """A store written by RocketMQ 4.9.3, in a checkout of the project."""
 
@@ -34,6 +37,26 @@ def write_and_read(seed: int) -> Step:
     verdict = "holds" if equal else "broken"
     sentence = f"{len(records)} records written by the store, read back by a decoder that shares no code with it"
     return Step("write and read", Outcome("write", verdict, {"records": len(records)}), sentence)
+
+
+def against_rocketmq(seed: int) -> Step:
+    """Recover what RocketMQ 4.9.3 left behind after crashes, and compare with what it made of it itself."""
+    from tornpage.judging import golden_outcome, judged_golden_images
+
+    name = "against Java"
+    if not GOLDEN.exists():
+        return Step(name, Outcome("judge", None, {}), "skipped: the stores of RocketMQ come with a checkout only")
+    started = perf_counter()
+    rows = judged_golden_images(
+        str(GOLDEN.parent), bug="", disk="posix-strict", samples=IMAGE_CRASHES, losses=1, seed=seed
+    )
+    outcome = golden_outcome(rows, seed=seed, command="tornpage judge tests/data/golden --golden")
+    outcome.figures = {**outcome.figures, "seconds": perf_counter() - started}
+    outcome.timings = ["seconds"]
+    theirs = sum(bool(row.rocketmq_numbers) for row in rows)
+    kept = "keeps every promise" if outcome.verdict == "holds" else "breaks a promise"
+    sentence = f"our store {kept} on {len(rows)} crash images of RocketMQ 4.9.3, which breaks one on {theirs} of them"
+    return Step(name, outcome, sentence)
 
 
 def inspect(seed: int) -> Step:

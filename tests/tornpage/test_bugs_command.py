@@ -1,0 +1,84 @@
+"""`tornpage bugs list`, `show` and `score` from outside: columns, documents, refusals, a score that is gone on with."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from properties.planted import PLANTED
+from properties.planted.durability import DURABILITY
+from tornpage.cli import cli
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["bugs", *arguments])
+
+
+def test_the_list_says_what_each_bug_is_where_it_comes_from_and_who_may_see_it() -> None:
+    rows = json.loads(run("list", "--json").stdout)["rows"]
+    assert [row["id"] for row in rows] == list(PLANTED)
+    by_id = {row["id"]: row for row in rows}
+    assert by_id["RMQ-B13"]["rocketmq"] == ["RMQ-B13"]
+    assert by_id["RMQ-B13"]["holes"] == ["H2"]
+    assert by_id["sync-error-ignored"]["rocketmq"] == ["RMQ-B25"]
+    assert by_id["RMQ-B24"]["strategies"] == ["interleavings"]
+
+
+def test_a_group_can_be_listed_kind_by_kind() -> None:
+    result = run("list", "--group", "durability")
+    assert result.exit_code == 0
+    assert all(bug in result.stdout for bugs in DURABILITY.values() for bug in bugs)
+    assert "RMQ-B05" not in result.stdout
+
+
+def test_a_bug_is_shown_with_promise_and_origin() -> None:
+    result = run("show", "no-erase-after-cut")
+    assert result.exit_code == 0
+    assert "contract 3: What a recovery has cut stays gone" in result.stdout
+    assert "hole H1" in result.stdout
+    assert "durability: skip the erase" in result.stdout
+
+
+@pytest.mark.parametrize("wrong", [("show", "lyng-flush"), ("score", "lyng-flush")])
+def test_a_wrong_id_is_refused_with_the_nearest(wrong: tuple[str, ...]) -> None:
+    result = run(*wrong)
+    assert result.exit_code == 2
+    assert "the nearest are: lying-flush" in result.stderr
+
+
+def test_misuse_is_refused(tmp_path: Path) -> None:
+    assert run("score", "--strategy", "luck").exit_code == 2
+    assert run("score", "--trials", "0").exit_code == 2
+    assert run("list", "--group", "nothing").exit_code == 2
+    assert run("show", "RMQ-B13", "--scores", str(tmp_path)).exit_code == 2
+    (tmp_path / "trials.jsonl").write_text("nonsense\n")
+    result = run("score", "lying-flush", "--out", str(tmp_path))
+    assert result.exit_code == 2
+    assert "line 1" in result.stderr
+
+
+def test_a_score_has_document_page_and_kept_trials(tmp_path: Path) -> None:
+    arguments = ("lying-flush", "--strategy", "random", "--trials", "2", "--budget", "30", "--out", str(tmp_path))
+    result = run("score", *arguments, "--json")
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    figures = document["figures"]
+    assert (figures["killed"], figures["killed_within_60_s"], figures["trials"]) == (1, 1, 2)
+    assert figures["median_kill_s"] == document["rows"][0]["median_s"]
+    assert {"median_kill_s", "killed_within_60_s"} <= set(document["timings"])
+    before = (tmp_path / "trials.jsonl").read_text()
+    assert run("score", *arguments).exit_code == 0
+    assert (tmp_path / "trials.jsonl").read_text() == before
+    shown = run("show", "lying-flush", "--scores", str(tmp_path))
+    assert "random" in shown.stdout
+    assert "2/2" in shown.stdout
+    assert "tornpage replay tp1-" in shown.stdout
+    assert CliRunner().invoke(cli, ["report", str(tmp_path)]).exit_code == 0
+    assert "How long planted bugs live" in (tmp_path / "index.html").read_text()
+
+
+def test_what_nobody_kills_is_vacuous() -> None:
+    result = run("score", "RMQ-B55", "--strategy", "random", "--trials", "1", "--budget", "0.3")
+    assert result.exit_code == 3
+    assert "never killed: RMQ-B55" in result.stdout

@@ -1,0 +1,85 @@
+"""`check --target` and `explore --target`: what they print, and with what they leave."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from properties.targets.tracing import why_untraceable
+from tornpage import assert_store_holds
+from tornpage.cli import cli
+
+TOY = Path(__file__).resolve().parents[2] / "examples" / "toy_store.py"
+BROKEN = Path(__file__).resolve().parents[1] / "properties" / "broken_stores.py"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, list(arguments))
+
+
+@pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
+def test_explore_finds_the_bug_of_the_toy_and_its_token_shows_it_again(tmp_path: Path) -> None:
+    target = f"{shutil.copy(TOY, tmp_path)}:ToyStore"
+    out = tmp_path / "out"
+    found = run("explore", "--target", target, "--states", "30", "--failures", "1", "--out", str(out), "--json")
+    assert found.exit_code == 1
+    document = json.loads(found.stdout)
+    assert document["target"] == target
+    (finding,) = document["findings"]
+    assert finding["code"] == "contract-2"
+    assert finding["program"] == ["put()", "crash()"]
+    assert finding["settings"] == {"target": target}
+    assert f"--target {target}" in found.stderr
+    assert Path(finding["case_file"]).is_file()
+    again = run("replay", finding["token"])
+    assert (again.exit_code, finding["sentence"] in again.stdout) == (1, True)
+    assert run("replay", str(out)).exit_code == 1
+    page = run("explain", finding["token"])
+    assert (page.exit_code, page.stderr.count("\n")) == (2, 1)
+    Path(tmp_path / "toy_store.py").unlink()
+    gone = run("replay", finding["token"])
+    assert (gone.exit_code, "there is no file" in gone.stderr) == (2, True)
+
+
+@pytest.mark.deep
+def test_check_finds_what_a_restart_shows() -> None:
+    """The machine of targets, its failure made small."""
+    found = run("check", "--target", f"{BROKEN}:CountsAnew", "--examples", "10")
+    assert found.exit_code == 1
+    assert "contract 4 is broken: a put gives another number than the next one of its queue" in found.stdout
+    assert re.search(r"1\. put\(\)\n +2\. open\(\)\n +3\. put\(\)\n", found.stdout)
+    assert "durable after put" in found.stderr
+
+
+def test_a_test_that_proves_nothing_fails() -> None:
+    with pytest.raises(AssertionError, match=r"vacuous: .* never happened; give more examples"):
+        assert_store_holds(f"{BROKEN}:Mended", examples=1)
+
+
+def test_a_store_that_answers_by_chance_is_the_fault_of_nobody_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("properties.targets.campaign.replay", lambda case, tracker: None)
+    found = run("explore", "--target", f"{BROKEN}:CountsAnew", "--states", "30")
+    assert (found.exit_code, "does the store go by time or chance?" in found.stdout) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["check", "--target", "x"], "'x' is no target"),
+        (["check", "--target", f"{BROKEN}:PromisesTheMoon"], "did you mean 'durable'?"),
+        (["explore", "--target", "cmd:true {dir}"], "exits with 0 where it was to answer hello"),
+        (["check", "--target", f"{TOY}:ToyStore", "--machine", "put"], "--machine goes with our own store"),
+        (["check", "--disk", "journal"], "go with --target"),
+        (["explore", "--answer-seconds", "3"], "goes with --target"),
+        (["explore", "--target", f"{TOY}:ToyStore", "--workers", "2"], "--target goes with --states"),
+        (["check", "--target", f"{TOY}:ToyStore", "--bug", "lying-flush"], "in our own store alone"),
+    ],
+)
+def test_misuse_is_one_line(arguments: list[str], said: str) -> None:
+    found = run(*arguments)
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert found.stderr.count("\n") == 1
+    assert said in found.stderr

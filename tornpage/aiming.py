@@ -1,0 +1,54 @@
+"""The option that aims faults, and the page that says what can be aimed."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from properties.cases.case import AimFault
+
+__all__ = ["aims_outcome", "fault_option"]
+
+from tornpage.document import Outcome
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def fault_option(command: Command) -> Command:
+    """Add --fault, which gives the command `faults`, a tuple of aimed faults."""
+
+    def parsed(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> "tuple[AimFault, ...]":
+        from properties.aiming.language import BadAim
+        from properties.cases.fault_operations import aimed_at
+
+        try:
+            return tuple(dict.fromkeys(aimed_at(text) for text in texts))
+        except BadAim as error:
+            raise click.BadParameter(str(error)) from error
+
+    return click.option(
+        "--fault",
+        "faults",
+        metavar="FAULT",
+        multiple=True,
+        callback=parsed,
+        help="Aim a fault, as 'sync-lost: kind=log and nth=3'; may be given again (`tornpage faults --list`).",
+    )(command)
+
+
+def aims_outcome() -> tuple[Outcome, str]:
+    """Return what can be aimed and at what, as a document and as text."""
+    from properties.aiming.calls import KINDS, OPERATIONS
+    from properties.aiming.effects import EFFECTS
+    from properties.aiming.language import TESTS
+
+    faults = {name: f"{effect.sentence} (hits {', '.join(effect.operations)})" for name, effect in EFFECTS.items()}
+    parts: dict[str, dict[str, str]] = {"faults": faults, "tests": TESTS, "kinds": KINDS, "operations": OPERATIONS}
+    lines = ["FAULT is a name, or a name, a colon and tests joined by and, or, not and parentheses:", ""]
+    lines += ["  sync-lost: kind=log and nth=3", "  no-space: (kind=queue or kind=index) and not every=2"]
+    for title, words in parts.items():
+        lines += ["", f"{title}:", *(f"  {name:<22}{sentence}" for name, sentence in words.items())]
+    figures = {f"{title}_known": len(words) for title, words in parts.items()}
+    tables = {title: {"rows": [{"name": n, "sentence": s} for n, s in words.items()]} for title, words in parts.items()}
+    return Outcome("faults", None, figures, tables=tables), "\n".join(lines)

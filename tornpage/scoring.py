@@ -1,0 +1,217 @@
+"""What `tornpage bugs score` does: trials in processes of their own, and the board as a document, tables and text."""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from properties.planted import PLANTED
+from properties.scoring.board import IN_TURNS, Board, BugScore, board_of
+from properties.scoring.kept import BadRows, KeptRows
+from properties.scoring.reach import may_see, reason_why_not
+from properties.scoring.score import Progress, score
+from properties.scoring.survival import Interval
+from properties.scoring.trials import ClockName
+from tornpage.document import Outcome, refuse
+
+__all__ = ["score_outcome"]
+
+SLOWEST = 10
+
+Row = dict[str, Any]
+
+
+def score_outcome(
+    bugs: Sequence[str],
+    strategies: Sequence[str],
+    *,
+    trials: int,
+    budget_s: float,
+    clock: ClockName,
+    seed: int,
+    workers: int,
+    directory: Path | None,
+    command: str,
+    progress: Callable[[Progress], None],
+) -> tuple[Outcome, str]:
+    """Carry out what is missing; return the outcome and its text. An interrupt keeps what has ended."""
+    try:
+        kept = KeptRows(directory)
+    except BadRows as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(f"cannot read {error.filename}: {error.strerror}; name another --out directory")
+    interrupted = False
+    try:
+        score(
+            bugs, strategies, trials=trials, budget_s=budget_s, clock=clock, base_seed=seed, workers=workers,
+            kept=kept, may_see=may_see, progress=progress,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        interrupted = True
+    board = board_of(
+        kept.rows, bugs=bugs, strategies=strategies, trials=trials, budget_s=budget_s, clock=clock, base_seed=seed
+    )
+    caption = {"source": f"scoreboard, {trials} trials, {budget_s:g} s ({clock})", "seed": seed, "command": command}
+    figures = _figures(board)
+    measured = [name for name in figures if name.startswith(("killed", "median", "never", "wins"))]
+    outcome = Outcome(
+        "bugs score",
+        "harness" if board.lost else "holds" if not board.never_killed else "vacuous",
+        figures,
+        measured,
+        _findings(board),
+        seed=seed,
+        extra={"rows": [_row(each) for each in board.scores]},
+        interrupted=interrupted,
+        tables={
+            "scoreboard": {
+                "rows": [_row(each) for each in board.scores if each.strategy != IN_TURNS],
+                "caption": caption,
+            },
+            "survival": {"rows": _survival(board), "caption": caption},
+        },
+    )
+    return outcome, _text(board, strategies, interrupted=interrupted)
+
+
+# ---- as a document ---------------------------------------------------------------------------------------------------
+
+
+def _figures(board: Board) -> dict[str, float | int]:
+    figures: dict[str, float | int] = {
+        "bugs": len(board.bugs),
+        "bugs_tried": len(board.best),
+        "budget_s": board.budget_s,
+        "within_s": board.within_s,
+        "killed": sum(each.kills > 0 for each in board.best.values()),
+        "killed_within_60_s": board.killed_within,
+        "killed_within_60_s_percent": 100 * board.killed_within / max(len(board.bugs), 1),
+        "never_killed": len(board.never_killed),
+        "trials": sum(each.trials for each in board.scores if each.strategy != IN_TURNS),
+    }
+    medians = {"median_kill_s": board.median_kill_s}
+    for each in board.strategies:
+        name = each.strategy.replace(" ", "_")
+        figures[f"killed_{name}"] = each.killed
+        figures[f"killed_within_60_s_{name}"] = each.killed_within
+        figures[f"wins_{name}"] = each.wins
+        medians[f"median_kill_s_{name}"] = each.median_kill_s
+    return figures | {f"trials_{end}": count for end, count in board.lost.items()} | _finite(medians)
+
+
+def _finite(values: Mapping[str, float]) -> dict[str, float | int]:
+    """Leave out what is beyond the budget: JSON has no infinity."""
+    return {name: value for name, value in values.items() if value < math.inf}
+
+
+def _findings(board: Board) -> list[Row]:
+    never = [
+        {"code": "never-killed", "severity": "vacuous", "sentence": f"{bug}: {PLANTED[bug].sentence}: nothing kills it"}
+        for bug in board.never_killed
+    ]
+    lost = [
+        {"code": f"trials-{end}", "severity": "harness", "sentence": f"{count} trials {end}, and say nothing"}
+        for end, count in sorted(board.lost.items())
+    ]
+    return [*lost, *never]
+
+
+def _row(each: BugScore) -> Row:
+    return {
+        "bug": each.bug,
+        "strategy": each.strategy,
+        "trials": each.trials,
+        "kills": each.kills,
+        "lost": each.lost,
+        "exhausted": each.exhausted,
+        **_of("median", each.median_s, each.median_count),
+        **_of("p95", each.p95_s, each.p95_count),
+        "contracts": sorted({contract for contract, _ in each.signatures}),
+        "signatures": [text for _, text in each.signatures],
+        "operations": each.operations,
+        "token": each.token,
+        "others": each.others,
+    }
+
+
+def _of(name: str, seconds: Interval, count: Interval) -> Row:
+    """Return two intervals; None is beyond the budget."""
+    return {
+        f"{name}_s": _or_none(seconds.value),
+        f"{name}_s_low": _or_none(seconds.low),
+        f"{name}_s_high": _or_none(seconds.high),
+        f"{name}_count": _or_none(count.value),
+        f"{name}_count_low": _or_none(count.low),
+        f"{name}_count_high": _or_none(count.high),
+    }
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isinf(value) else value
+
+
+def _survival(board: Board) -> list[Row]:
+    return [
+        {"strategy": each.strategy, "seconds": seconds, "alive": alive}
+        for each in board.strategies
+        if each.survival
+        for seconds, alive in ((0.0, 1.0), *each.survival, (board.budget_s, each.survival[-1][1]))
+    ]
+
+
+# ---- as text ---------------------------------------------------------------------------------------------------------
+
+
+def _text(board: Board, strategies: Sequence[str], *, interrupted: bool) -> str:
+    within = f"<{board.within_s:g} s"
+    lines = [f"{'bug':<28}" + "".join(f"{name:>24}" for name in strategies) + "   fastest"]
+    by_key = {(each.bug, each.strategy): each for each in board.scores}
+    for bug in board.bugs:
+        cells = [_cell(by_key.get((bug, name)), reason_why_not(bug, name)) for name in strategies]
+        best = board.best.get(bug)
+        fastest = best.strategy if best is not None and best.kills else "-"
+        lines.append(f"{bug:<28}" + "".join(f"{cell:>24}" for cell in cells) + f"   {fastest}")
+    lines += [
+        "",
+        "kills/trials, median seconds, p95 seconds; - is beyond the budget, . is a strategy that cannot see it",
+    ]
+    lines += ["", f"{'strategy':<16}{'bugs':>6}{'killed':>8}{within:>8}{'wins':>6}{'median s':>10}"]
+    for each in board.strategies:
+        wins = "" if each.strategy == IN_TURNS else each.wins
+        lines.append(
+            f"{each.strategy:<16}{each.bugs:>6}{each.killed:>8}{each.killed_within:>8}{wins:>6}"
+            f"{_seconds(each.median_kill_s):>10}"
+        )
+    slowest = sorted(board.best.values(), key=lambda each: -each.median_s.value)[:SLOWEST]
+    lines += ["", "slowest: " + ", ".join(f"{each.bug} {_seconds(each.median_s.value)} s" for each in slowest)]
+    killed = sum(each.kills > 0 for each in board.best.values())
+    lines += [
+        "",
+        f"{killed} of {len(board.bugs)} bugs killed, {board.killed_within} of them within {board.within_s:g} s by a "
+        f"strategy alone; median {_seconds(board.median_kill_s)} s; budget {board.budget_s:g} s",
+    ]
+    if board.never_killed:
+        lines.append(f"never killed: {', '.join(board.never_killed)}")
+    for end, count in sorted(board.lost.items()):
+        lines.append(f"{count} trials {end}, and say nothing")
+    if interrupted:
+        lines.append("interrupted")
+    return "\n".join(lines)
+
+
+def _cell(each: BugScore | None, reason: str) -> str:
+    if each is None:
+        return "." if reason else "?"
+    return f"{each.kills}/{each.trials} {_seconds(each.median_s.value)} {_seconds(each.p95_s.value)}"
+
+
+def _seconds(value: float) -> str:
+    return "-" if math.isinf(value) else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def read_scoreboard(directory: Path) -> list[Row]:
+    """Return the rows of a score directory. Raises OSError, ValueError or KeyError for what is none."""
+    rows: list[Row] = json.loads((directory / "tables" / "scoreboard.json").read_text())["rows"]
+    return rows

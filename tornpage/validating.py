@@ -1,0 +1,187 @@
+"""What `tornpage sim validate` does: rounds until the time is over, a verdict, rows on disk, a table."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from tornpage import options
+from tornpage.document import Outcome, refuse, warn
+from tornpage.run_directory import prepare, write_run
+
+if TYPE_CHECKING:
+    from bench.validation import Validation
+    from bench.validation_cases import Cases
+    from bench.validation_rounds import Round
+
+__all__ = ["validate_outcome"]
+
+FREE_BYTES_MIN = 1 << 30
+SECONDS_PER_SLICE = 0.6
+
+
+def validate_outcome(
+    directory: str | None, *, seconds: float, out: str | None, seed: int, cases: "Sequence[Cases] | None" = None
+) -> tuple[Outcome, str]:
+    """Measure and predict for about so many seconds, two rounds at least; return the outcome and its table.
+
+    An interrupt ends the run with the rounds it has. `cases`, calibrating and held out, are for tests.
+    """
+    from bench.driven import real_time
+    from bench.figures import describe_machine
+    from bench.snapshot import machine_snapshot
+    from bench.validation import ROUNDS_MIN, validate
+    from impl.errors import StoreError
+    from properties.verdict import HarnessError
+    from sim.sync_table import TooFewSamples
+
+    place = _usable(directory)
+    target = None if out is None else prepare(out)
+    machine = describe_machine(place)
+    if machine.is_memory_disk:
+        refuse(f"{place} lives in memory ({machine.file_system}), where a sync takes no time; name one on a disk")
+    rounds: list[Round] = []
+    interrupted = False
+    with real_time() as is_first:
+        try:
+            _measure(place, seconds, seed, rounds, cases)
+        except KeyboardInterrupt:
+            interrupted = True
+        except StoreError as error:
+            refuse(str(error))
+        except OSError as error:
+            refuse(f"cannot measure in {place}: {error.strerror or error}; name another DIRECTORY")
+        except HarnessError as error:
+            return _at_fault(str(error), seed)
+    findings = [] if is_first else [_note("not-first", "not allowed to run before other programs: expect a high floor")]
+    if len(rounds) < ROUNDS_MIN:
+        findings.append(
+            _note("too-few-rounds", f"{len(rounds)} whole rounds were measured; a floor needs {ROUNDS_MIN}")
+        )
+        outcome = Outcome("sim validate", "unknown", {"rounds": len(rounds)}, ["rounds"], findings, seed=seed)
+        outcome.interrupted = interrupted
+        return outcome, findings[-1]["sentence"]
+    try:
+        validation = validate(rounds, machine_snapshot(place))
+    except TooFewSamples as error:
+        return _at_fault(f"the calibrating slices were too few: {error}; ask for more --seconds", seed)
+    if validation.is_noisy:
+        findings.append(_note("noisy", "the calibrating loads differ between even and odd rounds: nothing can be said"))
+    outcome = _outcome(validation, findings, seed, place)
+    outcome.interrupted = interrupted
+    if target is not None:
+        _write(target, validation, rounds, outcome)
+        write_run(target, outcome)
+    return outcome, _text(validation, findings, place, is_first)
+
+
+def _usable(directory: str | None) -> str:
+    named = tempfile.gettempdir() if directory is None else directory
+    if not os.path.isdir(named):
+        refuse(f"{named!r} is no directory; name one that exists, on the disk to be measured")
+    place = os.path.abspath(named)
+    if not os.access(place, os.W_OK | os.X_OK):
+        refuse(f"{place} cannot be written to; name another DIRECTORY, on the disk to be measured")
+    found = os.statvfs(place)
+    if found.f_bavail * found.f_frsize < FREE_BYTES_MIN:
+        refuse(f"{place} has less than 1 GiB free; free some, or name a DIRECTORY on another disk")
+    return place
+
+
+def _measure(place: str, seconds: float, seed: int, rounds: "list[Round]", cases: "Sequence[Cases] | None") -> None:
+    """Add rounds until the time is over; a round that is begun is finished."""
+    from bench.validation import ROUNDS_MIN
+    from bench.validation_cases import CALIBRATING, HELD_OUT
+    from bench.validation_rounds import SLICES, rounds_of
+
+    expected = max(round(seconds / SECONDS_PER_SLICE / SLICES), ROUNDS_MIN) * SLICES
+    begun = monotonic()
+    with options.steps_progress("validating", total=expected) as show:
+        calibrating, held_out = cases or (CALIBRATING, HELD_OUT)
+        for one in rounds_of(place, seed=seed, calibrating=calibrating, held_out=held_out, progress=show):
+            rounds.append(one)
+            if len(rounds) >= ROUNDS_MIN and monotonic() - begun >= seconds:
+                return
+
+
+def _note(code: str, sentence: str) -> dict[str, str]:
+    return {"code": code, "severity": "note", "sentence": sentence}
+
+
+def _at_fault(sentence: str, seed: int) -> tuple[Outcome, str]:
+    finding = {"code": "harness", "severity": "harness", "sentence": sentence}
+    return Outcome("sim validate", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {sentence}"
+
+
+def _outcome(validation: "Validation", findings: list[dict[str, str]], seed: int, place: str) -> Outcome:
+    from bench.validation_rows import score_rows
+
+    scores = score_rows(validation)
+    figures: dict[str, float | int] = {
+        "rounds": validation.rounds,
+        "held_out": len(scores),
+        "passed": validation.passed,
+        "passed_without_floor": sum(row["passes_without_floor"] for row in scores),
+        "tau_p50": validation.tau_p50,
+        "tau_p50_floor": validation.tau_p50_floor,
+        "tau_at_risk": validation.tau_at_risk,
+        "tau_at_risk_floor": validation.tau_at_risk_floor,
+    }
+    for name in ("p50", "p90", "p99"):
+        figures[f"worst_error_{name}"] = max(abs(row[f"error_{name}"]) for row in scores)
+        figures[f"worst_floor_{name}"] = max(abs(row[f"floor_{name}"]) for row in scores)
+    failed = [row["case"] for row in scores if not row["passes"]]
+    findings += [_note("missed", f"the prediction of {name!r} missed its bound") for name in failed]
+    timings = [name for name in figures if name != "held_out"]
+    extra = {"directory": place, "scores": scores}
+    return Outcome("sim validate", validation.verdict, figures, timings, findings, seed=seed, extra=extra)
+
+
+def _write(target: Path, validation: "Validation", rounds: "list[Round]", outcome: Outcome) -> None:
+    from bench.validation_rows import quantile_rows, score_rows, slice_rows
+
+    tables: dict[str, Iterable[dict[str, Any]]] = {
+        "scores": score_rows(validation),
+        "quantiles": quantile_rows(validation),
+        "slices": slice_rows(rounds),
+    }
+    try:
+        for name, rows in tables.items():
+            with (target / f"{name}.jsonl").open("w", encoding="utf-8") as file:
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+    except OSError as error:
+        outcome.unwritten = True
+        warn(f"rows not written to {target}: {error.strerror or error}; name another --out directory")
+
+
+def _text(validation: "Validation", findings: list[dict[str, str]], place: str, is_first: bool) -> str:
+    head = f"{'held out':<34}{'messages':>9}{'p50 us':>9}" + "".join(f"{name:>19}" for name in _COLUMNS)
+    lines = [
+        f"{validation.rounds} rounds at {place}, {'before other programs' if is_first else 'like any other program'}",
+        "error of the prediction (floor: even against odd rounds of the measurement)",
+        "",
+        head,
+    ]
+    for case in validation.cases:
+        p50_us = sorted(case.measured.latency_ns.tolist())[len(case.measured.latency_ns) // 2] / 1000
+        cells = "".join(f"{_cell(case, name):>19}" for name in _COLUMNS)
+        mark = "" if case.passes else "  missed"
+        lines.append(f"{case.name:<34}{len(case.measured.latency_ns):>9,}{p50_us:>9,.0f}{cells}{mark}")
+    lines += [
+        "",
+        f"{validation.passed} of {len(validation.cases)} pass; ranks agree by tau {validation.tau_p50:.2f} at p50 "
+        f"(floor {validation.tau_p50_floor:.2f}), {validation.tau_at_risk:.2f} at risk "
+        f"(floor {validation.tau_at_risk_floor:.2f}): {validation.verdict}",
+    ]
+    return "\n".join([*lines, *(finding["sentence"] for finding in findings)])
+
+
+_COLUMNS = ("p50", "p90", "p99", "ks", "flushes", "at_risk")
+
+
+def _cell(case: Any, name: str) -> str:
+    error, floor = getattr(case.error, name), getattr(case.floor, name)
+    return f"{error:.3f} ({floor:.3f})" if name == "ks" else f"{error:+.1%} ({floor:+.1%})"
