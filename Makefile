@@ -34,7 +34,7 @@ HEALTHY += && [ "$$($(PYTHON) $(WHICH))" = "$$($(BIN)/python $(WHICH))" ]
 endif
 IN_PLACE := [ "$$(cat $(STAMP))" = "$$(pwd)" ]
 
-.PHONY: help prove test lint bench clean again
+.PHONY: help prove test lint bench docs clean again
 help: ## list the commands
 	awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
 	echo
@@ -54,6 +54,10 @@ lint: $(STAMP) ## check style, format and types
 
 bench: $(STAMP) ## measure (tornpage bench)
 	$(BIN)/tornpage bench $(ARGS)
+
+docs: $(STAMP) ## make the site of docs/ in build/site
+	$(BIN)/python -P -m sphinx --fail-on-warning --quiet docs build/site
+	echo build/site/index.html
 
 clean: ## remove everything that was made, except the failures that Hypothesis remembers
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache
@@ -81,6 +85,6 @@ $(STAMP): pyproject.toml constraints.txt
 	echo "installing into $(VENV)" >&2
 	touch $(UNFINISHED)
 	$(BIN)/python -m pip install --quiet -c constraints.txt setuptools
-	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[dev,spark]'
+	$(BIN)/python -m pip install --quiet -c constraints.txt --no-build-isolation -e '.[dev,docs,spark]'
 	pwd > $(STAMP)
 	rm $(UNFINISHED)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,12 +40,16 @@ ROOM_BYTES = 4 << 30
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let `tmp_path` lie in memory where that has room: thousands of small stores sync all that they write.
+    """Let `tmp_path` lie in memory where that has room, and what tests start hear interrupts.
 
-    Tests whose subject is the disk take `disk_path`; `--basetemp` or PYTEST_DEBUG_TEMPROOT names another place.
+    Thousands of small stores sync all that they write. Tests whose subject is the disk take `disk_path`; `--basetemp`
+    or PYTEST_DEBUG_TEMPROOT names another place.
     """
     if has_room(MEMORY):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
+    # A shell has what it starts in the background ignore interrupts, and so would every process of the tests.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def has_room(directory: str) -> bool:

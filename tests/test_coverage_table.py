@@ -16,13 +16,13 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "coverage.md"
 HEADER = ("behaviour", "code", "tests", "model", "rules, bugs", "departs, later")
 MACHINES = (
-    "properties/machine.py",
-    "properties/put_machine.py",
-    "properties/flush_machine.py",
-    "properties/queue_machine.py",
-    "properties/retention_machine.py",
-    "properties/consumer_machine.py",
-    "properties/delay_machine.py",
+    "properties/machines/machine.py",
+    "properties/machines/put_machine.py",
+    "properties/machines/flush_machine.py",
+    "properties/machines/queue_machine.py",
+    "properties/machines/retention_machine.py",
+    "properties/machines/consumer_machine.py",
+    "properties/machines/delay_machine.py",
 )
 PLANTED = "properties/planted"
 PAGE_BUGS = (
@@ -47,6 +47,8 @@ PAGE_BUGS = (
     "retaining",
 )
 """The modules of planted bugs that are about this page."""
+NO_BUGS = ("__init__", "durability", "origins")
+"""Modules that tell of planted bugs and plant none."""
 
 _CODE = re.compile(r"`([^`]+)`")
 _DEFINITION = re.compile(r"^\[([^\]]+)\]: (\S+)$", re.MULTILINE)
@@ -149,7 +151,7 @@ def bugs_of(module: str) -> frozenset[str]:
 
 def all_bugs() -> frozenset[str]:
     """Return every planted bug."""
-    modules = [path.stem for path in (ROOT / PLANTED).glob("*.py") if path.stem != "__init__"]
+    modules = [path.stem for path in (ROOT / PLANTED).glob("*.py") if path.stem not in NO_BUGS]
     return frozenset().union(*map(bugs_of, modules))
 
 

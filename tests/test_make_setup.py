@@ -21,7 +21,7 @@ case "$*" in
     *ensurepip*) [ -z "${FAKE_NO_VENV-}" ]; exit ;;
 esac
 case "$*" in
-    *"-e .[dev,spark]") call=install ;;
+    *"-e .[dev,docs,spark]") call=install ;;
     *"-m venv .venv") call=venv; mkdir -p .venv/bin; cp "$0" .venv/bin/python ;;
     *pytest*) call="$*" ;;
     *) exit 0 ;;
