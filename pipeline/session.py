@@ -29,6 +29,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.interrupts import interruptible_start
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -122,7 +124,7 @@ def spark_session(
         builder = builder.config(name, value)
     log = os.path.join(scratch, "jvm.log")
     try:
-        with _standard_error_to(log), warnings.catch_warnings():
+        with _standard_error_to(log), interruptible_start(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return builder.getOrCreate()
     except Exception as error:

@@ -120,6 +120,7 @@ def _audits(
 
     if engine == "plain":
         return [audit_plan(plan) for plan in plans], {}
+    from pipeline.interrupts import apart
     from pipeline.session import spark_session
 
     size = sum(map(_size, plans))
@@ -134,8 +135,8 @@ def _audits(
 
             start_s = perf_counter() - started
             if work is None:
-                return audit_each(spark, plans), {"start_s": start_s}
-            joined = audit_joined(spark, plans, work)
+                return apart(spark, lambda: audit_each(spark, plans)), {"start_s": start_s}
+            joined = apart(spark, lambda: audit_joined(spark, plans, work))
             return joined.audits, {"start_s": start_s, **joined.figures}
     finally:
         if work is not None and asked.work is None:

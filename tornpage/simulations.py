@@ -120,6 +120,7 @@ def _run_on_spark(
     points: Sequence["Point"], out: str | None, master: str, *, resume: bool
 ) -> tuple[list[dict[str, Any]], list[int]]:
     """Run the points in Spark tasks; return the rows, which are those of a serial run, and the points none beats."""
+    from pipeline.interrupts import apart
     from pipeline.outputs import OutputTaken
     from pipeline.pareto import pareto_in_spark, points_frame
     from pipeline.session import SparkUnavailable, require_java, require_packages, spark_session
@@ -132,7 +133,7 @@ def _run_on_spark(
         require_packages("pyspark", "pyarrow", "pandas")
         with spark_session("tornpage sim sweep", master=master, short=True) as spark:
             rows = sweep(spark, points, None if out is None else Path(out))
-            return rows, pareto_in_spark(points_frame(spark, rows))
+            return rows, apart(spark, lambda: pareto_in_spark(points_frame(spark, rows)))
     except (OutputTaken, SparkUnavailable) as error:
         refuse(str(error))
     except OSError as error:

@@ -44,8 +44,8 @@ class IndexShape:
 class RepairPlan:
     """What will be made of a store; `end` is where its log is cut.
 
-    `delays_ms` is the delay of each queue of delayed messages; `index` is None where no index will be made, `notes` say
-    why, and what else is left out.
+    `delays_ms` is the delay of each queue of delayed messages; `bit_maps` counts, per queue (topic/number), the units
+    that lose theirs; `index` is None where no index will be made, `notes` say why.
     """
 
     store: StorePlan
@@ -59,6 +59,7 @@ class RepairPlan:
     index: IndexShape | None
     config_files: tuple[str, ...]
     set_aside: tuple[str, ...]
+    bit_maps: Mapping[str, int]
     has_floor: bool
     notes: tuple[str, ...]
 
@@ -88,6 +89,7 @@ class RepairPlan:
             "index": None if self.index is None else {"slots": self.index.slots, "entries": self.index.entries_max},
             "configFiles": list(self.config_files),
             "setAside": list(self.set_aside),
+            "bitMapsLeftOut": dict(self.bit_maps),
             "notes": list(self.notes),
         }
 
@@ -106,6 +108,12 @@ class RepairPlan:
             said.append(f"take over {', '.join(self.config_files)}")
         if self.set_aside:
             said.append(f"keep {', '.join(self.set_aside)} aside, which cannot be read")
+        if self.bit_maps:
+            queues = ", ".join(f"{queue} ({units:,})" for queue, units in sorted(self.bit_maps.items()))
+            said.append(
+                f"leave out the bit maps of {sum(self.bit_maps.values()):,} units, which are not in the log: {queues}; "
+                "a broker filters these messages by their properties"
+            )
         return [*said, *self.notes]
 
 
@@ -151,8 +159,6 @@ def plan_repair(
     index = _index_shape(store, given.numbers)
     if index is None and bool((rows.keys["offset"] < end.offset).any()):
         notes.append("make no index: how many slots its files have is not known (--broker-config); our store makes it")
-    if (store.view.store_dir / "consumequeue_ext").is_dir():
-        notes.append("leave out the consume queue extension: bit maps of filters are not in the log")
     plan = RepairPlan(
         store,
         facts,
@@ -165,6 +171,7 @@ def plan_repair(
         index,
         config_files,
         set_aside,
+        _bit_maps(rows, end.offset),
         store.view.floor is not None,
         tuple(notes),
     )
@@ -223,6 +230,14 @@ def _config_files(store: StorePlan, found: StoreAudit) -> tuple[tuple[str, ...],
     return tuple(each for each in labels if each not in unreadable), tuple(
         each for each in labels if each in unreadable
     )
+
+
+def _bit_maps(rows: StoreRows, end_offset: int) -> dict[str, int]:
+    """Return how many units of records that stay lead to the extension, by queue."""
+    units = rows.units[(rows.units["address"] != 0) & (rows.units["offset"] < end_offset)]
+    numbers, counts = np.unique(units["queue"], return_counts=True)
+    keys = [rows.numbers.keys[number] for number in numbers.tolist()]
+    return {f"{topic}/{queue}": count for (topic, queue), count in zip(keys, counts.tolist(), strict=True)}
 
 
 def _index_shape(store: StorePlan, settings: Mapping[str, int]) -> IndexShape | None:

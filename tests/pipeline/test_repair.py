@@ -7,6 +7,7 @@ import random
 import signal
 import struct
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from pipeline.audit import audit_store
 from pipeline.repairing import RepairDone, RepairRefused, carry_out, prepare_repair
+from properties.decode.consumequeue import EXT_ADDRESS_MAX
 from properties.decode.record import Record
 from properties.decode.store import iter_items, look
 from properties.judging.given import Given
@@ -227,3 +229,20 @@ def test_log_is_cut_before_a_record_that_states_a_number_its_queue_cannot_have(t
     mended(root, tmp_path / "copy")
     assert records_of(tmp_path / "copy") == records_of(root)[:7]
     assert next((tmp_path / "copy/quarantine").iterdir()).read_bytes().startswith(wrong.raw[:20])
+
+
+def test_bit_maps_of_the_extension_are_named_queue_by_queue_and_left_out(tmp_path: Path) -> None:
+    store = copied("07-queue-ext-bitmaps", tmp_path / "store")
+    wanted: Counter[str] = Counter()
+    for path in (store / "consumequeue").glob("*/*/*"):
+        for offset, size, code in struct.iter_unpack(">qiq", path.read_bytes()):
+            wanted[f"{path.parent.parent.name}/{path.parent.name}"] += offset >= 0 < size and code <= EXT_ADDRESS_MAX
+    wanted = +wanted
+    assert wanted
+    plan = prepare_repair(store, tmp_path / "copy", Given()).plan
+    assert plan.document()["bitMapsLeftOut"] == plan.bit_maps == dict(wanted)
+    [line] = [line for line in plan.lines() if "bit maps" in line]
+    assert all(f"{queue} ({units})" in line for queue, units in wanted.items())
+    mended(store, tmp_path / "copy")
+    assert not (tmp_path / "copy/consumequeue_ext").exists()
+    assert prepare_repair(tmp_path / "copy", tmp_path / "again", Given()).plan.bit_maps == {}

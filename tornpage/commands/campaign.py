@@ -154,6 +154,7 @@ def _run(
     (empty: it did not)."""
     from pipeline.aggregates import counted_in_spark
     from pipeline.campaign import campaign, run_serial
+    from pipeline.interrupts import apart
     from pipeline.session import require_packages, spark_session
     from properties.exploring.rows import that_count
     from properties.exploring.shards import FAILURES_MAX
@@ -172,7 +173,8 @@ def _run(
 
             try:
                 rows = that_count(campaign(spark, shards, out), FAILURES_MAX)
-                return rows, counted_in_spark(spark, out, sorted({row["shard"] for row in rows})), start_s, ""
+                shards_told = sorted({row["shard"] for row in rows})
+                return rows, apart(spark, lambda: counted_in_spark(spark, out, shards_told)), start_s, ""
             except (Py4JError, PySparkException) as error:
                 return [], None, start_s, str(error).strip().splitlines()[0]
     except KeyboardInterrupt:
