@@ -19,7 +19,7 @@ FIRST = (
     "properties/test_planted.py",
     "properties/test_sigkill.py",
     "tornpage/test_cli.py",
-    "pipeline/test_spark.py",
+    "pipeline/test_jobs_spark.py",
     "properties/test_queue_machine.py",
     "properties/test_campaign.py",
     "properties/test_put_machine.py",

@@ -16,15 +16,18 @@ if TYPE_CHECKING:
     from pipeline.stores import StorePlan
     from properties.judging.given import Given
 
-__all__ = ["ENGINES", "Asked", "audit_outcome", "repair_outcome"]
+__all__ = ["ENGINES", "Asked", "audit_outcome", "engine_for", "repair_outcome"]
 
 ENGINES = ("auto", "plain", "tasks", "joins")
 _TIMINGS = ("seconds", "start_s", "read_s", "join_s")
-_SMALL_BYTES = 256 << 20
-"""Below this, all stores together, the start of Spark costs more than the audit."""
+_PLAIN_BYTES = 4 << 30
+"""Below this, all stores together, the start of Spark costs more than the audit. Log and queues count."""
 
-_TASK_BYTES = 1 << 30
-"""A store up to this size fits into the memory of one worker as arrays."""
+_ARRAY_BYTES = 2 << 30
+"""A store up to this size is held as arrays, in this process or in a worker: some 500 bytes a record (ADR 43)."""
+
+_PARTITION_BYTES = 256 << 20
+"""Joins work in parts of about this much log and queues; for less than one, Spark is asked for a quick start."""
 
 
 @dataclass(frozen=True)
@@ -97,15 +100,19 @@ def _given(asked: Asked) -> "Given":
 
 
 def _engine(asked: Asked, plans: Sequence["StorePlan"]) -> str:
-    """Return who reads: this process for small stores, else Spark, by joins if a store is too large for a worker."""
+    """Return who reads, as it was asked for or as the sizes of the stores say."""
     if asked.engine != "auto":
         return asked.engine
     if asked.work is not None:
         return "joins"
-    sizes = [_size(plan) for plan in plans]
-    if sum(sizes) <= _SMALL_BYTES:
-        return "plain"
-    return "joins" if max(sizes) > _TASK_BYTES else "tasks"
+    return engine_for([_size(plan) for plan in plans])
+
+
+def engine_for(sizes: Sequence[int]) -> str:
+    """Return the engine for stores with so many bytes of log and queues."""
+    if max(sizes) > _ARRAY_BYTES:
+        return "joins"
+    return "plain" if sum(sizes) <= _PLAIN_BYTES else "tasks"
 
 
 def _size(plan: "StorePlan") -> int:
@@ -127,9 +134,9 @@ def _audits(
     work = None if engine == "tasks" else _work(plans, asked)
     try:
         started = perf_counter()
-        partitions = 1 if size < _SMALL_BYTES else max(8, size // _SMALL_BYTES)
+        partitions = 1 if size < _PARTITION_BYTES else max(8, size // _PARTITION_BYTES)
         with spark_session(
-            "tornpage audit", master=asked.master, shuffle_partitions=partitions, short=size < _SMALL_BYTES
+            "tornpage audit", master=asked.master, shuffle_partitions=partitions, short=size < _PARTITION_BYTES
         ) as spark:
             from pipeline.audit_spark import audit_each, audit_joined
 

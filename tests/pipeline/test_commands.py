@@ -15,6 +15,7 @@ from pipeline.session import SparkUnavailable, require_java
 from pipeline.stores import plan_store
 from pipeline.work import open_work
 from tests.pipeline.handmade import copied, overwrite
+from tornpage.auditing import engine_for
 from tornpage.commands import audit, campaign
 
 QUEUE_FILE = "consumequeue/TopicTest/0/00000000000000000000"
@@ -178,3 +179,10 @@ def test_audit_on_spark_is_quiet_and_finds_the_damage(tmp_path: Path) -> None:
         ("CQ_MISSING", QUEUE_FILE, 140),
     ]
     assert list((tmp_path / "here").iterdir()) == []
+
+
+def test_the_engine_is_chosen_by_what_stores_take_in_memory_and_together() -> None:
+    gib = 1 << 30
+    assert engine_for([2 * gib]) == engine_for([2 * gib, 2 * gib]) == "plain"
+    assert engine_for([2 * gib, 2 * gib, 1]) == "tasks"
+    assert engine_for([2 * gib + 1]) == engine_for([1, 2 * gib + 1]) == "joins"

@@ -1,5 +1,8 @@
-"""Work in Spark tasks: campaigns, and sweeps of the simulator, give the rows of the serial run, and a dead worker takes
-its own piece alone. What they come to is the same in Spark as here.
+"""Work in Spark tasks: campaigns, sweeps of the simulator and bulk reading give the rows of the serial run, and a dead
+worker takes its own piece alone. What they come to is the same in Spark as here.
+
+What needs a session in the usual run is in this one file, whose tests share a process: starting one takes longer than
+most of them.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from pipeline.sweep import prepare_sweep, run_some, stored_points, sweep
 from properties.cases.case import Settings
 from properties.exploring.rows import Row
 from properties.exploring.shards import FAILURES_MAX, Shard, plan_shards
+from tests.properties.decode.handmade import golden_dirs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -189,3 +193,27 @@ def test_no_point_beats_those_of_the_front(spark: SparkSession) -> None:
     plain = [row for row in rows if row["point"] in front and row["device"] == "a"]
     assert len({row["put_p99_us"] for row in plain}) == len({row["at_risk_messages_p99"] for row in plain}) > 1
     assert pareto([]) == pareto_in_spark(points_frame(spark, [])) == []
+
+
+# ---- workers, and the bulk reader; formats and streams are in test_readers_spark.py ------------------------------
+
+
+def test_workers_have_a_safe_path_and_our_interpreter(spark: SparkSession) -> None:
+    import sys
+
+    def ask(_: int) -> tuple[str, bool, str]:
+        import sys
+
+        return sys.executable, sys.flags.safe_path, sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]
+
+    [said] = spark.sparkContext.parallelize([0], 1).map(ask).collect()
+    assert said == (sys.executable, True, "pipeline.daemon")
+
+
+def test_bulk_reading_gives_the_rows_that_are_read_here(spark: SparkSession) -> None:
+    from pipeline.readers.sources import read_table
+    from tests.pipeline.test_readers import rows
+
+    stores = [path / "store" for path in golden_dirs()]
+    found = read_table(spark, "rocketmq-commitlog", *map(str, stores), splitBytes="20000").collect()
+    assert [row.asDict() for row in found] == rows("rocketmq-commitlog", *stores)

@@ -1,8 +1,4 @@
-"""On Spark as without: the audit of sound, damaged and made-up stores.
-
-All of them in one file, whose tests share a process and with it the session, which takes longer to start than most of
-them to run.
-"""
+"""On Spark as without: the audit of sound, damaged and made-up stores."""
 
 from __future__ import annotations
 
@@ -33,6 +29,8 @@ from tests.properties.decode.handmade import golden_dirs, properties_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+pytestmark = pytest.mark.deep  # its joins take a minute and more
 
 # ---- the audit ---------------------------------------------------------------------------------------------------
 
@@ -111,7 +109,6 @@ def many_keys(root: Path) -> Path:
     return store.write()
 
 
-@pytest.mark.deep
 def test_spark_and_plain_audit_agree(spark: SparkSession, tmp_path: Path) -> None:
     planted = planted_stores(tmp_path)
     stores = [planted[PLANT_NUMBERS["offset in a unit"]], planted[PLANT_NUMBERS["hash in an entry"]]]
@@ -123,7 +120,6 @@ def test_spark_and_plain_audit_agree(spark: SparkSession, tmp_path: Path) -> Non
     assert [audited.verdict for audited in plain] == ["broken"] * 3
 
 
-@pytest.mark.deep
 def test_spark_and_plain_audit_agree_on_every_store(spark: SparkSession, tmp_path: Path) -> None:
     golden = [path / "store" for path in golden_dirs()]
     stores = [*golden, *damaged_stores(tmp_path), *planted_stores(tmp_path)]
@@ -161,7 +157,6 @@ def test_spark_and_plain_audit_agree_on_every_store(spark: SparkSession, tmp_pat
     assert {audited.verdict for audited in joined if audited.store in sound} == {"holds"}
 
 
-@pytest.mark.deep
 def test_rows_that_are_there_are_not_read_again(spark: SparkSession, tmp_path: Path) -> None:
     store = copied("03-rollover-blanks-retention", tmp_path / "store")
     plans = [plan_store(0, store)]
@@ -173,27 +168,3 @@ def test_rows_that_are_there_are_not_read_again(spark: SparkSession, tmp_path: P
     again = audit_joined(spark, plans, tmp_path / "work")
     assert [finding.code for finding in again.audits[0].findings] == ["CQ_WRONG_TAGS_CODE"]
     assert again.figures["tasks_done_before"] == again.figures["tasks"] - 1
-
-
-def test_workers_have_a_safe_path_and_our_interpreter(spark: SparkSession) -> None:
-    import sys
-
-    def ask(_: int) -> tuple[str, bool, str]:
-        import sys
-
-        return sys.executable, sys.flags.safe_path, sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]
-
-    [said] = spark.sparkContext.parallelize([0], 1).map(ask).collect()
-    assert said == (sys.executable, True, "pipeline.daemon")
-
-
-# ---- the readers; formats and streams are in test_readers_spark.py ------------------------------------------------
-
-
-def test_bulk_reading_gives_the_rows_that_are_read_here(spark: SparkSession) -> None:
-    from pipeline.readers.sources import read_table
-    from tests.pipeline.test_readers import rows
-
-    stores = [path / "store" for path in golden_dirs()]
-    found = read_table(spark, "rocketmq-commitlog", *map(str, stores), splitBytes="20000").collect()
-    assert [row.asDict() for row in found] == rows("rocketmq-commitlog", *stores)

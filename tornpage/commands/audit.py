@@ -36,7 +36,7 @@ def command(
     """Check that log, consume queues and index of store directories agree. Locks and changes nothing.
 
     \b
-    auto    plain for small stores, else tasks, or joins if a store has more than 1 GiB
+    auto    joins if a store has more than 2 GiB of log and queues, else plain up to 4 GiB in all, else tasks
     plain   this process compares arrays; no Spark, no Java
     tasks   Spark runs plain for many stores side by side
     joins   Spark writes rows to Parquet and joins them: any size, bounded memory
