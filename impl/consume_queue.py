@@ -182,7 +182,8 @@ class ConsumeQueue(QueueUnits):
 
     def _is_whole_in_front_of(self, number: int) -> bool:
         """Return whether each number in front of one has a unit or pre-fill: RocketMQ ends a queue at anything else."""
-        return all(unit.is_possible for unit in units_in(self._read(self.first_number, number - self.first_number)))
+        first = self.first_number
+        return first == number or all(unit.is_possible for unit in units_in(self._read(first, number - first)))
 
     def _prove(self, run: QueueRun) -> None:
         """Go on with a run that begins at the number up to which units are proved."""
@@ -209,6 +210,8 @@ class ConsumeQueue(QueueUnits):
 
     def _equal(self, run: QueueRun, count: int) -> int:
         """Return how many of a run's first `count` units are stored as they should be."""
+        if not count:
+            return 0
         data = self._read(self._proved, count)
         if not run.ext and data == run.units[: len(data)]:
             return count
@@ -289,6 +292,8 @@ class ConsumeQueue(QueueUnits):
 
     def _first_survivor(self, number: int, log_min: int) -> int:
         """Return where the messages begin that end in front of a proved one and lie in the log."""
+        if number == self.first_number:
+            return number
         following = self._stored(number)
         while number > self.first_number:
             unit = self._stored(number - 1)

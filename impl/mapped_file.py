@@ -194,7 +194,7 @@ class MappedFile:
 
     def zero(self, position: int, size_bytes: int) -> None:
         """Overwrite a range with zeros; durable after the next successful sync."""
-        self._with_file(lambda file: self._files.zero(file, position, size_bytes))
+        self._with_file(self._files.zero, position, size_bytes)
 
     def first_nonzero(self, position: int) -> int | None:
         """Return the position of the first byte other than zero from `position` on, None without one.
@@ -203,7 +203,7 @@ class MappedFile:
         """
         if self.size_bytes - position <= CHUNK_BYTES:
             return first_nonzero(self.view, position)
-        stretches = self._with_file(lambda file: self._stretches(file, position))
+        stretches = self._with_file(self._stretches, position)
         found = (first_nonzero(self.view[:end], start) for start, end in stretches)
         return next((at for at in found if at is not None), None)
 
@@ -223,7 +223,7 @@ class MappedFile:
         A kernel whose sync fails counts the pages as clean, whether they are on the disk or not. What the disk never
         wrote is left alone.
         """
-        self._with_file(lambda file: self._rewrite_in(file, start, end))
+        self._with_file(self._rewrite_in, start, end)
 
     def _rewrite_in(self, file: OpenFile, position: int, end: int) -> None:
         while position < end and (stretch := self._files.next_data(file, position)) is not None:
@@ -236,15 +236,15 @@ class MappedFile:
         """Make the file as it is durable, whatever the watermarks say."""
         self._with_file(self._files.sync)
 
-    def _with_file(self, do: Callable[[OpenFile], Answer]) -> Answer:
+    def _with_file(self, do: Callable[..., Answer], *arguments: int) -> Answer:
         """Do something with the file open for a moment, unless it is open; a write-back that failed unseen is an error
         here too.
         """
         if self._kept_open:
-            return do(self._file)
+            return do(self._file, *arguments)
         file = self._files.open(self.path, writable=True)
         try:
-            return do(file)
+            return do(file, *arguments)
         finally:
             self._files.close(file)
 

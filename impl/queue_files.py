@@ -62,20 +62,17 @@ class QueueFiles(QueueDirectory):
 
     def read(self, position: int, size_bytes: int) -> bytes:
         """Copy bytes, over the ends of files; fewer where there is no file (any more)."""
-        if size_bytes <= 0:
-            return b""
-        data = b""
-        while len(data) < size_bytes:
-            place = self.at(position + len(data))
-            if place is None or not place[0].hold():
-                break
+        pieces: list[bytes] = []
+        while size_bytes > 0 and (place := self.at(position)) is not None:
             mapped, start = place
-            try:
-                piece = bytes(mapped.view[start : start + size_bytes - len(data)])
-            finally:
-                mapped.release()
-            data = data + piece if data else piece
-        return data
+            piece = _held(mapped, start, size_bytes)
+            if len(piece) == size_bytes and not pieces:
+                return piece  # as nearly always
+            if not piece:
+                break
+            pieces.append(piece)
+            position, size_bytes = position + len(piece), size_bytes - len(piece)
+        return b"".join(pieces)
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
@@ -232,3 +229,13 @@ class QueueFiles(QueueDirectory):
             assert before.is_full
         for mapped in self.mapped:
             mapped.check()
+
+
+def _held(mapped: MappedFile, start: int, size_bytes: int) -> bytes:
+    """Copy bytes of one file, none of one that is being closed."""
+    if not mapped.hold():
+        return b""
+    try:
+        return bytes(mapped.view[start : start + size_bytes])
+    finally:
+        mapped.release()

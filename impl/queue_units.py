@@ -160,7 +160,8 @@ class QueueUnits:
     @property
     def first_number(self) -> int:
         """The number at which the first file begins."""
-        return self._files.first_position // UNIT_BYTES
+        mapped = self._files.mapped
+        return mapped[0].base_offset // UNIT_BYTES if mapped else 0
 
     @property
     def is_empty(self) -> bool:
