@@ -8,6 +8,7 @@ proved anew at each open, or in what broken-off saves have left, is done for a p
 import random
 from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 from time import perf_counter
 
 from model.state import CommitLog
@@ -17,7 +18,7 @@ from properties.cases.workload import mode_of
 from properties.exploring.judges_at_work import fired_by_legal, fired_by_recovery
 from properties.exploring.tally import Tally
 from properties.images.certificate import assert_legal
-from properties.images.images import compose, facts_of
+from properties.images.images import Fact, compose, facts_of
 from properties.images.sampling import CHANCES, Chances, armed_faults, draw, fired_faults
 from properties.judges.delay_judges import delay_effects
 from properties.judges.judges import LegalLogs, Recovered
@@ -60,6 +61,36 @@ class StateBroken(Exception):
         self.failure = failure
 
 
+class _Place:
+    """One event of a life, at which several crashes fall: what is the same for all of them is worked out once.
+
+    `window` is the verb under way, `number` its place in the life, `back` how many events before its answer this one
+    lies; `position` is where the journal ends that led to `state`.
+    """
+
+    def __init__(self, state: DiskState, number: int, window: Window, event: int, position: int) -> None:
+        self.state = state
+        self.number = number
+        self.window = window
+        self.event = event
+        self.position = position
+
+    @property
+    def back(self) -> int:
+        """How many events before the answer; 0 is at rest."""
+        return self.window.last - self.event
+
+    @cached_property
+    def facts(self) -> list[Fact]:
+        """What may or may not have reached the disk."""
+        return facts_of(self.state)
+
+    @cached_property
+    def armed(self) -> frozenset[str]:
+        """The fault classes that these facts make possible."""
+        return frozenset(armed_faults(self.facts))
+
+
 class CrashStates:
     """The crash states of one life: `done` are all operations of the history, those from `life_start` on are its own.
 
@@ -100,15 +131,14 @@ class CrashStates:
                 state.apply_all(trial.files.journal[applied:position])
                 applied = position
                 if counted or self._rng.random() < 0.1:
+                    place = _Place(state, number, window, event, position)
                     for _ in range(STATES_PER_EVENT):
-                        yield self._crash(state, number, window, window.last - event, position, counted=counted)
+                        yield self._crash(place, counted=counted)
             if counted:
-                yield self._crash(state, number, window, 0, applied, counted=counted)
+                yield self._crash(_Place(state, number, window, window.last, applied), counted=counted)
 
-    def _crash(
-        self, state: DiskState, number: int, window: Window, back: int, position: int, *, counted: bool
-    ) -> Failure | None:
-        trial, tally = self._trial, self._tally
+    def _crash(self, place: _Place, *, counted: bool) -> Failure | None:
+        trial, tally, window, back = self._trial, self._tally, place.window, place.back
         started = perf_counter()
         kill = self._rng.random() < self._chances.kill
         goes_on = self._rng.random() < self._chances.crash_in_recovery
@@ -118,22 +148,20 @@ class CrashStates:
             crash = Crash(kill=True, back=back)
             armed, fired = {"kill"}, {"kill"}
         else:
-            facts = facts_of(state)
-            crash = Crash(back=back, survived=draw(facts, self._rng, self._chances))
-            image = compose(state, crash.survived)
+            crash = Crash(back=back, survived=draw(place.facts, self._rng, self._chances))
+            image = compose(place.state, crash.survived)
             if tally.all_states % LEGALITY_EVERY == 0:
-                self._prove_legal(position, crash, image)
-            armed, fired = armed_faults(facts), fired_faults(facts, dict(crash.survived))
+                self._prove_legal(place.position, crash, image)
+            armed, fired = set(place.armed), fired_faults(place.facts, crash.survived)
         legal = self._legal_at(window, at_rest=back == 0, kill=kill)
-        versions = trial.versions.legal_versions(window.last - back)
+        versions = trial.versions.legal_versions(place.event)
         chosen = perf_counter()
         tally.seconds["choose"] += chosen - started
-        done = self._done[: self._operations_until(number)]
         try:
             found: Recovered | None
             if image is None:
                 disk = trial.new_disk if goes_on else trial.last_disk
-                files = disk(trial.files.base, (*trial.files.journal[:position], ProcessKilled()))
+                files = disk(trial.files.base, (*trial.files.journal[: place.position], ProcessKilled()))
                 found = trial.judged(files, legal, versions, known=self._known)
                 outcome = _outcome(found)
             else:
@@ -146,9 +174,10 @@ class CrashStates:
                 self._again(found, drawn=again)
                 if goes_on:
                     answered = window.at(at_rest=back == 0) if kill else None
-                    self._crash_in_recovery(found, answered, (*done, crash), counted=counted)
+                    self._crash_in_recovery(found, answered, (*self._until(place), crash), counted=counted)
+                trial.surroundings.give_up(found.store)
         except GuaranteeBroken as broken:
-            raise StateBroken(Failure(Case(self._settings, (*done, crash)), broken)) from broken
+            raise StateBroken(Failure(Case(self._settings, (*self._until(place), crash)), broken)) from broken
         finally:
             tally.seconds["recover and judge"] += perf_counter() - chosen
         return None
@@ -181,10 +210,15 @@ class CrashStates:
             self._legal[key] = self._trial.legal_at(window, at_rest=at_rest, kill=kill)
         return self._legal[key]
 
-    def _operations_until(self, window_number: int) -> int:
-        """Window 0 of a life is its open; each later one is that of the operations which make a verb."""
+    def _until(self, place: _Place) -> tuple[Operation, ...]:
+        """Return the operations up to a place.
+
+        Window 0 of a life is its open; each later one is that of the operations which make a verb.
+        """
+        if not place.number:
+            return self._done[: self._life_start]
         verbs = [n for n in range(self._life_start, len(self._done)) if not isinstance(self._done[n], WITHOUT_A_VERB)]
-        return verbs[window_number - 1] + 1 if window_number else self._life_start
+        return self._done[: verbs[place.number - 1] + 1]
 
     def _count(
         self,
@@ -223,6 +257,7 @@ class CrashStates:
             before = self._trial.effects["delivered_after_recovery"]
             again = self._trial.recovers_again(found, known=self._known)
             outcome = self._known.note(number, _outcome(again))
+            self._trial.surroundings.give_up(again.store)
             delivered = self._trial.effects["delivered_after_recovery"] - before
             for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
                 counter["delivered_after_recovery"] += delivered
@@ -249,9 +284,11 @@ class CrashStates:
         if answered is not None:
             versions = {path: said | first.legal_versions[path] for path, said in versions.items()}
         try:
-            outcome, _ = self._outcome_of(compose(state, crash.survived), legal, versions)
+            outcome, second = self._outcome_of(compose(state, crash.survived), legal, versions)
         except GuaranteeBroken as broken:
             raise StateBroken(Failure(Case(self._settings, (*done, crash)), broken)) from broken
+        if second is not None:
+            trial.surroundings.give_up(second.store)
         named = frozenset({"crash_in_recovery"})
         self._count(outcome, legal, named, named, ceiling=first.key[0] + 1, counted=counted)
 

@@ -102,18 +102,22 @@ def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOp
         return list(state.pending)
     if state.disk == "journal":
         return state.pending[: _valid(choices.get(JOURNAL_FACT, 0), len(state.pending) + 1)]
-    names = describe_operations(state.pending) if state.pending else []
+    names = describe_operations(state.pending)
     return [operation for name, operation in zip(names, state.pending, strict=True) if _valid(choices.get(name, 0), 2)]
 
 
 def compose(state: DiskState, choices: Choices) -> Image:
     """Return the disk that recovery finds under the chosen facts. Unknown facts and too large numbers count as 0."""
-    names, directories = dict(state.names), set(state.directories)
-    for operation in surviving_operations(state, choices):
-        apply_operation(names, directories, operation)
+    names, directories = state.names, state.directories
+    survive = surviving_operations(state, choices) if state.pending else ()
+    if survive:
+        names, directories = dict(names), set(directories)
+        for operation in survive:
+            apply_operation(names, directories, operation)
     reachable = {path for path in directories if _is_reachable(path, directories)}
+    inodes, everything = state.inodes, state.disk == "kill"
     files = {
-        path: _content(state.inodes[number], choices, everything=state.disk == "kill")
+        path: _content(inodes[number], choices, everything=everything)
         for path, number in names.items()
         if parent_of(path) in reachable
     }
@@ -129,10 +133,10 @@ def _is_reachable(path: str, directories: set[str]) -> bool:
 
 
 def _content(inode: InodeState, choices: Choices, *, everything: bool) -> bytes:
-    if everything:
-        return bytes(inode.latest())
     if not inode.sizes and not inode.versions:
         return inode.durable
+    if everything:
+        return bytes(inode.latest())
     content = bytearray(inode.durable)
     if inode.sizes:
         number = _valid(choices.get(f"size {inode.name}", 0), len(inode.sizes) + 1)

@@ -6,7 +6,7 @@ have mattered (changed what was recovered).
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any
@@ -127,7 +127,7 @@ def armed_faults(facts: Sequence[Fact]) -> set[str]:
     return armed
 
 
-def fired_faults(facts: Sequence[Fact], choices: dict[str, Choice]) -> set[str]:
+def fired_faults(facts: Sequence[Fact], choices: Mapping[str, Choice]) -> set[str]:
     """Return the fault classes that a draw used."""
     fired = set()
     for fact in facts:

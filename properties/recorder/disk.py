@@ -101,9 +101,9 @@ class DiskState:
         self.directories: set[str] = set(base.directories)
         self.names: dict[str, int] = {}
         self.pending: list[DirectoryOperation] = []
-        self._taken: dict[str, int] = {}
-        for number, (path, content) in enumerate(sorted(base.files.items())):
-            self.inodes[number] = InodeState(self._inode_name(path), content)
+        self._taken: dict[str, int] = dict.fromkeys(base.files, 1)
+        for number, path in enumerate(sorted(base.files)):
+            self.inodes[number] = InodeState(path, base.files[path])
             self.names[path] = number
 
     def _inode_name(self, path: str) -> str:

@@ -20,6 +20,13 @@ def _file_of(size_bytes: int) -> FileStat:
     return FileStat("file", size_bytes)
 
 
+@lru_cache(maxsize=1 << 14)
+def _above(path: str) -> tuple[str, str]:
+    """Return the directory that holds a path, and its name there."""
+    above, _, name = path.rpartition("/")
+    return above, name
+
+
 class Inode:
     """Live content of one file."""
 
@@ -89,7 +96,7 @@ class Names:
             self._stands(path)
 
     def _stands(self, path: str) -> None:
-        above, _, name = path.rpartition("/")
+        above, name = _above(path)
         if name:
             inside = self._inside.get(above)
             if inside is None:
@@ -98,7 +105,7 @@ class Names:
                 inside.add(name)
 
     def _falls(self, path: str) -> None:
-        above, _, name = path.rpartition("/")
+        above, name = _above(path)
         self._inside[above].discard(name)
 
     def add(self, path: str, inode: Inode) -> None:

@@ -54,7 +54,7 @@ def _open(trial: "Trial", legal: LegalLogs, versions: LegalVersions, *, before: 
     if store is not None:
         _catches_up(trial, store)
         found = trial.judged_open(store, disk, legal, versions, said)
-        trial.recovers_again(found)
+        trial.surroundings.give_up(trial.recovers_again(found).store)
     else:
         if leaks := disk.leaks():
             raise GuaranteeBroken(11, "a refused open still holds files", "nothing", "; ".join(leaks))

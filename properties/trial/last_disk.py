@@ -53,9 +53,16 @@ class LastDisk(FailingDisk):
 
     def open(self, path: str, *, writable: bool) -> OpenFile:
         """Open an existing file."""
-        inode = self._names.find(path)
+        inode = self._names.files.get(path) or self._names.find(path)
         inode.opens += 1
         return RecordedFile(path, inode, writable=writable)
+
+    def close(self, file: OpenFile) -> None:
+        """Close; nothing is synced. What has no name any more stays until the whole disk is given up."""
+        closed = recorded(file)
+        closed.inode.opens -= 1
+        if closed.holds_lock:
+            closed.inode.locked = closed.holds_lock = False
 
     def stat(self, path: str) -> FileStat | None:
         """Return what a path names."""

@@ -7,6 +7,7 @@ reads it.
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from properties.decode.config_files import load_config, parse_consumer_offsets, parse_delay_offsets
 from properties.trial.log_places import ROOT
@@ -55,7 +56,14 @@ def said_by(files: Mapping[str, bytes], paths: Iterable[str]) -> dict[str, Said]
 
 
 def _said(files: Mapping[str, bytes], path: str) -> Said:
-    document = load_config(files, path)
+    names = (path, f"{path}.bak")
+    return _said_by_bytes(path, tuple((name, files[name]) for name in names if name in files))
+
+
+@lru_cache(maxsize=1 << 10)
+def _said_by_bytes(path: str, there: tuple[tuple[str, bytes], ...]) -> Said:
+    """Read a file and its backup: thousands of images have the same few."""
+    document = load_config(dict(there), path)
     if document is None:
         return ()
     try:

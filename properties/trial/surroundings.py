@@ -9,8 +9,9 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import FunctionType
 from typing import Any, Literal
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary, ref
 
 from impl.components import Components
 from impl.derived import Derived
@@ -37,12 +38,17 @@ class _Held:
     """What the surroundings hold of one store: its put lock, its services and some parts by name.
 
     Services and parts belong to the store, and lead to it: held here, they would keep every store that was judged
-    alive.
+    alive. So they are referred to weakly, each alone: a dictionary that forgets by itself costs six times that.
     """
 
     lock: CooperativeLock
-    services: WeakValueDictionary[str, HandDriven] = field(default_factory=WeakValueDictionary)
-    parts: WeakValueDictionary[str, Any] = field(default_factory=WeakValueDictionary)
+    services: dict[str, ref[HandDriven]] = field(default_factory=dict)
+    parts: dict[str, ref[Any]] = field(default_factory=dict)
+
+    def service(self, name: str) -> HandDriven | None:
+        """Return a service that is still there."""
+        found = self.services.get(name)
+        return None if found is None else found()
 
 
 class Surroundings:
@@ -86,7 +92,8 @@ class Surroundings:
 
     def _taking(self, name: str, make: Callable[..., Any]) -> Callable[..., Any]:
         def taken(*arguments: Any, **options: Any) -> Any:
-            part = self._newest.parts[name] = make(*arguments, **options)
+            part = make(*arguments, **options)
+            self._newest.parts[name] = ref(part)
             return part
 
         return taken
@@ -96,7 +103,8 @@ class Surroundings:
         return self._newest.lock
 
     def _take_service(self, service: Service) -> HandDriven:
-        driven = self._newest.services[service.name] = HandDriven(service, self._runner_clock)
+        driven = HandDriven(service, self._runner_clock)
+        self._newest.services[service.name] = ref(driven)
         return driven
 
     def remember(self, store: MessageStore) -> None:
@@ -128,24 +136,42 @@ class Surroundings:
 
     def service(self, name: str) -> HandDriven | None:
         """Return a service of the store in use, None if it has none of that name."""
-        return self._used.services.get(name)
+        return self._used.service(name)
 
     def service_of(self, store: MessageStore, name: str) -> HandDriven | None:
         """Return a service of another store that is open beside the one in use."""
-        return self._by_store[store].services.get(name)
+        return self._by_store[store].service(name)
+
+    def give_up(self, store: MessageStore) -> None:
+        """Take a store apart that nobody asks any more, so that it is gone at once.
+
+        Services and runners lead to each other, and so do the parts of a store. Left alone, such a knot waits for a
+        look for garbage, with its whole disk; a campaign has thousands of them. The disk itself stays as it is.
+        """
+        for held in self._by_store.pop(store).services.values():
+            driven = held()
+            if driven is not None:
+                vars(driven).clear()
+        for part in tuple(vars(store).values()):
+            if not isinstance(part, FunctionType) and hasattr(part, "__dict__"):
+                vars(part).clear()
+        vars(store).clear()
 
     def parts_of(self, store: MessageStore) -> Mapping[str, Any]:
         """Return what made a store out of its parts: what it derives from the log, and its queue offsets, by name."""
-        return self._by_store[store].parts
+        there = ((name, held()) for name, held in self._by_store[store].parts.items())
+        return {name: part for name, part in there if part is not None}
 
     def memory_of(self, store: MessageStore) -> Hashable:
         """Return what a store remembers of its files: what it answers is a function of that and of their bytes.
 
         Watermarks of the log, of each queue and index file, how far dispatch has come, and which number comes next.
         """
-        parts = self.parts_of(store)
-        derived: Derived = parts["derived"]
-        table: QueueOffsetTable = parts["queue_offsets"]
+        parts = self._by_store[store].parts
+        derived: Derived | None = parts["derived"]()
+        table: QueueOffsetTable | None = parts["queue_offsets"]()
+        assert derived is not None
+        assert table is not None
         index_files = () if derived.index is None else derived.index.index_files
         progress = derived.progress
         return (

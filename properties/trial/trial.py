@@ -252,7 +252,7 @@ class Trial(DelayVerbs):
     def recover(self, files: RecordingFiles, legal: LegalLogs, versions: LegalVersions) -> Recovered:
         """Open the store on a disk and let every judge look at it, then recover once more (contract 6)."""
         found = self.judged(files, legal, versions)
-        self.recovers_again(found)
+        self.surroundings.give_up(self.recovers_again(found).store)
         return found
 
     def judged(

@@ -150,6 +150,28 @@ def test_services_keep_no_store_alive(world: World) -> None:
     assert gone() is None
 
 
+@pytest.mark.parametrize("settings", [SYNC, MASTER, Settings(file_bytes=4096, pool_buffers=2)])
+def test_a_store_that_was_given_up_is_gone_at_once_and_its_disk_stays(world: World, settings: Settings) -> None:
+    used = world.open(SYNC)
+    world.surroundings.use(used)
+    disk = world.empty_disk()
+    store = world.open(settings, files=disk)
+    store.put(MESSAGE)
+    files = disk.paths()
+    gc.collect()
+    gc.disable()
+    try:
+        queues, gone = weakref.ref(world.surroundings.parts_of(store)["derived"]), weakref.ref(store)
+        world.surroundings.give_up(store)
+        del store
+        assert gone() is None
+        assert queues() is None  # nothing of it waits for a look for garbage
+    finally:
+        gc.enable()
+    assert disk.paths() == files
+    assert used.put(MESSAGE).status is PutStatus.PUT_OK  # another one is as it was
+
+
 def test_a_replica_that_hangs_is_waited_for_until_the_deadline(world: World) -> None:
     store = world.open(MASTER)
     world.surroundings.use(store)
