@@ -61,6 +61,8 @@ class RecordingFiles:
         self.scripted_usage: DiskUsage | None = None
         self._tracker = tracker
         self._budget_bytes = budget_bytes
+        self._state_now: DiskState | None = None
+        self._applied = 0
         if state is None:
             state = DiskState(base, disk="kill")
             state.apply_all(journal)
@@ -304,10 +306,16 @@ class RecordingFiles:
     # ---- for the crash lab ---------------------------------------------------------------------------------------
 
     def state(self, disk: Disk) -> DiskState:
-        """Return what is durable now, and what might be, by the rule of a disk for names."""
-        state = DiskState(self.base, disk=disk)
-        state.apply_all(self.journal)
-        return state
+        """Return what is durable now, and what might be, by the rule of a disk for names.
+
+        To be looked at before anything else happens: it goes on with the disk. Cost: what the journal has got since
+        the last call.
+        """
+        if self._state_now is None or self._state_now.disk != disk:
+            self._state_now, self._applied = DiskState(self.base, disk=disk), 0
+        self._state_now.apply_all(self.journal[self._applied :])
+        self._applied = len(self.journal)
+        return self._state_now
 
     def peek(self, path: str, offset: int, size_bytes: int) -> bytes:
         """Return what the process sees of a file, taking no version."""

@@ -249,10 +249,12 @@ class Trial(DelayVerbs):
         """Return what each progress file says while nothing is under way."""
         return self.versions.legal_versions(len(self.files.events))
 
-    def recover(self, files: RecordingFiles, legal: LegalLogs, versions: LegalVersions) -> Recovered:
+    def recover(
+        self, files: RecordingFiles, legal: LegalLogs, versions: LegalVersions, *, known: Known | None = None
+    ) -> Recovered:
         """Open the store on a disk and let every judge look at it, then recover once more (contract 6)."""
-        found = self.judged(files, legal, versions)
-        self.surroundings.give_up(self.recovers_again(found).store)
+        found = self.judged(files, legal, versions, known=known)
+        self.surroundings.give_up(self.recovers_again(found, known=known).store)
         return found
 
     def judged(
