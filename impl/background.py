@@ -1,4 +1,4 @@
-"""The services that work behind the answers of a store: timed flush, commit of the pool, dispatch, consume queues."""
+"""The services behind the answers of a store: timed flush, commit of the pool, dispatch, queues, pages made ready."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,9 @@ from impl.config import MessageStoreConfig
 from impl.derived import Derived
 from impl.derived_floor_raising import RaiseDerivedFloor
 from impl.flushing import CommitRealTime, FlushRealTime
+from impl.mapped_file_queue import MappedFileQueue
 from impl.policy import PAGE_BYTES, FlushDiskType, FlushPolicy
+from impl.populating import PopulateAhead
 from impl.queue_flush import FlushConsumeQueues
 from impl.reput import ReputMessages
 from impl.runner import Runner, RunnerFactory
@@ -35,6 +37,7 @@ class Background:
         derived: Derived,
         floor: RaiseDerivedFloor,
         reput: ReputMessages,
+        log: MappedFileQueue,
     ) -> None:
         self.written: Callable[[int], None] = reput.note_readable
         self._reput = reput
@@ -57,6 +60,12 @@ class Background:
             self.written = _wakes(committer, commit_policy.commit_commit_log_least_pages, committed_where, reput)
         self._dispatcher = runner(reput)
         reput.wake = self._dispatcher.wake
+        self._woken: list[Runner] = [self._dispatcher]
+        if log.populate_ahead_bytes:
+            populate = PopulateAhead(log, least_bytes=log.populate_ahead_bytes)
+            populater = runner(populate)
+            log.want_pages = populate.wake = populater.wake
+            self._woken.append(populater)
         queues = runner(
             FlushConsumeQueues(
                 queue_policy,
@@ -83,7 +92,8 @@ class Background:
         """End all of them; what they left undone is the caller's."""
         for runner, _ in self._timers:
             runner.stop()
-        self._dispatcher.stop()
+        for woken in self._woken:
+            woken.stop()
 
 
 def _wakes(runner: Runner, least_pages: int, reached: Callable[[], int], reput: ReputMessages) -> Callable[[int], None]:

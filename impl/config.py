@@ -88,7 +88,8 @@ class MessageStoreConfig:
 
     `mapped_file_size_commit_log` and `max_message_size` are bytes. `record_checksum="record"` ends each record with
     the checksum trailer of RocketMQ 5; `"body"` writes the pure records of 4.9.3. `populate_ahead_bytes` (ours) is for
-    asynchronous stores: how far ahead of the records the pages of the log are made ready; 0 leaves that to page faults.
+    asynchronous stores: how far ahead of the records the pages of the log are made ready at least, by a thread of the
+    store; 0 leaves that to page faults.
 
     `store_path_commit_log` has the directories that the log is spread over, each of one store only; relative paths are
     below the store directory, and empty means `commitlog` there. Those of `read_only_commit_log_store_paths` get no

@@ -68,7 +68,7 @@ DISK_SPACE_WARNING_LEVEL_RATIO = 0.90
 """System property `rocketmq.broker.diskSpaceWarningLevelRatio`: a fuller disk takes no more messages."""
 
 POPULATE_AHEAD_BYTES = 64 << 10
-"""Ours: pages made ready at a time, ahead of the records; two microseconds each less than a fault."""
+"""Ours: pages made ready ahead of the records of a log that grows slowly; a fast one has more (`impl.populating`)."""
 
 TRANSIENT_STORE_POOL_SIZE = 5
 """`transientStorePoolSize`, buffers of the size of one log file."""

@@ -56,8 +56,8 @@ class MappedFile:
         self.blank_position: int | None = None
         self._buffer: memoryview | None = None
         self._committed_position = 0
-        self._populate_bytes = 0
-        self._populated_position = self.size_bytes
+        self._ask_for_pages: Callable[[], object] | None = None
+        self._ask_position = self.size_bytes
         self._is_locked = False
         self._is_mapped = True
         self._references = 1
@@ -98,8 +98,8 @@ class MappedFile:
         """Copy a record, or what else the file is made of, that fits behind the written position."""
         start = self.written_position
         end = start + len(record)
-        if end > self._populated_position:
-            self._populate(end)
+        if end > self._ask_position:
+            self._ask()
         self.target[start:end] = record
         self._files.mark(self._mark)
         self.written_position = end  # last: whoever reads below it sees whole records only
@@ -113,18 +113,18 @@ class MappedFile:
             self._files, self._file, self._mapping, policy=policy, flush_disk_type=flush_disk_type
         )
 
-    def populate_ahead(self, size_bytes: int) -> None:
-        """From now on have pages ready in steps of so many bytes, a multiple of a page: a fault costs three times that.
+    def ask_for_pages(self, ask: Callable[[], object], *, beyond: int) -> None:
+        """Have `ask` called by the append that goes beyond a position, once; it must neither raise nor wait."""
+        self._ask_for_pages, self._ask_position = ask, beyond
 
-        They become dirty zeros, so that a flush in between writes some pages twice.
-        """
-        self._populate_bytes = size_bytes
-        self._populated_position = self.written_position // size_bytes * size_bytes
+    def _ask(self) -> None:
+        self._ask_position = self.size_bytes  # before: whoever is asked may name the next position at once
+        if self._ask_for_pages is not None:
+            self._ask_for_pages()
 
-    def _populate(self, end: int) -> None:
-        start, step = self._populated_position, self._populate_bytes
-        self._populated_position = min(self.size_bytes, -(-end // step) * step)
-        self._files.populate(self._mapping, start, self._populated_position - start)
+    def populate(self, start: int, end: int) -> None:
+        """Have pages ready before they are written. They become dirty zeros: a flush in between writes them twice."""
+        self._files.populate(self._mapping, start, end - start)
 
     def append_blank(self) -> None:
         """Declare the rest of the file empty; the file is full afterwards."""

@@ -8,6 +8,7 @@ open. Source: `MappedFileQueue`.
 import errno
 import threading
 from collections import deque
+from collections.abc import Callable
 
 from impl.allocation import AllocateMappedFiles
 from impl.guards import MakeGuard
@@ -26,7 +27,8 @@ class MappedFileQueue:
     (RMQ-B24 is an index into a list that has lost its head meanwhile).
 
     With `fast_fail` a new file of a log with a pool has to have a buffer. `guard` makes what has commits come one
-    after the other, and flushes.
+    after the other, and flushes. `want_pages` is called when pages are to be populated ahead of the records, of which
+    `populate_ahead_bytes` is the least, 0 for never.
     """
 
     def __init__(
@@ -42,7 +44,8 @@ class MappedFileQueue:
         self._allocation = allocation
         self._pool: TransientStorePool | None = None
         self._fast_fail = fast_fail
-        self._populate_ahead_bytes = populate_ahead_bytes
+        self.populate_ahead_bytes = populate_ahead_bytes
+        self.want_pages: Callable[[], object] | None = None
         self._flush_lock = guard()
         self._commit_lock = guard()
         self._list_lock = guard()
@@ -127,9 +130,13 @@ class MappedFileQueue:
         self._pool = pool
 
     def populate_last(self) -> None:
-        """Have the pages of the newest file ready ahead of the records, if that is wanted."""
-        if self._populate_ahead_bytes and self.mapped:
-            self.mapped[-1].populate_ahead(self._populate_ahead_bytes)
+        """Have the next record of the newest file ask for the pages behind it, if that is wanted."""
+        if self.populate_ahead_bytes and self.mapped:
+            self.mapped[-1].ask_for_pages(self._want_pages, beyond=self.mapped[-1].written_position)
+
+    def _want_pages(self) -> None:
+        if self.want_pages is not None:
+            self.want_pages()
 
     def drop_behind(self, index: int) -> None:
         """Remove all files behind the one at `index`, last first, each durably before the next.

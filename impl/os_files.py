@@ -11,15 +11,12 @@ from collections.abc import Iterator
 
 from impl.descriptor_limit import with_descriptors
 from impl.files import DiskUsage, FileStat, Mapping, OpenFile
-from impl.memory import lock_pages, unlock_pages
+from impl.memory import lock_pages, populate_pages, unlock_pages
 
 __all__ = ["OsFiles"]
 
 _WHOLE_FLOCK = "hhqqi4x"
 _ZEROS = bytes(1 << 20)
-
-_MADV_POPULATE_WRITE = 23
-"""Python names no constant for it."""
 
 
 class _OsFile:
@@ -104,11 +101,10 @@ class OsFiles:
             os_mapping.memory.close()
 
     def populate(self, mapping: Mapping, position: int, size_bytes: int) -> None:
-        """Source: madvise(2), MADV_POPULATE_WRITE, since Linux 5.14."""
+        """Source: madvise(2), MADV_POPULATE_WRITE; of an empty mapping nothing can be missing."""
         memory = _os_mapping(mapping).memory
         if memory is not None:
-            with contextlib.suppress(OSError):
-                memory.madvise(_MADV_POPULATE_WRITE, position, size_bytes)
+            populate_pages(memory, position, size_bytes)
 
     def advise_will_need(self, mapping: Mapping) -> None:
         """Source: madvise(2), MADV_WILLNEED."""

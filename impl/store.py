@@ -85,6 +85,7 @@ class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressV
                 derived=self._held.derived,
                 floor=self._held.raise_derived_floor,
                 reput=self._reput,
+                log=self._log,
             )
             disk_watch = components.disk_watch(
                 files,

@@ -52,8 +52,8 @@ class _WrittenBeforeBytes(MappedFile):
     def append(self, record: bytearray) -> None:
         start = self.written_position
         end = start + len(record)
-        if end > self._populated_position:
-            self._populate(end)
+        if end > self._ask_position:
+            self._ask()
         self.written_position = end
         self.target[start:end] = record
         self._files.mark(self._mark)
