@@ -57,13 +57,15 @@ _NO_QUEUE = 0x04
 _HEAD = struct.Struct(">iiiiiqqiq")
 _CHECKED = struct.Struct(">iiiqqi")
 _QUEUE = struct.Struct(">iiqqi")
-_OFFSETS = struct.Struct(">qq")
 _I64 = struct.Struct(">q")
 _I32 = struct.Struct(">i")
 _AFTER_STORE_HOST = struct.Struct(">iqi")
 _BLANK = struct.Struct(">ii")
 assert _HEAD.size == 48
 assert _AFTER_STORE_HOST.size == 16
+
+_place_offsets = struct.Struct(">qq").pack_into
+_place_time = _I64.pack_into
 
 
 def has_consume_queue(sys_flag: int) -> bool:
@@ -75,8 +77,8 @@ def place_record(
     record: bytearray, queue_offset: int, physical_offset: int, store_timestamp: int, trailer: bool
 ) -> None:
     """Fill in what is known only under the put lock, then append the checksum trailer over all of it."""
-    _OFFSETS.pack_into(record, 20, queue_offset, physical_offset)
-    _I64.pack_into(record, 68 if record[39] & BORN_HOST_V6 else 56, store_timestamp)
+    _place_offsets(record, 20, queue_offset, physical_offset)
+    _place_time(record, 68 if record[39] & BORN_HOST_V6 else 56, store_timestamp)
     if trailer:
         record += (_REVERSED_TRAILER % (crc32(record) & 0x7FFFFFFF))[::-1]
 

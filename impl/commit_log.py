@@ -92,9 +92,9 @@ class CommitLog:
         if message.properties:
             text = text_of(message.properties)
             rewritten = PutStatus.MESSAGE_ILLEGAL if text is None else self._delayed(message, text)
-            if isinstance(rewritten, PutStatus):
+            if not isinstance(rewritten, Message):
                 return PutResult(rewritten)
-            if self._is_dispatched(rewritten):
+            if self._dispatch is not None and self._is_dispatched(rewritten, self._dispatch):
                 return self._under_lock(self._append_dispatched, rewritten, now_ms)
             if rewritten is not message:
                 return self._put_delayed(message, rewritten, now_ms)
@@ -120,8 +120,9 @@ class CommitLog:
     def _under_lock(
         self, append: Callable[[Incoming, Draft, int], PutResult], incoming: Incoming, draft: Draft
     ) -> PutResult:
+        clock = self._clock
         with self._put_lock:
-            self.begin_time_in_lock = store_timestamp = self._clock()
+            self.begin_time_in_lock = store_timestamp = clock()
             try:
                 if self._stopped:
                     return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
@@ -139,8 +140,8 @@ class CommitLog:
         file = self._file_with_room(size_bytes + codec.BLANK_BYTES)
         if file is None:
             return PutResult(PutStatus.CREATE_MAPEDFILE_FAILED)
-        counts = codec.has_consume_queue(message.sys_flag)
-        key = (message.topic.encode(), message.queue_id)
+        counts, topic = codec.has_consume_queue(message.sys_flag), message.topic
+        key = (topic.encode(), message.queue_id)
         queue_offset = self._queue_offsets.next_offset(key) if counts else 0
         offset = file.base_offset + file.written_position
         codec.place_record(record, queue_offset, offset, store_timestamp, self._trailer)
@@ -152,7 +153,7 @@ class CommitLog:
         if counts:
             self._queue_offsets.advance(key, queue_offset + 1)
         self._last_store_timestamp = store_timestamp
-        self._statistics.count_appended(message.topic, 1, size_bytes)
+        self._statistics.count_appended(topic, 1, size_bytes)
         host = message.store_host or self._store_host
         return _new_tuple(PutResult, (_PUT_OK, offset, size_bytes, queue_offset, store_timestamp, 1, host, ()))
 
@@ -164,9 +165,10 @@ class CommitLog:
         encode = partial(self._encoder.encode, now_ms=now_ms)
         return refusal_of_copy(given, stored, dispatch=self._dispatch, encode=encode)
 
-    def _is_dispatched(self, message: Message) -> bool:
-        text = text_of(message.properties) if self._dispatch is not None else None
-        return bool(text and self._dispatch and self._dispatch.queues_of(message.topic, message.queue_id, text))
+    @staticmethod
+    def _is_dispatched(message: Message, dispatch: MultiDispatch) -> bool:
+        text = text_of(message.properties)
+        return bool(text and dispatch.queues_of(message.topic, message.queue_id, text))
 
     def _append_dispatched(self, message: Message, now_ms: int, store_timestamp: int) -> PutResult:
         """Append a message with the offsets it gets in the queues it names."""

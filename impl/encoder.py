@@ -5,6 +5,7 @@ lock. Rows of docs/statuses.md are checked in their order. Source: `CommitLog.Me
 """
 
 import struct
+from collections.abc import Callable
 
 from isal.isal_zlib import crc32
 
@@ -28,13 +29,15 @@ _HEADS = {(born, store): struct.Struct(f">5i16xiq{born}s8x{store}siqi") for born
 assert _HEADS[8, 8].size == 88
 assert _HEADS[20, 20].size == 112
 
+_two_bytes = struct.Struct(">H").pack
 _NOT_HOST_BITS = ~(BORN_HOST_V6 | STORE_HOST_V6)
 _EMPTY = bytearray()
 _TOPICS_MAX = 4096
 _HOSTS_MAX = 4096
 
-_Hosts = tuple[bytes, bytes, int, struct.Struct]
-"""Born and store host as stored, their bits in sysFlag, and what packs them."""
+_Hosts = tuple[bytes, bytes, int, int, Callable[..., bytes]]
+"""Born and store host as stored, their bits in sysFlag, the bytes of a record but body, topic and properties, and what
+packs all up to the body."""
 
 
 def topic_bytes(topic: str) -> bytes | None:
@@ -74,14 +77,15 @@ class RecordEncoder:
         hosts = self._hosts.get(pair) or self._learn_hosts(*pair)
         if hosts is None:
             return PutStatus.MESSAGE_ILLEGAL
-        born_host, store_host, host_bits, head = hosts
+        born_host, store_host, host_bits, fixed_bytes, pack = hosts
         body = message.body or b""
-        total = head.size + len(body) + len(topic) + len(properties) + self._trailer_bytes
+        body_bytes = len(body)
+        total = fixed_bytes + body_bytes + len(topic) + len(properties)
         if message.queue_id < 0 or total > self._record_bytes_max:
             return PutStatus.MESSAGE_ILLEGAL
         born_timestamp = message.born_timestamp
         try:
-            packed = head.pack(
+            packed = pack(
                 total,
                 MESSAGE_MAGIC,
                 crc32(body) & 0x7FFFFFFF,
@@ -93,7 +97,7 @@ class RecordEncoder:
                 store_host,
                 message.reconsume_times,
                 message.prepared_transaction_offset,
-                len(body),
+                body_bytes,
             )
         except struct.error:
             return PutStatus.MESSAGE_ILLEGAL
@@ -119,7 +123,9 @@ class RecordEncoder:
         host_bits = (BORN_HOST_V6 if len(born_host) == 20 else 0) | (STORE_HOST_V6 if len(store_host) == 20 else 0)
         if len(self._hosts) >= _HOSTS_MAX:
             self._hosts.clear()
-        self._hosts[born, store] = hosts = (born_host, store_host, host_bits, _HEADS[len(born_host), len(store_host)])
+        head = _HEADS[len(born_host), len(store_host)]
+        hosts = (born_host, store_host, host_bits, head.size + self._trailer_bytes, head.pack)
+        self._hosts[born, store] = hosts
         return hosts
 
     def _properties(self, message: Message) -> bytes | PutStatus:
@@ -138,4 +144,4 @@ class RecordEncoder:
             return PutStatus.PROPERTIES_SIZE_EXCEEDED
         if 0 in data or (not self._trailer_bytes and ends_like_trailer(data)):
             return PutStatus.MESSAGE_ILLEGAL
-        return size_bytes.to_bytes(2, "big") + data
+        return _two_bytes(size_bytes) + data

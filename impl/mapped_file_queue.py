@@ -74,6 +74,8 @@ class MappedFileQueue:
     def committed_where(self) -> int:
         """Physical offset up to which readers may see: the end of what is committed of the first file with a buffer."""
         end_offset = self.max_offset  # before the look: a file with a buffer is there before it is written to
+        if not self._buffered:  # spares what has no pool an error for each look
+            return end_offset
         try:
             first = self._buffered[0]
         except IndexError:

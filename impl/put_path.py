@@ -72,17 +72,17 @@ class PutPath:
 
     def put(self, append: Callable[..., PutResult], message: Message | MessageBatch) -> PutResult:
         """Put by one of the commit log's appends, and wait in this thread for what the answer needs."""
-        settled = self._put(append, message, waits=_waits)
+        settled = self._put(append, message, _waits)
         return self._answers.wait(settled) if isinstance(settled, PendingAnswer) else settled
 
     def put_without_waiting(self, message: Message) -> PutResult:
         """Put one message whose answer waits neither for disk nor replica, whatever its properties say."""
-        settled = self._put(self.commit_log.put, message, waits=_nobody_waits)
+        settled = self._put(self.commit_log.put, message, _nobody_waits)
         return self._answers.wait(settled) if isinstance(settled, PendingAnswer) else settled
 
     def put_async(self, append: Callable[..., PutResult], message: Message | MessageBatch) -> Future[PutResult]:
         """Put by one of the commit log's appends; the future has the answer once it is known."""
-        settled = self._put(append, message, waits=_waits)
+        settled = self._put(append, message, _waits)
         if isinstance(settled, PendingAnswer):
             return settled
         answer: Future[PutResult] = Future()
@@ -93,18 +93,19 @@ class PutPath:
         self,
         append: Callable[..., PutResult],
         message: Message | MessageBatch,
-        *,
         waits: Callable[[Message | MessageBatch], bool],
     ) -> PutResult | PendingAnswer:
-        began_ms = self._clock()
+        clock, written = self._clock, self._written  # a call by a local name takes half the time of one by an attribute
+        began_ms = clock()
         refusal = self._refusal(began_ms)
         if refusal is not None:
             return PutResult(refusal)
         result = append(message, now_ms=began_ms)
+        offset = result.offset
         # one that was refused may have ended a file
-        self._written(result.offset + result.size_bytes if result.offset >= 0 else self._log.max_offset)
-        if self._answers_wait and result.offset >= 0:
-            appended_ms = self._clock()
+        written(offset + result.size_bytes if offset >= 0 else self._log.max_offset)
+        if self._answers_wait and offset >= 0:
+            appended_ms = clock()
             settled = self._answers.settle(
                 result,
                 waits=waits(message),
@@ -130,15 +131,15 @@ class PutPath:
         self, message: Message | MessageBatch, result: PutResult, began_ms: int, appended_ms: int | None
     ) -> None:
         """Take an answer into the statistics, and say so when it took long; `appended_ms` None means just now."""
-        now_ms = self._clock()
+        clock, statistics = self._clock, self._statistics
+        record_put, now_ms = statistics.record_put, clock()
         elapsed_ms = now_ms - began_ms
-        statistics = self._statistics
-        statistics.record_put(elapsed_ms)
+        record_put(elapsed_ms)
         if result.offset < 0 or not statistics.stepped_ms <= now_ms < statistics.due_ms:
             with self._statistics_guard:
                 if result.offset < 0:
                     statistics.record_failure()
-                statistics.step(self._clock())  # anew: another thread may have stepped at a later time than ours
+                statistics.step(clock())  # anew: another thread may have stepped at a later time than ours
         if elapsed_ms > SLOW_PUT_MS:
             body_bytes = len(message.body or b"")
             warn_if_slow(elapsed_ms, topic=message.topic, body_bytes=body_bytes)
