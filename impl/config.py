@@ -1,23 +1,19 @@
 """The configuration of a store: RocketMQ's names in snake case, RocketMQ's units."""
 
-import ipaddress
 from dataclasses import dataclass
 from typing import Literal
 
 from impl import defaults
 from impl.codec import BLANK_BYTES
+from impl.config_checks import require_possible
 from impl.delay import DelayLevels
 from impl.dispatching import UNIT_BYTES
-from impl.errors import BadConfig
-from impl.log_paths import require_log_paths
 from impl.policy import (
-    PAGE_BYTES,
     AllocationPolicy,
     BrokerRole,
     CommitPolicy,
     FlushDiskType,
     FlushPolicy,
-    ImpossiblePolicy,
     PutLockKind,
     QueueFlushPolicy,
     WarmUp,
@@ -28,53 +24,6 @@ __all__ = ["MessageStoreConfig", "RecordChecksum"]
 
 RecordChecksum = Literal["record", "body"]
 
-_SMALLEST_FILE_BYTES = 256
-_COUNTS = (
-    "os_page_cache_busy_time_out_mills",
-    "max_lmq_consume_queue_num",
-    "ha_slave_fallbehind_max",
-    "slave_timeout",
-    "clean_resource_interval",
-    "sync_flush_timeout",
-    "flush_interval_commit_log",
-    "flush_commit_log_least_pages",
-    "flush_commit_log_thorough_interval",
-    "commit_interval_commit_log",
-    "commit_commit_log_least_pages",
-    "commit_commit_log_thorough_interval",
-    "flush_interval_consume_queue",
-    "flush_consume_queue_least_pages",
-    "flush_consume_queue_thorough_interval",
-    "transient_store_pool_size",
-    "mapped_files_ahead",
-    "flush_least_pages_when_warm_mapped_file",
-    "max_msgs_num_batch",
-    "max_transfer_bytes_on_message_in_memory",
-    "max_transfer_count_on_message_in_memory",
-    "max_transfer_bytes_on_message_in_disk",
-    "max_transfer_count_on_message_in_disk",
-    "file_reserved_time",
-    "delete_commit_log_files_interval",
-    "destroy_maped_file_interval_forcibly",
-    "redelete_hanged_file_interval",
-    "delete_consume_queue_files_interval",
-    "disk_max_used_space_ratio",
-    "short_polling_time_mills",
-    "flush_delay_offset_interval",
-    "max_held_pulls",
-)
-_SIZES = {
-    "mapped_file_size_consume_queue": UNIT_BYTES,
-    "mapped_file_size_consume_queue_ext": 64,
-    "max_hash_slot_num": 1,
-    "max_index_num": 2,
-    "flush_consumer_offset_interval": 1,
-    "schedule_async_deliver_max_pending_limit": 1,
-}
-"""The smallest value of each; the greatest is 2 GiB - 1."""
-_POOL_BUFFERS_MAX = 1_000
-_BUFFERS_TO_ROLL = 2
-_PERCENT_MAX = 100
 _FLUSH = FlushPolicy(FlushDiskType.ASYNC_FLUSH)
 _COMMIT = CommitPolicy()
 _QUEUE_FLUSH = QueueFlushPolicy()
@@ -180,68 +129,7 @@ class MessageStoreConfig:
     flush_consumer_offset_interval: int = defaults.FLUSH_CONSUMER_OFFSET_INTERVAL
 
     def __post_init__(self) -> None:
-        if not _SMALLEST_FILE_BYTES <= self.mapped_file_size_commit_log <= 1 << 40:
-            raise BadConfig("mapped_file_size_commit_log", self.mapped_file_size_commit_log, "use 256 bytes to 1 TiB")
-        if not 1 <= self.max_message_size < 1 << 31:
-            raise BadConfig("max_message_size", self.max_message_size, "use 1 byte to 2 GiB - 1")
-        if self.record_checksum not in ("record", "body"):
-            raise BadConfig("record_checksum", self.record_checksum, 'use "record" or "body"')
-        if not _is_host(self.store_host):
-            raise BadConfig("store_host", self.store_host, "use a numeric IPv4 or IPv6 address and a port")
-        if not isinstance(self.flush_disk_type, FlushDiskType):
-            raise BadConfig("flush_disk_type", self.flush_disk_type, "use FlushDiskType.SYNC_FLUSH or ASYNC_FLUSH")
-        if not isinstance(self.broker_role, BrokerRole):
-            raise BadConfig("broker_role", self.broker_role, "use BrokerRole.ASYNC_MASTER, SYNC_MASTER or SLAVE")
-        for name in _COUNTS:
-            value = getattr(self, name)
-            if not isinstance(value, int) or not 0 <= value < 1 << 31:
-                raise BadConfig(name, value, "use a whole number, 0 to 2,147,483,647")
-        for name, least in _SIZES.items():
-            value = getattr(self, name)
-            if not isinstance(value, int) or not least <= value < 1 << 31:
-                raise BadConfig(name, value, f"use a whole number, {least} to 2,147,483,647")
-        if not 0 <= self.access_message_in_memory_max_ratio <= _PERCENT_MAX:
-            raise BadConfig(
-                "access_message_in_memory_max_ratio", self.access_message_in_memory_max_ratio, "use 0 to 100 percent"
-            )
-        if self.populate_ahead_bytes < 0 or self.populate_ahead_bytes % PAGE_BYTES:
-            raise BadConfig("populate_ahead_bytes", self.populate_ahead_bytes, f"use a multiple of {PAGE_BYTES}, or 0")
-        if not isinstance(self.warm_up, WarmUp):
-            raise BadConfig("warm_up", self.warm_up, "use WarmUp.NONE, TOUCH, TOUCH_AND_FORCE or POPULATE")
-        if not 1 <= self.transient_store_pool_size <= _POOL_BUFFERS_MAX:
-            raise BadConfig("transient_store_pool_size", self.transient_store_pool_size, "use 1 to 1,000 buffers")
-        if self.fast_fail_if_no_buffer_in_store_pool and 0 < self.pool_buffers < _BUFFERS_TO_ROLL:
-            remedy = "use 2 or more: with fast fail the file in use keeps one, and the next needs another"
-            raise BadConfig("transient_store_pool_size", self.transient_store_pool_size, remedy)
-        self._require_policies()
-        require_log_paths(self.store_path_commit_log, self.read_only_commit_log_store_paths)
-        for name in ("disk_space_warning_level_ratio", "disk_space_clean_forcibly_ratio"):
-            if not 0 < getattr(self, name) <= 1:
-                raise BadConfig(name, getattr(self, name), "use 0.01 to 1.0")
-        self._require_retention()
-        try:
-            self.delay_levels()
-        except ValueError as error:
-            raise BadConfig("message_delay_level", self.message_delay_level, str(error)) from error
-
-    def _require_retention(self) -> None:
-        for name, allowed in (
-            ("delete_when", 'hours from 0 to 23, as in "04;16"'),
-            ("time_zone", 'an IANA name such as "Europe/Berlin", or "" for that of the machine'),
-        ):
-            try:
-                RetentionPolicy(**{name: getattr(self, name)})
-            except (ValueError, AttributeError, TypeError) as error:
-                raise BadConfig(name, getattr(self, name), f"use {allowed}") from error
-
-    def _require_policies(self) -> None:
-        try:
-            self.flush_policy()
-            self.commit_policy()
-            self.queue_flush_policy()
-            self.allocation_policy()
-        except ImpossiblePolicy as error:
-            raise BadConfig(error.field, error.value, f"use {error.allowed}") from error
+        require_possible(self)
 
     def flush_policy(self) -> FlushPolicy:
         """Return when the commit log is flushed."""
@@ -330,12 +218,3 @@ class MessageStoreConfig:
     def put_lock_kind(self) -> PutLockKind:
         """Which put lock the store takes, once, when it is opened."""
         return PutLockKind.REENTRANT if self.use_reentrant_lock_when_put_message else PutLockKind.SPIN
-
-
-def _is_host(host: tuple[str, int]) -> bool:
-    address, port = host
-    try:
-        ipaddress.ip_address(address)
-    except ValueError:
-        return False
-    return "%" not in address and 0 <= port < 1 << 31

@@ -1,4 +1,4 @@
-"""The message store: wiring and the public verbs. What they answer: docs/statuses.md. Source: `DefaultMessageStore`."""
+"""The message store: its life and its verbs. What they answer: docs/statuses.md. Source: `DefaultMessageStore`."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -6,26 +6,21 @@ from concurrent.futures import Future
 from typing import Any, NoReturn, Self
 
 from impl.arriving import MessageArrivingListener
+from impl.assembly import Durability, Surroundings, assemble
 from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.config_verbs import ConfigVerbs
-from impl.delayed_delivery import DelayedDelivery
 from impl.dispatching import BitMapOf
 from impl.durable_verbs import DurableVerbs, FlushResult
 from impl.errors import BadDirectory
 from impl.files import Clock, Files
-from impl.hold_verbs import HoldVerbs, pull_hold_of
+from impl.hold_verbs import HoldVerbs
 from impl.lifecycle import Lifecycle
 from impl.message import GetResult, Message, MessageBatch, PutResult, StoredMessage
 from impl.opening import OpenDirectory
 from impl.progress_verbs import ProgressVerbs
-from impl.progress_wiring import open_progress
-from impl.put_path import PutPath
-from impl.read_path import ReadPath
 from impl.read_verbs import ReadVerbs
 from impl.recovery import readable_records
-from impl.reput import ReputMessages
-from impl.retention import Retention
 from impl.retention_verbs import RetentionVerbs
 from impl.running_flags import RunningFlags
 
@@ -71,98 +66,22 @@ class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressV
         if self._held.damage is not None:
             self._lifecycle.become_read_only(self._held.damage)
         try:
-            self._reput: ReputMessages = components.reput(
-                self._held.derived, self._log, self.running_flags, readable_end=lambda: self.committed_offset
-            )
-            self._background = components.background(
-                config,
-                runner=components.runner,
-                flush=self._make_durable,
-                commit=self._commit,
-                flushed_where=lambda: self._log.flushed_where,
-                committed_where=lambda: self._log.committed_where,
-                checkpoint=self._held.checkpoint,
-                derived=self._held.derived,
-                floor=self._held.raise_derived_floor,
-                reput=self._reput,
-                log=self._log,
-            )
-            disk_watch = components.disk_watch(
-                files,
-                self._log.directories.writable,
-                self.running_flags,
-                policy=config.retention_policy(),
-                queue_path=directory,
-            )
-            self._puts = PutPath(
+            parts = assemble(
                 self._held,
                 self._lifecycle,
                 self.running_flags,
-                config=config,
-                clock=clock,
-                components=components,
-                flush=self._make_durable,
-                written=self._background.written,
-                disk_watch=disk_watch,
-            )
-            self._reads = ReadPath(
-                self._log,
-                self._held.derived.queues,
-                self._held.derived.index,
-                lifecycle=self._lifecycle,
-                flags=self.running_flags,
-                config=config,
-                clock=clock,
-                components=components,
-                readable_end=lambda: self.committed_offset,
-                dispatch=self._held.dispatch,
-                files=files,
-                put_statistics=self._puts.statistics,
-                memory_bytes=memory_bytes,
-            )
-            self._pull_hold = pull_hold_of(self._held, self._reads, config=config, components=components)
-            self._delivery = DelayedDelivery(
-                self._held,
-                self._lifecycle,
-                files=files,
-                config=config,
-                clock=clock,
-                components=components,
-                puts=self._puts,
-                reads=self._reads,
-                make_durable=self._make_all_durable,
-            )
-            self._progress = open_progress(
-                self._held,
-                self._lifecycle,
-                config=config,
-                files=files,
-                clock=clock,
-                components=components,
-                owners=self._delivery.owners,
-            )
-            self._retention = Retention(
-                self._held,
-                self._lifecycle,
-                config=config,
-                clock=clock,
-                components=components,
-                watch=disk_watch,
-                reput=self._reput,
-                commit_log=self._puts.commit_log,
-                buffers=self._reads.buffers,
-                begin_anew=self._progress.begin_anew,
-                queues_deleted=self._pull_hold.queues_deleted,
+                Surroundings(config, files, clock, components, memory_bytes),
+                Durability(self._make_durable, self._commit, self._make_all_durable, lambda: self.committed_offset),
             )
         except BaseException:
             self._held.close()
             raise
+        self._reput, self._background, self._retention = parts.reput, parts.background, parts.retention
+        self._puts, self._reads, self._pull_hold = parts.puts, parts.reads, parts.pull_hold
+        self._delivery, self._progress = parts.delivery, parts.progress
         self._commit_log = self._puts.commit_log
         if not self._lifecycle.shut:
-            self._background.start()
-            self._retention.start()
-            self._progress.start()
-            self._delivery.start()
+            parts.start()
 
     @classmethod
     def open(
