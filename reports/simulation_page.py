@@ -8,15 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from markupsafe import Markup
-
 from reports.charts import draw_experiment
 from reports.errors import ReportError
 from reports.experiment_tables import ExperimentTable, read_experiments
 from reports.figures import Drawing
 from reports.prediction import has_validation, prediction_figures, read_validation
 from reports.tables import Caption, RunRecord, read_run
-from reports.templating import content_policy, environment, script_of, style_sheet
+from reports.templating import rendered
 from reports.text import number
 
 __all__ = ["PAGE", "build_simulation_page", "render_simulation"]
@@ -65,18 +63,7 @@ def build_simulation_page(directory: Path) -> Path:
 
 def render_simulation(record: RunRecord, experiments: Sequence[Shown]) -> str:
     """Return the page of a run of experiments."""
-    style, script = style_sheet(), script_of(["copy.js"])
-    return (
-        environment()
-        .get_template("simulation.html")
-        .render(
-            record=record,
-            experiments=experiments,
-            style=Markup(style),
-            script=Markup(script),
-            policy=content_policy(style, script),
-        )
-    )
+    return rendered("simulation.html", ["copy.js"], record=record, experiments=experiments)
 
 
 def _shown(table: ExperimentTable) -> Shown:

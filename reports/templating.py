@@ -12,20 +12,20 @@ from markupsafe import Markup
 from reports.palette import css_rules, css_values
 from reports.text import number, visible
 
-__all__ = ["content_policy", "environment", "rendered", "script_of", "style_sheet"]
+__all__ = ["rendered", "style_sheet"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def rendered(template: str, scripts: Sequence[str], **values: object) -> str:
     """Return a page: `template` extends base.html, `scripts` are the names of its scripts."""
-    style, script = style_sheet(), script_of(scripts)
-    shared = {"style": Markup(style), "script": Markup(script), "policy": content_policy(style, script)}
-    return environment().get_template(template).render(**shared, **values)
+    style, script = style_sheet(), _script_of(scripts)
+    shared = {"style": Markup(style), "script": Markup(script), "policy": _content_policy(style, script)}
+    return _environment().get_template(template).render(**shared, **values)
 
 
 @cache
-def environment() -> jinja2.Environment:
+def _environment() -> jinja2.Environment:
     """Return the environment of templates: everything that is printed is made visible and escaped."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_TEMPLATES),
@@ -52,12 +52,12 @@ def style_sheet() -> str:
     return style + css_rules()
 
 
-def script_of(names: Sequence[str]) -> str:
+def _script_of(names: Sequence[str]) -> str:
     """Return the scripts of a page as one."""
     return "\n".join(map(_read, names))
 
 
-def content_policy(style: str, script: str) -> str:
+def _content_policy(style: str, script: str) -> str:
     """Return the content security policy of a page: this style, this script, and nothing from anywhere."""
     return (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "

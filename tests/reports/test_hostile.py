@@ -17,8 +17,9 @@ from reports.counterexample import read_counterexample, render_counterexample
 from reports.history import history_rows
 from reports.pages import render
 from reports.shape import shaped
+from reports.simulation_page import Shown, render_simulation
 from reports.store import read_store_report, render_store_report
-from reports.tables import Run, RunRecord
+from reports.tables import Caption, Run, RunRecord
 from reports.trends import render_trends
 from tests.reports.accounts import account
 from tests.reports.conftest import run_document
@@ -72,7 +73,24 @@ def trends_page(text_of: Callable[[str], str]) -> str:
     return render_trends(history_rows(with_texts(history(4), text_of, keep=KEPT), path=Path("history")))
 
 
-PAGES = {"run": run_page, "counterexample": counterexample_page, "store": store_page, "trends": trends_page}
+def simulation_page(text_of: Callable[[str], str]) -> str:
+    caption = Caption(text_of("source"), 7, text_of("sim experiment"))
+    shown = Shown(
+        name=text_of("knee"), title=text_of("title"), question=text_of("question"), setting=text_of("setting"),
+        answer=text_of("answer"), axes=(text_of("x"), text_of("y")), svg="", columns=(text_of("column"),),
+        cells=((text_of("cell"),),), rows_left_out=3, is_measured=True, caption=caption,
+    )  # fmt: skip
+    record = shaped(RunRecord, with_texts(run_document(), text_of, keep=KEPT), path=Path("run"), place="run")
+    return render_simulation(record, [shown, shown])
+
+
+PAGES = {
+    "simulation": simulation_page,
+    "run": run_page,
+    "counterexample": counterexample_page,
+    "store": store_page,
+    "trends": trends_page,
+}
 
 
 @pytest.fixture(autouse=True)
