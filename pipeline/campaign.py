@@ -51,6 +51,10 @@ Run = Callable[[Shard], list[Row]]
 """What is done with a shard; a function of a module, since workers import it by its name."""
 
 
+Progress = Callable[[int], None]
+"""Is called here with the number of shards that are done."""
+
+
 def rows_of_shard(shard: Shard) -> list[Row]:
     """Run one shard; return its rows. Raises nothing that a history raises."""
     run = ShardRun(shard)
@@ -59,11 +63,14 @@ def rows_of_shard(shard: Shard) -> list[Row]:
     return rows_of(run)
 
 
-def run_serial(shards: Sequence[Shard], out: Path | None = None) -> list[Row]:
+def run_serial(
+    shards: Sequence[Shard], out: Path | None = None, *, progress: Progress = lambda done: None
+) -> list[Row]:
     """Run the shards that `out` does not hold yet, one after the other in this process; return the rows of all."""
     done = complete_shards(out) if out is not None else set()
     rows: list[Row] = []
-    for shard in shards:
+    for ended, shard in enumerate(shards):
+        progress(ended)
         if shard.number not in done:
             some = rows_of_shard(shard)
             rows += some
@@ -72,7 +79,14 @@ def run_serial(shards: Sequence[Shard], out: Path | None = None) -> list[Row]:
     return rows if out is None else read_rows(out, shards)
 
 
-def campaign(spark: SparkSession, shards: Sequence[Shard], out: Path, *, run: Run = rows_of_shard) -> list[Row]:
+def campaign(
+    spark: SparkSession,
+    shards: Sequence[Shard],
+    out: Path,
+    *,
+    run: Run = rows_of_shard,
+    progress: Progress = lambda done: None,
+) -> list[Row]:
     """Run the shards that `out` does not hold yet in Spark tasks, one each; return the rows of all.
 
     The rows come back to this process, which writes them: workers need not see `out`. What was finished stays when the
@@ -80,10 +94,15 @@ def campaign(spark: SparkSession, shards: Sequence[Shard], out: Path, *, run: Ru
     SparkUnavailable, OSError, and what Spark raises.
     """
     done = complete_shards(out)
+    ended = len(done)
+    progress(ended)
 
     def keep(shard: Shard, answer: list[Row] | Death) -> None:
+        nonlocal ended
         rows = [death_row(shard, answer.how)] if isinstance(answer, Death) else answer
         _write(rows, out / "histories" / _file_of(shard))
+        ended += 1
+        progress(ended)
 
     do_each(spark, [shard for shard in shards if shard.number not in done], run, keep)
     return read_rows(out, shards)

@@ -37,10 +37,18 @@ def run_some(points: Sequence[Point]) -> list[Row]:
     return [_run(point) for point in points]
 
 
-def sweep(spark: SparkSession, points: Sequence[Point], out: Path | None = None, *, run: Run = run_some) -> list[Row]:
+def sweep(
+    spark: SparkSession,
+    points: Sequence[Point],
+    out: Path | None = None,
+    *,
+    run: Run = run_some,
+    progress: Callable[[int], None] = lambda done: None,
+) -> list[Row]:
     """Run the points that `out` does not hold yet; return the rows of all, in order.
 
-    Equal points give the rows of `sim.sweep.run_point`. Raises SparkUnavailable, OSError, and what Spark raises.
+    Equal points give the rows of `sim.sweep.run_point`. `progress` is called with how many points are done. Raises
+    SparkUnavailable, OSError, and what Spark raises.
     """
     rows = {} if out is None else {row["point"]: row for row in stored_points(out) if "error" not in row}
     todo = [point for point in points if point.index not in rows]
@@ -50,6 +58,7 @@ def sweep(spark: SparkSession, points: Sequence[Point], out: Path | None = None,
         if isinstance(answer, Death):
             answer = [{"point": point.index, "error": f"the worker died: {answer.how}"} for point in some]
         rows.update({row["point"]: row for row in answer})
+        progress(len(rows))
         if out is not None:
             for row in answer:
                 _write_point(row, out / "points" / f"{row['point']:06}.json")

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tornpage.completing import fault_names
+from tornpage.document import Outcome
+
 if TYPE_CHECKING:
     from properties.cases.case import AimFault
 
 __all__ = ["aims_outcome", "fault_option"]
-
-from tornpage.document import Outcome
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -18,7 +19,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def fault_option(command: Command) -> Command:
     """Add --fault, which gives the command `faults`, a tuple of aimed faults."""
 
-    def parsed(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> "tuple[AimFault, ...]":
+    def parsed(ctx: click.Context, _: click.Parameter, texts: tuple[str, ...]) -> "tuple[AimFault, ...]":
+        if ctx.resilient_parsing:  # a shell asks what could follow
+            return ()
         from properties.aiming.language import BadAim
         from properties.cases.fault_operations import aimed_at
 
@@ -33,6 +36,7 @@ def fault_option(command: Command) -> Command:
         metavar="FAULT",
         multiple=True,
         callback=parsed,
+        shell_complete=fault_names,
         help="Aim a fault, as 'sync-lost: kind=log and nth=3'; may be given again (`tornpage faults --list`).",
     )(command)
 

@@ -2,13 +2,15 @@
 
 import shutil
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from tornpage import options
 from tornpage.document import Outcome, refuse, warn
+from tornpage.redacting import AS_IT_IS, Showing
 
 if TYPE_CHECKING:
     from pipeline.audit import StoreAudit
@@ -43,7 +45,7 @@ class Asked:
     overwrite: bool = False
 
 
-def audit_outcome(stores: Sequence[str], asked: Asked = Asked()) -> tuple[Outcome, str]:
+def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing = AS_IT_IS) -> tuple[Outcome, str]:
     """Audit stores; return the outcome and its text. The verdict is the worst one of a store."""
     from pipeline.session import SparkUnavailable
     from pipeline.stores import plan_store
@@ -62,6 +64,7 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked()) -> tuple[Outcom
         audits, figures = _audits(plans, engine, asked)
     except (InspectError, SparkUnavailable, WorkError) as error:
         refuse(str(error))
+    audits = [_shown(audited, show) for audited in audits]
     figures = {"stores": len(audits), "seconds": perf_counter() - started, **figures}
     for audited in audits:
         for name, count in audited.figures.items():
@@ -70,6 +73,7 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked()) -> tuple[Outcom
     verdict = next((worst for worst in ("broken", "unknown") if worst in verdicts), "holds")
     findings = [asdict(finding) for audited in audits for finding in audited.findings]
     extra = {"stores": [{"store": audited.store, "verdict": audited.verdict} for audited in audits], "engine": engine}
+    extra |= show.extra
     timings = [name for name in _TIMINGS if name in figures]
     return Outcome("audit", verdict, figures, timings, findings, extra=extra), _text(audits, verdict, figures)
 
@@ -90,6 +94,11 @@ def repair_outcome(store: str, target: str, asked: Asked, *, only_plan: bool) ->
     except (InspectError, RepairRefused) as error:
         refuse(_printable(str(error)))
     return _repaired(prepared, done, perf_counter() - started)
+
+
+def _shown(audited: "StoreAudit", show: Showing) -> "StoreAudit":
+    findings = tuple(replace(finding, **show.finding(asdict(finding))) for finding in audited.findings)
+    return replace(audited, store=show.store(audited.store), findings=findings)
 
 
 def _given(asked: Asked) -> "Given":
@@ -126,7 +135,7 @@ def _audits(
     from pipeline.audit import audit_plan
 
     if engine == "plain":
-        return [audit_plan(plan) for plan in plans], {}
+        return [audit_plan(plan) for plan in _told(plans)], {}
     from pipeline.interrupts import apart
     from pipeline.session import spark_session
 
@@ -135,12 +144,16 @@ def _audits(
     try:
         started = perf_counter()
         partitions = 1 if size < _PARTITION_BYTES else max(8, size // _PARTITION_BYTES)
-        with spark_session(
-            "tornpage audit", master=asked.master, shuffle_partitions=partitions, short=size < _PARTITION_BYTES
-        ) as spark:
+        with (
+            options.steps_progress("auditing", total=2) as show,
+            spark_session(
+                "tornpage audit", master=asked.master, shuffle_partitions=partitions, short=size < _PARTITION_BYTES
+            ) as spark,
+        ):
             from pipeline.audit_spark import audit_each, audit_joined
 
             start_s = perf_counter() - started
+            show(f"{size / (1 << 20):,.0f} MiB in Spark tasks")
             if work is None:
                 return apart(spark, lambda: audit_each(spark, plans)), {"start_s": start_s}
             joined = apart(spark, lambda: audit_joined(spark, plans, work))
@@ -148,6 +161,17 @@ def _audits(
     finally:
         if work is not None and asked.work is None:
             shutil.rmtree(work, ignore_errors=True)
+
+
+def _told(plans: Sequence["StorePlan"]) -> Iterator["StorePlan"]:
+    """Yield the stores; show how much of them is read, a store being some seconds at most."""
+    read = 0.0
+    total = sum(map(_size, plans)) / (1 << 20)
+    with options.counted_progress("auditing", total=total, unit="MiB") as show:
+        for plan in plans:
+            show(read, _printable(Path(plan.name).name))
+            yield plan
+            read += _size(plan) / (1 << 20)
 
 
 def _work(plans: Sequence["StorePlan"], asked: Asked) -> Path:

@@ -1,11 +1,11 @@
 """What `tornpage sim calibrate` does: measure, save, and say what was found."""
 
 import os
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from tornpage import options
 from tornpage.document import Outcome, refuse
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def sim_calibrate_outcome(
     _require_places(directory, out, overwrite=overwrite)
     wanted_s = SECONDS_PER_MODE * len(set(modes)) if seconds is None else seconds
     try:
-        with _priority(real_time), _progress(wanted_s) as progress:
+        with _priority(real_time), options.time_progress("calibrating", seconds=wanted_s) as progress:
             found = calibrate(
                 directory, seconds=wanted_s, modes=tuple(dict.fromkeys(modes)), seed=seed, progress=progress
             )
@@ -91,27 +91,6 @@ def _priority(real_time: bool) -> Iterator[None]:
         if not is_first:
             refuse("--real-time needs the right to real-time scheduling (root, or a limit of RLIMIT_RTPRIO)")
         yield
-
-
-@contextmanager
-def _progress(wanted_s: float) -> Iterator[Callable[[str, float], None]]:
-    """Yield a function to call with (slice, seconds): a bar on a terminal, nothing elsewhere; without a thread."""
-    if not sys.stderr.isatty():
-        yield lambda name, seconds: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn
-
-    columns = (TextColumn("calibrating"), BarColumn(), TextColumn("{task.fields[said]}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bar:
-        task = bar.add_task("calibrating", total=wanted_s, said="")
-
-        def show(name: str, seconds: float) -> None:
-            left_s = max(wanted_s - seconds, 0.0)
-            bar.update(task, completed=min(seconds, wanted_s), said=f"{name}, about {left_s:.0f} s left")
-            bar.refresh()
-
-        yield show
 
 
 def _noisy(calibration: "Calibration") -> str:

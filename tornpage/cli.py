@@ -20,6 +20,7 @@ _COMMANDS = {
     "bugs": "list the planted bugs",
     "campaign": "explore over seed ranges in Spark tasks, results as Parquet",
     "check": "compare store and model with Hypothesis machines",
+    "completion": "print what makes a shell complete tornpage's commands",
     "doctor": "say what this machine offers",
     "exhaust": "crash every short workload in every way within a bound",
     "explain": "write a page that explains a failing case",

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tornpage import __version__
+from tornpage import __version__, options
 from tornpage.document import Outcome, refuse
 from tornpage.failures import failure_finding, failure_text, save_case
 
@@ -142,7 +142,8 @@ def _shrunk(case: "Case", seconds: float) -> "tuple[Failure | None, Shrunk | Non
         failure = replay(case, tracker=tracker)
         if failure is None:
             return None, None
-        return failure, shrink(failure, tracker=tracker, tries_max=1_000_000, seconds=seconds)
+        with options.shrinking_progress(seconds=seconds) as show:
+            return failure, shrink(failure, tracker=tracker, tries_max=1_000_000, seconds=seconds, watch=show)
 
 
 def _how(small: "Shrunk", operations_before: int) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from tornpage import __version__
+from tornpage import __version__, options
 from tornpage.document import Outcome, refuse
 from tornpage.run_directory import prepare, write_run
 
@@ -93,9 +92,10 @@ def experiments_outcome(
     results: list[Result] = []
     interrupted = False
     try:
-        with _progress(len(experiments)) as show:
-            for number, experiment in enumerate(experiments, 1):
-                results.append(run_experiment(experiment, setup, partial(show, number, experiment.name)))
+        with options.counted_progress("simulating", total=len(experiments), unit="experiments") as show:
+            for done, experiment in enumerate(experiments):
+                show(done, experiment.name)
+                results.append(run_experiment(experiment, setup, partial(_step, show, done, experiment.name)))
     except KeyboardInterrupt:
         interrupted = True
     except HarnessError as error:
@@ -122,16 +122,8 @@ def experiments_outcome(
     return outcome, _text(results, outcome, out)
 
 
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[int, str, str], None]]:
-    """Yield a function to call with number and name of the experiment and its step; a line on a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda number, name, step: None
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("experiments …") as status:
-        yield lambda number, name, step: status.update(f"experiment {number} of {total}, {name}: {step}")
+def _step(show: Callable[[float, str], None], done: int, name: str, step: str) -> None:
+    show(done, f"{name}: {step}")
 
 
 def _document(result: "Result", place: int, command: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from tornpage.document import Outcome
 from tornpage.inspect_text import head_of, printable, row_lines
+from tornpage.redacting import Showing
 
 if TYPE_CHECKING:
     from properties.inspection.follow import LogFollower
@@ -29,11 +30,16 @@ POLL_S = 0.2
 
 
 def follow(
-    follower: LogFollower, *, as_json: bool, limit: int | None, sleep: Callable[[float], None] = time.sleep
+    follower: LogFollower,
+    show: Showing,
+    *,
+    as_json: bool,
+    limit: int | None,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> NoReturn:
     """Print what a follower hands out; leave with 130 when interrupted, with 0 after `limit` rows or a closed pipe."""
     printer = _JsonPrinter() if as_json else _TextPrinter()
-    outcome = Outcome("inspect", None, {})
+    outcome = Outcome("inspect", None, {}, extra=show.extra)
     told = 0
     try:
         printer.begin()
@@ -41,8 +47,8 @@ def follow(
             while not interrupted and (limit is None or printer.rows < limit):
                 rows = follower.poll()
                 for row in rows[: None if limit is None else limit - printer.rows]:
-                    printer.show(row)
-                told = _tell(follower, told)
+                    printer.show(show.row(row))
+                told = _tell(follower, show, told)
                 if not rows:
                     sleep(POLL_S)
         outcome.interrupted = bool(interrupted)
@@ -52,7 +58,7 @@ def follow(
             "end_offset": follower.position,
             "findings": len(follower.findings),
         }
-        outcome.findings = [asdict(finding) for finding in follower.findings]
+        outcome.findings = [show.finding(asdict(finding)) for finding in follower.findings]
         printer.end(outcome)
     except BrokenPipeError:
         # what is still in the buffer has no reader any more, at exit neither
@@ -76,9 +82,10 @@ def _interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _tell(follower: LogFollower, told: int) -> int:
+def _tell(follower: LogFollower, show: Showing, told: int) -> int:
     for finding in follower.findings[told:]:
-        print(printable(f"{finding.code} {finding.file}: {finding.message}"), file=sys.stderr)
+        shown = show.finding(asdict(finding))
+        print(printable(f"{shown['code']} {shown['file']}: {shown['message']}"), file=sys.stderr)
     return len(follower.findings)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
+from tornpage import options
 from tornpage.document import Outcome
 from tornpage.given_cases import GivenCase
 from tornpage.inspect_text import printable
@@ -33,8 +34,12 @@ def judged_again(cases: Sequence[GivenCase]) -> tuple[Outcome, str]:
     rulings: list[_Ruling] = []
     is_interrupted = False
     try:
-        with choose_tracker("auto") as tracker:
+        with (
+            choose_tracker("auto") as tracker,
+            options.steps_progress("judging", total=len(cases), unit="cases") as show,
+        ):
             for case in cases:
+                show(case.name)
                 rulings.append(_ruling(case, tracker))
     except KeyboardInterrupt:
         is_interrupted = True

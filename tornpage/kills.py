@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tornpage import options
 from tornpage.document import Outcome, refuse
 
 if TYPE_CHECKING:
@@ -23,13 +24,15 @@ def kill_outcome(
     from properties.verdict import HarnessError
 
     try:
-        report = run_kills(
-            kills,
-            seed=seed,
-            mode=mode,
-            directory=directory,
-            settings=replace(KILL_SETTINGS, file_bytes=file_bytes, bug=bug),
-        )
+        with options.counted_progress("killing", total=kills, unit="writers") as show:
+            report = run_kills(
+                kills,
+                seed=seed,
+                mode=mode,
+                directory=directory,
+                settings=replace(KILL_SETTINGS, file_bytes=file_bytes, bug=bug),
+                progress=lambda cycles: show(cycles, ""),
+            )
     except HarnessError as error:
         finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
         return Outcome("explore", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from tornpage import options
 from tornpage.document import Outcome, refuse
 
 __all__ = ["restart_outcome"]
@@ -19,7 +20,10 @@ def restart_outcome(
 
     settings = replace(KILL_SETTINGS, file_bytes=file_bytes, bug=bug)
     try:
-        report = run_restarts(restarts, seed=seed, directory=directory, settings=settings)
+        with options.counted_progress("restarting", total=restarts, unit="restarts") as show:
+            report = run_restarts(
+                restarts, seed=seed, directory=directory, settings=settings, progress=lambda done: show(done, "")
+            )
     except HarnessError as error:
         finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
         return Outcome("explore", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"

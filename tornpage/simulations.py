@@ -108,7 +108,7 @@ def _run_here(points: Sequence["Point"], out: str | None, rows: list[dict[str, A
     """Run the points one after another; `rows` grows with each, so that an interrupt keeps what is done."""
     from sim.sweep import run_tables
 
-    with _writer(out) as write, options.steps_progress("simulating", total=len(points)) as show:
+    with _writer(out) as write, options.steps_progress("simulating", total=len(points), unit="points") as show:
         for point in points:
             show(f"point {point.index + 1}")
             tables = run_tables(point)
@@ -131,8 +131,12 @@ def _run_on_spark(
             prepare_sweep(Path(out), points, resume=resume)
         require_java()
         require_packages("pyspark", "pyarrow", "pandas")
-        with spark_session("tornpage sim sweep", master=master, short=True) as spark:
-            rows = sweep(spark, points, None if out is None else Path(out))
+        with (
+            options.counted_progress("simulating", total=len(points), unit="points") as show,
+            spark_session("tornpage sim sweep", master=master, short=True) as spark,
+        ):
+            kept = None if out is None else Path(out)
+            rows = sweep(spark, points, kept, progress=lambda done: show(done, ""))
             return rows, apart(spark, lambda: pareto_in_spark(points_frame(spark, rows)))
     except (OutputTaken, SparkUnavailable) as error:
         refuse(str(error))

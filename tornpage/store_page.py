@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage import __version__
 from tornpage.document import Outcome, refuse
+from tornpage.redacting import AS_IT_IS, Showing
 
 if TYPE_CHECKING:
     from properties.inspection import Query
@@ -23,7 +24,7 @@ _ROWS_MAX = 2_000
 Row = dict[str, Any]
 
 
-def inspect_page_outcome(path: str, store: str, query: "Query") -> tuple[Outcome, str]:
+def inspect_page_outcome(path: str, store: str, query: "Query", show: Showing = AS_IT_IS) -> tuple[Outcome, str]:
     """Look at a whole store and write its page; return the outcome and its text, the page's path alone on a line.
 
     Raises InspectError.
@@ -32,8 +33,8 @@ def inspect_page_outcome(path: str, store: str, query: "Query") -> tuple[Outcome
 
     if query.has_filter or query.hex or any(each is not None for each in (query.offset, query.message_id)):
         refuse("--html shows the whole store; give it without filters, places and --hex")
-    log = inspect_view(store, "log", None, replace(query, limit=0))
-    seen = _seen(store, query.file_bytes, query.slots)
+    log = show.document(inspect_view(store, "log", None, replace(query, limit=0)))
+    seen = _seen(store, query.file_bytes, query.slots, show)
     documents = [log, *seen.values()]
     told = {json.dumps(finding, sort_keys=True): finding for each in documents for finding in each["findings"]}
     findings = list(told.values())
@@ -41,22 +42,25 @@ def inspect_page_outcome(path: str, store: str, query: "Query") -> tuple[Outcome
     verdict = next((worst for worst in ("broken", "unknown") if worst in verdicts), "holds")
     given = [("--file-bytes", query.file_bytes), ("--slots", query.slots)]
     options = " ".join(f"{name} {value}" for name, value in given if value is not None)
-    command = f"inspect {shlex.quote(store)} {options}".rstrip() + f" --html {shlex.quote(path)}"
+    command = f"inspect {shlex.quote(show.store(store))} {options}".rstrip() + _to_page(path, show)
     write_store_page(
-        path, store, command=command, verdict=verdict, figures=log["figures"], findings=findings,
+        path, store, show, command=command, verdict=verdict, figures=log["figures"], findings=findings,
         file_bytes=query.file_bytes, slots=query.slots,
     )  # fmt: skip
-    outcome = Outcome("inspect", verdict, log["figures"], (), findings, extra={"page": path})
+    outcome = Outcome("inspect", verdict, log["figures"], (), findings, extra={"page": path, **show.extra})
     return outcome, f"{path}\n\nverdict: {verdict}"
 
 
-def audit_page(path: str, store: str, audited: Outcome, *, file_bytes: int | None) -> None:
-    """Write the page of an audited store. What the audit does not look at, index and progress, is looked at here."""
+def audit_page(path: str, store: str, audited: Outcome, show: Showing, *, file_bytes: int | None) -> None:
+    """Write the page of an audited store. What the audit does not look at, index and progress, is looked at here.
+
+    `show` is what the outcome was made with, so that equal things have equal names in both.
+    """
     from properties.inspection import InspectError
 
-    command = f"audit {shlex.quote(store)} --html {shlex.quote(path)}"
+    command = f"audit {shlex.quote(show.store(store))}" + _to_page(path, show)
     try:
-        seen = _seen(store, file_bytes, None)
+        seen = _seen(store, file_bytes, None, show)
         known = {(finding["code"], finding["file"]) for finding in audited.findings}
         more = [
             finding
@@ -65,7 +69,7 @@ def audit_page(path: str, store: str, audited: Outcome, *, file_bytes: int | Non
             if (finding["code"], finding["file"]) not in known
         ]
         write_store_page(
-            path, store, command=command, verdict=audited.verdict, figures=audited.figures,
+            path, store, show, command=command, verdict=audited.verdict, figures=audited.figures,
             findings=[*audited.findings, *more], file_bytes=file_bytes,
         )  # fmt: skip
     except InspectError as error:
@@ -76,6 +80,7 @@ def audit_page(path: str, store: str, audited: Outcome, *, file_bytes: int | Non
 def write_store_page(
     path: str,
     store: str,
+    show: Showing = AS_IT_IS,
     *,
     command: str,
     verdict: str | None,
@@ -84,13 +89,16 @@ def write_store_page(
     file_bytes: int | None = None,
     slots: int | None = None,
 ) -> None:
-    """Write the page of a store; `command` is how to make it again. Raises InspectError; refuses an unwritable file."""
+    """Write the page of a store; `command` is how to make it again, figures and findings are shown already.
+
+    Raises InspectError; refuses an unwritable file.
+    """
     from reports.downloads import inlined
     from reports.store import read_store_report, render_store_report
 
-    document = _document(store, file_bytes, slots) | {
+    document = _document(store, file_bytes, slots, show) | {
         "command": command,
-        "store": store.encode(errors="surrogateescape").decode(errors="replace"),
+        "store": show.store(store).encode(errors="surrogateescape").decode(errors="replace"),
         "verdict": verdict,
         "version": __version__,
         "figures": dict(figures),
@@ -104,20 +112,26 @@ def write_store_page(
         refuse(f"cannot write the page to {path}: {error.strerror}; name another --html file")
 
 
-def _seen(store: str, file_bytes: int | None, slots: int | None) -> dict[str, Row]:
+def _to_page(path: str, show: Showing) -> str:
+    """Return the end of the command that makes a page; a page that is shared does not tell where it was written."""
+    return f"{show.option} --html {shlex.quote(Path(path).name if show.option else path)}"
+
+
+def _seen(store: str, file_bytes: int | None, slots: int | None, show: Showing) -> dict[str, Row]:
     from properties.inspection import Query, inspect_view
 
     query = Query(limit=_ROWS_MAX, file_bytes=file_bytes, slots=slots)
-    return {view: inspect_view(store, view, None, query) for view in _VIEWS}
+    return {view: show.document(inspect_view(store, view, None, query)) for view in _VIEWS}
 
 
-def _document(store: str, file_bytes: int | None, slots: int | None) -> Row:
+def _document(store: str, file_bytes: int | None, slots: int | None, show: Showing) -> Row:
     from properties.inspection.filemap import file_maps
     from properties.inspection.place import open_view
 
-    seen = _seen(store, file_bytes, slots)
+    seen = _seen(store, file_bytes, slots, show)
+    maps = file_maps(open_view(store, file_bytes=file_bytes), slots=slots)
     return {
-        "files": file_maps(open_view(store, file_bytes=file_bytes), slots=slots),
+        "files": [each | {"file": show.label(each["file"])} for each in maps],
         "queues": [_queue(row) for row in seen["queues"]["rows"]],
         "indexes": [_index(row) for row in seen["index"]["rows"]],
         "small_files": [*map(_small_file, seen["checkpoint"]["rows"]), *map(_config_file, seen["config"]["rows"])],

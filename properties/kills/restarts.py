@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from time import perf_counter
@@ -64,18 +64,20 @@ def run_restarts(
     directory: str | os.PathLike[str] | None = None,
     settings: Settings = KILL_SETTINGS,
     holder: Sequence[str] = HOLDER,
+    progress: Callable[[int], None] = lambda restarts: None,
 ) -> RestartReport:
     """Restart a store `count` times, in a new directory below `directory` (else in memory), which goes away.
 
     `settings.bug` names a planted bug; `holder` is the command of a process that holds a store as holder.py does. Ends
-    with the first broken promise. Raises HarnessError when a holder says what none may, or nothing.
+    with the first broken promise. Raises HarnessError when a holder says what none may, or nothing. `progress` is
+    called with the number of restarts after each.
     """
     report = RestartReport(seed)
     base = tempfile.mkdtemp(prefix="tornpage-restart-", dir=directory or memory_directory())
     started = perf_counter()
     restarts = _Restarts(f"{base}/store", settings, holder, report)
     try:
-        restarts.run(count)
+        restarts.run(count, progress)
     except GuaranteeBroken as broken:
         report.broken = broken
     finally:
@@ -156,7 +158,7 @@ class _Restarts:
         self._expected: Served = []
         self._holders: list[_Holder] = []
 
-    def run(self, count: int) -> None:
+    def run(self, count: int, progress: Callable[[int], None]) -> None:
         first = self._opened("the first process", was_clean=True)
         for _ in range(count):
             self._put(first)
@@ -170,6 +172,7 @@ class _Restarts:
             self._close(following)
             first = self._opened("a fresh process behind a clean exit", was_clean=True)
             self._report.restarts += 1
+            progress(self._report.restarts)
         self._close(first)
 
     def end_all(self) -> None:

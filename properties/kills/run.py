@@ -16,7 +16,7 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -86,6 +86,7 @@ def run_kills(
     directory: str | os.PathLike[str] | None = None,
     settings: Settings = KILL_SETTINGS,
     components: Components | None = None,
+    progress: Callable[[int], None] = lambda cycles: None,
 ) -> KillReport:
     """Kill `count` processes, in a new directory that goes away unless a promise was broken.
 
@@ -93,9 +94,10 @@ def run_kills(
 
     `settings.bug` names a planted bug; `components`, if given, replaces the parts it stands for. Ends after
     VIOLATIONS_MAX violations, and at SIGINT after the cycle under way. Raises HarnessError in a process with several
-    threads, which must not fork.
+    threads, which must not fork. `progress` is called with the number of cycles after each.
     """
-    return _run(range(count), seed=seed, mode=mode, directory=directory, settings=settings, components=components)
+    cycles = range(count)
+    return _run(cycles, progress, seed=seed, mode=mode, directory=directory, settings=settings, components=components)
 
 
 def replay_kill(
@@ -109,11 +111,14 @@ def replay_kill(
 ) -> KillReport:
     """Repeat one cycle of a run with the same seed, mode and settings, its rehearsal included."""
     cycles = range(cycle, cycle + 1)
-    return _run(cycles, seed=seed, mode=mode, directory=directory, settings=settings, components=components)
+    return _run(
+        cycles, lambda _: None, seed=seed, mode=mode, directory=directory, settings=settings, components=components
+    )
 
 
 def _run(
     cycles: range,
+    progress: Callable[[int], None],
     *,
     seed: int,
     mode: KillMode,
@@ -129,7 +134,8 @@ def _run(
     started = perf_counter()
     try:
         with _interrupts() as interrupted:
-            _Runner(base, settings, components or components_of(settings.bug), report).run(cycles, interrupted)
+            runner = _Runner(base, settings, components or components_of(settings.bug), report)
+            runner.run(cycles, interrupted, progress)
     finally:
         with suppress(OSError):
             os.rmdir(base)  # stays when a violation was kept in it
@@ -189,7 +195,7 @@ class _Runner:
         self._program: _Program | None = None
         self._started: Cycle | None = None
 
-    def run(self, cycles: range, interrupted: threading.Event) -> None:
+    def run(self, cycles: range, interrupted: threading.Event, progress: Callable[[int], None]) -> None:
         """Run the cycles in order, until told to stop or enough promises are broken."""
         try:
             for number in cycles:
@@ -197,6 +203,7 @@ class _Runner:
                 if cycle is not None:
                     cycle.start()
                 self._finish_started()
+                progress(self._report.cycles)
                 self._started = cycle
                 if interrupted.is_set() or len(self._report.violations) >= VIOLATIONS_MAX:
                     break

@@ -5,6 +5,7 @@ import click
 from tornpage import options
 from tornpage.auditing import ENGINES, Asked, audit_outcome, repair_outcome
 from tornpage.document import emit, refuse
+from tornpage.redacting import showing
 from tornpage.store_page import audit_page
 
 __all__ = ["command"]
@@ -24,12 +25,14 @@ __all__ = ["command"]
 @click.option("--repair-to", type=click.Path(), default=None, metavar="DIR", help="Write a mended copy of STORE.")
 @click.option("--plan", "only_plan", is_flag=True, help="Say what --repair-to would do, and write nothing.")
 @click.option("--html", type=click.Path(dir_okay=False), default=None, help="Write a page of the one STORE, too.")
+@options.redact_option
 @options.json_option
 def command(
     stores: tuple[str, ...],
     repair_to: str | None,
     only_plan: bool,
     html: str | None,
+    redact: bool,
     as_json: bool,
     **asked: str | int | bool | None,
 ) -> None:
@@ -47,6 +50,7 @@ def command(
     tornpage audit STORE --engine joins --work /big/rows --master 'local-cluster[2,1,1024]'
     tornpage audit STORE --repair-to COPY --plan
     tornpage audit STORE --html store.html    (findings, a map of the files, queues, index)
+    tornpage audit STORE --html store.html --redact    (to be shared: no topics, keys, hosts)
     """
     given = Asked(**asked)  # type: ignore[arg-type]
     if repair_to is None and only_plan:
@@ -59,13 +63,16 @@ def command(
         refuse(f"engine {given.engine} writes no rows; give --engine joins, or leave --work out")
     if html is not None and (len(stores) != 1 or repair_to is not None):
         refuse("--html is the page of one store's audit; give one STORE, and no --repair-to")
+    if redact and repair_to is not None:
+        refuse("--redact is about what an audit says; give it without --repair-to")
+    show = showing(redact=redact)
     if repair_to is None:
-        outcome, text = audit_outcome(stores, given)
+        outcome, text = audit_outcome(stores, given, show)
     elif len(stores) != 1:
         refuse("--repair-to mends a copy of one store; give one STORE")
     else:
         outcome, text = repair_outcome(stores[0], repair_to, given, only_plan=only_plan)
     if html is not None:
-        audit_page(html, stores[0], outcome, file_bytes=given.file_bytes)
+        audit_page(html, stores[0], outcome, show, file_bytes=given.file_bytes)
         text = f"{text}\n\n{html}"
     emit(outcome, as_json=as_json, text=text)

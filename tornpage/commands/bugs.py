@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from tornpage import options
+from tornpage.completing import bug_ids
 from tornpage.document import emit, refuse
 
 __all__ = ["command"]
@@ -27,7 +28,7 @@ def list_bugs(group: str | None, as_json: bool) -> None:
 
 
 @command.command("show")
-@click.argument("bug_id", metavar="ID")
+@click.argument("bug_id", metavar="ID", shell_complete=bug_ids)
 @click.option(
     "--scores",
     type=click.Path(file_okay=False, path_type=Path),
@@ -54,7 +55,7 @@ def show(bug_id: str, scores: Path | None, as_json: bool) -> None:
 
 
 @command.command("score")
-@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=bug_ids)
 @click.option("--trials", type=click.IntRange(1, 10_000), default=30, show_default=True, help="Of each with each.")
 @click.option(
     "--budget", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds of a trial at most."

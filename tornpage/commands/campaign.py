@@ -2,7 +2,7 @@
 
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -164,21 +164,34 @@ def _run(
         if engine == "serial":
             if kept:
                 require_packages("pyarrow")
-            return that_count(run_serial(shards, out if kept else None), FAILURES_MAX), None, start_s, ""
+            with _shards_progress(shards) as show:
+                ran = run_serial(shards, out if kept else None, progress=show)
+            return that_count(ran, FAILURES_MAX), None, start_s, ""
         started = perf_counter()
-        with spark_session("tornpage campaign", master=master, short=True) as spark:
+        with (
+            _shards_progress(shards) as show,
+            spark_session("tornpage campaign", master=master, short=True) as spark,
+        ):
             start_s = perf_counter() - started
             from py4j.protocol import Py4JError  # type: ignore[import-untyped]
             from pyspark.errors import PySparkException
 
             try:
-                rows = that_count(campaign(spark, shards, out), FAILURES_MAX)
+                rows = that_count(campaign(spark, shards, out, progress=show), FAILURES_MAX)
                 shards_told = sorted({row["shard"] for row in rows})
                 return rows, apart(spark, lambda: counted_in_spark(spark, out, shards_told)), start_s, ""
             except (Py4JError, PySparkException) as error:
                 return [], None, start_s, str(error).strip().splitlines()[0]
     except KeyboardInterrupt:
         return [], None, start_s, "interrupted"
+
+
+@contextmanager
+def _shards_progress(shards: list["Shard"]) -> Iterator[Callable[[int], None]]:
+    """Yield a function to call with the number of shards that are done; states are what is counted for people."""
+    states = sum(shard.states for shard in shards)
+    with options.counted_progress("campaign", total=states, unit="states") as show:
+        yield lambda done: show(states * done / len(shards), f"{done} of {len(shards)} shards")
 
 
 def _outcome(

@@ -3,13 +3,14 @@
 import click
 
 from tornpage import options
+from tornpage.completing import codes_and_case_files
 from tornpage.document import emit, refuse
 
 __all__ = ["command"]
 
 
 @click.command("explain")
-@click.argument("case")
+@click.argument("case", shell_complete=codes_and_case_files)
 @click.option(
     "--out", type=click.Path(dir_okay=False), default="", help="The page.  [default: counterexample-….html here]"
 )

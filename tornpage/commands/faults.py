@@ -11,8 +11,10 @@ from tornpage.run_directory import prepare, write_run
 __all__ = ["command"]
 
 
-def _known(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+def _known(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names without repeats; refuse one that names no fault."""
+    if ctx.resilient_parsing:  # a shell asks what could follow
+        return names
     from properties.faults.run import FAULTS
 
     for name in names:

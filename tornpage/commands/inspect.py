@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tornpage import options
+from tornpage.completing import names_in_a_store
 from tornpage.document import Outcome, emit, refuse
 from tornpage.inspect_text import document_text
+from tornpage.redacting import AS_IT_IS, Showing, showing
 from tornpage.store_page import inspect_page_outcome
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ _VIEWS = ("log", "queues", "queue", "ext", "index", "checkpoint", "config", "pro
 @click.command("inspect")
 @click.argument("store", type=click.Path())
 @click.argument("view", type=click.Choice(_VIEWS), default="log")
-@click.argument("name", default=None, required=False)
+@click.argument("name", default=None, required=False, shell_complete=names_in_a_store)
 @click.option("--limit", type=click.IntRange(min=0), default=None, help=f"Rows to print.  [default: {_LIMIT}]")
 @click.option("--all", "everything", is_flag=True, help="Print every row, and every byte of --hex.")
 @click.option("--offset", type=click.IntRange(min=0), default=None, help="Begin at this physical offset.")
@@ -41,6 +43,7 @@ _VIEWS = ("log", "queues", "queue", "ext", "index", "checkpoint", "config", "pro
     "--file-bytes", type=click.IntRange(min=1), default=None, help="Size of a log file, if it cannot be seen."
 )
 @click.option("--html", type=click.Path(dir_okay=False), default=None, help="Write a page of the whole store instead.")
+@options.redact_option
 @options.json_option
 def command(
     store: str,
@@ -51,6 +54,7 @@ def command(
     follow: bool,
     broker_config: str | None,
     html: str | None,
+    redact: bool,
     as_json: bool,
     **asked: Any,
 ) -> None:
@@ -74,33 +78,40 @@ def command(
     tornpage inspect STORE --time 2026-01-01T00:00:00Z..2026-01-01T00:05:00Z
     tornpage inspect STORE queue Orders/3 --queue-offset 1000 --json
     tornpage inspect STORE --html store.html     (all views, with a map of the files)
+    tornpage inspect STORE --redact --json       (to be shared: no topics, keys, tags, hosts)
     """
     from properties.inspection import InspectError
 
+    if redact and asked["with_hex"]:
+        refuse("--hex prints the bytes that --redact keeps back; give one of them")
+    show = showing(redact=redact)
     try:
         query = _query(None if everything else limit if limit is not None else _LIMIT, broker_config, asked)
         if html is not None:
             if view != "log" or name is not None or follow:
                 refuse("--html shows the whole store; give it without VIEW and --follow")
-            outcome, text = inspect_page_outcome(html, store, query)
+            outcome, text = inspect_page_outcome(html, store, query, show)
             emit(outcome, as_json=as_json, text=text)
         if follow:
-            _follow(store, view, name, query, as_json=as_json, limit=limit)
+            _follow(store, view, name, query, show, as_json=as_json, limit=limit)
     except InspectError as error:
         refuse(str(error))
-    outcome, text = inspect_outcome(store, view, name, query)
+    outcome, text = inspect_outcome(store, view, name, query, show)
     emit(outcome, as_json=as_json, text=text)
 
 
-def inspect_outcome(store: str, view: str, name: str | None, query: "Query") -> tuple[Outcome, str]:
+def inspect_outcome(
+    store: str, view: str, name: str | None, query: "Query", show: Showing = AS_IT_IS
+) -> tuple[Outcome, str]:
     """Look into a store; return the outcome and its text."""
     from properties.inspection import InspectError, inspect_view
 
     try:
-        seen = inspect_view(store, view, name, query)
+        seen = show.document(inspect_view(store, view, name, query))
     except InspectError as error:
         refuse(str(error))
-    outcome = Outcome("inspect", seen["verdict"], seen["figures"], (), seen["findings"], extra={"rows": seen["rows"]})
+    extra = {"rows": seen["rows"], **show.extra}
+    outcome = Outcome("inspect", seen["verdict"], seen["figures"], (), seen["findings"], extra=extra)
     return outcome, document_text(seen, view=view, everything=query.limit is None)
 
 
@@ -132,7 +143,9 @@ def _query(limit: int | None, broker_config: str | None, asked: dict[str, Any]) 
     )
 
 
-def _follow(store: str, view: str, name: str | None, query: "Query", *, as_json: bool, limit: int | None) -> None:
+def _follow(
+    store: str, view: str, name: str | None, query: "Query", show: Showing, *, as_json: bool, limit: int | None
+) -> None:
     from properties.inspection import InspectError
     from properties.inspection.follow import LogFollower
     from tornpage.following import follow
@@ -141,4 +154,4 @@ def _follow(store: str, view: str, name: str | None, query: "Query", *, as_json:
         raise InspectError("only the log can be followed; leave the view out")
     if query.message_id is not None or query.scan:
         raise InspectError("--follow waits for new records; give it without --id and --scan")
-    follow(LogFollower(store, query), as_json=as_json, limit=limit)
+    follow(LogFollower(store, query), show, as_json=as_json, limit=limit)

@@ -3,13 +3,14 @@
 import click
 
 from tornpage import options
+from tornpage.completing import case_files
 from tornpage.document import emit, refuse
 
 __all__ = ["command"]
 
 
 @click.command("promote")
-@click.argument("case")
+@click.argument("case", shell_complete=case_files)
 @click.option("--name", required=True, help="What the test is called: small letters, digits and _.")
 @click.option(
     "--directory",

@@ -36,9 +36,10 @@ def command(seed: int, out: str, as_json: bool) -> None:
     steps: list[Step] = []
     interrupted = False
     try:
-        for run in STEPS:
+        for number, run in enumerate(STEPS, 1):
             if sys.stderr.isatty():
-                print(f"{run.__name__.replace('_', ' ')} …", file=sys.stderr, flush=True)
+                step = f"step {number} of {len(STEPS)}, {perf_counter() - started:.0f} s so far"
+                print(f"{step}: {run.__name__.replace('_', ' ')} …", file=sys.stderr, flush=True)
             steps.append(run(seed))
             interrupted = steps[-1].outcome.interrupted
             if interrupted:

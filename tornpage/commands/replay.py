@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from tornpage import options
+from tornpage.completing import case_files
 from tornpage.document import Outcome, emit, refuse
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ __all__ = ["command"]
 
 
 @click.command("replay")
-@click.argument("cases", nargs=-1, required=True, metavar="CASE…")
+@click.argument("cases", nargs=-1, required=True, metavar="CASE…", shell_complete=case_files)
 @click.option(
     "--image", type=click.Path(file_okay=False), help="Write the disk of the last power loss to this directory."
 )

@@ -3,13 +3,14 @@
 import click
 
 from tornpage import options
+from tornpage.completing import case_files
 from tornpage.document import emit, refuse
 
 __all__ = ["command"]
 
 
 @click.command("shrink")
-@click.argument("case")
+@click.argument("case", shell_complete=case_files)
 @click.option(
     "--seconds", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Stop after this time."
 )

@@ -1,0 +1,108 @@
+"""The bar of long commands: count, rate, time left; nothing where nobody looks, no colour where none is wanted."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tornpage.progress import counted_progress, shrinking_progress, states_progress, steps_progress, time_progress, told
+
+HOME = Path(__file__).parents[2]
+BARS = """
+import sys
+from tornpage import progress
+with progress.counted_progress("killing [b]", total=300, unit="writers") as show:
+    for done in range(300):
+        show(done, f"[red]{done}")
+with progress.states_progress("exploring", total=3.0, unit="seconds") as show:
+    show(0, 0.0)
+with progress.time_progress("calibrating", seconds=200.0) as show:
+    show("a slice", 20.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "seconds", "line"),
+    [
+        (0, 300, 0.0, "0 of 300 writers"),
+        (100, 300, 50.0, "100 of 300 writers, 2.0/s, 2 min left"),
+        (1234, 5000, 1.0, "1,234 of 5,000 writers, 1,234/s, 3 s left"),
+        (2, 10, 120.0, "2 of 10 writers, 1.0/min, 8 min left"),
+        (1, 1000, 600.0, "1 of 1,000 writers, 0.1/min, 166.5 h left"),
+        (7, None, 1.0, "7 writers, 7.0/s"),
+        (12, 10, 1.0, "12 of 10 writers, 12/s, 0 s left"),
+    ],
+)
+def test_a_line_tells_count_rate_and_time_left(done: float, total: float | None, seconds: float, line: str) -> None:
+    assert told(done, total, "writers", seconds) == line
+
+
+def test_the_time_left_is_that_of_the_clock_where_the_clock_ends_it() -> None:
+    assert told(500, None, "states", 5.0, left_s=25.0) == "500 states, 100/s, 25 s left"
+
+
+def test_nothing_is_said_where_no_terminal_is(capsys: pytest.CaptureFixture[str]) -> None:
+    with (
+        counted_progress("a", total=3, unit="b") as counted,
+        steps_progress("a", total=3) as step,
+        states_progress("a", total=3, unit="states") as states,
+        time_progress("a", seconds=3.0) as timed,
+        shrinking_progress(seconds=3.0) as shrinking,
+    ):
+        counted(1, "x")
+        step("x")
+        states(1, 1.0)
+        timed("x", 1.0)
+        shrinking(1, 2, 3)
+    assert capsys.readouterr() == ("", "")
+
+
+def on_a_terminal(program: str, **environment: str) -> str:
+    """Return what a program writes to a terminal as its standard error."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-P", "-c", program]
+    environment = {"TERM": "xterm-256color", "COLUMNS": "120", "PYTHONPATH": str(HOME), **environment}
+    with subprocess.Popen(command, stderr=theirs, stdout=subprocess.PIPE, env=environment) as running:
+        os.close(theirs)
+        written = b""
+        while piece := _read(ours):
+            written += piece
+        assert running.stdout is not None
+        assert running.stdout.read() == b""
+    os.close(ours)
+    assert running.returncode == 0, written.decode()
+    return written.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # the other end is closed
+        return b""
+
+
+@pytest.mark.parametrize("wish", [{}, {"NO_COLOR": "1"}], ids=["colour", "no colour"])
+def test_a_terminal_gets_a_bar_in_colour_unless_none_is_wanted(wish: dict[str, str]) -> None:
+    written = on_a_terminal(BARS, **wish)
+    assert bool(re.search(r"\x1b\[[0-9;]*[34][0-9][0-9;]*m", written)) is not bool(wish)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", written)
+    assert "killing [b]" in shown, "names are no markup"
+    assert re.search(r"299 of 300 writers, [0-9,]+/s, 0 s left  \[red\]299", shown)
+    assert "0 states, 3 s left" in shown
+    assert "3 min left  a slice" in shown
+
+
+def test_a_bar_makes_no_thread() -> None:
+    """Commands fork."""
+    program = (
+        "import os\nfrom tornpage import progress\n"
+        "with progress.counted_progress('a', total=3, unit='b') as show:\n"
+        "    show(1, '')\n    assert len(os.listdir('/proc/self/task')) == 1\n"
+    )
+    assert on_a_terminal(program)
