@@ -1,5 +1,6 @@
 """The verdict of a run in words, and what that run did not check."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reports.summaries import summarise_activation
@@ -36,6 +37,8 @@ _SCOREBOARD: dict[str | None, Headline] = {
     ),
 }  # fmt: skip
 """The banner of a run that hunted planted bugs: it judges the tester, not the store."""
+_NAMED_MAX = 8
+"""Names in a sentence."""
 _NOT_RUN = (
     ("steps", "The single steps were not recorded."),
     ("activation", "No crash campaign was run, so no fault was injected."),
@@ -67,9 +70,9 @@ def gaps_of(run: Run) -> list[str]:
     if run.activation is not None:
         activation = summarise_activation(run.activation.rows)
         if activation.never_fired:
-            gaps.append(f"These faults never fired: {listed(list(activation.never_fired))}.")
+            gaps.append(f"These faults, rules and judges never fired: {_some(activation.never_fired)}.")
         if activation.never_mattered:
-            gaps.append(f"These faults fired and changed nothing: {listed(list(activation.never_mattered))}.")
+            gaps.append(f"These fired and changed nothing: {_some(activation.never_mattered)}.")
     if run.audit is not None:
         undecided = [row.store for row in run.audit.rows if row.verdict not in ("holds", "broken")]
         gaps += [f"The audit of {store} came to no verdict." for store in undecided]
@@ -82,6 +85,13 @@ def gaps_of(run: Run) -> list[str]:
     if run.put_latency or run.at_risk or run.stalls:
         gaps.append("Latencies, stalls and messages at risk come from a model of a device, not from this disk.")
     return gaps
+
+
+def _some(names: Sequence[str]) -> str:
+    """List names; of many the first, since the table of activation has them all."""
+    if len(names) <= _NAMED_MAX:
+        return listed(list(names))
+    return f"{', '.join(names[:_NAMED_MAX])} and {len(names) - _NAMED_MAX} more (“Crash exploration” has all)"
 
 
 def _steps(run: Run, verdict: str | None) -> list[StepRow]:

@@ -65,6 +65,9 @@ def _states(run: Run) -> Tile | None:
     states, rate = _figure(run, "states"), _figure(run, "states_per_s")
     if states is None:
         return None
+    small = _figure(run, "all_states")
+    if not states and small:  # a failure may be found before any history is long enough to count
+        return Tile(number(small), "crash states judged", "all of short histories")
     return Tile(number(states), "crash states judged", "" if rate is None else f"{number(rate)} per second")
 
 

@@ -17,7 +17,7 @@ from tornpage.cli import cli
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"
 STORE = REPOSITORY / "tests" / "data" / "golden" / "01-plain-ascii" / "store"
-BLOCK = re.compile(r"(?:^Save this as `([^`]+)`:\n\n)?^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(?:^Save this as `([^`]+)`:\n\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHOWN = sorted(page for page in DOCS.glob("*.md") if "```console" in page.read_text())
 IN_PROSE = re.compile(r"`(tornpage [^`…]+)`")
 
@@ -77,6 +77,24 @@ def test_the_tutorial_runs_word_for_word(tmp_path: Path) -> None:
 def test_a_guide_runs_word_for_word(page: Path, tmp_path: Path) -> None:
     shutil.copytree(STORE, tmp_path / "broker-store")
     runs_as_shown(page, tmp_path)
+
+
+def test_every_block_with_a_command_is_run() -> None:
+    """In a block of another kind a command would rot. What is left needs several terminals, or the network."""
+    left = {
+        (page.name, line)
+        for page in DOCS.glob("*.md")
+        for _, language, block in BLOCK.findall(page.read_text())
+        if language not in ("console", "diff")
+        for line in block.splitlines()
+        if line.startswith("tornpage ") and not line.startswith("tornpage: ")
+    }
+    assert {page for page, _ in left} == {"cluster.md", "test-your-store.md"}
+    of_clusters = sorted(line for page, line in left if page == "cluster.md")
+    assert of_clusters == [  # tests/pipeline/test_cluster.py starts such clusters
+        "tornpage campaign --shards 8 --out RUN --master spark://127.0.0.1:7077",
+        "tornpage campaign --shards 8 --out RUN --master spark://host:7077",
+    ]
 
 
 def test_a_line_that_is_not_printed_is_missed() -> None:

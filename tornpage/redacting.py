@@ -142,7 +142,7 @@ class Redacted:
             shown["store"] = self.store(finding["store"])
         if "topic" in finding:
             shown["topic"] = self.topic(finding["topic"])
-        told = {"message": said.meaning.replace("`", ""), "remedy": said.remedy.replace("`", "")}
+        told = {"message": said.meaning.replace("`", ""), "remedy": _remedy(said.remedy, finding["severity"])}
         shown |= {"code": finding["code"], "severity": finding["severity"], "file": self.label(finding["file"]), **told}
         return {name: shown[name] for name in finding}
 
@@ -244,6 +244,12 @@ AS_IT_IS: Showing = _AsItIs()
 def showing(*, redact: bool) -> Showing:
     """Return how documents are shown."""
     return Redacted() if redact else AS_IT_IS
+
+
+def _remedy(remedies: str, severity: str) -> str:
+    """Return the remedy for a severity; some codes have one for each, as "damage: …; tear: …"."""
+    each = re.split(r"(?:^|; )(damage|tear|note): ", remedies.replace("`", ""))
+    return dict(zip(each[1::2], each[2::2], strict=True)).get(severity, each[0] or remedies.replace("`", ""))
 
 
 def _number(number: int | str | None) -> int | None:

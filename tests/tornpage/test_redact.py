@@ -301,6 +301,19 @@ def test_every_code_has_a_sentence_to_stand_for_its_message() -> None:
     assert set(get_args(Code)) <= set(finding_codes())
 
 
+def test_a_code_with_a_remedy_for_each_severity_has_the_one_that_fits() -> None:
+    def remedy(code: str, severity: str) -> str:
+        finding = {"code": code, "severity": severity, "file": "abort", "message": "SECRET", "remedy": "SECRET"}
+        said = Redacted().finding(finding)["remedy"]
+        assert isinstance(said, str)
+        return said
+
+    assert remedy("CL_BAD_RECORD", "tear") == "none, recovery cuts"
+    assert remedy("CL_BAD_RECORD", "damage").startswith("keep a copy, cut the log")
+    assert remedy("CQ_GAP", "damage") == "rebuild the queue"
+    assert remedy("CL_BYTES_BEYOND_END", "note") == "the store erases them"
+
+
 def test_a_document_says_that_it_is_redacted() -> None:
     store = str(GOLDEN / "01-plain-ascii" / "store")
     for line in (["inspect", store], ["audit", store, "--engine", "plain"]):
