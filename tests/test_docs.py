@@ -44,7 +44,8 @@ def is_printed(line: str, output: list[str]) -> bool:
 
 def runs_as_shown(page: Path, directory: Path) -> None:
     """Run a page from top to bottom in one directory. `.venv` of a reader is the Python that runs the tests."""
-    environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", "HOME": str(directory)}
+    path = f"{Path(sys.executable).parent}:/usr/bin:/bin"
+    environment = {"PATH": path, "HOME": str(directory), "PYTHONPATH": str(REPOSITORY)}  # this tree, installed or not
     for saved_as, language, block in BLOCK.findall(page.read_text()):
         if saved_as:
             (directory / saved_as).write_text(block)

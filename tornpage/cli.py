@@ -5,7 +5,12 @@ Commands are loaded when they are called, so that `--help` and `doctor` stay qui
 
 import importlib
 import logging
+import os
+import select
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
@@ -37,7 +42,31 @@ _COMMANDS = {
 }
 
 
+@contextmanager
+def _readers_may_leave() -> Iterator[None]:
+    """Let help and version end well when nobody reads on, as behind `| head`; click takes that for a failure."""
+    try:
+        yield
+    except BrokenPipeError:
+        poll = select.poll()
+        poll.register(1, 0)
+        if not any(event & select.POLLERR for _, event in poll.poll(0)):
+            raise  # another pipe broke
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in the buffer has no reader, at exit neither
+        raise click.exceptions.Exit(0) from None
+
+
 class _LazyGroup(click.Group):
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _readers_may_leave():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _readers_may_leave():
+            return super().invoke(ctx)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_COMMANDS)
 

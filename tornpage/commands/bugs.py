@@ -20,7 +20,12 @@ def command() -> None:
 @click.option("--group", type=click.Choice(["durability"]), default=None, help="Those of a named set alone.")
 @options.json_option
 def list_bugs(group: str | None, as_json: bool) -> None:
-    """List them: id, contract number, where it comes from, which strategies may see it, what is wrong."""
+    """List them: id, contract number, where it comes from, which strategies may see it, what is wrong.
+
+    \b
+    tornpage bugs list
+    tornpage bugs list --group durability --json
+    """
     from tornpage.bugs import list_outcome
 
     outcome, text = list_outcome(group or "")

@@ -15,7 +15,12 @@ __all__ = ["command"]
 @click.argument("directory", type=click.Path(), default=".")
 @options.json_option
 def command(directory: str, as_json: bool) -> None:
-    """Say what this machine offers, and what DIRECTORY's file system makes of sync figures. Always exits 0."""
+    """Say what this machine offers, and what DIRECTORY's file system makes of sync figures. Always exits 0.
+
+    \b
+    tornpage doctor
+    tornpage doctor /var/rocketmq
+    """
     from tornpage.doctor import examine
 
     checks = examine(os.path.abspath(directory))

@@ -28,6 +28,10 @@ def command(seed: int, out: str, as_json: bool) -> None:
 
     Real kills, model check, crash campaign, canary, our log and RocketMQ's read back, simulation, audit and campaign on
     Spark. Ends with a summary table, the verdict, and the path of the page alone on a line.
+
+    \b
+    tornpage prove
+    tornpage prove --seed 7 --out out/prove-7
     """
     from tornpage.proving import STEPS, combined
 
