@@ -6,7 +6,7 @@ a generator. As a file it is readable JSON, as a token one printable word: `tp1-
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from properties.cases.operations import (
@@ -208,6 +208,10 @@ class Case:
             raise BadToken(f"unknown disk {settings.disk!r}: posix-strict, journal or kill")
         if settings.log_paths not in (1, 2):
             raise BadToken(f"log_paths is {settings.log_paths!r}: 1 or 2")
+        for name, default in asdict(Settings()).items():
+            value = getattr(settings, name)
+            if type(value) is not type(default) and not (type(default) is float and type(value) is int):
+                raise BadToken(f"the setting {name} is {value!r}: of another kind than {default!r}")
         return cls(settings, operations)
 
 

@@ -1,0 +1,36 @@
+"""Symptom: `tornpage replay` of a case file with a text in the place of a number ended in a traceback.
+
+Cause: settings were taken as they stood, and the first comparison in the store's configuration failed.
+Fix: reading a case refuses a setting that is of another kind than its default, naming it.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from properties.cases.case import BadToken, Case
+from tornpage.cli import cli
+
+HOSTILE = "\x1b]0;x\x07<script>\u202e"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("file_bytes", HOSTILE), ("file_bytes", 1.5), ("sync_flush", 1), ("bug", 7), ("queue_units", None), ("role", [])],
+)
+def test_a_setting_of_another_kind_is_refused_in_one_line(name: str, value: object, tmp_path: Path) -> None:
+    text = json.dumps({"tornpage_case": 1, "settings": {name: value}, "operations": [{"op": "put"}]})
+    with pytest.raises(BadToken, match=name):
+        Case.from_text(text)
+    (tmp_path / "case.json").write_text(text)
+    for command in ("replay", "explain", "shrink"):
+        done = CliRunner().invoke(cli, [command, str(tmp_path / "case.json")])
+        assert (done.exit_code, done.stdout, len(done.stderr.splitlines())) == (2, "", 1), done.output
+        assert not [character for character in done.stderr if not character.isprintable() and character != "\n"]
+
+
+def test_a_whole_number_is_a_time() -> None:
+    text = json.dumps({"tornpage_case": 1, "settings": {"answer_seconds": 3}, "operations": []})
+    assert Case.from_text(text).settings.answer_seconds == 3
