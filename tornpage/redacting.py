@@ -259,18 +259,6 @@ def _number(number: int | str | None) -> int | None:
     return int(number) if -_NUMBER_MAX < int(number) < _NUMBER_MAX else -1
 
 
-def _as_it_is(_: Redacted, value: Any) -> Any:
-    return value
-
-
-def _bounded(_: Redacted, value: int | str | None) -> int | None:
-    return _number(value)
-
-
-def _nothing(_: Redacted, __: Any) -> None:
-    return None
-
-
 _FINDING_NUMBERS = ("offset", "position", "queue_id", "queue_offset", "items")
 _NUMBERS = (
     "accepted", "address", "addressText", "beginPhyOffset", "beginPhyOffsetText", "beginTimestamp", "bodyLength",
@@ -286,8 +274,8 @@ _NUMBERS = (
 )  # fmt: skip
 _COLUMNS: dict[str, Callable[[Redacted, Any], Any]] = {
     # words of ours
-    **dict.fromkeys(("kind", "field", "points", "reason", "state", "wrong"), _as_it_is),
-    **dict.fromkeys(_NUMBERS, _bounded),
+    **dict.fromkeys(("kind", "field", "points", "reason", "state", "wrong"), lambda _, word: word),
+    **dict.fromkeys(_NUMBERS, lambda _, number: _number(number)),
     **dict.fromkeys(("file", "directory"), Redacted.label),
     "topic": Redacted.topic,
     "group": Redacted.group,
@@ -302,6 +290,6 @@ _COLUMNS: dict[str, Callable[[Redacted, Any], Any]] = {
     "ext": Redacted.extension,
     "keyHash": Redacted.hash,
     "slot": Redacted.slot,
-    "content": _nothing,
-    "scheduleMessageOffset": _as_it_is,
+    "content": lambda _, __: None,
+    "scheduleMessageOffset": lambda _, word: word,
 }

@@ -321,6 +321,16 @@ def test_a_document_says_that_it_is_redacted() -> None:
         assert "redacted" not in json.loads(CliRunner().invoke(cli, [*line, "--json"]).stdout)
 
 
+@pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
+def test_what_is_followed_is_redacted_too(form: list[str]) -> None:
+    store = str(GOLDEN / "01-plain-ascii" / "store")
+    line = ["inspect", store, "--follow", "--offset", "0", "--limit", "3"]
+    assert "TopicTest" in CliRunner().invoke(cli, [*line, *form]).stdout
+    said = CliRunner().invoke(cli, [*line, "--redact", *form]).stdout
+    assert said.count("topic-1:9") == 3
+    assert "TopicTest" not in said
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
