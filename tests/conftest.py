@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# A loaded machine must not turn a slow example into a failure; `--hypothesis-profile` still chooses another one.
-settings.register_profile("tests", parent=settings(), deadline=None, print_blob=True)
+# A loaded machine must not turn a slow example into a failure. Runs of the same sources take the same examples; others,
+# and many more, are for those who hunt: `--hypothesis-profile=hunt`, maybe with `--hypothesis-seed` (ADR 47).
+settings.register_profile("tests", deadline=None, print_blob=True, derandomize=True)
+settings.register_profile("hunt", deadline=None, print_blob=True, derandomize=False, max_examples=2_000)
 settings.load_profile("tests")
 
 TESTS = Path(__file__).resolve().parent

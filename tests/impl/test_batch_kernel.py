@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from impl import batch as plain
@@ -129,7 +129,6 @@ def test_twins_agree_where_properties_get_too_long(own_bytes: int, common: bytes
     both(inner(b"a" * own_bytes), replace(FRAME, properties=common, trailer=trailer))
 
 
-@settings(max_examples=300)
 @given(text=st.binary(min_size=1, max_size=6) | st.text(min_size=1, max_size=6).map(str.encode))
 @example(text="é߿ࠀ퟿￿𐀀\U0010ffff".encode())
 def test_twins_agree_on_what_is_utf8(text: bytes) -> None:

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from impl import dispatch_records as plain
@@ -81,7 +81,6 @@ def both(file: LogFile, use: DispatchRules, position: int = 0, end: int | None =
     return expected
 
 
-@settings(max_examples=400)
 @given(file=log_files(), use=rules(), data=st.data())
 def test_twins_agree_on_whole_files(file: LogFile, use: DispatchRules, data: st.DataObject) -> None:
     position = 0
@@ -92,7 +91,6 @@ def test_twins_agree_on_whole_files(file: LogFile, use: DispatchRules, data: st.
     both(file, use, data.draw(st.integers(0, end), label="position"), end)
 
 
-@settings(max_examples=400)
 @given(file=damaged(), use=rules())
 @example(file=LogFile(b"", 0, 0), use=RULES)
 def test_twins_agree_on_damaged_files(file: LogFile, use: DispatchRules) -> None:
@@ -136,7 +134,6 @@ def test_twins_agree_on_text_that_is_none(value: str, name: str) -> None:
         assert both(file._replace(data=data), RULES).records == 2
 
 
-@settings(max_examples=300)
 @given(key=st.text(st.characters(codec="utf-8", exclude_characters="\0\x01\x02"), min_size=1, max_size=8))
 @example(key="é߿ࠀ퟿￿𐀀\U0010ffff")
 @example(key="polygenelubricants")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from impl import index_entries as plain
@@ -58,7 +58,6 @@ def both(
     return outcomes[0][2]
 
 
-@settings(max_examples=300)
 @given(
     puts=PUTS,
     slots=st.integers(1, 7),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from impl import codec
@@ -65,7 +65,6 @@ def odd_messages(draw: st.DrawFn) -> dict[str, Any]:
     return NORMAL | {name: draw(ODD[name]) for name in odd}
 
 
-@settings(max_examples=400)
 @given(fields=odd_messages(), trailer=st.booleans())
 def test_store_and_model_refuse_alike(fields: dict[str, Any], trailer: bool) -> None:
     answer = encoder_of(trailer=trailer).encode(Message(**fields), now_ms=0)

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from impl import codec, scan
@@ -39,7 +39,6 @@ def test_all_walk_to_the_end_of_whole_files(file: LogFile) -> None:
     walked(file)
 
 
-@settings(max_examples=300)
 @given(file=damaged(), position=st.integers(0, 300))
 @example(file=LogFile(b"", 0, 0), position=0)
 def test_all_stop_at_the_same_damage(file: LogFile, position: int) -> None:
