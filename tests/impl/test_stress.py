@@ -68,12 +68,12 @@ def close_in_the_middle(directory: Path, config: MessageStoreConfig, *, seed: in
 
 @EACH_CONFIG
 def test_everything_put_is_there_once_and_in_order(config: MessageStoreConfig, tmp_path: Path) -> None:
-    run_to_the_end(tmp_path, config, seed=1, puts=60)
+    run_to_the_end(tmp_path, config, seed=1, puts=30)
 
 
 @EACH_CONFIG
 def test_close_in_the_middle_answers_everyone_and_loses_nothing(config: MessageStoreConfig, tmp_path: Path) -> None:
-    close_in_the_middle(tmp_path, config, seed=2, puts=60)
+    close_in_the_middle(tmp_path, config, seed=2, puts=30)
 
 
 def trouble(directory: Path, config: MessageStoreConfig, *, seed: int, puts: int) -> TroubledFiles:
@@ -92,7 +92,7 @@ def trouble(directory: Path, config: MessageStoreConfig, *, seed: int, puts: int
 
 @pytest.mark.parametrize("name", ["plain", "sync", "pool", "pool-of-one", "pool-on-demand"])
 def test_disk_that_refuses_now_and_then_costs_puts_and_no_record(name: str, tmp_path: Path) -> None:
-    assert trouble(tmp_path, CONFIGS[name], seed=4, puts=60).refusals > 0
+    assert trouble(tmp_path, CONFIGS[name], seed=4, puts=30).refusals > 0
 
 
 def failing_sync(directory: Path, config: MessageStoreConfig, *, seed: int, puts: int) -> None:

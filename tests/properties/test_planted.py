@@ -164,7 +164,6 @@ MACHINE_HUNTS_IN_EVERY_RUN = (
     "readers-see-buffers",
     "RMQ-B03",
     "named-queue-forgotten",
-    "RMQ-B35",
     "RMQ-B49",
     "RMQ-B61",
     "no-deadline",

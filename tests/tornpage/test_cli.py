@@ -1,4 +1,8 @@
-"""The command line as a user meets it: documents, exit codes, one line for each mistake, nothing written by looking."""
+"""The command line as a user meets it: documents, exit codes, one line for each mistake, nothing written by looking.
+
+A process of its own costs a second and is there where it matters: for real exit codes, one of each, for hash seeds,
+pipes, signals and forks. All else is called here.
+"""
 
 import json
 import os
@@ -12,9 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from tests.impl.support import caught_up
 from tornpage import FlushDiskType, Message, MessageStore, MessageStoreConfig, run_directory
+from tornpage.cli import cli
 from tornpage.document import Outcome
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "01-plain-ascii"
@@ -28,10 +34,16 @@ def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.Comple
     )
 
 
-def document(*arguments: str, env: dict[str, str] | None = None) -> tuple[dict[str, Any], int]:
+def document_of_a_process(*arguments: str, env: dict[str, str] | None = None) -> tuple[dict[str, Any], int]:
     done = run(*arguments, "--json", env=env)
     assert "Traceback" not in done.stderr, done.stderr
     return json.loads(done.stdout), done.returncode
+
+
+def document(*arguments: str) -> tuple[dict[str, Any], int]:
+    done = CliRunner().invoke(cli, [*arguments, "--json"])
+    assert isinstance(done.exception, SystemExit | None), done.exception
+    return json.loads(done.stdout), done.exit_code
 
 
 def without_timings(said: dict[str, Any]) -> dict[str, Any]:
@@ -48,11 +60,15 @@ def tree(directory: Path) -> dict[str, tuple[bytes, int]]:
 
 def refused(*arguments: str) -> str:
     """Return the line a mistake is answered with: one line, exit code 2, nothing on standard output."""
-    done = run(*arguments)
-    assert done.returncode == 2, (done.returncode, done.stderr)
-    assert not done.stdout
-    lines = done.stderr.strip().splitlines()
-    assert len(lines) == 1, done.stderr
+    done = CliRunner().invoke(cli, list(arguments))
+    return the_line_of(done.exit_code, done.stdout, done.stderr)
+
+
+def the_line_of(code: int, stdout: str, stderr: str) -> str:
+    assert code == 2, (code, stderr)
+    assert not stdout
+    lines = stderr.strip().splitlines()
+    assert len(lines) == 1, stderr
     assert lines[0].startswith("tornpage: ")
     return lines[0]
 
@@ -61,23 +77,22 @@ def refused(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "verdict"),
+    ("ask", "arguments", "code", "verdict"),
     [
-        (("explore", "--states", "150", "--seed", "1"), 0, "holds"),
-        (("check", "--machine", "commit-log", "--examples", "1"), 3, "vacuous"),
-        (("explore", "--bug", "lying-flush", "--failures", "1"), 1, "broken"),
-        (("explore", "--disk", "journal", "--states", "300", "--seed", "2"), 0, "holds"),
-        (("check", "--machine", "commit-log", "--examples", "60"), 0, "holds"),
-        (("check", "--bug", "position-not-checked"), 1, "broken"),
-        (("bugs", "list"), 0, None),
-        (("doctor",), 0, None),
-        (("inspect", str(GOLDEN / "store")), 0, "holds"),
+        (document_of_a_process, ("check", "--machine", "commit-log", "--examples", "1"), 3, "vacuous"),
+        (document_of_a_process, ("explore", "--bug", "lying-flush", "--failures", "1"), 1, "broken"),
+        (document, ("explore", "--disk", "journal", "--states", "300", "--seed", "2"), 0, "holds"),
+        (document, ("check", "--machine", "commit-log", "--examples", "40"), 0, "holds"),
+        (document, ("check", "--bug", "position-not-checked"), 1, "broken"),
+        (document_of_a_process, ("bugs", "list"), 0, None),
+        (document_of_a_process, ("doctor",), 0, None),
+        (document_of_a_process, ("inspect", str(GOLDEN / "store")), 0, "holds"),
     ],
 )
 def test_every_command_says_one_document_and_leaves_with_its_code(
-    arguments: tuple[str, ...], code: int, verdict: str | None
+    ask: Callable[..., tuple[dict[str, Any], int]], arguments: tuple[str, ...], code: int, verdict: str | None
 ) -> None:
-    said, returned = document(*arguments)
+    said, returned = ask(*arguments)
     assert (said["verdict"], returned) == (verdict, code)
     assert said["schema"] == 1
     assert set(said) >= {"command", "figures", "timings", "findings", "seed", "version"}
@@ -86,22 +101,31 @@ def test_every_command_says_one_document_and_leaves_with_its_code(
 
 
 @pytest.mark.parametrize(
-    "arguments", [("explore", "--states", "40"), ("check", "--machine", "commit-log", "--examples", "5")]
+    "arguments", [("explore", "--states", "10"), ("check", "--machine", "commit-log", "--examples", "5")]
 )
 def test_equal_seeds_give_equal_documents_whatever_the_hash_seed(arguments: tuple[str, ...]) -> None:
-    first, second = (document(*arguments, "--seed", "5", env={"PYTHONHASHSEED": value})[0] for value in ("1", "77"))
-    assert without_timings(first) == without_timings(second)
-    assert without_timings(document(*arguments, "--seed", "6")[0]) != without_timings(first)
+    first, second = (
+        without_timings(document_of_a_process(*arguments, "--seed", "5", env={"PYTHONHASHSEED": value})[0])
+        for value in ("1", "77")
+    )
+    assert first == second
 
 
-def test_a_failure_is_a_token_and_a_file_and_both_replay_in_another_process(tmp_path: Path) -> None:
+def test_other_seeds_give_other_documents() -> None:
+    first, second = (
+        document("check", "--machine", "commit-log", "--examples", "5", "--seed", seed)[0] for seed in "56"
+    )
+    assert first["figures"] != second["figures"]
+
+
+def test_a_failure_is_a_token_and_a_file_and_both_replay(tmp_path: Path) -> None:
     said, _ = document("explore", "--bug", "no-erase-after-cut", "--failures", "1", "--out", str(tmp_path / "out"))
     failure = said["findings"][0]
-    for case in (failure["token"], failure["case_file"]):
-        again, code = document("replay", case)
+    for ask, case in ((document_of_a_process, failure["token"]), (document, failure["case_file"])):
+        again, code = ask("replay", case)
         assert (again["verdict"], code) == ("broken", 1)
         assert again["findings"][0]["sentence"] == failure["sentence"]
-    text = run("replay", failure["token"]).stdout
+    text = CliRunner().invoke(cli, ["replay", failure["token"]]).stdout
     assert "contract 3 is broken" in text
     assert "tornpage replay tp1-" in text
 
@@ -116,21 +140,21 @@ def test_a_case_that_no_longer_fails_holds(tmp_path: Path) -> None:
 
 
 def test_real_writers_are_killed(tmp_path: Path) -> None:
-    said, code = document("explore", "--kills", "30", "--directory", str(tmp_path))
+    said, code = document_of_a_process("explore", "--kills", "30", "--directory", str(tmp_path))
     assert (said["verdict"], code) == ("holds", 0)
     assert said["figures"]["killed"] >= 30
     assert list(tmp_path.iterdir()) == []
 
 
 def test_real_writers_are_killed_at_a_bytecode_too(tmp_path: Path) -> None:
-    said, code = document("explore", "--kills", "5", "--kill-at", "bytecode", "--directory", str(tmp_path))
+    said, code = document_of_a_process("explore", "--kills", "5", "--kill-at", "bytecode", "--directory", str(tmp_path))
     assert (said["verdict"], code) == ("holds", 0)
     assert said["figures"]["killed"] >= 5
 
 
 @pytest.mark.deep
 def test_a_store_is_restarted_by_fresh_processes(tmp_path: Path) -> None:
-    said, code = document("explore", "--restarts", "1", "--directory", str(tmp_path))
+    said, code = document_of_a_process("explore", "--restarts", "1", "--directory", str(tmp_path))
     assert (said["verdict"], code) == ("holds", 0)
     assert (said["figures"]["refused"], said["figures"]["killed"], said["figures"]["processes"]) == (1, 1, 4)
     assert list(tmp_path.iterdir()) == []
@@ -187,6 +211,9 @@ def test_inspect_reads_a_store_of_rocketmq_as_rocketmq_answered() -> None:
 def test_inspect_changes_nothing_while_a_writer_is_running(tmp_path: Path) -> None:
     config = MessageStoreConfig(
         mapped_file_size_commit_log=65536,
+        max_hash_slot_num=16,
+        max_index_num=64,
+        mapped_file_size_consume_queue=1200,
         flush_disk_type=FlushDiskType.SYNC_FLUSH,
         flush_interval_consume_queue=10**9,
     )
@@ -195,7 +222,7 @@ def test_inspect_changes_nothing_while_a_writer_is_running(tmp_path: Path) -> No
             store.put(Message("T", b"x" * 500, properties={"KEYS": f"k{number}"}))
         caught_up(store)
         before = tree(tmp_path / "store")
-        said, code = document("inspect", str(tmp_path / "store"), "--all")
+        said, code = document_of_a_process("inspect", str(tmp_path / "store"), "--all")
         assert tree(tmp_path / "store") == before
         assert store.put(Message("T", b"after")).stored
     assert code in (0, 3)
@@ -249,10 +276,16 @@ def test_mistakes_are_answered_in_one_line(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_options_are_usage_errors(arguments: tuple[str, ...]) -> None:
-    done = run(*arguments)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+    done = CliRunner().invoke(cli, list(arguments))
+    assert done.exit_code == 2
     assert "Error" in done.stderr
+
+
+def test_a_mistake_ends_a_process_with_2_and_one_line() -> None:
+    done = run("replay", "tp1-00000000-garbage")
+    assert "token" in the_line_of(done.returncode, done.stdout, done.stderr)
+    done = run("dance")
+    assert (done.returncode, "Traceback" in done.stderr, "Error" in done.stderr) == (2, False, True)
 
 
 @pytest.mark.parametrize("harm", ["cut", "zero length", "foreign file", "directory"])
