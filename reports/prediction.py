@@ -77,7 +77,7 @@ def read_validation(directory: Path) -> tuple[tuple[Prediction, ...], tuple[Quan
     try:
         predictions = tuple(_prediction(row) for row in scores)
         return predictions, summarise_quantiles(quantiles)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise ReportError(str(directory), f"rows are not those of `sim validate` ({error!r})", _REMEDY) from error
 
 
@@ -90,7 +90,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     for place, line in enumerate(lines, 1):
         try:
             rows.append(json.loads(line))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ReportError(str(path), f"line {place} is no row: {error}", _REMEDY) from error
     return rows
 

@@ -100,7 +100,7 @@ def _is_a_case(path: Path, text: str) -> bool:
 def _document(text: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
 

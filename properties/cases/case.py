@@ -191,7 +191,7 @@ class Case:
         """Read the readable form. Raises BadToken."""
         try:
             document = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise BadToken(f"the case file is no JSON: {error}") from error
         if not isinstance(document, dict) or "tornpage_case" not in document:
             raise BadToken("this is no case (it has no key tornpage_case)")
@@ -202,7 +202,7 @@ class Case:
         try:
             settings = Settings(**document["settings"])
             operations = tuple(_read_operation(dict(item)) for item in document["operations"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BadToken(f"the case cannot be read: {error}") from error
         if settings.disk not in ("posix-strict", "journal", "kill"):
             raise BadToken(f"unknown disk {settings.disk!r}: posix-strict, journal or kill")

@@ -33,4 +33,7 @@ def unpacked(prefix: str, token: str) -> str:
         raise BadToken("the token is incomplete or changed: copy it again, whole") from error
     if f"{zlib.crc32(text):08x}" != checksum:
         raise BadToken("the token is changed: its checksum does not match")
-    return text.decode()
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise BadToken("the token holds no text") from error

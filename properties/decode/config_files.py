@@ -15,8 +15,8 @@ from typing import Any
 
 __all__ = ["load_config", "parse_config", "parse_consumer_offsets", "parse_delay_offsets", "parse_settings"]
 
-# A string is passed over whole; an integer that stands where a key does gets its quotes.
-_KEY = re.compile(r'"(?:[^"\\]|\\.)*"|(?<=[{,])(\s*)(-?[0-9]+)(?=\s*:)', re.DOTALL)
+# A string is passed over whole, one without an end to the end; an integer that stands where a key does gets its quotes.
+_KEY = re.compile(r'"(?:[^"\\]|\\.)*"?|(?<=[{,])(\s*)(-?[0-9]+)(?=\s*:)', re.DOTALL)
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _PAIR = re.compile(r"((?:[^=:\s\\]|\\.)+)\s*[=:\s]\s*(.*)", re.DOTALL)
 
@@ -25,10 +25,11 @@ def parse_config(stored: bytes) -> Any:
     """Return what a JSON file says; integer keys are text. Raises ValueError if it says nothing."""
     text = stored.decode("utf-8", "replace")
     try:
-        return json.loads(text)
-    except ValueError:
-        quoted = _KEY.sub(lambda found: found[0] if found[2] is None else f'{found[1]}"{found[2]}"', text)
-        return json.loads(quoted)
+        try:
+            return json.loads(text)
+        except ValueError:
+            quoted = _KEY.sub(lambda found: found[0] if found[2] is None else f'{found[1]}"{found[2]}"', text)
+            return json.loads(quoted)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
@@ -50,7 +51,7 @@ def parse_consumer_offsets(document: Any) -> dict[tuple[str, str, int], int]:
     """
     try:
         return {(*_topic_and_group(name), queue_id): int(offset) for name, queue_id, offset in _numbers(document)}
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, OverflowError) as error:
         raise ValueError(f"these are no consumer offsets: {error}") from error
 
 
@@ -73,7 +74,7 @@ def parse_delay_offsets(document: Any) -> tuple[tuple[int, int], ...]:
     """Return each level of a delayOffset.json and the number it goes on at, sorted. Raises ValueError."""
     try:
         return tuple(sorted((int(level), int(number)) for level, number in document["offsetTable"].items()))
-    except (AttributeError, KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"these are no delay offsets: {error}") from error
 
 

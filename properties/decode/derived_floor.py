@@ -22,7 +22,10 @@ def parse_derived_floor(stored: bytes) -> dict[str, Any]:
         raise ValueError("this is no derived floor")
     if checksum != b"%08x" % zlib.crc32(body):
         raise ValueError("the derived floor does not have its checksum")
-    said = json.loads(body)
+    try:
+        said = json.loads(body)
+    except RecursionError as error:
+        raise ValueError("the derived floor is nested too deeply") from error
     if not isinstance(said, dict):
         raise ValueError("the derived floor holds no object")
     return said

@@ -104,7 +104,7 @@ class Explored:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "Explored":
-        """Read it. Raises KeyError or TypeError for what is none."""
+        """Read it. Raises KeyError, TypeError or ValueError for what is none."""
         return cls(
             tuple(document["workload"]),
             dict(document["kinds"]),

@@ -72,7 +72,7 @@ class Kept:
                 else:
                     explored = Explored.from_document(document)
                     self.explored[explored.workload] = explored
-            except (KeyError, TypeError) as error:
+            except (KeyError, TypeError, ValueError) as error:
                 raise OtherPlan(f"{self._path} has a line that cannot be read: {error!r}") from error
 
     def add(self, done: Explored | Checked) -> None:
@@ -98,7 +98,7 @@ def _header(plan: Plan) -> dict[str, Any]:
 def _loaded(line: str, path: Path) -> dict[str, Any]:
     try:
         document = json.loads(line)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise OtherPlan(f"{path} is no file of done workloads: {error}") from error
     if not isinstance(document, dict):
         raise OtherPlan(f"{path} is no file of done workloads")

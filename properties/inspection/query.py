@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,8 @@ __all__ = ["I64_MAX", "InspectError", "Query", "keys_of", "offset_of_id", "parse
 I64_MAX = 2**63 - 1
 _SETTINGS_BYTES_MAX = 1 << 20
 _ROLLED_BACK = 0x0C
+_MILLISECONDS = re.compile(r"-?[0-9]{1,18}")
+_NUMBER = re.compile(r"[0-9]{1,19}")
 
 
 class InspectError(ValueError):
@@ -139,7 +142,7 @@ def read_settings(path: str) -> dict[str, int]:
     for name in ("maxHashSlotNum", "maxIndexNum", "mappedFileSizeCommitLog"):
         if name not in said:
             continue
-        if not (said[name].isascii() and said[name].isdecimal() and 0 < int(said[name]) <= I64_MAX):
+        if not (_NUMBER.fullmatch(said[name]) and 0 < int(said[name]) <= I64_MAX):
             raise InspectError(f"{path!r} says {name}={said[name]!r}; give a positive number")
         numbers[name] = int(said[name])
     return numbers
@@ -149,7 +152,7 @@ def _time(text: str, default: int) -> int:
     text = text.strip()
     if not text:
         return default
-    if text.lstrip("-").isdecimal() and text.isascii():
+    if _MILLISECONDS.fullmatch(text):
         return int(text)
     try:
         moment = datetime.fromisoformat(text)

@@ -8,7 +8,7 @@ import importlib
 import inspect
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -21,6 +21,7 @@ __all__ = ["TOKEN_PREFIX", "described", "document_of", "from_text", "from_token"
 
 FORMAT = 1
 TOKEN_PREFIX = "ti1-"
+_YIELD_POINTS_MAX = 1 << 20
 
 
 def document_of(interleaving: Interleaving) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def from_text(text: str) -> tuple[Interleaving, str]:
     """Read the readable form. Raises BadToken."""
     try:
         document = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadToken(f"the file is no JSON: {error}") from error
     if not isinstance(document, dict) or document.get("tornpage_interleaving") != FORMAT:
         raise BadToken(f"this is no interleaving of format {FORMAT} (key tornpage_interleaving)")
@@ -70,13 +71,20 @@ def from_text(text: str) -> tuple[Interleaving, str]:
         )
         order = tuple(map(int, document["order"]))
         switches = {int(at): int(number) for at, number in document["switches"]}
-        schedule = tuple(switches.get(at, 0) for at in range(max(switches, default=-1) + 1))
+        schedule = _schedule_of(switches)
         read = Interleaving(scenario, order, schedule, tuple(map(str, document["modules"])))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise BadToken(f"the interleaving cannot be read: {error}") from error
     if sorted(order) != list(range(scenario.task_count)):
         raise BadToken(f"the order {order} is none of {scenario.task_count} tasks")
     return read, str(document.get("source", ""))
+
+
+def _schedule_of(switches: Mapping[int, int]) -> tuple[int, ...]:
+    """Return who goes on at each yield point. Raises ValueError for one that no run of ours comes to."""
+    if any(not 0 <= at < _YIELD_POINTS_MAX for at in switches):
+        raise ValueError(f"a switch is at no yield point from 0 to {_YIELD_POINTS_MAX}")
+    return tuple(switches.get(at, 0) for at in range(max(switches, default=-1) + 1))
 
 
 def fingerprint(modules: Iterable[str]) -> str:

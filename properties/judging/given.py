@@ -23,6 +23,7 @@ _NUMBERS = (
 _SWITCHES = ("enableConsumeQueueExt", "enableLmq", "enableMultiDispatch", "messageIndexEnable")
 _LEVELS, _LOG_PATHS = "messageDelayLevel", "storePathCommitLog"
 _UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_NUMBER = re.compile(r"[0-9]{1,13}")
 _LEVEL = re.compile(r"([0-9]{1,9})([smhd])")
 
 
@@ -50,7 +51,7 @@ def read_given(settings: Mapping[str, str], *, source: str) -> Given:
     for name in _NUMBERS:
         if name in settings:
             text = settings[name]
-            if not (text.isascii() and text.isdecimal() and 0 < int(text) < 1 << 40):
+            if not (_NUMBER.fullmatch(text) and 0 < int(text) < 1 << 40):
                 raise InspectError(f"{source!r} says {name}={text!r}; give a positive number")
             numbers[name] = int(text)
     for name in _SWITCHES:

@@ -68,7 +68,7 @@ def read_truth(path: str, *, power_loss: bool | None = None) -> Truth:
             raise ValueError("too long")
         document = json.loads(stored)
         return truth_of(document, power_loss=power_loss)
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, RecursionError, OverflowError, KeyError, TypeError, AttributeError) as error:
         what = f"{type(error).__name__}: {error}"[:200]
         raise InspectError(
             f"{path!r} is no truth ({what}); it has `records` with commitLogOffset, storeSize, recordSha256"

@@ -53,5 +53,5 @@ def _read(path: Path) -> Iterable[TrialRow]:
     for number, line in enumerate(whole.splitlines(), 1):
         try:
             yield TrialRow(**json.loads(line))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise BadRows(path, number, str(error)) from error

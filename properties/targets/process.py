@@ -116,7 +116,7 @@ class StoreProcess:
         self._got = bytearray(rest)
         try:
             answer = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
             shown = repr(line[:_SHOWN_CHARACTERS].decode(errors="replace"))
