@@ -23,9 +23,11 @@ def parse_deleted_topics(stored: bytes) -> dict[bytes, int]:
     topics: dict[bytes, int] = {}
     at = 12
     for _ in range(int.from_bytes(body[8:12], "big")):
+        if at >= len(body):
+            raise ValueError("the list of deleted topics is shorter than it says")
         offset, length = int.from_bytes(body[at : at + 8], "big"), int.from_bytes(body[at + 8 : at + 10], "big")
         topics[body[at + 10 : at + 10 + length]] = offset
         at += 10 + length
     if at != len(body):
-        raise ValueError("the list of deleted topics is longer or shorter than it says")
+        raise ValueError("the list of deleted topics has another length than it says")
     return topics

@@ -3,7 +3,7 @@
 Symptom: a traceback where one line was promised, or a process that took all memory or minutes of time.
 Cause: `json` raises more than JSONDecodeError: ValueError for numbers of more than 4,300 digits, RecursionError for
 deep nesting; Infinity is a number to it, and no integer. A schedule was as long as the largest number in it; every
-quote without an end was followed to the end of its file.
+quote without an end was followed to the end of its file; a count of deleted topics was believed.
 Fix: readers take these for what they are, text that cannot be read, and do work in proportion to its length.
 """
 
@@ -19,6 +19,7 @@ import pytest
 from properties.cases.case import Case
 from properties.cases.packing import BadToken
 from properties.decode.config_files import load_config, parse_config, parse_consumer_offsets, parse_delay_offsets
+from properties.decode.deleted_topics import parse_deleted_topics
 from properties.decode.derived_floor import parse_derived_floor
 from properties.inspection import InspectError
 from properties.inspection.query import parse_times, read_settings
@@ -146,6 +147,12 @@ def test_a_derived_floor() -> None:
     body = DEEP.encode()
     with pytest.raises(ValueError, match=r"\w"):
         parse_derived_floor(b"TPDERIVED1 %08x\n" % zlib.crc32(body) + body)
+
+
+def test_a_list_of_deleted_topics_that_says_it_has_billions() -> None:
+    body = b"TPDELTP1" + b"\xff" * 4
+    with pytest.raises(ValueError, match="shorter than it says"):
+        parse_deleted_topics(body + zlib.crc32(body).to_bytes(4, "big"))
 
 
 @pytest.mark.parametrize("line", [DEEP, '{"case": "a", "messages": Infinity, "passes": true}', "7"])
