@@ -15,10 +15,17 @@ _TIMINGS = ("seconds", "cycles_per_s")
 
 
 def kill_outcome(
-    kills: int, *, seed: int, directory: str | None, file_bytes: int, bug: str, mode: "KillMode" = "step"
+    kills: int,
+    *,
+    seed: int,
+    directory: str | None,
+    file_bytes: int,
+    bug: str,
+    mode: "KillMode" = "step",
+    workers: int = 1,
 ) -> tuple[Outcome, str]:
-    """Kill `kills` writers in a new directory below `directory`, each as a step of that kind begins; return the outcome
-    and its text.
+    """Kill `kills` writers in a new directory below `directory`, each as a step of that kind begins, by so many workers
+    at the same time; return the outcome and its text.
     """
     from properties.kills.run import KILL_SETTINGS, run_kills
     from properties.verdict import HarnessError
@@ -31,6 +38,7 @@ def kill_outcome(
                 mode=mode,
                 directory=directory,
                 settings=replace(KILL_SETTINGS, file_bytes=file_bytes, bug=bug),
+                workers=workers,
                 progress=lambda cycles: show(cycles, ""),
             )
     except HarnessError as error:
@@ -56,7 +64,16 @@ def kill_outcome(
         for v in report.violations
     ]
     verdict = report.verdict.value
-    outcome = Outcome("explore", verdict, figures, _TIMINGS, findings, seed=seed, interrupted=report.interrupted)
+    outcome = Outcome(
+        "explore",
+        verdict,
+        figures,
+        _TIMINGS,
+        findings,
+        seed=seed,
+        extra={"result_hash": report.result_hash},
+        interrupted=report.interrupted,
+    )
     lines = [
         f"{report.killed:,} writers killed by SIGKILL at a {mode} in {report.cycles:,} cycles, {report.seconds:.1f} s: "
         f"{report.cycles / max(report.seconds, 1e-9):,.0f} cycles/s",
@@ -64,6 +81,7 @@ def kill_outcome(
         f"{report.judged:,} directories judged, {report.recovered_twice:,} of them recovered twice",
         "killed in " + ", ".join(f"{verb} {count:,}" for verb, count in sorted(report.killed_in.items())),
         *(f"contract {v.contract} is broken: {v.sentence} (kept in {v.kept})" for v in report.violations),
+        f"result hash: {report.result_hash}",
         f"verdict: {'interrupted' if report.interrupted else verdict}",
     ]
     return outcome, "\n".join(lines)

@@ -1,6 +1,6 @@
 """The process that will be killed: it opens a real store, carries out a program, and sends itself SIGKILL.
 
-It runs in a forked child and says how far it got in a page it shares with its parent. A verb is published as returned
+It is forked by the zygote and says how far it got in a page it shares with who judges. A verb is published as returned
 after it returned, so the page may lag behind the truth, but it never claims more than was answered.
 
 The services of the store are stepped by the program, in the one thread there is.
@@ -8,7 +8,6 @@ The services of the store are stepped by the program, in the one thread there is
 What it leaves out: a kill inside one system call or one copy of bytes, since the signal is sent between them.
 """
 
-import gc
 import os
 import signal
 import sys
@@ -72,7 +71,6 @@ class Life:
 
     directory: str
     settings: Settings
-    components: Components
     operations: tuple[Operation, ...]
     start_ms: int
     mode: KillMode
@@ -80,15 +78,15 @@ class Life:
     kill_step: int = 0
 
 
-def run_child(life: Life, progress: Progress) -> NoReturn:
-    """Live and die. Called right after fork; never returns, and nothing of the parent's is cleaned up here."""
+def run_child(life: Life, components: Components, progress: Progress) -> NoReturn:
+    """Live and die, with a store made of `components`. Called right after fork, with garbage collection off and
+    interrupts ignored; never returns, and nothing of the parent's is cleaned up here.
+    """
     status = EXIT_FAILED
     try:
-        gc.disable()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(HANG_SECONDS)
-        _Child(life, progress).run()
+        _Child(life, components, progress).run()
         status = EXIT_COMPLETED
     except BaseException as error:
         progress.fail(error)
@@ -100,7 +98,7 @@ def run_child(life: Life, progress: Progress) -> NoReturn:
 class _Child:
     """The verbs, each between two marks in the shared page."""
 
-    def __init__(self, life: Life, progress: Progress) -> None:
+    def __init__(self, life: Life, components: Components, progress: Progress) -> None:
         self._life = life
         self._progress = progress
         self._config = store_config(life.settings)
@@ -110,7 +108,7 @@ class _Child:
         self._offsets = [0]
         self._waiting: list[Future[PutResult]] = []
         self._services: dict[str, HandDriven] = {}
-        self._components = replace(life.components, runner=self._take_service)
+        self._components = replace(components, runner=self._take_service)
         self._files: Files = OsFiles()
         if life.mode == "step":
             self._files = StepCountingFiles(self._files, self._step)

@@ -4,25 +4,25 @@ import os
 import shutil
 import signal
 from collections import Counter
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
-from impl.components import Components
+import mmh3
+
 from model.state import CommitLog
 from properties.cases.bodies import BORN_TIMESTAMP
 from properties.cases.case import Operation, Settings
-from properties.kills.child import HANG_SECONDS, KillMode, Life, Progress, run_child
+from properties.kills.child import HANG_SECONDS, KillMode, Life, Progress
 from properties.kills.judge import (
     LegalLogs,
-    Snapshot,
     legal_after,
     marker_is_right,
-    snapshot_of,
 )
-from properties.kills.judged import Judged, digest_of
+from properties.kills.judged import Judged
+from properties.kills.snapshot import Snapshot, digest_of, snapshot_of
+from properties.kills.zygote import Zygote
 from properties.verdict import GuaranteeBroken, HarnessError, Verdict
 
-__all__ = ["Child", "Cycle", "KillPoint", "KillReport", "KillViolation", "PlannedLife"]
+__all__ = ["Cycle", "KillPoint", "KillReport", "KillViolation", "PlannedLife"]
 
 LIFE_MS = 1_000_000
 
@@ -84,6 +84,27 @@ class KillReport:
     interrupted: bool = False
     seconds: float = 0.0
 
+    def add(self, other: "KillReport") -> None:
+        """Take in what another part of the run did."""
+        self.cycles += other.cycles
+        self.lives += other.lives
+        self.killed += other.killed
+        self.completed += other.completed
+        self.judged += other.judged
+        self.recovered_twice += other.recovered_twice
+        self.points |= other.points
+        self.outcomes |= other.outcomes
+        self.killed_in += other.killed_in
+        self.violations += other.violations
+
+    @property
+    def result_hash(self) -> str:
+        """A hash of all that the seed decides: points, what was left there, counts, promises broken."""
+        found = [(v.cycle, v.life, v.verb, v.step, v.contract) for v in self.violations]
+        counts = (self.cycles, self.lives, self.killed, self.completed, self.judged, self.recovered_twice)
+        points, verbs = sorted(map(astuple, self.points)), sorted(self.killed_in.items())
+        return mmh3.hash_bytes(repr((points, sorted(self.outcomes), verbs, found, counts)).encode()).hex()
+
     @property
     def verdict(self) -> Verdict:
         """Broken, vacuous when nothing was killed, or holds."""
@@ -101,36 +122,6 @@ class PlannedLife:
     step: int = 0
 
 
-class Child:
-    """At most one forked process of ours at a time, and the page it shares with us."""
-
-    def __init__(self) -> None:
-        self.progress = Progress()
-        self._pid = 0
-
-    def start(self, life: Life) -> None:
-        """Fork a process that lives a life."""
-        assert not self._pid
-        self.progress.reset()
-        pid = os.fork()
-        if pid == 0:
-            run_child(life, self.progress)
-        self._pid = pid
-
-    def wait(self) -> int:
-        """Wait for its end and return the wait status."""
-        _, status = os.waitpid(self._pid, 0)
-        self._pid = 0
-        return status
-
-    def discard(self) -> None:
-        """End the process if it still runs, and reap it."""
-        if self._pid:
-            with suppress(ProcessLookupError):
-                os.kill(self._pid, signal.SIGKILL)
-            self.wait()
-
-
 class Cycle:
     """Processes that live and die on one directory, one after the other. `number` is -1 for a rehearsal."""
 
@@ -141,10 +132,9 @@ class Cycle:
         lives: list[PlannedLife],
         *,
         settings: Settings,
-        components: Components,
         base: str,
         workplace: str,
-        child: Child,
+        zygote: Zygote,
         judged: Judged,
         report: KillReport,
     ) -> None:
@@ -152,15 +142,14 @@ class Cycle:
         self._program = program
         self._lives = lives
         self._settings = settings
-        self._components = components
         self._name = f"seed{report.seed}-{report.mode}-" + (f"cycle{number}" if number >= 0 else f"program{program}")
         self._base = base
         self._directory = f"{base}/{workplace}"
-        self._child = child
+        self._zygote = zygote
         self._judged = judged
         self._report = report
         self._life = 0
-        self._left: Snapshot = {}
+        self._left = Snapshot({})
 
     def start(self) -> None:
         """Begin the first life; it runs while others are judged."""
@@ -180,12 +169,7 @@ class Cycle:
         except GuaranteeBroken as broken:
             self._report.violations.append(self._violation(broken))
         finally:
-            self.discard()
-
-    def discard(self) -> None:
-        """End and remove what is there of it."""
-        self._child.discard()
-        shutil.rmtree(self._directory, ignore_errors=True)
+            shutil.rmtree(self._directory, ignore_errors=True)
 
     def _start_ms(self) -> int:
         return BORN_TIMESTAMP + self._life * LIFE_MS
@@ -195,19 +179,18 @@ class Cycle:
         life = Life(
             directory=self._directory,
             settings=self._settings,
-            components=self._components,
             operations=planned.operations,
             start_ms=self._start_ms(),
             mode=self._report.mode,
             kill_verb=planned.verb,
             kill_step=planned.step,
         )
-        self._child.start(life)
+        self._zygote.start(life)
 
     def _end_life(self, legal: LegalLogs) -> LegalLogs:
         """Wait for the process and return the legal logs of what it left."""
-        progress, operations = self._child.progress, self._lives[self._life].operations
-        status = self._child.wait()
+        progress, operations = self._zygote.progress, self._lives[self._life].operations
+        status = self._zygote.wait()
         before, self._left = self._left, snapshot_of(self._directory)
         verb = _verb_in_flight(progress, operations)
         killed = _was_killed(status, progress, where=f"verb {progress.begun} ({verb})")
@@ -246,7 +229,7 @@ class Cycle:
         kept = f"{self._base}/{self._name}"
         os.makedirs(kept)
         os.rename(self._directory, f"{kept}/store")
-        for path, data in self._left.items():
+        for path, data in self._left.files.items():
             target = f"{kept}/killed/{path}"
             os.makedirs(os.path.dirname(target), exist_ok=True)
             with open(target, "wb") as file:

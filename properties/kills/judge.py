@@ -4,7 +4,6 @@ Legal logs come from the model, which carries out the same operations with the s
 the directory and decoded by the judges' own decoder; the store under test is asked for its answers, never for truth.
 """
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -20,41 +19,18 @@ from properties.cases.translation import given_of, layout_of, store_config
 from properties.decode.record import BLANK_MAGIC
 from properties.kills.child import Progress
 from properties.kills.derived import judge_derived
+from properties.kills.snapshot import Snapshot, snapshot_of
 from properties.trial.hand_driven import HandDriven
 from properties.trial.ledger import compare_record
 from properties.verdict import GuaranteeBroken
 
-__all__ = ["LegalLogs", "Snapshot", "judge_directory", "legal_after", "marker_is_right", "model_path", "snapshot_of"]
+__all__ = ["LegalLogs", "judge_directory", "legal_after", "marker_is_right", "model_path"]
 
 LegalLogs = Mapping[int, CommitLog]
 """Each legal log by its end offset; no two of them end at the same place."""
 
-Snapshot = Mapping[str, bytes]
-"""Content of every file by its path below the store's directory."""
-
-_LOG = "commitlog/"
+_LOG = "commitlog"
 _ABORT = "abort"
-
-
-def snapshot_of(directory: str, *, below: str = "") -> Snapshot:
-    """Read every file of a store, as the page cache holds it, or of its subdirectory `below` ("commitlog/")."""
-    found: dict[str, bytes] = {}
-    with os.scandir(f"{directory}/{below}") as entries:
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            name = f"{below}{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
-                found.update(snapshot_of(directory, below=f"{name}/"))
-            else:
-                found[name] = _read_whole(entry.path)
-    return found
-
-
-def _read_whole(path: str) -> bytes:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        return b"".join(iter(lambda: os.read(fd, 1 << 20), b""))
-    finally:
-        os.close(fd)
 
 
 # ---- the model -------------------------------------------------------------------------------------------------------
@@ -129,10 +105,10 @@ def marker_is_right(before: Snapshot, found: Snapshot, progress: Progress, opera
     """Contract 7: the abort marker is there while the store is open, and gone after a clean exit."""
     if progress.begun != progress.returned and _name_of(progress.begun, operations) in ("open", "close"):
         first = progress.returned < 0
-        due = True if first and _ABORT in before else None
+        due = True if first and _ABORT in before.files else None
     else:
         due = _name_of(progress.returned, operations) != "close"
-    if due is not None and due != (_ABORT in found):
+    if due is not None and due != (_ABORT in found.files):
         where = f"verb {progress.begun} ({_name_of(progress.begun, operations)})"
         words = {True: "present", False: "absent"}
         raise GuaranteeBroken(7, f"the abort marker is wrong in {where}", words[due], words[not due])
@@ -211,8 +187,8 @@ def judge_directory(
         store = disk.open_with(files)
         survivor = _judge_store(store, legal)
         left = snapshot_of(directory)
-        judge_derived(store, survivor, left, settings=settings)
-        recovered = {name: data for name, data in left.items() if name.startswith(_LOG)}
+        judge_derived(store, survivor, left.files, settings=settings)
+        recovered = left.below(_LOG)
         _judge_bytes(recovered, survivor, settings)
     finally:
         files.abandon()
@@ -221,21 +197,22 @@ def judge_directory(
     return survivor
 
 
-def _judge_once_more(disk: _Disk, survivor: CommitLog, recovered: Snapshot) -> None:
+def _judge_once_more(disk: _Disk, survivor: CommitLog, recovered: Mapping[str, bytes]) -> None:
     """Contract 6: the next process recovers the same, byte for byte, and closes cleanly."""
     files = _AbandonableFiles()
     try:
         store = disk.open_with(files)
         _judge_store(store, {survivor.end_offset: survivor})
-        judge_derived(store, survivor, snapshot_of(disk.directory), settings=disk.settings)
+        judge_derived(store, survivor, snapshot_of(disk.directory).files, settings=disk.settings)
         store.close()
     except GuaranteeBroken as broken:
         raise GuaranteeBroken(6, f"recovering twice is not recovering once: {broken.sentence}") from broken
     finally:
         files.abandon()
-    if snapshot_of(disk.directory, below=_LOG) != recovered:
+    closed = snapshot_of(disk.directory)
+    if closed.below(_LOG) != recovered:
         raise GuaranteeBroken(6, "a second recovery, or a clean close, changed the log files")
-    if os.path.lexists(f"{disk.directory}/{_ABORT}"):
+    if _ABORT in closed.files:
         raise GuaranteeBroken(7, "the abort marker is still there after a clean close")
 
 
@@ -256,10 +233,10 @@ def _judge_store(store: MessageStore, legal: LegalLogs) -> CommitLog:
     return survivor
 
 
-def _judge_bytes(found: Snapshot, log: CommitLog, settings: Settings) -> None:
+def _judge_bytes(found: Mapping[str, bytes], log: CommitLog, settings: Settings) -> None:
     """Contracts 1 and 3: the files hold the records of the log, blanks between files, and zeros."""
     file_bytes = settings.file_bytes
-    expected = [f"{_LOG}{base:020d}" for base in range(0, log.end_offset, file_bytes)]
+    expected = [f"{_LOG}/{base:020d}" for base in range(0, log.end_offset, file_bytes)]
     if sorted(found) != expected:
         raise GuaranteeBroken(1, "the log has other files than its end says", str(expected), str(sorted(found)))
     records = list(log.records)

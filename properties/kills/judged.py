@@ -5,53 +5,52 @@ and more often what their recoveries leave is the same: that is not recovered ag
 judged, or recovered again, all the same.
 """
 
-import os
-from collections.abc import Iterator
-
-import mmh3
-
 from impl.components import Components
 from model.state import CommitLog
 from properties.cases.case import Settings
-from properties.kills.judge import LegalLogs, Snapshot, judge_directory
+from properties.kills.judge import LegalLogs, judge_directory
+from properties.kills.snapshot import Snapshot, digest_of
 
-__all__ = ["Judged", "digest_of"]
+__all__ = ["AGAIN_EVERY", "Judged"]
 
-_AGAIN_EVERY = 20
+AGAIN_EVERY = 20
+"""What is known is judged, or recovered again, each so many times all the same."""
+
+_Key = tuple[bytes, Settings, int]
 
 
 class Judged:
-    """The memory of one run, whose stores all have the same `components`.
+    """The memory of the cycles of one program, whose stores all have the same `components`.
 
     `count` says how often somebody judged, `twice` how often what a recovery had left was recovered again.
+    `passed_over` begins to count the times at which nobody did: in a program alone hardly a twentieth one comes.
     """
 
-    def __init__(self, components: Components) -> None:
+    def __init__(self, components: Components, passed_over: int = 0) -> None:
         self.count = 0
         self.twice = 0
         self._components = components
-        self._survivors: dict[tuple[bytes, int], CommitLog] = {}
-        self._recovered: dict[tuple[bytes, int], CommitLog] = {}
-        self._passed_over = {"judged": 0, "recovered again": 0}
+        self._survivors: dict[_Key, CommitLog] = {}
+        self._recovered: dict[_Key, CommitLog] = {}
+        self._passed_over = {"judged": passed_over, "recovered again": passed_over}
 
     def judge(self, directory: str, left: Snapshot, legal: LegalLogs, *, settings: Settings, now_ms: int) -> None:
         """Judge a directory whose files are `left`, unless that is known to hold. Raises GuaranteeBroken."""
 
-        def digest(content: Snapshot) -> tuple[bytes, int]:
-            names = "\0".join((repr(settings), *sorted(_directories(directory)))).encode()
-            return mmh3.hash_bytes(names + digest_of(content)), now_ms
+        def known_as(content: Snapshot) -> _Key:
+            return digest_of(content), settings, now_ms
 
-        recovering: dict[tuple[bytes, int], CommitLog] = {}
+        recovering: dict[_Key, CommitLog] = {}
 
         def once_more(recovered: Snapshot, survivor: CommitLog) -> bool:
-            key = digest(recovered)
+            key = known_as(recovered)
             if self._recovered.get(key) == survivor and self._passes_over("recovered again"):
                 return False
             self.twice += 1
             recovering[key] = survivor
             return True
 
-        key = digest(left)
+        key = known_as(left)
         survivor = self._survivors.get(key)
         if survivor is not None and legal.get(survivor.end_offset) == survivor and self._passes_over("judged"):
             return
@@ -64,18 +63,4 @@ class Judged:
     def _passes_over(self, what: str) -> bool:
         """Whether something known is passed over: but for each twentieth time."""
         self._passed_over[what] += 1
-        return self._passed_over[what] % _AGAIN_EVERY != 0
-
-
-def digest_of(left: Snapshot) -> bytes:
-    """Return a 128-bit hash of names and contents."""
-    return mmh3.hash_bytes(b"".join(f"{name}\0{len(data)}\0".encode() + data for name, data in left.items()))
-
-
-def _directories(path: str) -> Iterator[str]:
-    """Yield the directories below one; an empty one is in no snapshot."""
-    with os.scandir(path) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield entry.name
-                yield from (f"{entry.name}/{name}" for name in _directories(entry.path))
+        return self._passed_over[what] % AGAIN_EVERY != 0

@@ -9,13 +9,14 @@ import pytest
 from impl.components import Components
 from model.state import CommitLog
 from properties.kills import judged
-from properties.kills.judge import LegalLogs, Snapshot
+from properties.kills.judge import LegalLogs
 from properties.kills.judged import Judged
 from properties.kills.run import KILL_SETTINGS
+from properties.kills.snapshot import Snapshot, snapshot_of
 from properties.verdict import GuaranteeBroken
 
 LOG, LONGER = CommitLog(end_offset=0), CommitLog(end_offset=100, flushed_offset=100)
-LEFT = {"checkpoint": b"\0"}
+LEFT = Snapshot({"checkpoint": b"\0"})
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]
     memory = Judged(Components())
     monkeypatch.setattr(judged, "judge_directory", lambda directory, legal, **_: next(iter(legal.values())))
 
-    def run(left: dict[str, bytes] = LEFT, survivor: CommitLog = LOG, file_bytes: int = 4096, now_ms: int = 1) -> int:
+    def run(left: Snapshot = LEFT, survivor: CommitLog = LOG, file_bytes: int = 4096, now_ms: int = 1) -> int:
         settings = replace(KILL_SETTINGS, file_bytes=file_bytes)
         memory.judge(str(tmp_path), left, {survivor.end_offset: survivor}, settings=settings, now_ms=now_ms)
         return memory.count
@@ -37,15 +38,14 @@ def test_the_same_is_judged_once_and_each_twentieth_time(judge: Callable[..., in
     assert judge() == 2
 
 
-def test_whatever_is_different_is_judged(judge: Callable[..., int], tmp_path: Path) -> None:
+def test_whatever_is_different_is_judged(judge: Callable[..., int]) -> None:
     assert judge() == 1
-    assert judge(left={"checkpoint": b"\1"}) == 2
-    assert judge(left={"checkpoints": b"\0"}) == 3
+    assert judge(left=Snapshot({"checkpoint": b"\1"})) == 2
+    assert judge(left=Snapshot({"checkpoints": b"\0"})) == 3
     assert judge(survivor=LONGER) == 4
     assert judge(file_bytes=8192) == 5
     assert judge(now_ms=2) == 6
-    (tmp_path / "consumequeue").mkdir()
-    assert judge() == 7
+    assert judge(left=Snapshot(LEFT.files, ("consumequeue",))) == 7
 
 
 def test_what_a_recovery_leaves_again_is_not_recovered_again_unless_it_broke_something(
@@ -56,7 +56,7 @@ def test_what_a_recovery_leaves_again_is_not_recovered_again_unless_it_broke_som
     def judge_directory(
         directory: str, legal: LegalLogs, *, once_more: Callable[[Snapshot, CommitLog], bool], **_: object
     ) -> CommitLog:
-        if once_more({"commitlog/0": b"recovered"}, LOG) and broken.pop():
+        if once_more(Snapshot({"commitlog/0": b"recovered"}), LOG) and broken.pop():
             raise GuaranteeBroken(6, "recovering twice is not recovering once")
         broken.append(False)
         return LOG
@@ -64,7 +64,9 @@ def test_what_a_recovery_leaves_again_is_not_recovered_again_unless_it_broke_som
     monkeypatch.setattr(judged, "judge_directory", judge_directory)
 
     def run(number: int) -> int:
-        memory.judge(str(tmp_path), {"checkpoint": bytes([number])}, {0: LOG}, settings=KILL_SETTINGS, now_ms=1)
+        memory.judge(
+            str(tmp_path), Snapshot({"checkpoint": bytes([number])}), {0: LOG}, settings=KILL_SETTINGS, now_ms=1
+        )
         return memory.twice
 
     with pytest.raises(GuaranteeBroken):
@@ -72,3 +74,25 @@ def test_what_a_recovery_leaves_again_is_not_recovered_again_unless_it_broke_som
     broken.append(False)
     assert [run(number) for number in range(1, 22)] == [2] * 20 + [3], "once, and each twentieth time"
     assert memory.count == 22
+
+
+def test_a_program_begins_to_count_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = Judged(Components(), passed_over=18)
+    monkeypatch.setattr(judged, "judge_directory", lambda directory, legal, **_: LOG)
+
+    def judge() -> int:
+        memory.judge(str(tmp_path), LEFT, {0: LOG}, settings=KILL_SETTINGS, now_ms=1)
+        return memory.count
+
+    assert [judge() for _ in range(4)] == [1, 1, 2, 2], "known, known and due, known"
+
+
+def test_a_snapshot_has_files_and_empty_directories(tmp_path: Path) -> None:
+    (tmp_path / "commitlog").mkdir()
+    (tmp_path / "commitlog" / "00").write_bytes(b"bytes")
+    (tmp_path / "consumequeue" / "T").mkdir(parents=True)
+    (tmp_path / "abort").touch()
+    found = snapshot_of(str(tmp_path))
+    assert found.files == {"abort": b"", "commitlog/00": b"bytes"}
+    assert found.directories == ("commitlog", "consumequeue", "consumequeue/T")
+    assert found.below("commitlog") == {"commitlog/00": b"bytes"}

@@ -6,6 +6,7 @@ a fresh process.
 
 import multiprocessing
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,6 +22,7 @@ from impl.components import Components
 from impl.mapped_file import MappedFile
 from impl.message import Message, PutResult
 from impl.recovery import Recovery, RecoveryPlan
+from properties.kills.program import VIOLATIONS_MAX
 from properties.kills.run import KILL_SETTINGS, KillMode, KillReport, replay_kill, run_kills
 from properties.planted import PLANTED
 from properties.verdict import HarnessError, Verdict
@@ -80,13 +82,22 @@ class DyingPut(CommitLog):
 
 
 class InterruptedRecovery(Recovery):
-    """Whoever opens the store sends its parent, the process that runs the kills, the signal of Ctrl-C."""
+    """Whoever opens the store sends the process that runs the kills the signal of Ctrl-C, unless it is that one."""
+
+    runner = 0
 
     def carry_out(self, plan: RecoveryPlan) -> None:
-        starter = multiprocessing.parent_process()
-        if starter is not None and os.getppid() != starter.pid:
-            os.kill(os.getppid(), signal.SIGINT)
+        if os.getpid() != self.runner:
+            os.kill(self.runner, signal.SIGINT)
         super().carry_out(plan)
+
+
+class MurderedZygote(CommitLog):
+    """A put ends the process that has forked this one."""
+
+    def put(self, message: Message, *, now_ms: int) -> PutResult:
+        os.kill(os.getppid(), signal.SIGKILL)
+        return super().put(message, now_ms=now_ms)
 
 
 STORES = {
@@ -97,6 +108,7 @@ STORES = {
     "raising-put": Components(commit_log=RaisingPut),
     "dying-put": Components(commit_log=DyingPut),
     "interrupted-recovery": Components(recovery=InterruptedRecovery),
+    "murdered-zygote": Components(commit_log=MurderedZygote),
 }
 
 
@@ -108,13 +120,16 @@ _PATIENCE_S = 240
 
 
 def run_in_this_process(
-    count: int, seed: int, mode: KillMode, directory: str, bug: str, store: str, cycle: int | None
+    count: int, seed: int, mode: KillMode, directory: str, bug: str, store: str, cycle: int | None, workers: int
 ) -> KillReport:
     """Run or replay kills; `store` names one of STORES."""
+    InterruptedRecovery.runner = os.getpid()
     settings, components = replace(KILL_SETTINGS, bug=bug), STORES.get(store)
     if cycle is not None:
         return replay_kill(seed, cycle, mode=mode, directory=directory, settings=settings, components=components)
-    return run_kills(count, seed=seed, mode=mode, directory=directory, settings=settings, components=components)
+    return run_kills(
+        count, seed=seed, mode=mode, directory=directory, settings=settings, components=components, workers=workers
+    )
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +150,9 @@ def run(fresh_process: Pool, tmp_path: Path) -> Runner:
         bug: str = "",
         store: str = "",
         cycle: int | None = None,
+        workers: int = 1,
     ) -> KillReport:
-        arguments = (count, seed, mode, str(tmp_path), bug, store, cycle)
+        arguments = (count, seed, mode, str(tmp_path), bug, store, cycle, workers)
         return fresh_process.apply_async(run_in_this_process, arguments).get(timeout=_PATIENCE_S)
 
     return run_kills_there
@@ -190,6 +206,25 @@ def test_equal_seeds_kill_at_equal_points(run: Runner, mode: KillMode) -> None:
     first, second = run(30, seed=5, mode=mode), run(30, seed=5, mode=mode)
     assert signature(first) == signature(second)
     assert run(30, seed=6, mode=mode).points != first.points
+
+
+def test_any_number_of_workers_reports_the_same(run: Runner, tmp_path: Path) -> None:
+    alone, *others = (run(50, seed=8, workers=workers) for workers in (1, 2))
+    assert [signature(report) for report in others] == [signature(alone)]
+    assert {report.result_hash for report in others} == {alone.result_hash} != {run(5, seed=9).result_hash}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_workers_keep_the_same_violations_and_nothing_else(run: Runner, tmp_path: Path) -> None:
+    alone = run(75, seed=3, bug="floor-ahead")
+    kept = {Path(violation.kept).name for violation in alone.violations}
+    shutil.rmtree(next(tmp_path.iterdir()))
+    several = run(75, seed=3, bug="floor-ahead", workers=3)
+    assert len(alone.violations) >= VIOLATIONS_MAX, "the last programs are not reported, and nothing of them is kept"
+    assert signature(several) == signature(alone)
+    assert several.result_hash == alone.result_hash
+    (base,) = tmp_path.iterdir()
+    assert {path.name for path in base.iterdir()} == kept
 
 
 def test_one_cycle_can_be_replayed(run: Runner) -> None:
@@ -246,11 +281,19 @@ def test_a_violation_keeps_what_the_kill_left(run: Runner, tmp_path: Path) -> No
 # ---- the harness -----------------------------------------------------------------------------------------------------
 
 
-def test_an_interrupt_ends_the_run_and_keeps_its_results(run: Runner, tmp_path: Path) -> None:
-    report = run(60, store="interrupted-recovery")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_interrupt_ends_the_run_and_keeps_its_results(run: Runner, tmp_path: Path, workers: int) -> None:
+    report = run(60, store="interrupted-recovery", workers=workers)
     assert report.interrupted
     assert 0 < report.cycles < 60
     assert not report.violations
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_zygote_that_dies_is_the_harness_at_fault(run: Runner, tmp_path: Path, workers: int) -> None:
+    with pytest.raises(HarnessError, match="the process that fork"):
+        run(60, store="murdered-zygote", workers=workers)
     assert list(tmp_path.iterdir()) == []
 
 

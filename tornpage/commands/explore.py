@@ -106,7 +106,7 @@ def command(
     tornpage explore --fault 'sync-lost: kind=log and nth=3' --fault no-space
     tornpage explore --seconds 60 --history RUNS     (then: tornpage report --history RUNS)
     tornpage explore --kills 200              (real processes, SIGKILL at random steps)
-    tornpage explore --kills 200 --kill-at bytecode
+    tornpage explore --kills 2000 --workers 2 --kill-at bytecode
     tornpage explore --restarts 5             (fresh processes: one is refused, one killed, one serves what was left)
     tornpage explore --recovery               (recovery itself, at each of its file operations)
     tornpage explore --interleavings --states 2000   (puts, dispatch, flushes, deletions and reads at once)
@@ -133,9 +133,11 @@ def command(
     started = datetime.now(UTC)
     if faults and (interleavings or recovery or kills is not None):
         refuse("--fault goes with crash campaigns: not with --kills, --recovery or --interleavings")
-    of_campaigns = (workers, strategy, failures, states_per_shard)
+    of_campaigns = (strategy, failures, states_per_shard)
     if (interleavings or recovery or kills or restarts) and any(each is not None for each in of_campaigns):
-        refuse("--workers, --strategy, --failures and --states-per-shard go with crash campaigns alone")
+        refuse("--strategy, --failures and --states-per-shard go with crash campaigns alone")
+    if (interleavings or recovery or restarts) and workers is not None:
+        refuse("--workers goes with crash campaigns and --kills")
     if interleavings and (recovery or any(each is not None for each in (kills, directory, file_bytes))):
         refuse("--interleavings goes with --states, --seconds, --bug, --seed, --out and --json alone")
     if recovery and any(each is not None for each in (states, seconds, kills, directory, file_bytes)):
@@ -154,7 +156,13 @@ def command(
         from tornpage.kills import kill_outcome
 
         outcome, text = kill_outcome(
-            kills, seed=seed, directory=directory, file_bytes=file_bytes or 4096, bug=bug, mode=kill_at or "step"
+            kills,
+            seed=seed,
+            directory=directory,
+            file_bytes=file_bytes or 4096,
+            bug=bug,
+            mode=kill_at or "step",
+            workers=workers or 1,
         )
     elif interleavings:
         from tornpage.interleavings import interleaving_outcome
