@@ -186,9 +186,9 @@ class DelayMachine(TrialMachine):
     # ---- what stands in the way ----------------------------------------------------------------------------------
 
     @precondition(lambda self: not self.trial.closed)
-    @rule(several=_SOME_PUTS, trouble=st.sampled_from(("append", "disk", "flag")))
-    def copies_are_refused(self, several: list[Put], trouble: str) -> None:
-        """A copy cannot be put for now; a while later it can."""
+    @rule(several=_SOME_PUTS, trouble=st.sampled_from(("append", "disk", "flag")), tries=st.integers(0, 3))
+    def copies_are_refused(self, several: list[Put], trouble: str, tries: int) -> None:
+        """A copy cannot be put for now, nor when it is tried again; a while later it can."""
         self._put(several)
         match trouble:
             case "append":
@@ -198,6 +198,8 @@ class DelayMachine(TrialMachine):
             case _:
                 self.carry_out(SwitchFlag(bit=2, on=True))
         self._deliver(3_000)
+        for _ in range(tries):
+            self._deliver(100)
         if trouble == "disk":
             self.carry_out(DiskUsed(percent=0))
         self.carry_out(SwitchFlag(bit=2, on=False))

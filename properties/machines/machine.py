@@ -27,6 +27,7 @@ from properties.cases.case import (
     Operation,
     Put,
     Settings,
+    Step,
     describe,
 )
 from properties.cases.replay import Failure
@@ -200,6 +201,22 @@ class CommitLogMachine(TrialMachine):
     def get(self, record: int, shift: int) -> None:
         """Get a message, or what lies beside one."""
         self.carry_out(Get(record=record, shift=shift))
+
+    @precondition(lambda self: not self.trial.closed and not self.settings.sync_flush)
+    @rule(data=st.data(), noted=st.booleans(), by_ms=st.sampled_from((1, -100_000)), count=st.integers(2, 5))
+    def power_fails_behind_new_files(self, data: st.DataObject, noted: bool, by_ms: int, count: int) -> None:
+        """Files are made that nobody flushes, perhaps after the clock was set back; any of them may be gone, or torn.
+
+        With `noted` there is something durable in front of them, of which the checkpoint speaks.
+        """
+        if noted:
+            for operation in (Put(), Flush(), Step(service="reput"), Step(service="flush-queues", after_ms=60_000)):
+                self.carry_out(operation)
+        large = Put(body_bytes=min(self.settings.file_bytes, self.settings.record_bytes_max) * 2 // 3)
+        self.carry_out(replace(large, advance_ms=by_ms))
+        for _ in range(count):
+            self.carry_out(large)
+        self._lose_power(data, back=0)
 
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned and self.trial.log.records)
     @rule(damage=damages())

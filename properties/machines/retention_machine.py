@@ -10,6 +10,7 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from model.retention import RUNS
 from properties.cases.case import (
     Clean,
     Close,
@@ -191,6 +192,17 @@ class RetentionMachine(TrialMachine):
             self._put(several)
             self._settle()
             self.carry_out(Clean(after_hours=1))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS, runs=st.integers(0, RUNS))
+    def runs_are_asked_for(self, several: list[Put], runs: int) -> None:
+        """Who asks once has some runs made for him: what is old by the last of them goes, and stays with the next."""
+        self._put(several * 2)
+        self._settle()
+        self.carry_out(Clean(manual=True, percent=10))
+        for _ in range(runs):
+            self.carry_out(Clean(percent=10))
+        self.carry_out(Clean(after_hours=73, percent=10))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, in_use=st.sampled_from(((), ("T",), ("U",), ("T", "U"))), settled=st.booleans())

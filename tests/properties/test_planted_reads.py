@@ -116,7 +116,7 @@ def test_a_unit_that_leads_to_another_message_is_passed_unless_it_is_believed(bu
 
 @pytest.mark.parametrize("bug", ["", "never-taken-back"])
 def test_a_buffer_that_a_reader_keeps_goes_with_the_store(bug: str, tracker: DirtyTracker) -> None:
-    """No operation keeps a buffer; a close with one shows whether files leak."""
+    """A close with a buffer that is kept shows whether files leak."""
     trial = Trial(Settings(bug=bug), tracker=tracker)
     trial.run(Put())
     trial.run(REPUT)
