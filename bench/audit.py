@@ -2,7 +2,8 @@
 
 All of them read the same kind of store: keyed records of 1,024 random body bytes in log files of 1 GiB at most, in the
 page cache. MB are 10^6 bytes of log. A Spark figure reads the usual columns of every record and throws them away; its
-session is warm: what starting one costs is a figure of its own.
+session is warm, and so is the code of the JVM, which compiles what runs often while it runs: what starting a session
+costs is a figure of its own.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from properties.verdict import HarnessError
 from tornpage.front import MessageStore
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
     "audit_mb_per_s_1024",
@@ -111,6 +112,7 @@ def spark2_over_kernel_1024(directory: str, *, seconds: float, sizes: Sizes = FU
             kernel = _seconds_of_kernel(store)
             return kernel / _seconds_of_spark(spark, store, _bulk)
 
+        _warm(one_round, sizes)
         return figure("spark2_over_kernel_1024", "", one_round, directory=directory, seconds=seconds)
 
 
@@ -129,18 +131,17 @@ def spark_start_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Fig
 
 
 def task_ms(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
-    """Milliseconds of wall time for each of many Python tasks that do nothing, on two slots."""
+    """Milliseconds of wall time for each of many Python tasks that do nothing, on two slots, and write no shuffle."""
     tasks = sizes.spark_tasks
     with _session(2) as spark:
 
         def one_round() -> float:
-            started = perf_counter()
-            rows = spark.range(0, tasks, 1, tasks).mapInArrow(_same, "id bigint").count()
-            elapsed = perf_counter() - started
+            rows, elapsed = _read_through(spark.range(0, tasks, 1, tasks).mapInArrow(_same, "id bigint"))
             if rows != tasks:
                 raise HarnessError(f"{rows} of {tasks} tasks gave a row")
             return elapsed / tasks * 1e3
 
+        _warm(one_round, sizes)
         return figure("task_ms", "ms", one_round, directory=directory, seconds=seconds)
 
 
@@ -150,16 +151,16 @@ with spark_session("start", master="local[2]", short=True) as spark:
     print(spark.range(0, 1, 1, 1).mapInArrow(lambda batches: batches, "id bigint").count())
 """
 
-_Reader = Callable[["SparkSession", str], object]
+_Reader = Callable[["SparkSession", str], "DataFrame"]
 
 
-def _bulk(spark: SparkSession, path: str) -> object:
+def _bulk(spark: SparkSession, path: str) -> DataFrame:
     from pipeline.readers.sources import read_table
 
     return read_table(spark, _LOG, path)
 
 
-def _format(spark: SparkSession, path: str) -> object:
+def _format(spark: SparkSession, path: str) -> DataFrame:
     return spark.read.format(_LOG).load(path)
 
 
@@ -173,6 +174,7 @@ def _spark_figure(name: str, cores: int, read: _Reader, directory: str, seconds:
         def one_round() -> float:
             return store.log_bytes / _seconds_of_spark(spark, store, read) / 1e6
 
+        _warm(one_round, sizes)
         return figure(name, "MB/s", one_round, directory=directory, seconds=seconds)
 
 
@@ -192,18 +194,28 @@ def _seconds_of_kernel(store: _Store) -> float:
 
 
 def _seconds_of_spark(spark: SparkSession, store: _Store, read: _Reader) -> float:
-    """Return what reading all rows takes; they are counted by an observation on their way."""
-    from pyspark.sql import DataFrame, Observation
+    """Return what reading all rows takes."""
+    rows, elapsed = _read_through(read(spark, store.path))
+    store.check(rows, "Spark")
+    return elapsed
+
+
+def _read_through(table: DataFrame) -> tuple[int, float]:
+    """Read all rows and throw them away; return how many an observation on their way has counted, and the seconds."""
+    from pyspark.sql import Observation
     from pyspark.sql import functions as F  # noqa: N812
 
-    table = read(spark, store.path)
-    assert isinstance(table, DataFrame)
     seen = Observation("rows")
     started = perf_counter()
     table.observe(seen, F.count(F.lit(1)).alias("rows")).write.format("noop").mode("overwrite").save()
     elapsed = perf_counter() - started
-    store.check(seen.get["rows"], "Spark")
-    return elapsed
+    return int(seen.get["rows"]), elapsed
+
+
+def _warm(one_round: Callable[[], float], sizes: Sizes) -> None:
+    """Let the JVM compile what a round runs: it goes on for some ten rounds, on the cores that the round needs."""
+    for _ in range(sizes.spark_warm_rounds):
+        one_round()
 
 
 def _require_spark() -> None:

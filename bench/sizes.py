@@ -12,7 +12,8 @@ class Sizes:
     `log_file_bytes` holds all puts of a round, so that no round pays for a second file. `recover_file_bytes` is
     smaller, so that an open maps several files. A store of `open_bytes` is opened where next to nothing has to be
     recovered. `audit_bytes` of log are audited, in files of `audit_file_bytes`. `campaign_states` ends a campaign after
-    so many states instead of after its time. `shards` of about `shard_s` seconds are a campaign for Spark.
+    so many states instead of after its time. A figure of Spark runs `spark_warm_rounds` that count for nothing before
+    its first one. `shards` of about `shard_s` seconds are a campaign for Spark.
     """
 
     log_file_bytes: int = 256 << 20
@@ -34,6 +35,7 @@ class Sizes:
     audit_bytes: int = 1 << 30
     audit_file_bytes: int = 1 << 30
     spark_tasks: int = 200
+    spark_warm_rounds: int = 10
     shards: int = 4
     shard_s: float = 10.0
 
@@ -62,6 +64,7 @@ TINY = Sizes(
     audit_bytes=256 << 10,
     audit_file_bytes=128 << 10,
     spark_tasks=4,
+    spark_warm_rounds=0,
     shards=1,
     shard_s=0.0,
 )

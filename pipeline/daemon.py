@@ -23,6 +23,7 @@ _TASK_MODULES = (
     "pipeline.readers.log_columns",
     "pipeline.readers.reading",
     "pipeline.sources",
+    "pipeline.work",
     "sim.sweep",
 )
 

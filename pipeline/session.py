@@ -47,6 +47,9 @@ __all__ = [
 
 JAVA_VERSION_MIN = 17
 _MASTER_TIMEOUT_S = 10.0
+_ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+"""Arrow checks bounds and nulls of each value: Spark reads rows that are there, and asks for nulls itself."""
+_QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 HOME = str(Path(__file__).resolve().parent.parent)
 """Directory that holds our packages."""
 
@@ -164,10 +167,13 @@ def _settings(master: str, scratch: str, shuffle_partitions: int, driver_memory:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
+    options = [_QUICK] if short else []
     if master.startswith("local"):
         settings["spark.python.unix.domain.socket.dir"] = scratch  # elsewhere there is no such directory
+        options.append(_ARROW)
+    if options:
+        settings["spark.driver.extraJavaOptions"] = " ".join(options)
     if short:
-        settings["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
         settings["spark.sql.codegen.wholeStage"] = "false"
     return settings
 

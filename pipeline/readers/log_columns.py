@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from pipeline.readers.tables import FORMATS, ROWS, arrow_type
+from pipeline.readers.tables import FORMATS, ROWS, arrow_schema
 from properties.decode.arrays import Column, LogBatch
 from properties.decode.arrays.plain import keys_of_properties
 from properties.decode.record import parse_properties
@@ -58,7 +58,7 @@ class Columns:
     def __init__(self, store: str, label: str, names: tuple[str, ...]) -> None:
         self._fixed = {"store": store, "file": label}
         self._names = names
-        self._schema = pa.schema([(name, arrow_type(_TABLE[name].kind)) for name in names])
+        self._schema = arrow_schema(_TABLE, names)
         self.texts = {text for name in names for text in _TEXTS.get(name, ())}
         self.with_properties = not _FROM_PROPERTIES.isdisjoint(names)
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pipeline.readers.log_reader import Read
 from pipeline.readers.parts import QueuePart
 from pipeline.readers.problems import PROBLEM_CODES, Problem, from_error
-from pipeline.readers.tables import FORMATS, ROWS, arrow_type
+from pipeline.readers.tables import FORMATS, ROWS, arrow_schema
 from properties.decode.arrays import QueueBatch, UnitColumn, unit_arrays
 from properties.decode.arrays.units import BATCH_UNITS
 from properties.decode.consumequeue import EXT_ADDRESS_MAX, UNIT_BYTES, EmptyUnits, ExtReader
@@ -83,8 +83,7 @@ def _batch(
         "ext_address": lambda: pa.array(addresses, mask=addresses == 0),
     }
     arrays = [made[name]() if name in made else pa.repeat(fixed[name], len(units)) for name in columns]
-    schema = pa.schema([(name, arrow_type(_TABLE[name].kind)) for name in columns])
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(_TABLE, columns))
 
 
 def _lost(part: QueuePart, units: QueueBatch, row: int) -> Problem:

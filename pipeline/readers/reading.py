@@ -11,7 +11,7 @@ from pipeline.readers.parts import CheckpointPart, IndexPart, LogPart, Part, Que
 from pipeline.readers.problems import Problem
 from pipeline.readers.queue_reader import read_queue
 from pipeline.readers.small_readers import read_checkpoint_file, read_headers, read_index
-from pipeline.readers.tables import FORMATS, arrow_type
+from pipeline.readers.tables import FORMATS, arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -56,6 +56,6 @@ def _batch(problems: list[Problem], ask: Ask) -> pa.RecordBatch:
     import pyarrow as pa
 
     columns = FORMATS[ask.format][ask.table]
-    schema = pa.schema([(name, arrow_type(columns[name].kind)) for name in ask.columns])
+    schema = arrow_schema(columns, ask.columns)
     rows = [problem._asdict() for problem in problems]
     return pa.RecordBatch.from_pylist([{name: row[name] for name in ask.columns} for row in rows], schema=schema)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 from pipeline.readers.log_reader import Read
 from pipeline.readers.parts import CheckpointPart, IndexPart
 from pipeline.readers.problems import PROBLEM_CODES, Problem, from_error, from_findings
-from pipeline.readers.tables import FORMATS, ROWS, arrow_type
+from pipeline.readers.tables import FORMATS, ROWS, TableColumn, arrow_schema, arrow_type
 from properties.decode.arrays import EntryColumn, entry_arrays
 from properties.decode.findings import Finding
 from properties.decode.index_files import IndexReader
@@ -52,7 +53,7 @@ def read_index(part: IndexPart, columns: tuple[str, ...]) -> Read:
                         arrays.append(pa.array((table[EntryColumn.KEY_HASH] % slots).astype(np.int32)))
                     else:
                         arrays.append(pa.repeat({"store": part.store, "file": label}[name], table.shape[1]))
-                yield pa.RecordBatch.from_arrays(arrays, schema=_schema(_INDEX[ROWS], columns))
+                yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(_INDEX[ROWS], columns))
     except OSError as error:
         yield from_error(part.store, label, error)
 
@@ -78,10 +79,6 @@ def read_checkpoint_file(part: CheckpointPart, columns: tuple[str, ...]) -> Read
     yield from from_findings(part.store, tuple(findings))
 
 
-def _row(table: object, columns: tuple[str, ...], values: dict[str, object]) -> pa.RecordBatch:
-    schema = _schema(table, columns)
+def _row(table: Mapping[str, TableColumn], columns: tuple[str, ...], values: dict[str, object]) -> pa.RecordBatch:
+    schema = arrow_schema(table, columns)
     return pa.RecordBatch.from_pylist([{name: values[name] for name in columns}], schema=schema)
-
-
-def _schema(table: object, columns: tuple[str, ...]) -> pa.Schema:
-    return pa.schema([(name, arrow_type(table[name].kind)) for name in columns])  # type: ignore[index]

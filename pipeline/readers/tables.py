@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-__all__ = ["FORMATS", "PROBLEMS", "ROWS", "TableColumn", "arrow_type", "schema_of", "usual_columns"]
+__all__ = ["FORMATS", "PROBLEMS", "ROWS", "TableColumn", "arrow_schema", "arrow_type", "schema_of", "usual_columns"]
 
 ROWS, PROBLEMS = "rows", "problems"
 
 
 class TableColumn(NamedTuple):
-    """One column; `is_usual` ones are there without being asked for."""
+    """One column; `is_usual` ones are there without being asked for.
+
+    Spark is told of those that are never null, `is_nullable` False: it asks every value of the others.
+    """
 
     kind: str
     unit: str
     meaning: str
     is_usual: bool = True
+    is_nullable: bool = False
 
 
 _Columns = Mapping[str, TableColumn]
@@ -51,9 +55,11 @@ _LOG: _Columns = {
     "tags_code": TableColumn("bigint", "", "Java hash of the tag, 0 without one"),
     "delay_level": TableColumn("int", "", "number of the delay level that was asked for, 0 without one", False),
     "body_crc": TableColumn("int", "", "CRC-32 of the body without its top bit, as stored; it was found right", False),
-    "checksum": TableColumn("bigint", "", "what the checksum trailer states, found right; null without one", False),
+    "checksum": TableColumn(
+        "bigint", "", "what the checksum trailer states, found right; null without one", False, True
+    ),
     "properties_size": TableColumn("int", "bytes", "length of the properties as stored", False),
-    "tags": TableColumn("string", "", "the tag; null without one", False),
+    "tags": TableColumn("string", "", "the tag; null without one", False, True),
     "keys": TableColumn("array<string>", "", "keys that the index holds, the unique one first", False),
     "properties": TableColumn("map<string,string>", "", "properties as a reader sees them, without trailer", False),
     "born_host": TableColumn("string", "", "address and port of the producer", False),
@@ -72,9 +78,12 @@ _QUEUES: _Columns = {
     "offset": _OFFSET_OF_RECORD,
     "size": TableColumn("int", "bytes", "length of the record, as the unit states"),
     "tags_code": TableColumn(
-        "bigint", "", "tags code, or due time (ms since 1970) of a delayed message; null where an address leads nowhere"
+        "bigint",
+        "",
+        "tags code, or due time (ms since 1970) of a delayed message; null where an address leads nowhere",
+        is_nullable=True,
     ),
-    "ext_address": TableColumn("bigint", "", "address in the extension; null where the unit holds none", False),
+    "ext_address": TableColumn("bigint", "", "address in the extension; null where the unit holds none", False, True),
 }
 
 _INDEX: _Columns = {
@@ -92,7 +101,7 @@ _INDEX_HEADERS: _Columns = {
     "store": _STORE,
     "file": TableColumn("string", "", "file, relative to the store directory"),
     "size": TableColumn("bigint", "bytes", "length of the file"),
-    "slots": TableColumn("int", "", "how many slots it has; null where the bytes do not tell"),
+    "slots": TableColumn("int", "", "how many slots it has; null where the bytes do not tell", is_nullable=True),
     "begin_timestamp": TableColumn("bigint", "ms since 1970", "store time of the first entry"),
     "end_timestamp": TableColumn("bigint", "ms since 1970", "store time of the last entry"),
     "begin_offset": TableColumn("bigint", "bytes from the start of the log", "record of the first entry"),
@@ -112,8 +121,10 @@ _PROBLEMS: _Columns = {
     "store": _STORE,
     "file": TableColumn("string", "", "file, relative to the store directory"),
     "code": TableColumn("string", "", "stable name of the kind of problem"),
-    "position": TableColumn("bigint", "bytes from the start of the file", "where; null: the file as a whole"),
-    "size": TableColumn("bigint", "bytes", "how much gives no rows because of it; null: not known"),
+    "position": TableColumn(
+        "bigint", "bytes from the start of the file", "where; null: the file as a whole", is_nullable=True
+    ),
+    "size": TableColumn("bigint", "bytes", "how much gives no rows because of it; null: not known", is_nullable=True),
     "message": TableColumn("string", "", "what is wrong, in words"),
 }
 
@@ -133,7 +144,17 @@ def usual_columns(columns: _Columns) -> tuple[str, ...]:
 
 def schema_of(columns: _Columns, names: tuple[str, ...]) -> str:
     """Return the schema of these columns as Spark reads it."""
-    return ", ".join(f"`{name}` {columns[name].kind}" for name in names)
+    return ", ".join(
+        f"`{name}` {columns[name].kind}{'' if columns[name].is_nullable else ' NOT NULL'}" for name in names
+    )
+
+
+def arrow_schema(columns: _Columns, names: tuple[str, ...]) -> pa.Schema:
+    """Return the schema of these columns as batches state it; a data source of Spark wants it to the letter."""
+    import pyarrow as pa
+
+    chosen = [(name, columns[name]) for name in names]
+    return pa.schema([pa.field(name, arrow_type(column.kind), column.is_nullable) for name, column in chosen])
 
 
 def arrow_type(kind: str) -> pa.DataType:

@@ -32,10 +32,13 @@ LOG, QUEUES, INDEX, CHECKPOINT = FORMATS
 def rows(name: str, *stores: Path, **options: str) -> list[dict[str, Any]]:
     """Read a table in this process."""
     ask = Ask.of(name, {"paths": json.dumps([str(store) for store in stores]), **options})
+    columns = FORMATS[name][ask.table]
     found = []
     for task in plan(ask):
         for batch in read_task(task, ask):
             assert batch.schema.names == list(ask.columns)
+            for column in ask.columns:  # Spark takes a null for a 0 where it was told that there is none
+                assert columns[column].is_nullable or not batch.column(column).null_count, column
             found += batch.to_pylist()
     return found
 
@@ -434,6 +437,16 @@ def test_options_that_make_no_sense_are_refused_in_one_line(options: Mapping[str
 def test_a_reader_without_a_store_is_refused() -> None:
     with pytest.raises(ReaderError, match="name one or several in load"):
         Ask.of(QUEUES, {})
+
+
+def test_spark_is_told_that_a_column_is_never_null_unless_its_meaning_says_when() -> None:
+    for tables in FORMATS.values():
+        for columns in tables.values():
+            for name, column in columns.items():
+                assert column.is_nullable == ("null" in column.meaning), name
+    assert Ask.of(LOG, {"path": str(CASES["01-plain-ascii"] / "store"), "columns": "offset,tags"}).schema == (
+        "`offset` bigint NOT NULL, `tags` string"
+    )
 
 
 def test_the_page_of_tables_has_every_column_and_code(repository: Path) -> None:

@@ -72,6 +72,8 @@ def test_formats_and_bulk_reading_give_the_rows_that_are_read_here(
     assert [plain(row) for row in bulk.collect()] == wanted
     loaded = registered.read.format(name).options(**options).load(stores)
     assert loaded.schema == bulk.schema
+    nullable = {field.name for field in bulk.schema if field.nullable}
+    assert nullable == {each for each in bulk.columns if FORMATS[name][options.get("table", "rows")][each].is_nullable}
     assert [plain(row) for row in loaded.collect()] == wanted
 
 
