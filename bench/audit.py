@@ -113,7 +113,7 @@ def spark2_over_kernel_1024(directory: str, *, seconds: float, sizes: Sizes = FU
             return kernel / _seconds_of_spark(spark, store, _bulk)
 
         _warm(one_round, sizes)
-        return figure("spark2_over_kernel_1024", "", one_round, directory=directory, seconds=seconds)
+        return figure("spark2_over_kernel_1024", "x", one_round, directory=directory, seconds=seconds)
 
 
 def spark_start_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
