@@ -51,12 +51,11 @@ class Checkpoint:
         """Say that queues and index are durable up to a store timestamp; it may be an older one than was said before.
 
         Who set the clock back, or whose log lost its end, has older messages now. Of an index that is not kept nothing
-        new is said.
+        new is said; what harm has left there may be older than any time.
         """
         self.logics_msg_timestamp = store_timestamp
-        self.index_msg_timestamp = (
-            store_timestamp if self._keeps_index else min(self.index_msg_timestamp, store_timestamp)
-        )
+        said_of_index = store_timestamp if self._keeps_index else min(self.index_msg_timestamp, store_timestamp)
+        self.index_msg_timestamp = max(0, said_of_index)
 
     def flush(self) -> None:
         """Write the times and make them durable."""

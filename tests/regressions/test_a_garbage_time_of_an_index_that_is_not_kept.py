@@ -1,0 +1,36 @@
+"""Symptom: a checkpoint kept a time of the index from before 1970 for ever, in a store that keeps no index.
+
+Cause: of an index that is not kept nothing new is said, so the older one of two times was taken; what harm had left in
+that place was older than any.
+Fix: no time says less than nothing (impl/checkpoint.py, `note_dispatched`).
+Found by: the queue machine, `tornpage check --machine queue --examples 60 --seed 1`.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from impl.checkpoint import Checkpoint
+from properties.cases.case import Close, HarmDerived, Put, Settings
+from tests.impl.support import FaultyFiles
+from tests.regressions.conftest import Attempt
+
+OPERATIONS = (
+    Put(properties="TAGS\x01TagZZZ"),
+    HarmDerived("checkpoint", "misdirected", 11),
+    HarmDerived("checkpoint", "resized"),
+    Close(),
+)
+SETTINGS = Settings(file_bytes=1024, disk="journal", index=False)
+
+
+def test_it_says_nothing_after_an_open(attempt: Attempt) -> None:
+    assert attempt(OPERATIONS, SETTINGS) is None
+
+
+@pytest.mark.parametrize("found", [-7719685019949596672, -1])
+def test_no_time_says_less_than_nothing(tmp_path: Path, found: int) -> None:
+    checkpoint = Checkpoint(FaultyFiles(), str(tmp_path / "checkpoint"), keeps_index=False)
+    checkpoint.index_msg_timestamp = found
+    checkpoint.note_dispatched(2000)
+    assert (checkpoint.logics_msg_timestamp, checkpoint.index_msg_timestamp) == (2000, 0)
