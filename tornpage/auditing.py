@@ -8,8 +8,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from tornpage import options
 from tornpage.document import Outcome, refuse, warn
+from tornpage.progress import counted_progress, steps_progress
 from tornpage.redacting import AS_IT_IS, Showing
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _audits(
         started = perf_counter()
         partitions = 1 if size < _PARTITION_BYTES else max(8, size // _PARTITION_BYTES)
         with (
-            options.steps_progress("auditing", total=2) as show,
+            steps_progress("auditing", total=2) as show,
             spark_session(
                 "tornpage audit", master=asked.master, shuffle_partitions=partitions, short=size < _PARTITION_BYTES
             ) as spark,
@@ -167,7 +167,7 @@ def _told(plans: Sequence["StorePlan"]) -> Iterator["StorePlan"]:
     """Yield the stores; show how much of them is read, a store being some seconds at most."""
     read = 0.0
     total = sum(map(_size, plans)) / (1 << 20)
-    with options.counted_progress("auditing", total=total, unit="MiB") as show:
+    with counted_progress("auditing", total=total, unit="MiB") as show:
         for plan in plans:
             show(read, _printable(Path(plan.name).name))
             yield plan

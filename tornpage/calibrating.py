@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from tornpage import options
 from tornpage.document import Outcome, refuse
+from tornpage.progress import time_progress
 
 if TYPE_CHECKING:
     from sim.calibration import Calibration
@@ -37,7 +37,7 @@ def sim_calibrate_outcome(
     _require_places(directory, out, overwrite=overwrite)
     wanted_s = SECONDS_PER_MODE * len(set(modes)) if seconds is None else seconds
     try:
-        with _priority(real_time), options.time_progress("calibrating", seconds=wanted_s) as progress:
+        with _priority(real_time), time_progress("calibrating", seconds=wanted_s) as progress:
             found = calibrate(
                 directory, seconds=wanted_s, modes=tuple(dict.fromkeys(modes)), seed=seed, progress=progress
             )

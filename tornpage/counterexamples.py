@@ -5,9 +5,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tornpage import __version__, options
+from tornpage import __version__
 from tornpage.document import Outcome, refuse
 from tornpage.failures import failure_finding, failure_text, save_case
+from tornpage.progress import shrinking_progress
 
 if TYPE_CHECKING:
     from properties.cases.case import Case
@@ -142,7 +143,7 @@ def _shrunk(case: "Case", seconds: float) -> "tuple[Failure | None, Shrunk | Non
         failure = replay(case, tracker=tracker)
         if failure is None:
             return None, None
-        with options.shrinking_progress(seconds=seconds) as show:
+        with shrinking_progress(seconds=seconds) as show:
             return failure, shrink(failure, tracker=tracker, tries_max=1_000_000, seconds=seconds, watch=show)
 
 

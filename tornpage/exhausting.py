@@ -10,9 +10,9 @@ from properties.exhausting.kept import Kept, OtherPlan
 from properties.exhausting.run import ExhaustResult, canary_bug, run_exhaust
 from properties.exhausting.statement import figures_of, statement_of
 from properties.verdict import HarnessError
-from tornpage import options
 from tornpage.document import Outcome, refuse
 from tornpage.failures import failure_finding, failure_text, save_case
+from tornpage.progress import states_progress
 from tornpage.run_directory import prepare
 
 __all__ = ["exhaust_outcome", "outcome_of", "text_of"]
@@ -23,7 +23,7 @@ def exhaust_outcome(plan: Plan, *, workers: int, seconds: float | None, out: str
     click.echo(_command(plan, workers=workers, seconds=seconds), err=True)
     try:
         kept = None if out is None else Kept(prepare(out), plan)
-        with options.states_progress("exhausting", total=seconds, unit="seconds") as show:
+        with states_progress("exhausting", total=seconds, unit="seconds") as show:
             result = run_exhaust(
                 plan,
                 workers=workers,

@@ -8,8 +8,9 @@ from functools import partial
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
-from tornpage import __version__, options
+from tornpage import __version__
 from tornpage.document import Outcome, refuse
+from tornpage.progress import counted_progress
 from tornpage.run_directory import prepare, write_run
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def experiments_outcome(
     results: list[Result] = []
     interrupted = False
     try:
-        with options.counted_progress("simulating", total=len(experiments), unit="experiments") as show:
+        with counted_progress("simulating", total=len(experiments), unit="experiments") as show:
             for done, experiment in enumerate(experiments):
                 show(done, experiment.name)
                 results.append(run_experiment(experiment, setup, partial(_step, show, done, experiment.name)))

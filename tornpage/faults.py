@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from properties.faults.report import FaultReport, FaultsReport
-from tornpage import options
 from tornpage.document import Outcome
+from tornpage.progress import steps_progress
 
 __all__ = ["faults_outcome", "outcome_of", "text_of"]
 
@@ -16,7 +16,7 @@ def faults_outcome(names: Sequence[str], *, seed: int) -> tuple[Outcome, str]:
     from properties.verdict import HarnessError
 
     try:
-        with options.steps_progress("faults", total=len(names or FAULTS)) as show:
+        with steps_progress("faults", total=len(names or FAULTS)) as show:
             report = run_faults(names, seed=seed, progress=show)
     except HarnessError as error:
         finding = {"code": "harness", "severity": "harness", "sentence": str(error)}

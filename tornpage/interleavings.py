@@ -11,8 +11,8 @@ from properties.interleaving.run import Ran
 from properties.interleaving.scenario import Interleaving
 from properties.interleaving.token import described, document_of, token_of
 from properties.verdict import GuaranteeBroken
-from tornpage import options
 from tornpage.document import Outcome, warn
+from tornpage.progress import states_progress
 
 __all__ = ["interleaving_outcome", "replay_outcome"]
 
@@ -38,7 +38,7 @@ def interleaving_outcome(
     try:
         with (
             choose_tracker("auto") as tracker,
-            options.states_progress("interleaving", total=states or seconds, unit=unit) as show,
+            states_progress("interleaving", total=states or seconds, unit=unit) as show,
         ):
             result = explore_interleavings(
                 bug=bug, seed=seed, states=states, seconds=seconds, tracker=tracker, progress=show

@@ -10,9 +10,9 @@ from properties.judging.golden import GoldenRow
 from properties.judging.judge import Judgement
 from properties.judging.rulings import Ruling
 from properties.recorder.disk import Disk
-from tornpage import options
 from tornpage.document import Outcome
 from tornpage.inspect_text import printable
+from tornpage.progress import steps_progress
 
 __all__ = ["golden_outcome", "golden_text", "image_outcome", "image_text", "judged_golden_images", "judged_image"]
 
@@ -38,7 +38,7 @@ def judged_image(
     from properties.planted import components_of
 
     told = None if truth is None else read_truth(truth, power_loss=power_loss)
-    with options.steps_progress("judge", total=_STEPS) as show:
+    with steps_progress("judge", total=_STEPS) as show:
         return judge_image(
             read_image(path),
             given=given,
@@ -60,7 +60,7 @@ def judged_golden_images(
     from properties.planted import components_of
 
     images, parts = golden_images(Path(path)), components_of(bug)
-    with options.steps_progress("judge", total=len(images)) as show:
+    with steps_progress("judge", total=len(images)) as show:
         return [
             judged_golden(image, components=parts, disk=disk, samples=samples, losses=losses, seed=seed, progress=show)
             for image in images

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tornpage import options
 from tornpage.document import Outcome
 from tornpage.given_cases import GivenCase
 from tornpage.inspect_text import printable
+from tornpage.progress import steps_progress
 
 if TYPE_CHECKING:
     from properties.recorder.dirty import DirtyTracker
@@ -36,7 +36,7 @@ def judged_again(cases: Sequence[GivenCase]) -> tuple[Outcome, str]:
     try:
         with (
             choose_tracker("auto") as tracker,
-            options.steps_progress("judging", total=len(cases), unit="cases") as show,
+            steps_progress("judging", total=len(cases), unit="cases") as show,
         ):
             for case in cases:
                 show(case.name)

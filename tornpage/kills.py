@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tornpage import options
 from tornpage.document import Outcome, refuse
+from tornpage.progress import counted_progress
 
 if TYPE_CHECKING:
     from properties.kills.child import KillMode
@@ -31,7 +31,7 @@ def kill_outcome(
     from properties.verdict import HarnessError
 
     try:
-        with options.counted_progress("killing", total=kills, unit="writers") as show:
+        with counted_progress("killing", total=kills, unit="writers") as show:
             report = run_kills(
                 kills,
                 seed=seed,

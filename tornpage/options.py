@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they say how far they are."""
+"""Options that several commands share."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -6,34 +6,16 @@ from typing import Any, TypeVar
 import click
 
 from tornpage.completing import bug_ids
-from tornpage.progress import (
-    counted_progress,
-    operations_progress,
-    shrinking_lines,
-    shrinking_progress,
-    states_progress,
-    steps_progress,
-    time_progress,
-    trials_progress,
-)
 
 __all__ = [
     "bug_option",
-    "counted_progress",
     "disk_option",
     "history_option",
     "json_option",
-    "operations_progress",
     "out_option",
     "redact_option",
     "seed_option",
-    "shrinking_lines",
-    "shrinking_progress",
-    "states_progress",
-    "steps_progress",
     "strategy_option",
-    "time_progress",
-    "trials_progress",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -4,8 +4,8 @@ from typing import Any
 
 from properties.judging.recovery_crashes import RecoveryReport, ShapeReport
 from properties.recorder.disk import Disk
-from tornpage import options
 from tornpage.document import Outcome
+from tornpage.progress import steps_progress
 
 __all__ = ["outcome_of", "recovery_outcome", "text_of"]
 
@@ -20,7 +20,7 @@ def recovery_outcome(*, bug: str, disk: Disk, seed: int) -> tuple[Outcome, str]:
     planted = f" --bug {bug}" if bug else ""
     again = f"tornpage explore --recovery --seed {seed} --disk {disk}{planted}"
     try:
-        with options.steps_progress("recovery", total=len(SHAPES)) as show:
+        with steps_progress("recovery", total=len(SHAPES)) as show:
             report = crash_recoveries(components=components_of(bug), disk=disk, seed=seed, progress=show)
     except HarnessError as error:
         finding = {"code": "harness", "severity": "harness", "sentence": str(error)}

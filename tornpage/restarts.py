@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from tornpage import options
 from tornpage.document import Outcome, refuse
+from tornpage.progress import counted_progress
 
 __all__ = ["restart_outcome"]
 
@@ -20,7 +20,7 @@ def restart_outcome(
 
     settings = replace(KILL_SETTINGS, file_bytes=file_bytes, bug=bug)
     try:
-        with options.counted_progress("restarting", total=restarts, unit="restarts") as show:
+        with counted_progress("restarting", total=restarts, unit="restarts") as show:
             report = run_restarts(
                 restarts, seed=seed, directory=directory, settings=settings, progress=lambda done: show(done, "")
             )

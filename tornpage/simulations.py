@@ -9,8 +9,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from tornpage import options
 from tornpage.document import Outcome, refuse
+from tornpage.progress import counted_progress, steps_progress
 from tornpage.simulation_points import points_of
 from tornpage.simulation_text import run_text, sweep_text
 
@@ -108,7 +108,7 @@ def _run_here(points: Sequence["Point"], out: str | None, rows: list[dict[str, A
     """Run the points one after another; `rows` grows with each, so that an interrupt keeps what is done."""
     from sim.sweep import run_tables
 
-    with _writer(out) as write, options.steps_progress("simulating", total=len(points), unit="points") as show:
+    with _writer(out) as write, steps_progress("simulating", total=len(points), unit="points") as show:
         for point in points:
             show(f"point {point.index + 1}")
             tables = run_tables(point)
@@ -132,7 +132,7 @@ def _run_on_spark(
         require_java()
         require_packages("pyspark", "pyarrow", "pandas")
         with (
-            options.counted_progress("simulating", total=len(points), unit="points") as show,
+            counted_progress("simulating", total=len(points), unit="points") as show,
             spark_session("tornpage sim sweep", master=master, short=True) as spark,
         ):
             kept = None if out is None else Path(out)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tornpage import options
 from tornpage.document import Outcome, refuse
+from tornpage.progress import states_progress
 
 if TYPE_CHECKING:
     from properties.cases.case import Settings
@@ -142,7 +142,7 @@ def target_campaign_outcome(
         with (
             refusing_targets(),
             choose_tracker("auto") as tracker,
-            options.states_progress("exploring", total=states or seconds, unit=unit) as show,
+            states_progress("exploring", total=states or seconds, unit=unit) as show,
         ):
             result = run_target_campaign(plan, tracker=tracker, progress=show)
     except HarnessError as error:

@@ -8,8 +8,8 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from tornpage import options
 from tornpage.document import Outcome, refuse, warn
+from tornpage.progress import steps_progress
 from tornpage.run_directory import prepare, write_run
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _measure(place: str, seconds: float, seed: int, rounds: "list[Round]", cases
 
     expected = max(round(seconds / SECONDS_PER_SLICE / SLICES), ROUNDS_MIN) * SLICES
     begun = monotonic()
-    with options.steps_progress("validating", total=expected) as show:
+    with steps_progress("validating", total=expected) as show:
         calibrating, held_out = cases or (CALIBRATING, HELD_OUT)
         for one in rounds_of(place, seed=seed, calibrating=calibrating, held_out=held_out, progress=show):
             rounds.append(one)

@@ -10,6 +10,7 @@ import click
 
 from tornpage import options
 from tornpage.document import Outcome, emit, refuse
+from tornpage.progress import steps_progress
 
 if TYPE_CHECKING:
     from bench.sizes import Sizes
@@ -73,7 +74,7 @@ def bench_outcome(
     if not os.path.isdir(place):
         refuse(f"{place} is no directory; name one that exists, on the disk to be measured")
     try:
-        with options.steps_progress("measuring", total=len({one for room in chosen for one in SUITE[room]})) as show:
+        with steps_progress("measuring", total=len({one for room in chosen for one in SUITE[room]})) as show:
             result = measure(chosen, place, seconds=seconds, sizes=sizes or FULL, progress=show)
     except StoreError as error:
         refuse(str(error))

@@ -7,6 +7,7 @@ import click
 from tornpage import options
 from tornpage.completing import bug_ids
 from tornpage.document import emit, refuse
+from tornpage.progress import steps_progress, trials_progress
 
 __all__ = ["command"]
 
@@ -114,7 +115,7 @@ def score(
     again = f"tornpage bugs score {' '.join([*ids, *(['--group', group] if group else [])])}".rstrip()
     again += f" --trials {trials} --budget {budget:g} --clock {clock} --strategy {','.join(strategies)} --seed {seed}"
     click.echo(again, err=True)  # what runs now, defaults spelled out, before it can fail
-    with options.trials_progress("scoring") as show:
+    with trials_progress("scoring") as show:
         outcome, text = score_outcome(
             bugs,
             strategies,
@@ -163,6 +164,6 @@ def holes(hunt: bool, only: str, seconds: float, seed: int, out: str | None, as_
             refuse("--out goes with --hunt")
         outcome, text = list_outcome(wanted)
     else:
-        with options.steps_progress("hunting", total=sum(hole.is_hosted for hole in wanted)) as show_step:
+        with steps_progress("hunting", total=sum(hole.is_hosted for hole in wanted)) as show_step:
             outcome, text = hunt_outcome(wanted, seconds=seconds, seed=seed, out=out, progress=show_step)
     emit(outcome, as_json=as_json, text=text)

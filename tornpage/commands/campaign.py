@@ -16,6 +16,7 @@ from tornpage import options
 from tornpage.campaign_findings import findings_of, text_of
 from tornpage.document import Outcome, emit, refuse
 from tornpage.history import append_run, prepare_history
+from tornpage.progress import counted_progress
 from tornpage.run_directory import write_run
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ def _run(
 def _shards_progress(shards: list["Shard"]) -> Iterator[Callable[[int], None]]:
     """Yield a function to call with the number of shards that are done; states are what is counted for people."""
     states = sum(shard.states for shard in shards)
-    with options.counted_progress("campaign", total=states, unit="states") as show:
+    with counted_progress("campaign", total=states, unit="states") as show:
         yield lambda done: show(states * done / len(shards), f"{done} of {len(shards)} shards")
 
 

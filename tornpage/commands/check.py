@@ -7,6 +7,7 @@ import click
 
 from tornpage import options
 from tornpage.document import Outcome, emit, refuse
+from tornpage.progress import operations_progress
 from tornpage.run_directory import prepare, write_run
 from tornpage.targets import answer_option, fixed_settings, left_out_line, target_option, usable_settings
 
@@ -108,7 +109,7 @@ def check_outcome(
     count = examples or (HUNT_EXAMPLES if bug else count)
     started = perf_counter()
     try:
-        with choose_tracker("auto") as tracker, options.operations_progress("checking") as show:
+        with choose_tracker("auto") as tracker, operations_progress("checking") as show:
             result = check(
                 bug=bug,
                 examples=count,

@@ -10,6 +10,7 @@ from tornpage import options
 from tornpage.aiming import fault_option
 from tornpage.document import Outcome, emit, refuse
 from tornpage.history import append_run, prepare_history
+from tornpage.progress import shrinking_lines, states_progress
 from tornpage.run_directory import prepare, write_run
 from tornpage.targets import answer_option, target_campaign_outcome, target_option, usable_settings
 
@@ -242,7 +243,7 @@ def campaign_outcome(
     unit = "seconds" if states is None else "states"
     with (
         choose_tracker("auto") as tracker,
-        options.states_progress("exploring", total=states or seconds, unit=unit) as show,
+        states_progress("exploring", total=states or seconds, unit=unit) as show,
     ):
-        result = run_campaign(plan, tracker=tracker, progress=show, making_small=options.shrinking_lines())
+        result = run_campaign(plan, tracker=tracker, progress=show, making_small=shrinking_lines())
     return outcome_of(result, plan=plan, out=out, command=again), text_of(result)

@@ -6,6 +6,7 @@ import click
 
 from tornpage import options
 from tornpage.document import Outcome, emit, refuse
+from tornpage.progress import steps_progress
 
 __all__ = ["command"]
 
@@ -73,6 +74,6 @@ def _report(directory: Path, pages: int) -> tuple[Path, int]:
 
     if has_experiments(directory) or has_validation(directory):
         return build_simulation_page(directory), 0
-    with options.steps_progress("explaining", total=pages) as show:
+    with steps_progress("explaining", total=pages) as show:
         written = write_case_pages(directory, pages_max=pages, progress=show) if pages else []
     return build_report(directory), len(written)
