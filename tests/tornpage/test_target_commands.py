@@ -74,7 +74,10 @@ def test_a_store_that_answers_by_chance_is_the_fault_of_nobody_yet(monkeypatch: 
         (["check", "--target", f"{TOY}:ToyStore", "--machine", "put"], "--machine goes with our own store"),
         (["check", "--disk", "journal"], "go with --target"),
         (["explore", "--answer-seconds", "3"], "goes with --target"),
-        (["explore", "--target", f"{TOY}:ToyStore", "--workers", "2"], "--target goes with --states"),
+        (
+            ["explore", "--target", f"{TOY}:ToyStore", "--workers", "2"],
+            "--workers goes with --kills and crash campaigns, not with --target",
+        ),
         (["check", "--target", f"{TOY}:ToyStore", "--bug", "lying-flush"], "in our own store alone"),
     ],
 )

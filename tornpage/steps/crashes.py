@@ -35,7 +35,7 @@ def check(seed: int) -> Step:
 
 def explore(seed: int) -> Step:
     """Explore crash states."""
-    from tornpage.commands.explore import campaign_outcome
+    from tornpage.exploring import campaign_outcome
 
     outcome, _ = campaign_outcome(
         EXPLORE_STATES, None, file_bytes=16384, disk="posix-strict", bug="", seed=seed, out=None
@@ -47,7 +47,7 @@ def explore(seed: int) -> Step:
 
 def canary(seed: int) -> Step:
     """Find a planted bug, shrink it, and run it again from its token in another process."""
-    from tornpage.commands.explore import campaign_outcome
+    from tornpage.exploring import campaign_outcome
 
     found, _ = campaign_outcome(
         None, 30, file_bytes=16384, disk="posix-strict", bug=CANARY_BUG, seed=seed, out=None, failures_max=1
