@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.readers.parts import LogPart, Said
+from pipeline.readers.parts import LogPart, Part, Said
 from pipeline.readers.problems import PROBLEM_CODES, Problem
 from properties.decode.arrays import PIECE_BYTES, walk_arrays
 from properties.decode.files import FileSource
@@ -19,7 +19,39 @@ from properties.decode.record import Blank
 from properties.decode.store import LogFile, StoreView, look
 from properties.decode.walk import Unreadable, Zeros
 
-__all__ = ["advance", "first_offset", "parts_between"]
+__all__ = ["LogFollower", "advance", "first_offset", "parts_between"]
+
+
+class LogFollower:
+    """Looks at the logs of stores; `file_bytes` is the configured size of a log file, where the user states it."""
+
+    unknown = 0
+
+    def __init__(self, file_bytes: int | None = None) -> None:
+        self._file_bytes = file_bytes
+
+    def first(self, store: str) -> int:
+        """Return where the log begins. Raises OSError."""
+        return first_offset(store, self._file_bytes)
+
+    def target(self, store: str) -> int:
+        """Return how far the log can be read now. Cost: one walk over all that is there."""
+        return self.advanced(store, self.first(store), None)
+
+    def advanced(self, store: str, start: int, bytes_max: int | None) -> int:
+        """Return how far the log can be read from `start` on, a bit further than `bytes_max` bytes at most."""
+        try:
+            return advance(store, start, file_bytes=self._file_bytes, bytes_max=bytes_max)
+        except OSError:
+            return start  # a file that retention takes away, or that may not be read yet: the next look will tell
+
+    def bounded(self, start: int, latest: int, target: int) -> int:
+        """Return the lower one of `latest` and `target`; never below `start`."""
+        return max(start, min(latest, target))
+
+    def tasks(self, store: str, start: int, end: int) -> Iterator[tuple[Part, ...]]:
+        """Yield one task for each file between two offsets of a stream."""
+        return ((part,) for part in parts_between(store, start, end, self._file_bytes))
 
 
 def first_offset(store: str, file_bytes: int | None = None) -> int:

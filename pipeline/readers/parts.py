@@ -37,7 +37,8 @@ class LogPart:
 class QueuePart:
     """Units of one queue file between two positions (multiples of 20; None: to the end of the file).
 
-    `is_last` says that no file of the queue follows: empty units at its end are the room for units to come.
+    Where `stop` is stated (by a stream), what comes meanwhile lies behind it. `is_last` says that no file of the queue
+    follows: empty units at its end are the room for units to come.
     """
 
     store: str
@@ -54,18 +55,24 @@ class QueuePart:
 
 @dataclass(frozen=True, slots=True)
 class IndexPart:
-    """One index file; `slots` is what the user states."""
+    """Entries of one index file behind the first `start` of them; `slots` is what the user states.
+
+    `stop` None: all that the header counts. Else (a stream's) so many, and the file has `slots` for certain.
+    """
 
     store: str
     file: IndexFile
     slots: int | None
+    start: int = 0
+    stop: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPart:
-    """The checkpoint of one store."""
+    """The checkpoint of one store; `times` are what it said to a stream, None: what it says when it is read."""
 
     store: str
+    times: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from properties.decode.consumequeue import QueueFile, list_queues
 from properties.decode.index_files import list_index
 from properties.decode.store import StoreView, look
 
-__all__ = ["log_parts", "plan"]
+__all__ = ["log_parts", "plan", "together"]
 
 TASK_BYTES = 64 * 1024 * 1024
 TASK_PARTS = 256
@@ -34,7 +34,7 @@ def plan(ask: Ask) -> list[tuple[Part, ...]]:
     problems: list[Problem] = []
     for store in ask.stores:
         sized += plans[ask.format](store, ask, problems)
-    tasks = list(_together(sized))
+    tasks = list(together(sized))
     if problems and ask.wants_problems:
         tasks.append((Said(tuple(problems)),))
     return tasks
@@ -95,7 +95,7 @@ def _plan_checkpoint(store: str, ask: Ask, problems: list[Problem]) -> Iterator[
     yield CheckpointPart(store), 1
 
 
-def _together(sized: Iterable[tuple[Part, int]]) -> Iterator[tuple[Part, ...]]:
+def together(sized: Iterable[tuple[Part, int]]) -> Iterator[tuple[Part, ...]]:
     """Yield tasks of neighbours that are small together."""
     task: list[Part] = []
     size_bytes = 0

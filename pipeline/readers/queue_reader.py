@@ -36,9 +36,9 @@ def read_queue(part: QueuePart, columns: tuple[str, ...]) -> Read:
                 yield from (_lost(part, units, row) for row in lost)
                 holes, waiting = _holes(batch, waiting)
                 yield from (_hole(part, run) for run in holes)
-            if waiting is not None and not part.is_last and part.stop is None:
+            if waiting is not None and not part.is_last:
                 yield _hole(part, waiting)
-            if source.has_changed():
+            if source.has_changed() and part.stop is None:
                 yield Problem(part.store, part.label, "READ_CHANGED", None, None, PROBLEM_CODES["READ_CHANGED"])
     except OSError as error:
         yield from_error(part.store, part.label, error)

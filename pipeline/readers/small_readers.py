@@ -15,7 +15,7 @@ from pipeline.readers.tables import FORMATS, ROWS, TableColumn, arrow_schema, ar
 from properties.decode.arrays import EntryColumn, entry_arrays
 from properties.decode.findings import Finding
 from properties.decode.index_files import IndexReader
-from properties.decode.store import read_checkpoint
+from properties.decode.store import Checkpoint, read_checkpoint
 
 __all__ = ["read_checkpoint_file", "read_headers", "read_index"]
 
@@ -35,15 +35,17 @@ def read_index(part: IndexPart, columns: tuple[str, ...]) -> Read:
     label = part.file.label
     try:
         with IndexReader(part.file) as reader:
-            reader.settle(part.slots)
-            slots, count = reader.slots, reader.entry_count
+            slots, count = part.slots, part.stop
+            if slots is None or count is None:
+                reader.settle(slots)
+                slots, count = reader.slots, reader.entry_count
             if slots is None:
                 if count:
                     message = PROBLEM_CODES["IX_SLOTS_UNKNOWN"]
                     yield Problem(part.store, label, "IX_SLOTS_UNKNOWN", 0, part.file.size_bytes, message)
                 return
         if columns:
-            for table in entry_arrays(part.file, slots=slots, count=count):
+            for table in entry_arrays(part.file, slots=slots, count=count, first=part.start + 1):
                 arrays = []
                 for name in columns:
                     kind = arrow_type(_INDEX[ROWS][name].kind)
@@ -72,7 +74,7 @@ def read_headers(part: IndexPart, columns: tuple[str, ...]) -> Read:
 def read_checkpoint_file(part: CheckpointPart, columns: tuple[str, ...]) -> Read:
     """Yield the three times of a checkpoint, one row; none where the file is missing or has another size."""
     findings: list[Finding] = []
-    found = read_checkpoint(Path(part.store), findings)
+    found = read_checkpoint(Path(part.store), findings) if part.times is None else Checkpoint(*part.times)
     if found is not None and columns:
         values = {name: getattr(found, name) for name in _CHECKPOINT if name != "store"}
         yield _row(_CHECKPOINT, columns, {"store": part.store, **values})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from pipeline.readers.asking import Ask, ReaderError
+from pipeline.readers.asking import Ask
 from pipeline.readers.parts import Part
 from pipeline.readers.planning import plan
 
@@ -99,20 +99,16 @@ class _Source(DataSource):
         return StoreReader(self.ask)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Refuse: there is nothing to follow but a log."""
-        raise ReaderError(f"{self.format_name} is read as a batch only; what can be followed is rocketmq-commitlog")
+        """Return the reader that follows stores. Raises ReaderError for a table that cannot be followed."""
+        from pipeline.readers.streams import FollowingStream
+
+        return FollowingStream(self.ask)
 
 
 class CommitLogSource(_Source):
     """Records of commit logs."""
 
     format_name = "rocketmq-commitlog"
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Return the reader that follows the log."""
-        from pipeline.readers.streams import CommitLogStream
-
-        return CommitLogStream(self.ask)
 
 
 class ConsumeQueueSource(_Source):

@@ -1,62 +1,104 @@
-"""The stream reader of commit logs: `spark.readStream.format("rocketmq-commitlog").load(store)`.
+"""The stream reader of all formats: `spark.readStream.format("rocketmq-commitlog").load(store)`.
 
-The offset of a stream is one physical offset per store, kept in its checkpoint: every record comes once, whatever is
-appended, restarted or rolled over meanwhile.
+What a stream has read of each store is the offset in its checkpoint; what such an offset means is a follower's affair.
+Everything comes once, whatever is appended, restarted or rolled over meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
-from pipeline.readers.asking import Ask
-from pipeline.readers.log_stream import advance, first_offset, parts_between
+from pipeline.readers.asking import Ask, ReaderError
+from pipeline.readers.checkpoint_stream import CheckpointFollower
+from pipeline.readers.index_stream import IndexFollower
+from pipeline.readers.log_stream import LogFollower
+from pipeline.readers.parts import Part
+from pipeline.readers.queue_stream import QueueFollower
 from pipeline.readers.sources import Task
+from pipeline.readers.tables import PROBLEMS, ROWS
 
-__all__ = ["CommitLogStream"]
+__all__ = ["Follower", "FollowingStream"]
 
-_Offsets = dict[str, int]
+Offset: TypeAlias = Any
+"""How far one store was read: whatever JSON can hold."""
 
 
-class CommitLogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans on the driver, reads in workers."""
+class Follower(Protocol):
+    """Knows how far one kind of file can be read. Equal offsets stand for equal rows."""
+
+    unknown: Offset
+    """The offset of a store that the stream has not met yet."""
+
+    def first(self, store: str) -> Offset:
+        """Return where a stream begins. Raises OSError."""
+
+    def target(self, store: str) -> Offset:
+        """Return how far there is something now, so that a run that is to end can end there. Raises OSError."""
+
+    def advanced(self, store: str, start: Offset, bytes_max: int | None) -> Offset:
+        """Return how far can be read from `start` on; never back."""
+
+    def bounded(self, start: Offset, latest: Offset, target: Offset) -> Offset:
+        """Return how far both `latest` and `target` go; never before `start`."""
+
+    def tasks(self, store: str, start: Offset, end: Offset) -> Iterator[tuple[Part, ...]]:
+        """Yield the parts between two offsets, those of a task together."""
+
+
+_FOLLOWERS: Mapping[str, Callable[[Ask], Follower]] = {
+    "rocketmq-commitlog": lambda ask: LogFollower(ask.file_bytes),
+    "rocketmq-consumequeue": lambda ask: QueueFollower(),
+    "rocketmq-index": lambda ask: IndexFollower(ask.slots),
+    "rocketmq-checkpoint": lambda ask: CheckpointFollower(),
+}
+
+
+class FollowingStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans on the driver, reads in workers. Its offsets are those of a follower, by store."""
 
     def __init__(self, ask: Ask) -> None:
+        if ask.table not in (ROWS, PROBLEMS):
+            raise ReaderError(
+                f"{ask.format}: the table {ask.table} is read as a batch only; follow {ROWS} or {PROBLEMS}"
+            )
         self._ask = ask
-        self._target: _Offsets | None = None
+        self._follower = _FOLLOWERS[ask.format](ask)
+        self._target: dict[str, Offset] | None = None
 
-    def initialOffset(self) -> _Offsets:  # noqa: N802
-        """Return where the logs begin."""
-        return {store: first_offset(store, self._ask.file_bytes) for store in self._ask.stores}
+    def initialOffset(self) -> dict[str, Offset]:  # noqa: N802
+        """Return where the stores begin."""
+        return {store: self._follower.first(store) for store in self._ask.stores}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit that the option `maxBytesPerTrigger` sets, for each store."""
+        """Return the limit that the option `maxBytesPerTrigger` sets, for each log, queue and index file."""
         return ReadMaxBytes(self._ask.trigger_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Remember how far the logs can be read now. Cost: one walk over all that is there."""
-        self._target = {store: self._advanced(store, offset, None) for store, offset in self.initialOffset().items()}
+        """Remember how far there is something now. Cost: one look at all that is there."""
+        self._target = {store: self._follower.target(store) for store in self._ask.stores}
 
-    def latestOffset(self, start: _Offsets, limit: ReadLimit) -> _Offsets:  # noqa: N802
-        """Return how far the logs can be read from `start` on."""
+    def latestOffset(self, start: dict[str, Offset], limit: ReadLimit) -> dict[str, Offset]:  # noqa: N802
+        """Return how far the stores can be read from `start` on."""
         bytes_max = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         latest = {}
         for store in self._ask.stores:
-            offset = start.get(store, 0)
-            latest[store] = self._advanced(store, offset, bytes_max)
+            offset = start.get(store, self._follower.unknown)
+            latest[store] = self._follower.advanced(store, offset, bytes_max)
             if self._target is not None:
-                latest[store] = max(offset, min(latest[store], self._target[store]))
+                latest[store] = self._follower.bounded(offset, latest[store], self._target[store])
         return latest
 
-    def partitions(self, start: _Offsets, end: _Offsets) -> Sequence[InputPartition]:
-        """Return one task for each file between the offsets."""
+    def partitions(self, start: dict[str, Offset], end: dict[str, Offset]) -> Sequence[InputPartition]:
+        """Return the tasks between the offsets."""
+        unknown = self._follower.unknown
         return [
-            Task((part,))
+            Task(parts)
             for store in self._ask.stores
-            for part in parts_between(store, start.get(store, 0), end.get(store, 0), self._ask.file_bytes)
+            for parts in self._follower.tasks(store, start.get(store, unknown), end.get(store, unknown))
         ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
@@ -66,9 +108,3 @@ class CommitLogStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not isinstance(partition, Task):
             return iter(())
         return read_task(partition.parts, self._ask)
-
-    def _advanced(self, store: str, offset: int, bytes_max: int | None) -> int:
-        try:
-            return advance(store, offset, file_bytes=self._ask.file_bytes, bytes_max=bytes_max)
-        except OSError:
-            return offset  # a file that retention takes away, or that may not be read yet: the next look will tell

@@ -17,6 +17,7 @@ from pipeline.readers.asking import Ask
 from pipeline.readers.planning import plan
 from pipeline.readers.reading import read_task
 from pipeline.readers.tables import FORMATS
+from tests.impl.support import caught_up
 from tests.pipeline.handmade import copied, overwrite
 from tests.properties.decode.handmade import golden_dirs
 from tornpage.front import MessageStore
@@ -81,10 +82,9 @@ def test_a_wrong_option_is_told_by_its_one_line(registered: SparkSession) -> Non
     store = str(golden_dirs()[0] / "store")
     with pytest.raises(Exception, match="has no column 'offst' in its rows; there is offset"):
         registered.read.format(LOG).option("columns", "offst").load(store)
-    with pytest.raises(Exception, match="is read as a batch only; what can be followed is rocketmq-commitlog"):
-        registered.readStream.format("rocketmq-index").load(store).writeStream.format(
-            "noop"
-        ).start().processAllAvailable()
+    headers = registered.readStream.format("rocketmq-index").option("table", "headers").load(store)
+    with pytest.raises(Exception, match="the table headers is read as a batch only; follow rows or problems"):
+        headers.writeStream.format("noop").start().processAllAvailable()
 
 
 def test_a_store_without_files_has_no_rows(registered: SparkSession, tmp_path: Path) -> None:
@@ -92,7 +92,12 @@ def test_a_store_without_files_has_no_rows(registered: SparkSession, tmp_path: P
         assert registered.read.format(name).load(str(tmp_path)).collect() == []
 
 
-CONFIG = MessageStoreConfig(mapped_file_size_commit_log=16384)
+CONFIG = MessageStoreConfig(
+    mapped_file_size_commit_log=16384,
+    mapped_file_size_consume_queue=400,
+    max_hash_slot_num=16,
+    max_index_num=41,
+)
 
 
 def test_a_stream_follows_a_store_at_work_and_resumes(registered: SparkSession, tmp_path: Path) -> None:
@@ -123,3 +128,43 @@ def test_a_stream_follows_a_store_at_work_and_resumes(registered: SparkSession, 
         second.stop()
     found = sorted(row["offset"] for row in registered.read.parquet(str(tmp_path / "rows")).collect())
     assert found == offsets
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("rocketmq-consumequeue", {}), ("rocketmq-index", {"slots": "16"}), ("rocketmq-checkpoint", {})],
+)
+def test_streams_of_what_is_made_from_the_log_end_with_the_rows_of_a_batch(
+    registered: SparkSession, tmp_path: Path, name: str, options: dict[str, str]
+) -> None:
+    root = tmp_path / "store"
+    stream = registered.readStream.format(name).options(**options)
+
+    def run(trigger: dict[str, Any]) -> Any:
+        writer = stream.load(str(root)).writeStream.format("parquet").option("path", str(tmp_path / "rows"))
+        return writer.option("checkpointLocation", str(tmp_path / "state")).trigger(**trigger).start()
+
+    with MessageStore.open(str(root), CONFIG) as store:
+
+        def write(count: int) -> None:
+            for number in range(count):
+                store.put(Message("T", b"x" * 300, queue_id=number % 3, properties={"KEYS": f"k{number}"}))
+            caught_up(store)
+
+        write(50)
+        run({"availableNow": True}).awaitTermination()
+        following = run({"processingTime": "0 seconds"})
+        writer = threading.Thread(target=write, args=(120,))
+        writer.start()
+        writer.join()
+        following.processAllAvailable()
+        following.stop()
+    run({"availableNow": True}).awaitTermination()
+    found = [plain(row) for row in registered.read.parquet(str(tmp_path / "rows")).collect()]
+    wanted = here(name, [str(root)], **options)
+    if name == "rocketmq-checkpoint":
+        assert wanted[0] in found
+        assert len({tuple(row.values()) for row in found}) == len(found) > 1
+    else:
+        assert len(wanted) == 170
+        assert sorted(map(str, found)) == sorted(map(str, wanted))

@@ -30,13 +30,13 @@ class EntryColumn(IntEnum):
 
 
 def entry_arrays(
-    file: IndexFile, *, slots: int, count: int, batch_entries: int = BATCH_ENTRIES
+    file: IndexFile, *, slots: int, count: int, first: int = 1, batch_entries: int = BATCH_ENTRIES
 ) -> Iterator[NDArray[np.int64]]:
-    """Yield tables of shape (columns, entries) with the first `count` entries of a file that has so many slots.
+    """Yield tables of shape (columns, entries) with entries `first` to `count` of a file that has so many slots.
 
     Fewer where the file ends before. Raises OSError when it cannot be opened or read.
     """
-    number = 1
+    number = first
     with FileSource(file.path, size_bytes_max=2**63 - 1, piece_bytes=batch_entries * ENTRY_BYTES) as source:
         while number <= count:
             wanted = min(batch_entries, count + 1 - number)

@@ -1,0 +1,69 @@
+"""Follow the checkpoint of a store that may be at work: one row whenever its times are others than before.
+
+An offset of a stream is what the checkpoint said: its three times, and what was wrong with it. A batch is made out of
+offsets alone, so that it is the same however often it is read. Something wrong is believed when a second look finds the
+same: a store that starts makes the file before it fills it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pipeline.readers.parts import CheckpointPart, Part, Said
+from pipeline.readers.problems import Problem
+from properties.decode.findings import Finding
+from properties.decode.store import read_checkpoint
+
+__all__ = ["CheckpointFollower", "CheckpointOffset"]
+
+CheckpointOffset: TypeAlias = dict[str, Any]
+"""`times`: the three times in milliseconds, or None; `problems`: code, file and message of each. Empty at first."""
+
+
+class CheckpointFollower:
+    """Looks at the checkpoints of stores, and remembers bad ones for the next look."""
+
+    unknown: CheckpointOffset = {}  # noqa: RUF012 - nobody changes it
+
+    def __init__(self) -> None:
+        self._bad: dict[str, CheckpointOffset] = {}
+
+    def first(self, store: str) -> CheckpointOffset:
+        """Return that nothing was read yet."""
+        return {}
+
+    def target(self, store: str) -> CheckpointOffset:
+        """Return what the checkpoint says now."""
+        return self._look(store)[0]
+
+    def advanced(self, store: str, start: CheckpointOffset, bytes_max: int | None) -> CheckpointOffset:
+        """Return what the checkpoint says, or `start` as long as that is not certain."""
+        found, is_certain = self._look(store)
+        return found if is_certain else start
+
+    def bounded(self, start: CheckpointOffset, latest: CheckpointOffset, target: CheckpointOffset) -> CheckpointOffset:
+        """Return `target`, if that was certain."""
+        return target if latest == target or not target["problems"] else start
+
+    def tasks(self, store: str, start: CheckpointOffset, end: CheckpointOffset) -> Iterator[tuple[Part, ...]]:
+        """Yield a part with the times of `end` if they are new, and problems if they are."""
+        times, problems = end.get("times"), end.get("problems", [])
+        if times is not None and times != start.get("times"):
+            yield (CheckpointPart(store, tuple(times)),)
+        if problems and problems != start.get("problems"):
+            yield (Said(tuple(Problem(store, file, code, None, None, text) for code, file, text in problems)),)
+
+    def _look(self, store: str) -> tuple[CheckpointOffset, bool]:
+        """Return what the checkpoint says, and whether that is certain."""
+        findings: list[Finding] = []
+        read = read_checkpoint(Path(store), findings)
+        found: CheckpointOffset = {
+            "times": None if read is None else [read.physic_timestamp, read.logics_timestamp, read.index_timestamp],
+            "problems": [[each.code, each.file, each.message] for each in findings],
+        }
+        if not findings:
+            return found, True
+        before, self._bad[store] = self._bad.get(store), found
+        return found, before == found
