@@ -3,6 +3,7 @@
 import functools
 import os
 import random
+import re
 import signal
 import tempfile
 import threading
@@ -137,10 +138,13 @@ def test_the_store_holds_under_real_faults_of_many_seeds(run: Run, seed: int) ->
     assert report.verdict is Verdict.HOLDS, [fault.row() for fault in report.faults]
 
 
-def test_a_store_that_reserves_nothing_dies_on_a_full_disk_and_is_caught(run: Run) -> None:
+def test_a_store_that_reserves_nothing_is_caught_on_a_full_disk(run: Run) -> None:
+    # Which of its pages is the first without a block depends on how far dispatch has come when the disk is full: one of
+    # a mapping, and the process dies, or, where the log ends with its file, that of the checkpoint at the close.
     (fault,) = run("full-disk of sparse files").faults
     assert fault.broken is not None
-    assert (fault.broken.contract, fault.broken.found) == (8, "SIGBUS")
+    assert fault.broken.contract == 8
+    assert re.fullmatch(r"SIGBUS|clean exit not noted: .*No space left on device: .*/checkpoint'", fault.broken.found)
 
 
 def test_a_store_that_tries_a_failed_sync_again_is_caught(run: Run) -> None:
