@@ -7,8 +7,10 @@ each row at once; what is there after the end parses as a whole.
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import select
 import signal
 import sys
 import time
@@ -50,6 +52,8 @@ def follow(
                     printer.show(show.row(row))
                 told = _tell(follower, show, told)
                 if not rows:
+                    if _nobody_reads():
+                        raise BrokenPipeError
                     sleep(POLL_S)
         outcome.interrupted = bool(interrupted)
         outcome.figures = {
@@ -80,6 +84,17 @@ def _interrupts() -> Iterator[list[int]]:
         yield seen
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def _nobody_reads() -> bool:
+    """Whether standard output is a pipe whose reader has gone: who has nothing to write would never hear of it."""
+    try:
+        output = sys.stdout.fileno()
+    except io.UnsupportedOperation:
+        return False
+    poller = select.poll()
+    poller.register(output, 0)
+    return any(event & select.POLLERR for _, event in poller.poll(0))
 
 
 def _tell(follower: LogFollower, show: Showing, told: int) -> int:

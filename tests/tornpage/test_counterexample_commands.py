@@ -105,7 +105,7 @@ def test_explain_writes_one_page_and_prints_its_path_alone_on_a_line(case_file: 
 
 def test_explain_shows_how_it_shrank_if_it_may(case_file: Path, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
-    run("explain", str(case_file), "--seconds", "0.1", "--out", str(page))
+    run("explain", str(case_file), "--seconds", "1e-9", "--out", str(page))
     assert "It ended early (time)" in page.read_text()
 
 

@@ -201,6 +201,16 @@ def test_following_ends_by_itself_after_as_many_rows_as_asked(tmp_path: Path) ->
     assert len(json.loads(out)["rows"]) == 4
 
 
+def test_following_ends_when_its_reader_goes_though_nothing_comes(tmp_path: Path) -> None:
+    # Regression: a follower that had written everything before its reader went waited for ever.
+    store, _ = growing(tmp_path)
+    with following(store) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().split()[0] == "offset"
+        running.stdout.close()
+        assert running.wait(timeout=60) == 0
+
+
 def test_following_into_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
     store, _ = growing(tmp_path)
     line = f"{sys.executable} -P -m tornpage inspect {store} --follow --offset 0 | head -2; exit ${{PIPESTATUS[0]}}"
