@@ -81,7 +81,7 @@ def test_a_hunt_is_kept_and_not_made_again(tmp_path: Path) -> None:
 
 
 def test_what_is_not_found_in_its_time_is_said(tmp_path: Path) -> None:
-    outcome, text = hunt_outcome(holes_named("C7"), seconds=0.1, seed=0, out=None, progress=lambda step: None)
+    outcome, text = hunt_outcome(holes_named("C7"), seconds=0.001, seed=0, out=None, progress=lambda step: None)
     assert outcome.exit_code == 3
     assert "not found" in text
     assert outcome.findings[0]["code"] == "not-found"

@@ -52,13 +52,13 @@ def test_shrink_says_how_small_it_became_and_what_ended_it(case_file: Path, tmp_
 
 
 def test_shrink_without_time_says_so(case_file: Path) -> None:
-    result = run("shrink", str(case_file), "--seconds", "0.1")
+    result = run("shrink", str(case_file), "--seconds", "1e-9")
     assert result.exit_code == 1
     assert "not 1-minimal: time ran out" in result.stdout
 
 
 def test_the_text_follows_the_order_of_a_report(case_file: Path) -> None:
-    text = run("shrink", str(case_file), "--seconds", "0.1").stdout
+    text = run("shrink", str(case_file), "--seconds", "1e-9").stdout
     parts = ("is broken:", "program", "crash     power loss", "lost   ", "legal because", "expected", "found")
     places = [
         text.index(part) for part in (*parts, "disagree", "tornpage replay", "tornpage shrink", "tornpage explain")

@@ -12,7 +12,11 @@ __all__ = ["command"]
 @click.command("shrink")
 @click.argument("case", shell_complete=case_files)
 @click.option(
-    "--seconds", type=click.FloatRange(min=0.1), default=30.0, show_default=True, help="Stop after this time."
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="Stop after this time.",
 )
 @options.out_option
 @options.json_option
