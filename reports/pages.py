@@ -25,7 +25,7 @@ from reports.figures import (
     survival_figure,
 )
 from reports.gaps import gaps_of, headline_of
-from reports.scoreboard import SCORE_COLUMNS, score_board, score_cells
+from reports.scoreboard import SCORE_COLUMNS, SMALL_COLUMNS, score_board, score_cells, small_cells, small_sentence
 from reports.stages import StageRow, bars_of
 from reports.summaries import summarise_activation, summarise_discovery
 from reports.tables import Caption, PageMapRow, Run, Table, read_run
@@ -129,6 +129,9 @@ def render(run: Run, *, downloads: Sequence[Download] = ()) -> str:
         board=score_board(run.scoreboard.rows) if run.scoreboard and run.scoreboard.rows else None,
         score_columns=SCORE_COLUMNS,
         score_rows=[score_cells(row) for row in run.scoreboard.rows] if run.scoreboard else [],
+        small_columns=SMALL_COLUMNS,
+        small_rows=[small_cells(row) for row in run.small.rows] if run.small else [],
+        small_sentence=small_sentence(run.small.rows) if run.small else "",
         stages=bars_of(stages.rows) if stages else (),
         stages_caption=stages.caption if stages else None,
         rates=_rates(run),

@@ -5,6 +5,7 @@ Rows, their summary and their drawing; the tables are `scoreboard.json` and `sur
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from matplotlib.axes import Axes
 
@@ -14,14 +15,18 @@ from reports.text import number, shortened
 
 __all__ = [
     "SCORE_COLUMNS",
+    "SMALL_COLUMNS",
     "ScoreBoard",
     "ScoreLine",
     "ScoreRow",
+    "SmallFailureRow",
     "SurvivalCurve",
     "SurvivalRow",
     "plot_survival",
     "score_board",
     "score_cells",
+    "small_cells",
+    "small_sentence",
     "summarise_survival",
     "wrong_survival",
 ]
@@ -29,6 +34,7 @@ __all__ = [
 SCORE_COLUMNS = (
     "bug", "strategy", "kills", "trials", "median (s)", "its 95 % interval", "p95 (s)", "median count", "said",
 )  # fmt: skip
+SMALL_COLUMNS = ("bug", "strategy", "operations as met", "operations", "lost facts", "lost pages", "how small")
 _NAME_LENGTH = 26
 
 
@@ -52,6 +58,33 @@ class ScoreRow:
     def how(self) -> str:
         """Whether all, some or none of the trials killed the bug."""
         return "none" if not self.kills else "all" if self.kills == self.trials else "some"
+
+
+@dataclass(frozen=True, slots=True)
+class SmallFailureRow:
+    """The shortest failure of a bug, made small; an empty token is one that could not be, `ended` says why.
+
+    `one_minimal` is None where it is not known (interleavings).
+    """
+
+    bug: str
+    strategy: str
+    operations_met: Count
+    operations: Count
+    losses: Count
+    lost_pages: Count
+    one_minimal: bool | None
+    ended: str
+    token: str
+
+    @property
+    def how(self) -> str:
+        """What the search came to."""
+        if not self.token:
+            return f"not made small: {self.ended}"
+        if self.one_minimal is None:
+            return "as small as it became"
+        return "1-minimal" if self.one_minimal else f"not 1-minimal: end of {self.ended}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +204,24 @@ def score_cells(row: ScoreRow) -> tuple[str, ...]:
         _or_beyond(row.p95_s),
         _or_beyond(row.median_count),
         said,
+    )
+
+
+def small_cells(row: SmallFailureRow) -> tuple[str, ...]:
+    """Return a row of the table, in the order of SMALL_COLUMNS."""
+    counts = map(number, (row.operations, row.losses, row.lost_pages)) if row.token else ("", "", "")
+    return (row.bug, row.strategy, number(row.operations_met), *counts, row.how)
+
+
+def small_sentence(rows: Sequence[SmallFailureRow]) -> str:
+    """Return how small failures are in the middle."""
+    made = [row for row in rows if row.token]
+    if not made:
+        return "None could be made small."
+    operations, pages = median(row.operations for row in made), median(row.lost_pages for row in made)
+    return (
+        f"The shortest failure of {number(len(made))} bugs, made small: in the middle {number(operations)} operations "
+        f"and {number(pages)} lost pages."
     )
 
 

@@ -15,7 +15,7 @@ from reports.errors import ReportError
 from reports.findings import Finding, page_name
 from reports.page_map_rows import FactRow, PageMapRow, PageRow, wrong_maps
 from reports.policy_rows import LatencyRow, RiskRow, StallRow, wrong_curves
-from reports.scoreboard import ScoreRow, SurvivalRow, wrong_survival
+from reports.scoreboard import ScoreRow, SmallFailureRow, SurvivalRow, wrong_survival
 from reports.shape import Count, Positive, Scalar, read_json, shaped
 from reports.stages import StageRow
 
@@ -156,6 +156,7 @@ class Run:
     crash_images: Table[CrashImageRow] | None = None
     scoreboard: Table[ScoreRow] | None = None
     survival: Table[SurvivalRow] | None = None
+    small: Table[SmallFailureRow] | None = None
     stages: Table[StageRow] | None = None
 
 
@@ -189,6 +190,7 @@ def read_run(directory: Path) -> Run:
         crash_images=_table(tables / "crash_images.json", CrashImageRow),
         scoreboard=_table(tables / "scoreboard.json", ScoreRow),
         survival=_table(tables / "survival.json", SurvivalRow, check=wrong_survival),
+        small=_table(tables / "small.json", SmallFailureRow),
         stages=_table(tables / "stages.json", StageRow),
     )
 

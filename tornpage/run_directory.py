@@ -20,7 +20,7 @@ __all__ = ["machine", "prepare", "write_run"]
 
 RUN_FILE = "run.json"
 TABLES = "tables"
-_ROWS = {"trials.jsonl", "workloads.jsonl", "scores.jsonl", "quantiles.jsonl", "slices.jsonl"}
+_ROWS = {"trials.jsonl", "small.jsonl", "workloads.jsonl", "scores.jsonl", "quantiles.jsonl", "slices.jsonl"}
 _OURS = {RUN_FILE, TABLES, "index.html", *_ROWS}
 
 

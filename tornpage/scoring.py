@@ -2,68 +2,68 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from properties.planted import PLANTED
 from properties.scoring.board import IN_TURNS, Board, BugScore, board_of
-from properties.scoring.kept import BadRows, KeptRows
+from properties.scoring.kept import BadRows, KeptRows, kept_small, kept_trials
+from properties.scoring.plan import Plan
 from properties.scoring.reach import may_see, reason_why_not
-from properties.scoring.score import Progress, score
+from properties.scoring.score import score
+from properties.scoring.small import SmallRow, make_all_small, shortest_failures
 from properties.scoring.survival import Interval
-from properties.scoring.trials import ClockName
+from properties.scoring.trials import TrialRow
 from tornpage.document import Outcome, refuse
+from tornpage.progress import steps_progress, trials_progress
+from tornpage.small_failures import small_figures, small_findings, small_rows, small_text
 
 __all__ = ["score_outcome"]
 
 SLOWEST = 10
+_MEASURED = ("killed", "median", "never", "wins", "small", "most")
+"""Figures that hang on how fast the machine is begin so."""
 
 Row = dict[str, Any]
 
 
 def score_outcome(
-    bugs: Sequence[str],
-    strategies: Sequence[str],
-    *,
-    trials: int,
-    budget_s: float,
-    clock: ClockName,
-    seed: int,
-    workers: int,
-    directory: Path | None,
-    command: str,
-    progress: Callable[[Progress], None],
+    plan: Plan, *, workers: int, shrink_s: float, directory: Path | None, command: str
 ) -> tuple[Outcome, str]:
-    """Carry out what is missing; return the outcome and its text. An interrupt keeps what has ended."""
+    """Carry out what is missing; return the outcome and its text. An interrupt keeps what has ended.
+
+    Behind the trials the shortest failure of each bug is made small, for up to `shrink_s` seconds each (0: none is).
+    """
     try:
-        kept = KeptRows(directory)
+        kept, kept_failures = kept_trials(directory), kept_small(directory)
     except BadRows as error:
         refuse(str(error))
     except OSError as error:
         refuse(f"cannot read {error.filename}: {error.strerror}; name another --out directory")
     interrupted = False
     try:
-        score(
-            bugs, strategies, trials=trials, budget_s=budget_s, clock=clock, base_seed=seed, workers=workers,
-            kept=kept, may_see=may_see, progress=progress,
-        )  # fmt: skip
+        with trials_progress("scoring") as show:
+            score(plan, workers=workers, kept=kept, may_see=may_see, progress=show)
+        _make_small(plan, kept, kept_failures, shrink_s, workers)
     except KeyboardInterrupt:
         interrupted = True
-    board = board_of(
-        kept.rows, bugs=bugs, strategies=strategies, trials=trials, budget_s=budget_s, clock=clock, base_seed=seed
-    )
-    caption = {"source": f"scoreboard, {trials} trials, {budget_s:g} s ({clock})", "seed": seed, "command": command}
-    figures = _figures(board)
-    measured = [name for name in figures if name.startswith(("killed", "median", "never", "wins"))]
+    board = board_of(plan, kept.rows)
+    small = _small_of(plan, kept, kept_failures)
+    source = f"scoreboard, {plan.trials} trials, {plan.budget_s:g} s ({plan.clock})"
+    caption = {"source": source, "seed": plan.base_seed, "command": command}
+    figures = _figures(board) | small_figures(small)
+    measured = [name for name in figures if name.startswith(_MEASURED)]
+    findings = [*_findings(board), *small_findings(small)]
+    in_harness = any(finding["severity"] == "harness" for finding in findings)
     outcome = Outcome(
         "bugs score",
-        "harness" if board.lost else "holds" if not board.never_killed else "vacuous",
+        "harness" if in_harness else "holds" if not board.never_killed else "vacuous",
         figures,
         measured,
-        _findings(board),
-        seed=seed,
-        extra={"rows": [_row(each) for each in board.scores]},
+        findings,
+        seed=plan.base_seed,
+        extra={"rows": [_row(each) for each in board.scores], "small": small_rows(small)},
         interrupted=interrupted,
         tables={
             "scoreboard": {
@@ -71,9 +71,28 @@ def score_outcome(
                 "caption": caption,
             },
             "survival": {"rows": _survival(board), "caption": caption},
+            "small": {"rows": small_rows(small), "caption": caption},
         },
     )
-    return outcome, _text(board, strategies, interrupted=interrupted)
+    return outcome, _text(board, plan.strategies, small_text(small), interrupted=interrupted)
+
+
+def _make_small(plan: Plan, kept: KeptRows[TrialRow], small: KeptRows[SmallRow], shrink_s: float, workers: int) -> None:
+    failures = shortest_failures(plan.asked(kept.rows)) if shrink_s else ()
+    if not failures:
+        return
+    with steps_progress("making small", total=len(failures), unit="failures") as show:
+        make_all_small(
+            failures, budget_s=shrink_s, clock=plan.clock, workers=workers, known=small.rows, take=small.add,
+            progress=show,
+        )  # fmt: skip
+
+
+def _small_of(plan: Plan, kept: KeptRows[TrialRow], small: KeptRows[SmallRow]) -> list[SmallRow]:
+    """Return what is known of the shortest failures of this plan, the last that was worked out of each."""
+    by_failure = {row.met: row for row in small.rows if row.clock == plan.clock}
+    shortest = (failure.token for failure in shortest_failures(plan.asked(kept.rows)))
+    return [by_failure[token] for token in shortest if token in by_failure]
 
 
 # ---- as a document ---------------------------------------------------------------------------------------------------
@@ -164,7 +183,7 @@ def _survival(board: Board) -> list[Row]:
 # ---- as text ---------------------------------------------------------------------------------------------------------
 
 
-def _text(board: Board, strategies: Sequence[str], *, interrupted: bool) -> str:
+def _text(board: Board, strategies: Sequence[str], small: Sequence[str], *, interrupted: bool) -> str:
     within = f"<{board.within_s:g} s"
     lines = [f"{'bug':<28}" + "".join(f"{name:>24}" for name in strategies) + "   fastest"]
     by_key = {(each.bug, each.strategy): each for each in board.scores}
@@ -192,6 +211,7 @@ def _text(board: Board, strategies: Sequence[str], *, interrupted: bool) -> str:
         f"{killed} of {len(board.bugs)} bugs killed, {board.killed_within} of them within {board.within_s:g} s by a "
         f"strategy alone; median {_seconds(board.median_kill_s)} s; budget {board.budget_s:g} s",
     ]
+    lines += small
     if board.never_killed:
         lines.append(f"never killed: {', '.join(board.never_killed)}")
     for end, count in sorted(board.lost.items()):

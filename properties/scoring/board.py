@@ -11,9 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from properties.scoring.plan import Plan
 from properties.scoring.strategies import STRATEGIES
 from properties.scoring.survival import Interval, Observed, bootstrap_quantile, product_limit
-from properties.scoring.trials import ClockName, TrialRow
+from properties.scoring.trials import TrialRow
 
 __all__ = ["IN_TURNS", "WITHIN_S", "Board", "BugScore", "StrategyScore", "board_of"]
 
@@ -82,22 +83,12 @@ class Board:
         return _median([self.best[bug].median_s.value if bug in self.best else math.inf for bug in self.bugs])
 
 
-def board_of(
-    rows: Iterable[TrialRow],
-    *,
-    bugs: Sequence[str],
-    strategies: Sequence[str],
-    trials: int,
-    budget_s: float,
-    clock: ClockName,
-    base_seed: int,
-) -> Board:
+def board_of(plan: Plan, rows: Iterable[TrialRow]) -> Board:
     """Return the board of the trials that were asked for, as far as they are there."""
+    bugs, strategies, budget_s = plan.bugs, plan.strategies, plan.budget_s
     found: defaultdict[tuple[str, str], dict[int, TrialRow]] = defaultdict(dict)
-    for row in rows:
-        asked = row.bug in bugs and row.strategy in strategies and row.number < trials and row.base_seed == base_seed
-        if asked and row.answers(budget_s, clock):
-            found[row.bug, row.strategy][row.number] = row
+    for row in plan.asked(rows):
+        found[row.bug, row.strategy][row.number] = row
     scores = [
         _bug_score(bug, strategy, list(found[bug, strategy].values()), budget_s)
         for bug in bugs
@@ -115,7 +106,7 @@ def board_of(
     return Board(
         budget_s=budget_s,
         within_s=within_s,
-        bugs=tuple(bugs),
+        bugs=bugs,
         scores=(*scores, *turns),
         strategies=tuple(
             _strategy_score(strategy, bugs, [*scores, *turns], found, best, budget_s, within_s)

@@ -1,40 +1,46 @@
-"""Rows of finished trials in a file, one JSON object a line: written line by line, and read again by a later run.
+"""Rows in files, one JSON object a line: written line by line as they come, and read again by a later run.
 
 A line is there whole or not: what an interrupted writer left behind the last line break is cut off.
 """
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import Generic, TypeVar
 
+from properties.scoring.small import SmallRow
 from properties.scoring.trials import TrialRow
 
-__all__ = ["TRIALS", "BadRows", "KeptRows"]
+__all__ = ["SMALL", "TRIALS", "BadRows", "KeptRows", "kept_small", "kept_trials"]
 
 TRIALS = "trials.jsonl"
+SMALL = "small.jsonl"
+
+Row = TypeVar("Row", TrialRow, SmallRow)
 
 
 class BadRows(ValueError):
-    """A file of trials holds a line that is none."""
+    """A file of rows holds a line that is none."""
 
     def __init__(self, path: Path, line: int, why: str) -> None:
         super().__init__(f"{path}, line {line}: {why}; take the file away, or name another directory")
 
 
-class KeptRows:
-    """The rows of a directory, or of this run alone if there is none. Raises BadRows and OSError."""
+class KeptRows(Generic[Row]):
+    """Rows of one kind in the file at `path`, or of this run alone if that is None. Raises BadRows and OSError."""
 
-    def __init__(self, directory: Path | None) -> None:
-        self._path = None if directory is None else directory / TRIALS
-        self.rows: list[TrialRow] = [] if self._path is None else list(_read(self._path))
+    def __init__(self, path: Path | None, kind: type[Row]) -> None:
+        self._path = path
+        self.rows: list[Row] = [] if path is None else list(_read(path, kind))
 
-    def add(self, row: TrialRow) -> None:
+    def add(self, row: Row) -> None:
         """Take in a row, in one write."""
         self.rows.append(row)
         if self._path is None:
             return
-        line = json.dumps(row.document(), separators=(",", ":")) + "\n"
+        line = json.dumps(asdict(row), separators=(",", ":")) + "\n"
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(descriptor, line.encode())
@@ -42,7 +48,17 @@ class KeptRows:
             os.close(descriptor)
 
 
-def _read(path: Path) -> Iterable[TrialRow]:
+def kept_trials(directory: Path | None) -> KeptRows[TrialRow]:
+    """Return the trials that a directory holds. Raises BadRows and OSError."""
+    return KeptRows(None if directory is None else directory / TRIALS, TrialRow)
+
+
+def kept_small(directory: Path | None) -> KeptRows[SmallRow]:
+    """Return the failures made small that a directory holds. Raises BadRows and OSError."""
+    return KeptRows(None if directory is None else directory / SMALL, SmallRow)
+
+
+def _read(path: Path, kind: type[Row]) -> Iterator[Row]:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -52,6 +68,6 @@ def _read(path: Path) -> Iterable[TrialRow]:
         os.truncate(path, len(whole))
     for number, line in enumerate(whole.splitlines(), 1):
         try:
-            yield TrialRow(**json.loads(line))
+            yield kind(**json.loads(line))
         except (ValueError, TypeError, RecursionError) as error:
             raise BadRows(path, number, str(error)) from error

@@ -5,12 +5,12 @@ that nobody has killed comes before one that was killed, and among equals the st
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from properties.scoring.apart import Answer, Apart
 from properties.scoring.kept import KeptRows
-from properties.scoring.strategies import STRATEGIES
+from properties.scoring.plan import Plan
 from properties.scoring.trials import ClockName, TrialEnd, TrialKey, TrialRow, run_trial
 
 __all__ = ["SLACK_S", "Progress", "Queue", "score"]
@@ -65,15 +65,10 @@ class Queue:
 
 
 def score(
-    bugs: Sequence[str],
-    strategies: Sequence[str],
+    plan: Plan,
     *,
-    trials: int,
-    budget_s: float,
-    clock: ClockName,
-    base_seed: int,
     workers: int,
-    kept: KeptRows,
+    kept: KeptRows[TrialRow],
     may_see: Callable[[str, str], bool],
     progress: Callable[[Progress], None],
     slack_s: float = SLACK_S,
@@ -83,34 +78,28 @@ def score(
     A bug is not tried with a strategy that may not see it (bug, strategy). A keyboard interrupt ends the trials that
     run and goes on to the caller; what has ended is kept.
     """
-    wanted = [
-        TrialKey(bug, strategy, number, base_seed)
-        for number in range(trials)
-        for strategy in strategies
-        for bug in bugs
-        if may_see(bug, strategy) and (number == 0 or STRATEGIES[strategy].is_seeded)
-    ]
-    known = [row for row in kept.rows if row.answers(budget_s, clock)]
+    wanted = plan.keys(may_see)
+    known = [row for row in kept.rows if row.answers(plan.budget_s, plan.clock)]
     have = {row.key for row in known}
     queue = Queue([key for key in wanted if key not in have])
     missing = len(queue.open)
     for row in known:
         queue.note(row)
-    limit_s = budget_s * (_WALL_OF_CPU_MAX if clock == "cpu" else 1) + slack_s
+    limit_s = plan.budget_s * (_WALL_OF_CPU_MAX if plan.clock == "cpu" else 1) + slack_s
     apart: Apart[TrialKey] = Apart(run_trial, workers)
 
     def tell() -> None:
         left = len(queue.open) + apart.busy
-        at_most = left * budget_s / workers if clock == "wall" else None
+        at_most = left * plan.budget_s / workers if plan.clock == "wall" else None
         progress(Progress(len(wanted) - left, len(wanted), missing - left, at_most))
 
     try:
         while queue.open or apart.busy:
             while queue.open and apart.has_room:
                 key = queue.take()
-                apart.start(key, (key, budget_s, clock), limit_s=limit_s)
+                apart.start(key, (key, plan.budget_s, plan.clock), limit_s=limit_s)
             tell()
-            for row in _rows(apart.finished(timeout_s=_LOOK_EVERY_S), budget_s, clock):
+            for row in _rows(apart.finished(timeout_s=_LOOK_EVERY_S), plan.budget_s, plan.clock):
                 kept.add(row)
                 queue.note(row)
         tell()

@@ -78,10 +78,6 @@ class TrialRow:
             return False
         return self.budget_s >= budget_s or (self.end in ("killed", "exhausted") and self.seconds < budget_s)
 
-    def document(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
-        return asdict(self)
-
 
 def run_trial(key: TrialKey, budget_s: float, clock: ClockName) -> TrialRow:
     """Carry out a trial, in a process that has nothing else to do."""

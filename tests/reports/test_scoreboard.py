@@ -12,10 +12,13 @@ from reports.gaps import gaps_of, headline_of
 from reports.pages import render
 from reports.scoreboard import (
     SCORE_COLUMNS,
+    SMALL_COLUMNS,
     ScoreRow,
+    SmallFailureRow,
     SurvivalRow,
     plot_survival,
     score_cells,
+    small_cells,
     summarise_survival,
 )
 from reports.tables import read_run
@@ -72,10 +75,41 @@ def test_what_is_beyond_the_budget_is_said() -> None:
 def test_the_page_has_curve_and_table(make_run: MakeRun) -> None:
     tables = {"scoreboard": {"rows": [score(), score(bug="<b>")]}, "survival": {"rows": SURVIVAL}}
     text = render(read_run(make_run(without=OTHERS, **tables)))
+    assert "made small" not in text
     assert 'id="survival"' in text
     assert 'href="#scoreboard"' in text
     assert "the log &lt;differs&gt;" in text
     assert "<b>" not in text
+
+
+SMALL = {
+    "bug": "<i>", "strategy": "random", "operations_met": 40, "operations": 3, "losses": 4, "lost_pages": 2,
+    "one_minimal": True, "ended": "", "token": "tp1-x",
+}  # fmt: skip
+
+
+def test_the_page_says_how_small_failures_became(make_run: MakeRun) -> None:
+    lost = {**SMALL, "bug": "b", "operations": 0, "one_minimal": None, "ended": "hung", "token": ""}
+    tables = {"scoreboard": {"rows": [score()]}, "small": {"rows": [SMALL, {**SMALL, "operations": 5}, lost]}}
+    text = render(read_run(make_run(without=OTHERS, **tables)))
+    assert "of 2 bugs, made small: in the middle 4 operations and 2 lost pages" in text
+    assert "&lt;i&gt;" in text
+    assert "not made small: hung" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "1-minimal"),
+        ({"one_minimal": None}, "as small as it became"),
+        ({"one_minimal": False, "ended": "time"}, "not 1-minimal: end of time"),
+        ({"token": "", "ended": "holds"}, "not made small: holds"),
+    ],
+)
+def test_how_small_is_said(changes: dict[str, Any], said: str) -> None:
+    cells = small_cells(SmallFailureRow(**{**SMALL, **changes}))
+    assert len(cells) == len(SMALL_COLUMNS)
+    assert cells[-1] == said
 
 
 def test_the_banner_speaks_of_bugs_and_not_of_the_store(make_run: MakeRun) -> None:
@@ -94,6 +128,7 @@ def test_a_run_without_scores_has_no_such_section(make_run: MakeRun) -> None:
         ("scoreboard", [score(kills=-1)]),
         ("scoreboard", [{"bug": "x"}]),
         ("survival", [{"strategy": "random", "seconds": 0.0, "alive": 1.5}]),
+        ("small", [{"bug": "x"}]),
         ("survival", [*SURVIVAL, {"strategy": "machine", "seconds": 50.0, "alive": 0.5}]),
     ],
 )

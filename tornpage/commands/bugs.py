@@ -7,7 +7,7 @@ import click
 from tornpage import options
 from tornpage.completing import bug_ids
 from tornpage.document import emit, refuse
-from tornpage.progress import steps_progress, trials_progress
+from tornpage.progress import steps_progress
 
 __all__ = ["command"]
 
@@ -76,6 +76,13 @@ def show(bug_id: str, scores: Path | None, as_json: bool) -> None:
 @click.option("--strategy", default="", help="Names with commas between (default: all).")
 @click.option("--group", type=click.Choice(["durability"]), default=None, help="Bugs of a named set, besides IDS.")
 @click.option("--workers", type=click.IntRange(1, 256), default=2, show_default=True, help="Trials at once.")
+@click.option(
+    "--shrink",
+    type=click.FloatRange(min=0),
+    default=20.0,
+    show_default=True,
+    help="Seconds to make the shortest failure of a bug small; 0: it is left as it was met.",
+)
 @options.seed_option
 @options.out_option
 @options.json_option
@@ -87,6 +94,7 @@ def score(
     strategy: str,
     group: str | None,
     workers: int,
+    shrink: float,
     seed: int,
     out: str | None,
     as_json: bool,
@@ -94,8 +102,8 @@ def score(
     """Hunt each planted bug with each strategy, many times, and tell how soon it is killed.
 
     Killed is what breaks a promise that the store keeps without the bug. A trial ends with the kill or with its budget.
-    With --out each trial is kept as it ends, and a second call does what is missing; docs/scoreboard.md says what the
-    numbers mean.
+    Then the shortest failure of each bug is made small. With --out each trial is kept as it ends, and a second call
+    does what is missing; docs/scoreboard.md says what the numbers mean.
 
     \b
     tornpage bugs score --out out/score                  (all: hours, to be resumed)
@@ -103,6 +111,7 @@ def score(
     tornpage bugs score --group durability --trials 3 --budget 20
     """
     from properties.planted import UnknownBug, bugs_named
+    from properties.scoring.plan import Plan
     from properties.scoring.strategies import UnknownStrategy, strategies_named
     from tornpage.run_directory import prepare, write_run
     from tornpage.scoring import score_outcome
@@ -113,21 +122,11 @@ def score(
         refuse(str(error))
     directory = None if out is None else prepare(out)
     again = f"tornpage bugs score {' '.join([*ids, *(['--group', group] if group else [])])}".rstrip()
-    again += f" --trials {trials} --budget {budget:g} --clock {clock} --strategy {','.join(strategies)} --seed {seed}"
+    again += f" --trials {trials} --budget {budget:g} --clock {clock} --strategy {','.join(strategies)}"
+    again += f" --shrink {shrink:g} --seed {seed}"
     click.echo(again, err=True)  # what runs now, defaults spelled out, before it can fail
-    with trials_progress("scoring") as show:
-        outcome, text = score_outcome(
-            bugs,
-            strategies,
-            trials=trials,
-            budget_s=budget,
-            clock="cpu" if clock == "cpu" else "wall",
-            seed=seed,
-            workers=workers,
-            directory=directory,
-            command=again,
-            progress=show,
-        )
+    plan = Plan(tuple(bugs), tuple(strategies), trials, budget, "cpu" if clock == "cpu" else "wall", seed)
+    outcome, text = score_outcome(plan, workers=workers, shrink_s=shrink, directory=directory, command=again)
     if directory is not None:
         write_run(directory, outcome)
     emit(outcome, as_json=as_json, text=text)

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from properties.scoring.board import IN_TURNS, Board, board_of
+from properties.scoring.plan import Plan
 from properties.scoring.trials import TrialRow
 
 
@@ -13,7 +14,7 @@ def row(bug: str, strategy: str, number: int = 0, **changes: Any) -> TrialRow:
 
 
 def board(*rows: TrialRow, bugs: tuple[str, ...] = ("a", "b"), trials: int = 3, budget_s: float = 60.0) -> Board:
-    return board_of(rows, bugs=bugs, strategies=("x", "y"), trials=trials, budget_s=budget_s, clock="wall", base_seed=0)
+    return board_of(Plan(bugs, ("x", "y"), trials, budget_s, "wall", 0), rows)
 
 
 def survived(bug: str, strategy: str, number: int = 0, **changes: Any) -> TrialRow:
@@ -66,9 +67,7 @@ def test_the_fastest_strategy_wins_and_in_turns_it_takes_its_share_of_the_time()
 
 def test_in_turns_the_one_trial_of_a_strategy_without_a_seed_is_that_of_every_number() -> None:
     rows = [row("a", "exhaustive", seconds=3.0), *(row("a", "random", number, seconds=9.0) for number in range(2))]
-    found = board_of(
-        rows, bugs=("a",), strategies=("random", "exhaustive"), trials=2, budget_s=60.0, clock="wall", base_seed=0
-    )
+    found = board_of(Plan(("a",), ("random", "exhaustive"), 2, 60.0, "wall", 0), rows)
     (turns,) = (each for each in found.scores if each.strategy == IN_TURNS)
     assert (turns.trials, turns.kills, turns.p95_s.value) == (2, 2, 6.0)
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from properties.planted import PLANTED, bugs_named
-from properties.scoring.kept import KeptRows
+from properties.scoring.kept import KeptRows, kept_trials
+from properties.scoring.plan import Plan
 from properties.scoring.reach import NEEDS_THREADS, may_see, reason_why_not
 from properties.scoring.score import Progress, Queue, score
 from properties.scoring.strategies import STRATEGIES
@@ -48,7 +49,9 @@ def test_no_two_trials_have_one_seed() -> None:
     assert TrialKey("a", "x", 0, 0).seed != TrialKey("a", "x", 0, 1).seed
 
 
-def carry_out(kept: KeptRows, *, trials: int = 1, budget_s: float = 20.0, stop_at: int = 1_000) -> list[Progress]:
+def carry_out(
+    kept: KeptRows[TrialRow], *, trials: int = 1, budget_s: float = 20.0, stop_at: int = 1_000
+) -> list[Progress]:
     told: list[Progress] = []
 
     def progress(now: Progress) -> None:
@@ -56,33 +59,29 @@ def carry_out(kept: KeptRows, *, trials: int = 1, budget_s: float = 20.0, stop_a
         if now.done >= stop_at:
             raise KeyboardInterrupt
 
-    score(
-        BUGS, STRATEGY, trials=trials, budget_s=budget_s, clock="cpu", base_seed=0, workers=2, kept=kept,
-        may_see=may_see, progress=progress,
-    )  # fmt: skip
+    plan = Plan(BUGS, STRATEGY, trials, budget_s, "cpu", 0)
+    score(plan, workers=2, kept=kept, may_see=may_see, progress=progress)
     return told
 
 
 def test_a_score_is_gone_on_with_where_it_was_left(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        carry_out(KeptRows(tmp_path), trials=2, stop_at=1)
-    kept = KeptRows(tmp_path)
+        carry_out(kept_trials(tmp_path), trials=2, stop_at=1)
+    kept = kept_trials(tmp_path)
     first = list(kept.rows)
     assert 1 <= len(first) < 4
     told = carry_out(kept, trials=2)
     assert (told[-1].done, told[-1].total, told[-1].new) == (4, 4, 4 - len(first))
     assert kept.rows[: len(first)] == first
     assert {row.end for row in kept.rows} == {"killed"}
-    assert carry_out(KeptRows(tmp_path), trials=2)[-1].new == 0
+    assert carry_out(kept_trials(tmp_path), trials=2)[-1].new == 0
     assert len({row.key for row in kept.rows}) == 4
 
 
 def test_a_trial_that_dies_is_a_row(tmp_path: Path) -> None:
-    kept = KeptRows(tmp_path)
-    score(
-        ["lying-flush"], ["no such strategy"], trials=1, budget_s=1.0, clock="wall", base_seed=0, workers=1, kept=kept,
-        may_see=may_see, progress=lambda now: None,
-    )  # fmt: skip
+    kept = kept_trials(tmp_path)
+    plan = Plan(("lying-flush",), ("no such strategy",), 1, 1.0, "wall", 0)
+    score(plan, workers=1, kept=kept, may_see=may_see, progress=lambda now: None)
     assert [(row.end, row.why) for row in kept.rows] == [("died", "KeyError: 'no such strategy'")]
 
 
@@ -93,11 +92,9 @@ def test_a_strategy_without_a_seed_has_one_trial() -> None:
         told.append(now)
         raise KeyboardInterrupt
 
+    plan = Plan(BUGS, ("random", "exhaustive"), 30, 1.0, "wall", 0)
     with pytest.raises(KeyboardInterrupt):
-        score(
-            BUGS, ["random", "exhaustive"], trials=30, budget_s=1.0, clock="wall", base_seed=0, workers=1,
-            kept=KeptRows(None), may_see=may_see, progress=stop,
-        )  # fmt: skip
+        score(plan, workers=1, kept=kept_trials(None), may_see=may_see, progress=stop)
     assert told[0].total == len(BUGS) * (30 + 1)
 
 
