@@ -174,13 +174,25 @@ def run_shard(
 ) -> None:
     """Run the shard of an empty `run`, which is filled as it goes. Raises nothing that a history raises.
 
-    Once `is_over` (the time is up) no further states are explored, but the canary is; once it `is_given_up` nothing is.
+    Violations and canary come first, so that a shard that is broken off has shown that it could have found something.
+    Once `is_over` (the time is up) or `is_given_up` (somebody interrupted) no further states are explored; an interrupt
+    ends the canary too.
     """
 
     def is_ended() -> bool:
         run.cut = run.cut or is_over() or is_given_up()
         return run.cut
 
+    with _stage(run, "violations"):
+        run.red += judges_that_go_red(tracker)
+    with _stage(run, "canary"):
+        run.canary = caught_canary(
+            run.shard.settings,
+            run.shard.history_seeds(),
+            strategy=run.shard.strategy,
+            tracker=tracker,
+            is_over=is_given_up,
+        )
     for history_seed in run.shard.history_seeds():
         counted = sum(history.tally.states for history in run.histories)
         history = HistoryRun(history_seed, mix_of(run.shard.strategy, history_seed).text())
@@ -193,18 +205,6 @@ def run_shard(
                 _repeat(run.shard, history, counted, tracker=tracker, is_ended=is_ended)
         if run.is_full:
             break
-    if not is_given_up():
-        with _stage(run, "violations"):
-            run.red += judges_that_go_red(tracker)
-    if run.needs_canary and not is_given_up():
-        with _stage(run, "canary"):
-            run.canary = caught_canary(
-                run.shard.settings,
-                run.shard.history_seeds(),
-                strategy=run.shard.strategy,
-                tracker=tracker,
-                is_over=is_given_up,
-            )
 
 
 def _explore(

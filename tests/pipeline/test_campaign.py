@@ -76,7 +76,7 @@ def test_fault_of_the_harness_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     *histories, last = rows_of_shard(SHARDS[0])
     assert {row["verdict"] for row in histories} == {"harness"}
     assert histories[0]["sentence"] == "RuntimeError: tooling"
-    assert (last["kind"], last["canary"]) == ("shard", "")
+    assert (last["kind"], last["canary"]) == ("shard", "lying-flush")
     assert {"torn_page", "rule_put"} <= set(silent_in([*histories, last], "posix-strict"))
 
 

@@ -155,6 +155,7 @@ def test_an_interrupt_keeps_what_there_is(tracker: DirtyTracker) -> None:
     assert result.interrupted
     assert result.is_cut
     assert 120 <= result.tally.states < 200
+    assert not result.without_canary  # what it has not found yet, it could have
 
 
 # ---- failures --------------------------------------------------------------------------------------------------------
