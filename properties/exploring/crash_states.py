@@ -30,7 +30,8 @@ from properties.recorder.journal import ProcessKilled
 from properties.trial.known import Known, Outcome
 from properties.trial.log_places import LOG_PATHS, ROOT, log_files
 from properties.trial.progress_ledger import LegalVersions, said_by
-from properties.trial.trial import Trial, Window
+from properties.trial.trial import Trial
+from properties.trial.trial_state import Window
 from properties.verdict import GuaranteeBroken
 
 __all__ = ["CrashStates", "StateBroken"]

@@ -15,12 +15,12 @@ from properties.trial.ledger import compare_record
 from properties.verdict import GuaranteeBroken, observed
 
 if TYPE_CHECKING:
-    from properties.trial.trial import Trial
+    from properties.trial.recovery_verbs import RecoveryVerbs
 
 __all__ = ["delivers_the_rest"]
 
 
-def delivers_the_rest(trial: "Trial", found: Recovered) -> None:
+def delivers_the_rest(trial: "RecoveryVerbs", found: Recovered) -> None:
     """Contract 12: a store that was just recovered, and that nobody needs any more, delivers all that waits.
 
     Each message comes at the first moment at which it is due, in the order of its level, and not a moment before.
@@ -64,7 +64,7 @@ def _round(found: Recovered, log: CommitLog, service: HandDriven) -> None:
         raise GuaranteeBroken(12, sentence, *ends)
 
 
-def _answered(trial: "Trial", found: Recovered, log: CommitLog) -> CommitLog:
+def _answered(trial: "RecoveryVerbs", found: Recovered, log: CommitLog) -> CommitLog:
     """Have the disk answer for the copies that wait for it; there is no replica that could be waited for."""
     service = trial.surroundings.service_of(found.store, "group-commit")
     if not log.pending or service is None:
