@@ -9,55 +9,26 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar
 
-from properties.cases.operations import (
-    OPERATIONS,
-    WITHOUT_A_VERB,
-    AimFault,
-    BatchDefect,
-    CancelPull,
-    ChangeRole,
-    Clean,
-    ClockStep,
-    Close,
-    CommitOffset,
-    Concurrent,
-    Crash,
-    Damage,
-    DamageKind,
-    DelayOffsetsAre,
-    DeleteTopics,
-    DerivedFile,
-    DerivedHarm,
+from properties.cases.delay_operations import ChangeRole, ClockStep, DelayOffsetsAre
+from properties.cases.disaster_operations import Crash, Damage, DamageKind, DerivedFile, DerivedHarm, HarmDerived
+from properties.cases.fault_operations import AimFault
+from properties.cases.operations import OPERATIONS, WITHOUT_A_VERB, Operation
+from properties.cases.packing import BadToken, packed, unpacked
+from properties.cases.polling_operations import CancelPull, PullHeld, PullWhileDispatching
+from properties.cases.progress_operations import CommitOffset, HarmProgress, ProgressHarm, QueryOffsets
+from properties.cases.put_operations import BatchDefect, Concurrent, Member, Put, PutBatch
+from properties.cases.reading_operations import Get, GetMessage, OffsetByTime, QueryKey
+from properties.cases.retention_operations import Clean, DeleteTopics, HoldBuffer, ReleaseBuffer
+from properties.cases.service_operations import Close, Flush, Open, OpenTwice, ServiceName, Step
+from properties.cases.surrounding_operations import (
     DiskUsed,
     FailAppend,
     FailSync,
     FailWrite,
-    Flush,
-    Get,
-    GetMessage,
-    HarmDerived,
-    HarmProgress,
-    HoldBuffer,
-    Member,
-    OffsetByTime,
-    Open,
-    OpenTwice,
-    Operation,
-    ProgressHarm,
-    PullHeld,
-    PullWhileDispatching,
-    Put,
-    PutBatch,
-    QueryKey,
-    QueryOffsets,
     RefuseFile,
-    ReleaseBuffer,
     ReplicaIs,
-    ServiceName,
-    Step,
     SwitchFlag,
 )
-from properties.cases.packing import BadToken, packed, unpacked
 from properties.recorder.disk import Disk
 
 __all__ = [
