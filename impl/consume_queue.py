@@ -6,37 +6,20 @@ messages that the log no longer has lie in front and stay as they are. Source: `
 nothing with the log (holes C1 to C17).
 """
 
-import logging
 from bisect import bisect_left
-from collections.abc import Sequence
 
+from impl.appended_queue import AppendedQueue, tail_of
 from impl.consume_queue_ext import ConsumeQueueExt, is_address
 from impl.dispatching import UNIT_BYTES, ExtDraft, QueueRun
 from impl.loading import Finding
 from impl.multi_dispatch import QueueKey
-from impl.queue_directory import POSITION_MAX
 from impl.queue_files import QueueFiles
-from impl.queue_units import PREFILL, QueueUnits, Unit, units_in
+from impl.units import Unit, units_in
 
-__all__ = ["TOLD_BY_THE_LOG", "ConsumeQueue", "Unit"]
-
-_LOG = logging.getLogger("tornpage.store")
-
-TOLD_BY_THE_LOG = ("impossible_queue", "impossible_queue_offset", "queue_gap", "repeated_queue_offset")
-"""The codes of findings about records that a queue cannot hold as the log has them."""
-
-_NUMBER_MAX = POSITION_MAX // UNIT_BYTES
+__all__ = ["ConsumeQueue"]
 
 
-def _tail_of(run: QueueRun, count: int) -> QueueRun:
-    """Return a run without its first units."""
-    if not count:
-        return run
-    units = run.units[count * UNIT_BYTES :]
-    return QueueRun(run.key, run.queue_offset + count, units, run.end_offset, run.ext[count:], run.named)
-
-
-class ConsumeQueue(QueueUnits):
+class ConsumeQueue(AppendedQueue):
     """One queue. The order is `load`, any number of `reconcile`, `end_reconcile`, then any number of `append`.
 
     After an unclean exit a queue with an extension is made anew, since bit maps have no checksum; `bit_maps` says
@@ -55,17 +38,11 @@ class ConsumeQueue(QueueUnits):
         super().__init__(key, files, ext=ext)
         self._clean_exit = clean_exit
         self._bit_maps = bit_maps
-        self._findings: dict[tuple[str, int], Finding] = {}
         self._first_proved: int | None = None
         self._proved = 0
         self._erased = False
         self._rewritten_from: int | None = None
         self._last_address = 0
-
-    @property
-    def findings(self) -> Sequence[Finding]:
-        """What was found, each once for its place."""
-        return tuple(self._findings.values())
 
     def load(self) -> None:
         """Take what lies in the directory for the queue, unproved. Raises OSError."""
@@ -73,66 +50,6 @@ class ConsumeQueue(QueueUnits):
         self._findings = {(finding.code, finding.offset): finding for finding in findings}
         if self._erased:
             self._rewritten_from = self.max_offset
-
-    # ---- appending -----------------------------------------------------------------------------------------------
-
-    def append(self, run: QueueRun) -> None:
-        """Append a run. Units that are there already are left alone, so that a run may be told again.
-
-        Numbers that the log leaves out become pre-fill, up to one file of them. Raises OSError when the disk refuses a
-        file; the units that fitted in front of it are there then.
-        """
-        if run.queue_offset != self.max_offset or self.is_empty:
-            self._append_fitted(run)
-        else:
-            self._write(run)
-
-    def _append_fitted(self, run: QueueRun) -> None:
-        if self.is_empty:
-            if not self._may_begin(run):
-                return
-            self._begin(run.queue_offset)
-        gap = self._gap(run, self.max_offset)
-        if gap is None:
-            return
-        if gap > 0:
-            self._write(self._prefill(self.max_offset, gap))
-        rest = self._unknown(run, -gap)
-        if rest.units:
-            self._write(rest)
-
-    def _may_begin(self, run: QueueRun) -> bool:
-        """Return whether a queue can begin with a run."""
-        if 0 <= run.queue_offset <= _NUMBER_MAX:
-            return True
-        self._find("impossible_queue_offset", run, f"no unit can have the number {run.queue_offset}")
-        return False
-
-    def _gap(self, run: QueueRun, number: int) -> int | None:
-        """Return how far behind `number` a run begins, None if too far to fill what lies between."""
-        gap = run.queue_offset - number
-        if gap <= 0:
-            return gap
-        fits = gap <= self._files.file_bytes // UNIT_BYTES
-        left_out = "" if fits else ", too many to go on behind them: the messages from there on are in no queue"
-        self._find("queue_gap", run, f"no message has the numbers {number} to {run.queue_offset - 1}{left_out}")
-        return gap if fits else None
-
-    def _prefill(self, number: int, count: int) -> QueueRun:
-        return QueueRun(self.key, number, PREFILL * count, self.max_physic_offset)
-
-    def _unknown(self, run: QueueRun, known: int) -> QueueRun:
-        """Return a run without the first `known` units, whose numbers are taken.
-
-        They are there already, or of second records with a number, which only Java writes: the first one stays.
-        """
-        if known <= 0:
-            return run
-        for unit in units_in(run.units[: known * UNIT_BYTES]):
-            if unit.end_offset > self.max_physic_offset:
-                what = f"the record at {unit.offset} has a number that another one has: it is in no queue"
-                self._find("repeated_queue_offset", run, what, offset=unit.offset)
-        return _tail_of(run, known)
 
     # ---- reconciling ---------------------------------------------------------------------------------------------
 
@@ -155,14 +72,8 @@ class ConsumeQueue(QueueUnits):
             if not self._may_begin(run):
                 return
             self._begin_proof(run.queue_offset)
-        gap = self._gap(run, self._proved)
-        if gap is None:
-            return
-        if gap > 0:
-            self._prove(self._prefill(self._proved, gap))
-        rest = self._unknown(run, -gap)
-        if rest.units:
-            self._prove(rest)
+        for part in self._fitted(run, self._proved):
+            self._prove(part)
 
     def _begin_proof(self, number: int) -> None:
         """Have the files reach the first number that is proved, or begin with it.
@@ -196,7 +107,7 @@ class ConsumeQueue(QueueUnits):
         if equal < count:
             if self._clean_exit:
                 self._note_rewritten(self._proved)
-            self._write_proved(_tail_of(run, equal))
+            self._write_proved(tail_of(run, equal))
         self.max_physic_offset = run.end_offset
 
     def _write_proved(self, run: QueueRun) -> None:
@@ -302,7 +213,7 @@ class ConsumeQueue(QueueUnits):
             number, following = number - 1, unit
         return number
 
-    # ---- minimum, findings ---------------------------------------------------------------------------------------
+    # ---- minimum -------------------------------------------------------------------------------------------------
 
     def correct_min_offset(self, log_min: int) -> None:
         """Raise the minimum to the first message whose record is not in front of the log. Raises OSError.
@@ -321,16 +232,3 @@ class ConsumeQueue(QueueUnits):
         unit = self.unit(self.min_offset)
         if unit is not None and self.ext is not None:
             self.ext.truncate_by_min_address(unit.tags_code)
-
-    def _find(self, code: str, run: QueueRun, what: str, *, offset: int | None = None) -> None:
-        """Note what the log says and a queue cannot hold: the place is a physical offset."""
-        place = next(units_in(run.units)).offset if offset is None else offset
-        if self._keep(Finding("note", code, self.directory, place, f"{self.directory}: {what}")):
-            _LOG.warning("%s queue=%r offset=%d what=%r", code, self.directory, place, what)
-
-    def _keep(self, finding: Finding) -> bool:
-        """Keep a finding; return whether it is a new one."""
-        place = (finding.code, finding.offset)
-        is_new = place not in self._findings
-        self._findings.setdefault(place, finding)
-        return is_new

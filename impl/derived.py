@@ -14,9 +14,9 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from impl.appended_queue import TOLD_BY_THE_LOG
 from impl.arriving import Arrival, MessageArrivingListener, arrivals_in, tell
 from impl.codec import MESSAGE_MAGIC, SMALLEST_RECORD_BYTES
-from impl.consume_queue import TOLD_BY_THE_LOG
 from impl.consume_queues import ConsumeQueues
 from impl.deleted_topics import DeletedTopics
 from impl.derived_floor import DerivedProof

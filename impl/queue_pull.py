@@ -11,7 +11,6 @@ from types import TracebackType
 from typing import Self
 
 from impl.codec import properties_of_record
-from impl.consume_queue import Unit
 from impl.consume_queue_ext import is_address
 from impl.log_reader import LogSession
 from impl.message import GetStatus
@@ -19,6 +18,7 @@ from impl.message_filter import MessageFilter
 from impl.properties_text import CHECKSUM_NAME, parse_pairs
 from impl.queued_records import QueuedRecords, ReadableQueue
 from impl.read_buffer import RecordBuffer
+from impl.units import Unit
 
 __all__ = ["GetMessageResult", "Pull", "TransferLimits"]
 

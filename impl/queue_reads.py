@@ -5,7 +5,6 @@ What is answered when: docs/statuses.md, "get from a queue". Source: `DefaultMes
 
 from collections.abc import Callable, Iterator
 
-from impl.consume_queue import Unit
 from impl.log_reader import LogReader
 from impl.message import GetStatus
 from impl.message_filter import MessageFilter
@@ -13,6 +12,7 @@ from impl.queue_pull import GetMessageResult, Pull, TransferLimits
 from impl.queued_records import QueuedRecords, ReadableQueue, ReadableQueues
 from impl.read_buffer import RecordBuffer
 from impl.time_search import offset_by_time
+from impl.units import Unit
 
 __all__ = ["QueueReads"]
 

@@ -1,15 +1,11 @@
-"""The units of one consume queue in its files: 20 bytes for each message, so that a consumer finds number n.
+"""The units of one consume queue in its files: all of one size, so that a consumer finds number n.
 
-    0 physical offset (i64)   8 size (i32)   12 tags code, or address in the extension (i64)
-
-Unit n lies at position 20n. In front of the first unit of a queue, and for numbers that no message has, lies pre-fill
-(offset 0, the greatest size), which nobody sees. Source: `ConsumeQueue`.
+Unit n lies at position 20n. In front of the first unit of a queue, and for numbers that no message has, lies pre-fill,
+which nobody sees. Source: `ConsumeQueue`.
 """
 
 import itertools
-import struct
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from impl.consume_queue_ext import ConsumeQueueExt, is_address
 from impl.dispatching import UNIT_BYTES, QueueRun
@@ -17,55 +13,11 @@ from impl.loading import Finding
 from impl.mapped_file import MappedFile
 from impl.multi_dispatch import QueueKey
 from impl.queue_files import QueueFiles
+from impl.units import PREFILL, UNIT, Unit, count_possible, units_in
 
-__all__ = ["PREFILL", "QueueUnits", "Unit", "units_in"]
-
-_UNIT = struct.Struct(">qiq")
-assert _UNIT.size == UNIT_BYTES
-
-_PREFILL_BYTES = 0x7FFFFFFF
-PREFILL = _UNIT.pack(0, _PREFILL_BYTES, 0)
-"""A unit for a number that has no message."""
+__all__ = ["QueueUnits"]
 
 _PREFILL_STEP = 1024
-
-
-class Unit(NamedTuple):
-    """What a queue says of one message: where its record lies, how long it is, and its tags code or an address."""
-
-    offset: int
-    size: int
-    tags_code: int
-
-    @property
-    def end_offset(self) -> int:
-        """Physical offset behind the record."""
-        return self.offset + self.size
-
-    @property
-    def is_prefill(self) -> bool:
-        """Whether there is no message of this number."""
-        return self == (0, _PREFILL_BYTES, 0)
-
-    @property
-    def is_possible(self) -> bool:
-        """Whether it may point to a record."""
-        return self.offset >= 0 and self.size > 0
-
-
-def units_in(data: bytes) -> Iterator[Unit]:
-    """Yield the units that some bytes are."""
-    return itertools.starmap(Unit, _UNIT.iter_unpack(data))
-
-
-def _count_possible(view: memoryview) -> int:
-    """Return how many units of a file may point to a record, looked for as if there were no holes."""
-    low, high = 0, len(view) // UNIT_BYTES
-    while low < high:
-        middle = (low + high) // 2
-        offset, size, _ = _UNIT.unpack_from(view, middle * UNIT_BYTES)
-        low, high = (middle + 1, high) if offset >= 0 and size > 0 else (low, middle)
-    return low
 
 
 class QueueUnits:
@@ -123,7 +75,7 @@ class QueueUnits:
     def _end_of_units(self) -> int:
         """Return the number behind the last unit of the last file that has any."""
         for file in reversed(self._files.mapped):
-            count = _count_possible(file.view)
+            count = count_possible(file.view)
             if count:
                 return file.base_offset // UNIT_BYTES + count
         return self.first_number
@@ -181,7 +133,7 @@ class QueueUnits:
     def offset_at(self, number: int) -> int:
         """Return the physical offset at a number; 0 for pre-fill, and for what is in no file any more."""
         data = self._read(number, 1)
-        return Unit(*_UNIT.unpack(data)).offset if len(data) == UNIT_BYTES else 0
+        return Unit(*UNIT.unpack(data)).offset if len(data) == UNIT_BYTES else 0
 
     def unit(self, number: int) -> Unit | None:
         """Return a unit; None where there is none (any more), and for pre-fill."""
@@ -190,7 +142,7 @@ class QueueUnits:
         data = self._read(number, 1)
         if len(data) < UNIT_BYTES or data == PREFILL:
             return None
-        return Unit(*_UNIT.unpack(data))
+        return Unit(*UNIT.unpack(data))
 
     def units(self, number: int, limit: int) -> Iterator[Unit]:
         """Yield up to `limit` units from a number on, as they are now; pre-fill too, so that numbers can be counted."""
@@ -207,7 +159,7 @@ class QueueUnits:
 
     def _stored(self, number: int) -> Unit:
         """Return what lies at a number that the files hold."""
-        return Unit(*_UNIT.unpack(self._read(number, 1)))
+        return Unit(*UNIT.unpack(self._read(number, 1)))
 
     # ---- writing -------------------------------------------------------------------------------------------------
 
@@ -237,9 +189,9 @@ class QueueUnits:
         assert self.ext is not None
         self._settle_ext()
         units = []
-        for (offset, size, tags_code), draft in zip(_UNIT.iter_unpack(run.units), run.ext, strict=True):
+        for (offset, size, tags_code), draft in zip(UNIT.iter_unpack(run.units), run.ext, strict=True):
             address = self.ext.put(draft)
-            units.append(_UNIT.pack(offset, size, address if is_address(address) else tags_code))
+            units.append(UNIT.pack(offset, size, address if is_address(address) else tags_code))
         return b"".join(units)
 
     def _settle_ext(self) -> bool:

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from impl.codec import has_consume_queue, properties_of_record, queue_of_record
-from impl.consume_queue import Unit
 from impl.consume_queue_ext import ExtUnit
 from impl.log_reader import LogSession
 from impl.multi_dispatch import MultiDispatch, QueueKey, offsets_in
+from impl.units import Unit
 
 __all__ = ["QueuedRecords", "ReadableQueue", "ReadableQueues"]
 

@@ -28,8 +28,8 @@ from impl.dispatching import QueueRun
 from impl.files import Clock
 from impl.log_reader import LogReader
 from impl.message import Message, PutResult, PutStatus, StoredMessage
-from impl.queue_units import units_in
 from impl.queued_records import QueuedRecords, ReadableQueue, ReadableQueues
+from impl.units import units_in
 
 __all__ = ["FIRST_DELAY_MS", "RETRY_MS", "DeliverDelayedMessages", "DeliveryRounds"]
 

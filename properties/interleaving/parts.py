@@ -16,6 +16,7 @@ from properties.stepped import CooperativeLock
 __all__ = ["WATCHED", "stepped_parts"]
 
 WATCHED = (
+    "impl.appended_queue",
     "impl.clean_commit_log",
     "impl.clean_consume_queues",
     "impl.commit_log",
@@ -41,6 +42,7 @@ WATCHED = (
     "impl.store",
     "impl.store_views",
     "impl.topic_cleaning",
+    "impl.units",
     "properties.planted.racing",
 )
 """The modules whose lines are yield points: who writes, shows, reads and takes away what several threads look at."""

@@ -3,10 +3,11 @@
 from functools import partial
 
 from impl.components import Components
-from impl.consume_queue import ConsumeQueue, Unit
+from impl.consume_queue import ConsumeQueue
 from impl.dispatching import ExtDraft
 from impl.queue_pull import Pull
 from impl.queue_reads import QueueReads
+from impl.units import Unit
 
 __all__ = ["BUGS"]
 

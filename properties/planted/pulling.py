@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from impl.components import Components
-from impl.consume_queue import ConsumeQueue, Unit
+from impl.consume_queue import ConsumeQueue
 from impl.consume_queues import ConsumeQueues
 from impl.dispatching import UNIT_BYTES
 from impl.log_reader import LogReader, LogSession
@@ -17,6 +17,7 @@ from impl.queue_reads import QueueReads
 from impl.queued_records import QueuedRecords
 from impl.read_buffer import ReadBuffers
 from impl.reput import ReputMessages
+from impl.units import Unit
 
 __all__ = ["BUGS"]
 

@@ -8,7 +8,7 @@ from impl.consume_queues import ConsumeQueues
 from impl.dispatching import QueueRun
 from impl.mapped_file import MappedFile
 from impl.queue_files import QueueFiles
-from impl.queue_units import units_in
+from impl.units import units_in
 
 __all__ = ["BUGS"]
 

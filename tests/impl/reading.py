@@ -7,7 +7,6 @@ from pathlib import Path
 from impl.codec import check_record
 from impl.components import Components
 from impl.config import MessageStoreConfig
-from impl.consume_queue import Unit
 from impl.consume_queue_ext import ExtUnit
 from impl.files import Clock
 from impl.log_reader import LogReader
@@ -22,6 +21,7 @@ from impl.read_buffer import ReadBuffers
 from impl.read_path import ReadPath
 from impl.read_verbs import ReadVerbs
 from impl.store import MessageStore
+from impl.units import Unit
 from tests.impl.records import record_of
 from tests.impl.support import queue_of
 

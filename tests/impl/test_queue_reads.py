@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from impl.consume_queue import Unit
 from impl.consume_queue_ext import ExtUnit
 from impl.filters import PropertyFilter
 from impl.key_hash import java_hash
@@ -14,6 +13,7 @@ from impl.message_filter import TagFilter
 from impl.multi_dispatch import MultiDispatch
 from impl.queue_pull import GetMessageResult
 from impl.queue_reads import QueueReads
+from impl.units import Unit
 from tests.impl.reading import PREFILL, FakeExt, Log, limits_of
 
 RECORD_BYTES = 101

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.consume_queue import Unit
 from impl.errors import BufferReleased
 from impl.message import Message
 from impl.queue_reads import QueueReads
+from impl.units import Unit
 from properties.cases.case import (
     Case,
     Close,

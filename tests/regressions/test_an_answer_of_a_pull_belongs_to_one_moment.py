@@ -24,7 +24,14 @@ from tests.properties.interleaving.sweeps import sweep
 
 LARGE = tuple(Put(body_bytes=800, fill=fill) for fill in range(3))
 KEY = "KEYS\x01k"
-READS = ("impl.commit_log", "impl.message_query", "impl.queue_reads", "impl.queue_units", "impl.queue_files")
+READS = (
+    "impl.commit_log",
+    "impl.message_query",
+    "impl.queue_reads",
+    "impl.queue_units",
+    "impl.queue_files",
+    "impl.units",
+)
 TOO_FULL = 86
 
 
