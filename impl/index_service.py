@@ -1,71 +1,34 @@
-"""The index of a store: a row of files in one directory, and which offsets a key may be at.
+"""The index of a store: which offsets a key may be at.
 
 Entries are put in the order of the log, into the last file until it is full. What was put is durable after the next
 `flush`, names included.
 
 The index is derived: `load` believes sizes and names only, and between `begin_reconcile` and `end_reconcile` the puts
-that the log asks for decide what stays. A store that may not write shows the files as they are. `put`, reconciliation
-and `load` come from one thread at a time; `candidates` and `flush` from any. Source: `IndexService`.
+that the log asks for decide what stays. `put`, reconciliation and `load` come from one thread at a time; `candidates`
+and `flush` from any. Source: `IndexService`.
 """
 
-import contextlib
-import itertools
-import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from impl.derived_floor import IndexFileProof
 from impl.dispatching import IndexPuts
-from impl.files import Clock, Files, OpenFile
-from impl.guards import MakeGuard
-from impl.index_entries import PLAIN_ENTRIES, IndexEntries
-from impl.index_file import IndexFile
-from impl.index_layout import IndexHeader, IndexLayout, is_index_name, name_after
+from impl.index_directory import IndexDirectory
 from impl.index_reconcile import IndexReconcile
 from impl.loading import Finding
 from impl.log_directories import directory_of
-from impl.mapped_file import MappedFile
 
 __all__ = ["IndexService"]
 
 
-class IndexService:
-    """Owns the directory. `slots` and `entries_max` (entry 0 counted) fix the size of every file."""
+class IndexService(IndexDirectory):
+    """The entries of the files; `place` and `settings` are those of IndexDirectory."""
 
-    def __init__(
-        self,
-        files: Files,
-        directory: str,
-        *,
-        slots: int,
-        entries_max: int,
-        clock: Clock,
-        writable: bool,
-        entries: IndexEntries = PLAIN_ENTRIES,
-        index_file: Callable[..., IndexFile] = IndexFile,
-        mapped_file: Callable[..., MappedFile] = MappedFile,
-        guard: MakeGuard = threading.Lock,
-    ) -> None:
-        self.findings: list[Finding] = []
-        self.layout = IndexLayout(slots, entries_max)
-        self._files = files
-        self._directory = directory
-        self._clock = clock
-        self._writable = writable
-        self._entries = entries
-        self._index_file = index_file
-        self._mapped_file = mapped_file
-        self._index_files: tuple[IndexFile, ...] = ()
-        self._last_name = ""
-        self._has_unsynced_names = False
-        self._flush_guard = guard()
+    def __init__(self, *place: Any, **settings: Any) -> None:
+        super().__init__(*place, **settings)
         self._reconcile: IndexReconcile | None = None
         self._durable_timestamp = 0
-
-    @property
-    def index_files(self) -> tuple[IndexFile, ...]:
-        """The files, oldest first; a snapshot."""
-        return self._index_files
 
     @property
     def last_offset(self) -> int:
@@ -79,49 +42,7 @@ class IndexService:
         index_files = self._index_files
         return index_files[-1].header.end_timestamp if index_files else 0
 
-    # ---- opening -------------------------------------------------------------------------------------------------
-
-    def load(self) -> None:
-        """Map the files there are. One of another size goes, or is passed over where nothing may be written."""
-        if self._files.stat(self._directory) is None:
-            return
-        for name in self._files.list_directory(self._directory):
-            path = f"{self._directory}/{name}"
-            stat = self._files.stat(path)
-            if stat is None:
-                continue
-            if stat.kind != "file" or not is_index_name(name):
-                self.findings.append(Finding("note", "stray_file", path, -1, f"{path} is no index file: ignored"))
-            elif stat.size_bytes == self.layout.file_bytes:
-                self._index_files += (self._open(path),)
-                self._last_name = name
-            else:
-                self._last_name = name
-                self._pass_over(path, stat.size_bytes)
-        self._has_unsynced_names = self._writable  # a killed process may have left them so
-
-    def _pass_over(self, path: str, size_bytes: int) -> None:
-        """Remove a file that was made for other limits or never finished; an empty one never held anything."""
-        if size_bytes:
-            fate = "removed" if self._writable else "not read"
-            message = f"{path} has {size_bytes} bytes instead of {self.layout.file_bytes}: {fate}"
-            self.findings.append(Finding("note", "index_rebuilt", path, -1, message))
-        if self._writable:
-            self._files.unlink(path)
-
-    def _open(self, path: str) -> IndexFile:
-        file = self._files.open(path, writable=self._writable)
-        try:
-            return self._mapped(file)
-        except BaseException:
-            self._files.close(file)
-            raise
-
-    def _mapped(self, file: OpenFile) -> IndexFile:
-        """Map a file of full size, which belongs to the index file from then on."""
-        return self._index_file(
-            self._files, file, layout=self.layout, entries=self._entries, mapped_file=self._mapped_file
-        )
+    # ---- reconciling ---------------------------------------------------------------------------------------------
 
     def begin_reconcile(
         self, from_offset: int, *, durable_timestamp: int = 0, proofs: Sequence[IndexFileProof] | None = None
@@ -168,12 +89,6 @@ class IndexService:
             Finding("note", "index_rebuilt", self._directory, int(puts.offsets[start]), message)
         )
 
-    def _remove(self, index_file: IndexFile) -> None:
-        """Take the last file away."""
-        self._files.unlink(index_file.path)
-        self._index_files = self._index_files[:-1]
-        index_file.close()
-
     # ---- putting -------------------------------------------------------------------------------------------------
 
     def put(self, puts: IndexPuts) -> None:
@@ -210,62 +125,6 @@ class IndexService:
                 hashes.append(code)
         return hashes[::-1]
 
-    def _writable_file(self) -> IndexFile:
-        """Return the file that takes the next put, a new one if need be."""
-        if not self._index_files or self._index_files[-1].is_full:
-            inherited = self._index_files[-1].header.inherited() if self._index_files else IndexHeader()
-            self._index_files += (self._make(inherited),)
-        return self._index_files[-1]
-
-    def _make(self, header: IndexHeader) -> IndexFile:
-        """Make the next file. Raises OSError when the disk refuses; what remains of it then is removed at an open."""
-        if self._files.stat(self._directory) is None:
-            self._files.make_directory(self._directory)
-        self._last_name = self._next_name()
-        path = f"{self._directory}/{self._last_name}"
-        self._has_unsynced_names = True
-        file = self._files.create(path)
-        try:
-            self._files.pwrite(file, b"\0", self.layout.file_bytes - 1)
-            index_file = self._mapped(file)
-        except BaseException:
-            self._files.close(file)
-            self._unname(path)
-            raise
-        try:
-            index_file.begin(header)
-        except BaseException:
-            index_file.close()
-            self._unname(path)
-            raise
-        return index_file
-
-    def _next_name(self) -> str:
-        """Return the name of a file that is made now."""
-        return name_after(self._last_name, self._clock())
-
-    def _unname(self, path: str) -> None:
-        with contextlib.suppress(OSError):
-            self._files.unlink(path)
-
-    # ---- expiry --------------------------------------------------------------------------------------------------
-
-    def drop_expired(self, log_min: int) -> int:
-        """Remove the files in front whose last record lies in front of the log; return how many. Raises OSError.
-
-        The last file stays. Each is gone durably before the next: a row with a gap would be made anew. Nobody puts
-        meanwhile. Source: `IndexService.deleteExpiredFile`.
-        """
-        dropped = 0
-        while len(self._index_files) > 1 and self._index_files[0].header.end_offset < log_min:
-            with self._flush_guard:
-                first, self._index_files = self._index_files[0], self._index_files[1:]
-                first.close()
-                self._files.unlink(first.path)
-                self._files.sync_directory(self._directory)
-            dropped += 1
-        return dropped
-
     # ---- reading -------------------------------------------------------------------------------------------------
 
     def candidates(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
@@ -281,41 +140,3 @@ class IndexService:
                 if offset != last:
                     last = offset
                     yield offset
-
-    # ---- life ----------------------------------------------------------------------------------------------------
-
-    def flush(self, least_pages: int = 0) -> int:
-        """Make what is worth it durable: files, oldest first, then the names of new ones. 0 pages means everything.
-
-        Returns how many entries still wait. Raises OSError, of a failed sync of a file ever after.
-        """
-        with self._flush_guard:
-            flushed = [index_file.flush(least_pages) for index_file in self._index_files]
-            if self._has_unsynced_names and (any(flushed) or least_pages == 0):
-                self._sync_names()
-            return sum(index_file.waiting for index_file in self._index_files)
-
-    def _sync_names(self) -> None:
-        self._has_unsynced_names = False  # before the call: a name that arrives meanwhile is for the next one
-        try:
-            self._files.sync_directory(self._directory)
-            self._files.sync_directory(directory_of(self._directory))
-        except OSError:
-            self._has_unsynced_names = True
-            raise
-
-    def close(self) -> None:
-        """Unmap and close all files; nothing is synced."""
-        index_files, self._index_files = self._index_files, ()
-        for index_file in index_files:
-            index_file.close()
-
-    def check(self) -> None:
-        """Assert what holds between calls: names ascend, only the last file has room, offsets do not go back."""
-        index_files = self._index_files
-        for index_file in index_files:
-            index_file.check()
-        for before, behind in itertools.pairwise(index_files):
-            assert before.path < behind.path
-            assert before.is_full
-            assert before.header.end_offset <= behind.header.begin_offset

@@ -27,6 +27,7 @@ WATCHED = (
     "impl.derived",
     "impl.durable_verbs",
     "impl.group_commit",
+    "impl.index_directory",
     "impl.index_entries",
     "impl.index_file",
     "impl.index_service",
