@@ -15,7 +15,8 @@ from impl.deleted_topics import DeletedTopics
 from impl.derived import Derived
 from impl.derived_floor import DerivedFloor, DerivedProof
 from impl.derived_floor_raising import RaiseDerivedFloor
-from impl.dispatching import BitMapOf, DispatchRules
+from impl.derived_wiring import derived_of
+from impl.dispatching import BitMapOf
 from impl.durable_floor import DurableFloor, Floor
 from impl.errors import BadConfig, NoSpace
 from impl.files import Clock, Files
@@ -25,7 +26,7 @@ from impl.log_directories import LogDirectories, directory_of
 from impl.log_files import LogFileMaker
 from impl.log_paths import resolved_log_paths
 from impl.mapped_file_queue import MappedFileQueue
-from impl.policy import BrokerRole, FlushDiskType
+from impl.policy import FlushDiskType
 from impl.queue_offsets import QueueOffsetTable
 from impl.store_lock import StoreLock, make_directories
 from impl.transient_store_pool import TransientStorePool
@@ -185,12 +186,13 @@ class OpenDirectory:
     def _proof(self, found: FoundLog, floor: Floor | None, components: Components) -> DerivedProof | None:
         """Return what need not be looked at again: it was durable, and what follows from it is there."""
         config = self._config
-        if floor is None or config.check_whole_log_on_recover or _is_damaged(found.findings):
+        is_damaged = any(finding.severity == "damage" for finding in found.findings)
+        if floor is None or config.check_whole_log_on_recover or is_damaged:
             return None
         proof = self._derived_floor.load()
-        if proof is not None and self.deleted_topics.are_in(each.path for each in proof.queue_files):
+        if proof is None or self.deleted_topics.are_in(each.path for each in proof.queue_files):
             return None
-        if proof is None or not self.log.min_offset <= proof.offset <= floor.offset:
+        if not self.log.min_offset <= proof.offset <= floor.offset:
             return None
         layout = IndexLayout(config.max_hash_slot_num, config.max_index_num) if config.message_index_enable else None
         queue_file_bytes = config.consume_queue_file_bytes
@@ -210,44 +212,18 @@ class OpenDirectory:
 
     def _load_derived(self, components: Components, *, writable: bool, clean_exit: bool) -> Derived:
         """Load queues and index as they are."""
-        config = self._config
-        queues = components.consume_queues(
-            self._files,
+        self._derived = derived_of(
             self.directory,
-            file_bytes=config.consume_queue_file_bytes,
+            self._config,
+            files=self._files,
+            clock=self._clock,
+            components=components,
             writable=writable,
             clean_exit=clean_exit,
-            ext=config.enable_consume_queue_ext,
-            ext_file_bytes=config.mapped_file_size_consume_queue_ext,
-            bit_maps=self._bit_map_of is not None,
-            consume_queue=components.consume_queue,
-            consume_queue_ext=components.consume_queue_ext,
-        )
-        index = components.index_service(
-            self._files,
-            f"{self.directory}/index",
-            slots=config.max_hash_slot_num,
-            entries_max=config.max_index_num,
-            clock=self._clock,
-            writable=writable,
-            entries=components.index_entries,
-            index_file=components.index_file,
-        )
-        rules = DispatchRules(
-            index=config.message_index_enable,
-            delay_levels=config.delay_levels(),
-            multi_dispatch=self.dispatch,
-            ext=config.enable_consume_queue_ext,
-            bit_map_of=self._bit_map_of,
-        )
-        listeners = () if config.broker_role is BrokerRole.SLAVE else self._arriving
-        self._derived = components.derived(
-            queues,
-            index if config.message_index_enable else None,
-            dispatch=components.dispatch_records,
-            rules=rules,
-            listeners=listeners,
             deleted=self.deleted_topics,
+            dispatch=self.dispatch,
+            bit_map_of=self._bit_map_of,
+            arriving=self._arriving,
         )
         self._raise_floor = RaiseDerivedFloor(self._derived_floor, self._derived, self.log, root=self.directory)
         self._derived.load()
@@ -322,7 +298,3 @@ class OpenDirectory:
         self.floor.close()
         self.checkpoint.close()
         self._lock.release()
-
-
-def _is_damaged(findings: Sequence[Finding]) -> bool:
-    return any(finding.severity == "damage" for finding in findings)

@@ -1,8 +1,7 @@
 """A disk in memory that remembers: `impl.files.Files` for the crash lab.
 
-Every seam call looks for pages the store changed through its mappings, so that each content a page had between two
-barriers becomes a version in the journal. Closing syncs nothing. A moment between two seam calls at which a crash may
-fall is an *event*: the length of the journal there. One thread at a time calls: order is what is recorded.
+Every seam call looks for pages the store changed through its mappings (properties/recorder/recording.py), and is a
+place where a crash may fall. Closing syncs nothing. One thread at a time calls: order is what is recorded.
 
 What it leaves out: the kernel writing a page while the store changes it (tears below 512 bytes), and blocks that were
 not allocated (SIGBUS), which only a real file system shows.
@@ -12,9 +11,8 @@ import errno
 
 from impl.files import DiskUsage, FileStat, Mapping, OpenFile
 from properties.recorder.dirty import DirtyTracker
-from properties.recorder.disk import Disk, DiskState, Image, parent_of
-from properties.recorder.fingerprint import fingerprint
-from properties.recorder.inodes import Inode, Names, RecordedFile, RecordedMapping, recorded, refusal, writable
+from properties.recorder.disk import DiskState, Image, parent_of
+from properties.recorder.inodes import Inode, RecordedFile, RecordedMapping, recorded, refusal, writable
 from properties.recorder.journal import (
     PAGE_BYTES,
     DirectoryMade,
@@ -24,22 +22,22 @@ from properties.recorder.journal import (
     FileRenamed,
     FileSynced,
     FileUnlinked,
-    PageWritten,
     Resized,
 )
+from properties.recorder.recording import Recording
 
 __all__ = ["EMPTY_DISK", "RecordingFiles"]
 
 EMPTY_DISK = Image(directories=frozenset({"/"}), files={})
 
 
-class RecordingFiles:
+class RecordingFiles(Recording):
     """Start from a durable image, optionally with the journal of a process that was killed on it.
 
     `budget_bytes` is how much `allocate` may reserve in all. Faults on order count down: `failing_syncs` of files;
     `failing_writes` to mapped files, where the first half of the bytes arrives and EIO follows; `failing_allocations`,
     which reserve nothing and answer `allocation_code`. `scripted_usage` is what the disk then says about its size and
-    room, whatever the budget allows. `state` is that of the disk after the journal, from who has it already.
+    room, whatever the budget allows.
     """
 
     def __init__(
@@ -51,61 +49,13 @@ class RecordingFiles:
         budget_bytes: int = 1 << 40,
         state: DiskState | None = None,
     ) -> None:
-        self.base = base
-        self.journal: list[Entry] = list(journal)
-        self.events: list[int] = []
+        super().__init__(base, tracker=tracker, journal=journal, state=state)
         self.failing_syncs = 0
         self.failing_writes = 0
         self.failing_allocations = 0
         self.allocation_code = errno.EIO
         self.scripted_usage: DiskUsage | None = None
-        self._tracker = tracker
         self._budget_bytes = budget_bytes
-        self._state_now: DiskState | None = None
-        self._applied = 0
-        if state is None:
-            state = DiskState(base, disk="kill")
-            state.apply_all(journal)
-        names, directories = state.visible()
-        files = {path: self._load(number, state.inodes[number].latest()) for path, number in names.items()}
-        self._names = Names(directories, files)
-        self._next_inode = max(state.inodes, default=-1) + 1
-        self._mapped: dict[int, Inode] = {}
-
-    def _load(self, number: int, content: bytearray) -> Inode:
-        return Inode(number, self._tracker.watch(content))
-
-    # ---- looking -------------------------------------------------------------------------------------------------
-
-    def _look(self) -> None:
-        """Take a version of every page that changed through a mapping."""
-        for inode in self._mapped.values():
-            small = inode.tracked.small
-            if small is None or small[0][0] != small[1]:
-                self._take_versions(inode)
-
-    def _take_versions(self, inode: Inode) -> None:
-        tracked = inode.tracked
-        for page in tracked.changed():
-            content = bytes(tracked.buffer[page * PAGE_BYTES : (page + 1) * PAGE_BYTES])
-            self.journal.append(PageWritten(inode.number, page, content))
-
-    def _event(self) -> None:
-        """Let a crash fall here, unless nothing happened since the last place."""
-        if not self.events or self.events[-1] != len(self.journal):
-            self.events.append(len(self.journal))
-
-    def _note(self, *entries: Entry) -> None:
-        """Look, let a crash fall before the entries, then after them."""
-        self._look()
-        self._event()
-        self.journal.extend(entries)
-        self._event()
-
-    def mark(self, label: str) -> None:
-        """Take versions at a place the store names."""
-        self._look()
-        self._event()
 
     # ---- names ---------------------------------------------------------------------------------------------------
 
@@ -302,35 +252,3 @@ class RecordingFiles:
         if self.scripted_usage is not None:
             return self.scripted_usage
         return DiskUsage(self._budget_bytes, self._budget_bytes - self._names.allocated_bytes())
-
-    # ---- for the crash lab ---------------------------------------------------------------------------------------
-
-    def state(self, disk: Disk) -> DiskState:
-        """Return what is durable now, and what might be, by the rule of a disk for names.
-
-        To be looked at before anything else happens: it goes on with the disk. Cost: what the journal has got since
-        the last call.
-        """
-        if self._state_now is None or self._state_now.disk != disk:
-            self._state_now, self._applied = DiskState(self.base, disk=disk), 0
-        self._state_now.apply_all(self.journal[self._applied :])
-        self._applied = len(self.journal)
-        return self._state_now
-
-    def peek(self, path: str, offset: int, size_bytes: int) -> bytes:
-        """Return what the process sees of a file, taking no version."""
-        buffer = self._names.find(path).tracked.buffer
-        return bytes(buffer if offset == 0 and size_bytes >= len(buffer) else buffer[offset : offset + size_bytes])
-
-    def seen(self, beginnings: tuple[str, ...]) -> bytes:
-        """Return the fingerprint of what the process sees of the files whose paths begin so."""
-        files = self._names.files.items()
-        return fingerprint({path: inode.tracked.buffer for path, inode in files if path.startswith(beginnings)})
-
-    def paths(self) -> list[str]:
-        """Return the names of all files the process sees, sorted."""
-        return sorted(self._names.files)
-
-    def leaks(self) -> list[str]:
-        """Return what a closed store still holds: open files and mappings."""
-        return self._names.in_use()

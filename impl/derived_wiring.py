@@ -1,0 +1,69 @@
+"""Queues and index of a store that opens: built from its parts, as its settings say, and not loaded yet."""
+
+from collections.abc import Sequence
+
+from impl.arriving import MessageArrivingListener
+from impl.components import Components
+from impl.config import MessageStoreConfig
+from impl.deleted_topics import DeletedTopics
+from impl.derived import Derived
+from impl.dispatching import BitMapOf, DispatchRules
+from impl.files import Clock, Files
+from impl.multi_dispatch import MultiDispatch
+from impl.policy import BrokerRole
+
+__all__ = ["derived_of"]
+
+
+def derived_of(
+    directory: str,
+    config: MessageStoreConfig,
+    *,
+    files: Files,
+    clock: Clock,
+    components: Components,
+    writable: bool,
+    clean_exit: bool,
+    deleted: DeletedTopics,
+    dispatch: MultiDispatch | None,
+    bit_map_of: BitMapOf | None,
+    arriving: Sequence[MessageArrivingListener],
+) -> Derived:
+    """Return what follows from the log of the store in a directory. A slave tells no listener of what arrives."""
+    queues = components.consume_queues(
+        files,
+        directory,
+        file_bytes=config.consume_queue_file_bytes,
+        writable=writable,
+        clean_exit=clean_exit,
+        ext=config.enable_consume_queue_ext,
+        ext_file_bytes=config.mapped_file_size_consume_queue_ext,
+        bit_maps=bit_map_of is not None,
+        consume_queue=components.consume_queue,
+        consume_queue_ext=components.consume_queue_ext,
+    )
+    index = components.index_service(
+        files,
+        f"{directory}/index",
+        slots=config.max_hash_slot_num,
+        entries_max=config.max_index_num,
+        clock=clock,
+        writable=writable,
+        entries=components.index_entries,
+        index_file=components.index_file,
+    )
+    rules = DispatchRules(
+        index=config.message_index_enable,
+        delay_levels=config.delay_levels(),
+        multi_dispatch=dispatch,
+        ext=config.enable_consume_queue_ext,
+        bit_map_of=bit_map_of,
+    )
+    return components.derived(
+        queues,
+        index if config.message_index_enable else None,
+        dispatch=components.dispatch_records,
+        rules=rules,
+        listeners=() if config.broker_role is BrokerRole.SLAVE else arriving,
+        deleted=deleted,
+    )
