@@ -225,16 +225,8 @@ class CommitLog:
         self._queue_offsets.advance(key, queue_offset + count)
         self._last_store_timestamp = store_timestamp
         self._statistics.count_appended(batch.topic, count, size_bytes)
-        return PutResult(
-            PutStatus.PUT_OK,
-            offset,
-            size_bytes,
-            queue_offset,
-            store_timestamp,
-            count,
-            batch.store_host or self._store_host,
-            encoded.ends,
-        )
+        host = batch.store_host or self._store_host
+        return PutResult(_PUT_OK, offset, size_bytes, queue_offset, store_timestamp, count, host, encoded.ends)
 
     def _file_with_room(self, needed_bytes: int) -> MappedFile | None:
         mapped = self.log.mapped

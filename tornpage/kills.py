@@ -8,6 +8,7 @@ from tornpage.progress import counted_progress
 
 if TYPE_CHECKING:
     from properties.kills.child import KillMode
+    from properties.kills.cycle import KillReport
 
 __all__ = ["kill_outcome"]
 
@@ -46,6 +47,10 @@ def kill_outcome(
         return Outcome("explore", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
     except OSError as error:
         refuse(f"cannot work in {error.filename or directory}: {error.strerror}; name another --directory")
+    return _outcome_of(report, seed), _text_of(report, mode)
+
+
+def _outcome_of(report: "KillReport", seed: int) -> Outcome:
     figures: dict[str, float | int] = {
         "cycles": report.cycles,
         "killed": report.killed,
@@ -63,10 +68,9 @@ def kill_outcome(
         {"code": f"contract-{v.contract}", "severity": "broken", "sentence": v.sentence, "place": v.kept}
         for v in report.violations
     ]
-    verdict = report.verdict.value
-    outcome = Outcome(
+    return Outcome(
         "explore",
-        verdict,
+        report.verdict.value,
         figures,
         _TIMINGS,
         findings,
@@ -74,6 +78,9 @@ def kill_outcome(
         extra={"result_hash": report.result_hash},
         interrupted=report.interrupted,
     )
+
+
+def _text_of(report: "KillReport", mode: "KillMode") -> str:
     lines = [
         f"{report.killed:,} writers killed by SIGKILL at a {mode} in {report.cycles:,} cycles, {report.seconds:.1f} s: "
         f"{report.cycles / max(report.seconds, 1e-9):,.0f} cycles/s",
@@ -82,6 +89,6 @@ def kill_outcome(
         "killed in " + ", ".join(f"{verb} {count:,}" for verb, count in sorted(report.killed_in.items())),
         *(f"contract {v.contract} is broken: {v.sentence} (kept in {v.kept})" for v in report.violations),
         f"result hash: {report.result_hash}",
-        f"verdict: {'interrupted' if report.interrupted else verdict}",
+        f"verdict: {'interrupted' if report.interrupted else report.verdict.value}",
     ]
-    return outcome, "\n".join(lines)
+    return "\n".join(lines)

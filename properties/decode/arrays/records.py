@@ -150,6 +150,49 @@ def _has_wrong_trailer(data: Bytes, start: int, end: int) -> tuple[bool, int]:
     return value != crc32(data, start, at), value
 
 
+@part
+def _places_in(data: Bytes, at: int, offset: int, room_end: int, size_max: int) -> tuple[int, int, int, int]:
+    """Return (size, end of the born host, end of the store host, begin of the properties) of a record; size 0 is none.
+
+    `offset` is the physical offset that it has to name. All its parts lie in its size, and that in the bytes at hand.
+    """
+    if at + _RECORD_BYTES_MIN > len(data):
+        return 0, 0, 0, 0
+    size = i32_at(data, at)
+    end = at + size
+    if i32_at(data, at + 4) != _MAGIC or i64_at(data, at + 28) != offset:
+        return 0, 0, 0, 0
+    if size < _RECORD_BYTES_MIN or size > size_max or end > room_end or end > len(data):
+        return 0, 0, 0, 0
+    flags = i32_at(data, at + 36)
+    born_end = at + (68 if flags & _BORN_V6 else 56)
+    store_end = born_end + (28 if flags & _STORE_V6 else 16)
+    body_at = store_end + 16
+    if body_at + 4 > end:
+        return 0, 0, 0, 0
+    body_bytes = i32_at(data, store_end + 12)
+    if body_bytes < 0 or body_at + body_bytes + 4 > end:
+        return 0, 0, 0, 0
+    topic_bytes = u8_at(data, body_at + body_bytes)
+    properties_at = body_at + body_bytes + 1 + topic_bytes + 2
+    if not 1 <= topic_bytes <= 127 or properties_at > end:
+        return 0, 0, 0, 0
+    properties_bytes = u8_at(data, properties_at - 2) << 8 | u8_at(data, properties_at - 1)
+    if properties_bytes > 32767 or properties_at + properties_bytes != end:
+        return 0, 0, 0, 0
+    return size, born_end, store_end, properties_at
+
+
+@part
+def _is_sound(data: Bytes, body_at: int, body_end: int, body_crc: int, properties_at: int, end: int) -> bool:
+    """Return whether a body has its checksum, and neither topic nor properties have a byte 0."""
+    if crc32(data, body_at, body_end) != body_crc:
+        return False
+    if find_byte(data, body_end + 1, properties_at - 2, 0) < properties_at - 2:
+        return False
+    return bool(find_byte(data, properties_at, end, 0) >= end)
+
+
 @kernel(READ, INT, INT, INT, INT, INT, INT, _TABLE, INT, _VALUES, INT, _POOL, _VALUES, _SLOTS)
 def walk_records(
     data: Bytes,
@@ -175,41 +218,17 @@ def walk_records(
     while at < limit:
         if row == rows:
             return row, key_count, at, FULL
-        if at + _RECORD_BYTES_MIN > len(data):
+        size, born_end, store_end, properties_at = _places_in(data, at, base + at, room_end, size_max)
+        if not size:
             return row, key_count, at, STOPPED
-        size = i32_at(data, at)
         end = at + size
-        if i32_at(data, at + 4) != _MAGIC or i64_at(data, at + 28) != base + at:
-            return row, key_count, at, STOPPED
-        if size < _RECORD_BYTES_MIN or size > size_max or end > room_end or end > len(data):
-            return row, key_count, at, STOPPED
-        flags = i32_at(data, at + 36)
-        born_end = at + (68 if flags & _BORN_V6 else 56)
-        store_end = born_end + (28 if flags & _STORE_V6 else 16)
-        body_at = store_end + 16
-        if body_at + 4 > end:
-            return row, key_count, at, STOPPED
-        body_bytes = i32_at(data, store_end + 12)
-        if body_bytes < 0 or body_at + body_bytes + 4 > end:
-            return row, key_count, at, STOPPED
-        body_end = body_at + body_bytes
-        topic_bytes = u8_at(data, body_end)
-        topic_at = body_end + 1
-        properties_at = topic_at + topic_bytes + 2
-        if not 1 <= topic_bytes <= 127 or properties_at > end:
-            return row, key_count, at, STOPPED
-        properties_bytes = u8_at(data, properties_at - 2) << 8 | u8_at(data, properties_at - 1)
-        if properties_bytes > 32767 or properties_at + properties_bytes != end:
-            return row, key_count, at, STOPPED
-        body_crc = i32_at(data, at + 8)
-        if crc32(data, body_at, body_end) != body_crc:
-            return row, key_count, at, STOPPED
-        if find_byte(data, topic_at, properties_at - 2, 0) < properties_at - 2:
-            return row, key_count, at, STOPPED
-        if find_byte(data, properties_at, end, 0) < end:
+        flags, body_crc, body_bytes = i32_at(data, at + 36), i32_at(data, at + 8), i32_at(data, store_end + 12)
+        body_end = store_end + 16 + body_bytes
+        topic_at, topic_end = body_end + 1, properties_at - 2
+        if not _is_sound(data, body_end - body_bytes, body_end, body_crc, properties_at, end):
             return row, key_count, at, STOPPED
         checksum = -1
-        if properties_bytes >= _TRAILER_BYTES:
+        if end - properties_at >= _TRAILER_BYTES:
             is_wrong, checksum = _has_wrong_trailer(data, at, end)
             if is_wrong:
                 return row, key_count, at, STOPPED
@@ -217,11 +236,11 @@ def walk_records(
         if wants & WITH_PROPERTIES:
             with_keys = wants & WITH_KEYS != 0 and flags & _ROLLED_BACK != _ROLLED_BACK
             tags_code, delay, found, trouble = _take_properties(
-                data, properties_at, end, topic_at, properties_at - 2, with_keys, keys, key_count
+                data, properties_at, end, topic_at, topic_end, with_keys, keys, key_count
             )
             if trouble:
                 return row, key_count, at, STOPPED if trouble == 1 else FULL
-        topic = _topic_number(data, topic_at, properties_at - 2, pool, ends, slots)
+        topic = _topic_number(data, topic_at, topic_end, pool, ends, slots)
         if topic < 0:
             return row, key_count, at, STOPPED
         table[0, row] = base + at
@@ -237,7 +256,7 @@ def walk_records(
         table[10, row] = i64_at(data, store_end + 4)
         table[11, row] = body_bytes
         table[12, row] = topic
-        table[13, row] = properties_bytes
+        table[13, row] = end - properties_at
         table[14, row] = checksum
         table[15, row] = tags_code
         table[16, row] = delay
