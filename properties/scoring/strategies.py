@@ -37,6 +37,8 @@ __all__ = [
 ]
 
 IsOver = Callable[[], bool]
+Sought = Iterator[tuple[int, Sighting | None]]
+"""The count so far, and what was met there, if anything."""
 
 _EXAMPLES_MAX = 1_000_000
 _SEEDS_APART = 1_000
@@ -56,9 +58,7 @@ class Strategy(Protocol):
     def is_seeded(self) -> bool:
         """Whether another seed means other draws; without one a single trial says all."""
 
-    def seek(
-        self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver
-    ) -> Iterator[tuple[int, Sighting | None]]:
+    def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
         """Yield the count so far, often, and with it what was met there, if anything.
 
         It may be left at any time, asks `is_over` itself where it cannot yield, and ends when nothing is left to try.
@@ -79,17 +79,10 @@ class RandomHistories:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     clock_back_ms: int = 0
 
-    @property
-    def counts(self) -> str:
-        return "states"
+    counts = "states"
+    is_seeded = True
 
-    @property
-    def is_seeded(self) -> bool:
-        return True
-
-    def seek(
-        self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver
-    ) -> Iterator[tuple[int, Sighting | None]]:
+    def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
         tally = Tally()
         for number in count():
             for failure in explore_seed(
@@ -108,17 +101,10 @@ class RandomHistories:
 class Exhaustive:
     """Every crash state of every workload, the workloads growing by an operation at a time (`tornpage exhaust`)."""
 
-    @property
-    def counts(self) -> str:
-        return "states"
+    counts = "states"
+    is_seeded = False
 
-    @property
-    def is_seeded(self) -> bool:
-        return False
-
-    def seek(
-        self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver
-    ) -> Iterator[tuple[int, Sighting | None]]:
+    def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
         states = hunt_exhaustively(settings.bug, tracker=tracker, disk=settings.disk, is_over=is_over)
         for number, failure in enumerate(states, 1):
             yield number, None if failure is None else SeenCase(failure)
@@ -137,17 +123,10 @@ class Machines:
     turn_examples: int = TURN_EXAMPLES_MAX
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def counts(self) -> str:
-        return "operations"
+    counts = "operations"
+    is_seeded = True
 
-    @property
-    def is_seeded(self) -> bool:
-        return True
-
-    def seek(
-        self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver
-    ) -> Iterator[tuple[int, Sighting | None]]:
+    def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
         before = operations = 0
         ended = False
 
@@ -186,17 +165,10 @@ class Machines:
 class Interleaved:
     """Interleavings of a store's threads, scenario after scenario (`tornpage explore --interleavings`)."""
 
-    @property
-    def counts(self) -> str:
-        return "interleavings"
+    counts = "interleavings"
+    is_seeded = True
 
-    @property
-    def is_seeded(self) -> bool:
-        return True
-
-    def seek(
-        self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver
-    ) -> Iterator[tuple[int, Sighting | None]]:
+    def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
         drawn = interleavings(seed, settings.bug, _EXHAUSTED_FIRST, InterleavingResult())
         interleaving = next(drawn)
         for number in count(1):
