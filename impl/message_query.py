@@ -7,15 +7,14 @@ Source: `DefaultMessageStore.queryMessage`, `lookMessageByOffset`, `MessageDecod
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from impl.codec import TRANSACTION_MASK, properties_of_record, queue_of_record
 from impl.hosts import Host, host_text
 from impl.key_hash import key_hash
 from impl.log_reader import LogReader, LogSession
 from impl.properties_text import parse_pairs
-from impl.read_buffer import ReadBuffer, RecordBuffer
+from impl.read_buffer import ReadBuffer, RecordBuffer, RecordBuffers
 
 __all__ = ["KeyIndex", "MessageQuery", "QueryMessageResult", "parse_message_id"]
 
@@ -34,7 +33,7 @@ class KeyIndex(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class QueryMessageResult:
+class QueryMessageResult(RecordBuffers):
     """The messages of a key, oldest first, and how far the index has come. Release it, or use it in a `with` statement.
 
     Source: `QueryMessageResult`.
@@ -43,17 +42,6 @@ class QueryMessageResult:
     messages: tuple[RecordBuffer, ...] = ()
     index_last_update_timestamp: int = 0
     index_last_update_phyoffset: int = 0
-
-    def release(self) -> None:
-        """Give all buffers back. Idempotent."""
-        for message in self.messages:
-            message.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.release()
 
 
 class MessageQuery:

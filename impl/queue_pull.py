@@ -7,8 +7,6 @@ in front of it. A unit whose record was expired, or fails a check, is passed. So
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
-from typing import Self
 
 from impl.codec import properties_of_record
 from impl.consume_queue_ext import is_address
@@ -17,7 +15,7 @@ from impl.message import GetStatus
 from impl.message_filter import MessageFilter
 from impl.properties_text import CHECKSUM_NAME, parse_pairs
 from impl.queued_records import QueuedRecords, ReadableQueue
-from impl.read_buffer import RecordBuffer
+from impl.read_buffer import RecordBuffer, RecordBuffers
 from impl.units import Unit
 
 __all__ = ["GetMessageResult", "Pull", "TransferLimits"]
@@ -52,7 +50,7 @@ class TransferLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class GetMessageResult:
+class GetMessageResult(RecordBuffers):
     """What a read by queue brought. Release it, or use it in a `with` statement.
 
     `next_begin_offset` is where the consumer goes on; `min_offset` and `max_offset` are those of the queue. Source:
@@ -72,17 +70,6 @@ class GetMessageResult:
     def size_bytes(self) -> int:
         """The bytes of all messages."""
         return sum(message.size_bytes for message in self.messages)
-
-    def release(self) -> None:
-        """Give all buffers back. Idempotent."""
-        for message in self.messages:
-            message.release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.release()
 
 
 class Pull:

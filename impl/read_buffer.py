@@ -22,7 +22,7 @@ from impl.guards import MakeGuard
 from impl.mapped_file import MappedFile
 from impl.message import StoredMessage
 
-__all__ = ["BufferLease", "ReadBuffer", "ReadBuffers", "RecordBuffer"]
+__all__ = ["BufferLease", "ReadBuffer", "ReadBuffers", "RecordBuffer", "RecordBuffers"]
 
 _LOG = logging.getLogger("tornpage.store")
 
@@ -94,6 +94,24 @@ class RecordBuffer(ReadBuffer):
     def message(self) -> StoredMessage:
         """Decode it: a copy, which is not touched by a release."""
         return codec.decode_record(self.view, 0)
+
+
+class RecordBuffers:
+    """An answer with several messages. Release it, or use it in a `with` statement."""
+
+    __slots__ = ()
+    messages: tuple[RecordBuffer, ...]
+
+    def release(self) -> None:
+        """Give all buffers back. Idempotent."""
+        for message in self.messages:
+            message.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.release()
 
 
 class BufferLease:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.jobs import Death, do_each
-from pipeline.outputs import claim
+from pipeline.outputs import OutputTaken, claim, whole
 from pipeline.schemas import HISTORY_COLUMNS, arrow_schema, batch
 from properties.exploring.gates import silent
 from properties.exploring.rows import Row, death_row, is_complete, order, result_hash, rows_of
@@ -125,12 +125,15 @@ def prepare_output(out: Path, shards: Sequence[Shard], *, resume: bool) -> None:
 
 
 def complete_shards(out: Path) -> set[int]:
-    """Return the numbers of the shards whose rows are all there."""
+    """Return the numbers of the shards whose rows are all there. Raises OutputTaken and OSError."""
     return {row["shard"] for row in _stored(out, ["kind", "shard", "verdict"]) if is_complete(row)}
 
 
 def read_rows(out: Path, shards: Sequence[Shard]) -> list[Row]:
-    """Return the rows of those of `shards` that are complete or whose worker died, in order."""
+    """Return the rows of those of `shards` that are complete or whose worker died, in order.
+
+    Raises OutputTaken and OSError.
+    """
     rows = _stored(out, list(HISTORY_COLUMNS))
     ended = {row["shard"] for row in rows if row["kind"] == "shard"}.intersection(each.number for each in shards)
     kept = [{**row, **{name: dict(row[name] or ()) for name in _MAPS}} for row in rows if row["shard"] in ended]
@@ -162,13 +165,12 @@ def _write(rows: Sequence[Row], path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    pq.write_table(pa.Table.from_batches([_batch(rows)]), unfinished)
-    unfinished.replace(path)
+    with whole(path) as unfinished:
+        pq.write_table(pa.Table.from_batches([_batch(rows)]), unfinished)
 
 
 def _stored(out: Path, columns: list[str]) -> list[Row]:
+    """Return those columns of all rows. Raises OutputTaken and OSError."""
     paths = sorted((out / "histories").glob("*.parquet"))
     if not paths:
         return []
@@ -177,6 +179,12 @@ def _stored(out: Path, columns: list[str]) -> list[Row]:
     import pyarrow.parquet as pq
 
     schema = arrow_schema({name: HISTORY_COLUMNS[name] for name in columns})
-    tables = [pq.read_table(path, columns=columns).cast(schema) for path in paths]
+    tables = []
+    for path in paths:
+        try:
+            tables.append(pq.read_table(path, columns=columns).cast(schema))
+        except (pa.ArrowException, ValueError) as error:
+            reason = str(error).splitlines()[0]
+            raise OutputTaken(f"{path} cannot be read: {reason}; remove it, and --resume runs it again") from error
     rows: list[Row] = pa.concat_tables(tables).to_pylist()
     return rows

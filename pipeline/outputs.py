@@ -1,17 +1,46 @@
-"""Output directories that belong to one run: what was asked stands in a file of theirs, and is compared."""
+"""Output directories that belong to one run: what was asked stands in a file of theirs, and is compared.
+
+What a run writes there gets its name when it is whole. It is not synced, so a power failure may leave less: who goes on
+with a run believes no file that it cannot read.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["OutputTaken", "claim"]
+__all__ = ["OutputTaken", "claim", "read_json", "whole"]
 
 
 class OutputTaken(Exception):
     """The output directory holds something else; the message is one line with the remedy."""
+
+
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Give a place to write a file to, which gets its name when all is written; nothing stays of what breaks off.
+
+    Its directory is made. Raises OSError.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        yield unfinished
+        unfinished.replace(path)
+    finally:
+        with contextlib.suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+
+
+def read_json(path: Path) -> Any:
+    """Return what a file of JSON says. Raises OSError, and ValueError with a reason in one line."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def claim(out: Path, asked: Mapping[str, Any], *, name: str, what: str, resume: bool) -> None:
@@ -29,7 +58,7 @@ def claim(out: Path, asked: Mapping[str, Any], *, name: str, what: str, resume: 
     if not resume:
         raise OutputTaken(f"{out} holds a {what}; go on with --resume, or name another --out directory")
     try:
-        before = json.loads(path.read_text())
+        before = read_json(path)
     except ValueError as error:
         raise OutputTaken(f"{path} cannot be read: {error}; name another --out directory") from error
     differing = sorted(key for key in asked if not isinstance(before, dict) or before.get(key) != asked[key])

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.jobs import Death, do_each
-from pipeline.outputs import claim
+from pipeline.outputs import OutputTaken, claim, read_json, whole
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,7 +48,7 @@ def sweep(
     """Run the points that `out` does not hold yet; return the rows of all, in order.
 
     Equal points give the rows of `sim.sweep.run_point`. `progress` is called with how many points are done. Raises
-    SparkUnavailable, OSError, and what Spark raises.
+    SparkUnavailable, OutputTaken where what `out` holds cannot be read, OSError, and what Spark raises.
     """
     rows = {} if out is None else {row["point"]: row for row in stored_points(out) if "error" not in row}
     todo = [point for point in points if point.index not in rows]
@@ -77,9 +77,21 @@ def prepare_sweep(out: Path, points: Sequence[Point], *, resume: bool) -> None:
 
 
 def stored_points(out: Path) -> list[Row]:
-    """Return the rows of the points that have ended so far, in order."""
-    paths = sorted((out / "points").glob("[0-9]*.json"), key=lambda path: int(path.stem))
-    return [json.loads(path.read_text()) for path in paths]
+    """Return the rows of the points that have ended so far, in order. Raises OutputTaken and OSError."""
+    paths = [path for path in (out / "points").glob("*.json") if path.stem.isdecimal()]
+    return [_stored_point(path) for path in sorted(paths, key=lambda path: int(path.stem))]
+
+
+def _stored_point(path: Path) -> Row:
+    try:
+        row: Row = read_json(path)
+        if row["point"] != int(path.stem):
+            raise ValueError("it is of another point")
+    except (KeyError, TypeError) as error:
+        raise OutputTaken(f"{path} is no row of a point; remove it, and --resume runs the point again") from error
+    except ValueError as error:
+        raise OutputTaken(f"{path} cannot be read: {error}; remove it, and --resume runs the point again") from error
+    return row
 
 
 def write_rows(rows: Sequence[Row], out: Path) -> Path:
@@ -87,19 +99,16 @@ def write_rows(rows: Sequence[Row], out: Path) -> Path:
     import pyarrow as pa  # type: ignore[import-untyped]
     import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-    out.mkdir(parents=True, exist_ok=True)
     columns = dict.fromkeys(name for row in rows for name in row)
     path = out / "points.parquet"
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    pq.write_table(pa.table({name: [row.get(name) for row in rows] for name in columns}), unfinished)
-    return unfinished.replace(path)
+    with whole(path) as unfinished:
+        pq.write_table(pa.table({name: [row.get(name) for row in rows] for name in columns}), unfinished)
+    return path
 
 
 def _write_point(row: Row, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    unfinished.write_text(json.dumps(row))
-    unfinished.replace(path)
+    with whole(path) as unfinished:
+        unfinished.write_text(json.dumps(row))
 
 
 def _run(point: Point) -> Row:

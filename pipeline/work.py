@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.columns import LogBatch, QueueNumbers
 from pipeline.index_reading import IndexPartition, IndexRow, read_index
 from pipeline.outline import LogPartition, LogRow, QueuePartition, QueueRow
+from pipeline.outputs import read_json, whole
 from pipeline.parquet_rows import TABLES, RowWriters, plain_batch, records_batch, units_batch, wanted_batch
 from pipeline.queue_reading import read_queue
 from pipeline.sources import read_log
@@ -109,7 +110,7 @@ def open_work(directory: Path, plans: Sequence[StorePlan], *, resume: bool, over
             if overwrite:
                 for name in (*TABLES, "done", said.name):
                     _remove(directory / name)
-            elif json.loads(said.read_text()) != stores:
+            elif read_json(said) != stores:
                 raise WorkError(f"{directory} holds rows of other stores or of another version; give --overwrite")
         for name in (*TABLES, "done"):
             (directory / name).mkdir(parents=True, exist_ok=True)
@@ -124,7 +125,7 @@ def do_task(task: WorkTask, directory: Path) -> bool:
     """Read the files of a task and write their rows; return False if that was done before. Raises OSError."""
     done = directory / "done" / f"{task.name}.json"
     before = task.fingerprint()
-    if done.exists() and json.loads(done.read_text())["files"] == before:
+    if _says(done, before):
         return False
     done.unlink(missing_ok=True)
     rows: list[tuple[Any, ...]] = []
@@ -143,10 +144,18 @@ def do_task(task: WorkTask, directory: Path) -> bool:
                 else:
                     names = ("offset", "hash", "seconds", "file", "number")
                     writers.write("entries", plain_batch(task.store, said, names))
-    unfinished = done.with_suffix(".tmp")
-    unfinished.write_text(json.dumps({"files": before, "rows": rows}))
-    unfinished.replace(done)
+    with whole(done) as unfinished:
+        unfinished.write_text(json.dumps({"files": before, "rows": rows}))
     return True
+
+
+def _says(done: Path, files: list[list[int]]) -> bool:
+    """Return whether a task was done with files of these sizes and times; a mark that cannot be read says nothing."""
+    try:
+        said = read_json(done)
+    except (FileNotFoundError, ValueError):
+        return False
+    return isinstance(said, dict) and said.get("files") == files
 
 
 def outlines(directory: Path, tasks: Sequence[WorkTask]) -> dict[int, Outline]:

@@ -5,7 +5,6 @@ else, and its only script copies command lines. Everything that comes from table
 bytes: the page knows no time but that of the run.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,7 +12,6 @@ from pathlib import Path
 from reports.activation import matrix_of
 from reports.causes import causes_of, codes_of
 from reports.downloads import Download, downloads_of
-from reports.errors import ReportError
 from reports.figures import (
     Drawing,
     crash_images_figure,
@@ -29,7 +27,7 @@ from reports.scoreboard import SCORE_COLUMNS, SMALL_COLUMNS, score_board, score_
 from reports.stages import StageRow, bars_of
 from reports.summaries import summarise_activation, summarise_discovery
 from reports.tables import Caption, PageMapRow, Run, Table, read_run
-from reports.templating import rendered
+from reports.templating import rendered, write_page
 from reports.text import number
 from reports.tiles import tiles_of
 
@@ -82,17 +80,7 @@ class Counterexample:
 
 def build_report(directory: Path) -> Path:
     """Write the page of a run directory and return its path. Raises ReportError."""
-    text = render(read_run(directory), downloads=downloads_of(directory))
-    path = directory / PAGE
-    beside = directory / f".{PAGE}.{os.getpid()}"
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        what = f"cannot be written: {error.strerror or error}"
-        raise ReportError(str(path), what, "make the directory writable, or copy it elsewhere") from error
-    return path
+    return write_page(directory / PAGE, render(read_run(directory), downloads=downloads_of(directory)))
 
 
 def render(run: Run, *, downloads: Sequence[Download] = ()) -> str:

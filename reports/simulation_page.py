@@ -3,18 +3,16 @@
 A validation is one experiment with many figures: what was predicted beside what was measured.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from reports.charts import draw_experiment
-from reports.errors import ReportError
 from reports.experiment_tables import ExperimentTable, read_experiments
 from reports.figures import Drawing
 from reports.prediction import has_validation, prediction_figures, read_validation
 from reports.tables import Caption, RunRecord, read_run
-from reports.templating import rendered
+from reports.templating import rendered, write_page
 from reports.text import number
 
 __all__ = ["PAGE", "build_simulation_page", "render_simulation"]
@@ -49,16 +47,7 @@ def build_simulation_page(directory: Path) -> Path:
     if has_validation(directory):
         caption = Caption(f"measurement and simulation, tornpage {record.version}", record.seed, record.arguments)
         shown += map(_predicted, prediction_figures(*read_validation(directory), caption))
-    text = render_simulation(record, shown)
-    path, beside = directory / PAGE, directory / f".{PAGE}.{os.getpid()}"
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
-    except OSError as error:
-        beside.unlink(missing_ok=True)
-        what = f"cannot be written: {error.strerror or error}"
-        raise ReportError(str(path), what, "make the directory writable, or copy it elsewhere") from error
-    return path
+    return write_page(directory / PAGE, render_simulation(record, shown))
 
 
 def render_simulation(record: RunRecord, experiments: Sequence[Shown]) -> str:

@@ -1,7 +1,8 @@
-"""What all pages share: the template environment, the style sheet, and a policy that forbids everything else."""
+"""What all pages share: templates, the style sheet, a policy that forbids everything else, and how they are written."""
 
 import base64
 import hashlib
+import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -9,10 +10,11 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
+from reports.errors import ReportError
 from reports.palette import css_rules, css_values
 from reports.text import number, visible
 
-__all__ = ["rendered", "style_sheet"]
+__all__ = ["rendered", "style_sheet", "write_page"]
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -22,6 +24,19 @@ def rendered(template: str, scripts: Sequence[str], **values: object) -> str:
     style, script = style_sheet(), _script_of(scripts)
     shared = {"style": Markup(style), "script": Markup(script), "policy": _content_policy(style, script)}
     return _environment().get_template(template).render(**shared, **values)
+
+
+def write_page(path: Path, text: str) -> Path:
+    """Write a page, which is there whole or not at all; return its path. Raises ReportError."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        beside.unlink(missing_ok=True)
+        what = f"cannot be written: {error.strerror or error}"
+        raise ReportError(str(path), what, "make the directory writable, or copy it elsewhere") from error
+    return path
 
 
 @cache

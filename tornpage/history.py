@@ -7,7 +7,6 @@ rule and judge. A file appears whole or not at all, and no file is ever changed,
 time. What was interrupted is no row: it could not be compared with anything.
 """
 
-import contextlib
 import os
 import secrets
 from collections.abc import Mapping
@@ -115,11 +114,7 @@ def _write(row: dict[str, Any], path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.unfinished")
-    try:
+    from pipeline.outputs import whole
+
+    with whole(path) as unfinished:
         pq.write_table(pa.Table.from_pylist([row], schema=_schema()), unfinished)
-        unfinished.replace(path)
-    finally:
-        with contextlib.suppress(OSError):
-            unfinished.unlink(missing_ok=True)

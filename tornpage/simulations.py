@@ -59,7 +59,6 @@ def sim_sweep_outcome(
 ) -> tuple[Outcome, str]:
     """Simulate a grid; return its outcome and its table. An interrupt keeps the points that are done."""
     from pipeline.pareto import pareto
-    from pipeline.sweep import stored_points
 
     points, findings = points_of(**asked)
     rows: list[dict[str, Any]] = []
@@ -72,7 +71,7 @@ def sim_sweep_outcome(
             rows, best = _run_on_spark(points, out, master, resume=resume)
     except KeyboardInterrupt:
         interrupted = True
-        rows = rows if master is None or out is None else stored_points(Path(out))
+        rows = rows if master is None or out is None else _kept_points(Path(out))
     failed = [row for row in rows if "error" in row]
     failures = [_failed_point(row, out) for row in failed]
     rows = [row for row in rows if "error" not in row]
@@ -96,6 +95,16 @@ def sim_sweep_outcome(
     )
     said = [f"{finding['severity']}: {finding['sentence']}" for finding in failures]
     return outcome, "\n".join([sweep_text(rows, figures, out, findings), *said])
+
+
+def _kept_points(out: Path) -> list[dict[str, Any]]:
+    from pipeline.outputs import OutputTaken
+    from pipeline.sweep import stored_points
+
+    try:
+        return stored_points(out)
+    except OutputTaken as error:
+        refuse(str(error))
 
 
 def _failed_point(row: dict[str, Any], out: str | None) -> dict[str, Any]:

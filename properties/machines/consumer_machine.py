@@ -15,7 +15,6 @@ from properties.cases.case import (
     CancelPull,
     Close,
     CommitOffset,
-    Crash,
     DeleteTopics,
     FailSync,
     Flush,
@@ -29,13 +28,12 @@ from properties.cases.case import (
     Step,
 )
 from properties.cases.translation import HELD_PULLS_MAX
-from properties.machines.machine import TrialMachine
+from properties.machines.machine import COMMIT, TrialMachine
 from properties.machines.polling_strategies import held_pulls, pulls_beside_dispatch, tagged_puts
 from properties.machines.strategies import one_of
 
 __all__ = ["ConsumerMachine"]
 
-_REPUT, _COMMIT = Step(service="reput"), Step(service="commit", after_ms=200)
 _TOPICS = ("T", "T", "U", "%LMQ%a")
 _GROUPS = ("g", "g", "h", "%LMQ%g")
 _QUEUES = st.integers(-1, 3)
@@ -68,7 +66,7 @@ _WAITS_MS = st.sampled_from((0, 0, 1, 999, 1_000, 15_000))
 _SOME_TAGGED = st.lists(tagged_puts(), min_size=1, max_size=5)
 _SOME_PULLS = st.lists(held_pulls(), min_size=1, max_size=4)
 _SOME_PUTS = st.lists(_puts(), min_size=1, max_size=5)
-_SOME_COMMITS = st.lists(_commits(), min_size=1, max_size=3)
+_SOMECOMMITS = st.lists(_commits(), min_size=1, max_size=3)
 
 
 class ConsumerMachine(TrialMachine):
@@ -124,12 +122,10 @@ class ConsumerMachine(TrialMachine):
     def _put(self, several: list[Put]) -> None:
         for put in several:
             self.carry_out(put)
-        if "commit" in self.trial.services:
-            self.carry_out(_COMMIT)
-        self.carry_out(_REPUT)
+        self._bring_into_queues()
 
     @precondition(lambda self: not self.trial.closed)
-    @rule(commits=_SOME_COMMITS)
+    @rule(commits=_SOMECOMMITS)
     def groups_commit(self, commits: list[CommitOffset]) -> None:
         """Groups say how far they are."""
         for commit in commits:
@@ -187,7 +183,7 @@ class ConsumerMachine(TrialMachine):
         for put, pull in several:
             self.carry_out(put)
             if "commit" in self.trial.services:
-                self.carry_out(_COMMIT)
+                self.carry_out(COMMIT)
             self.carry_out(replace(pull, topic=put.topic, queue_id=put.queue_id))
             self.carry_out(Step(service="pull-hold"))
 
@@ -208,7 +204,7 @@ class ConsumerMachine(TrialMachine):
     # ---- what becomes of it --------------------------------------------------------------------------------------
 
     @precondition(lambda self: not self.trial.closed)
-    @rule(several=_SOME_PUTS, commits=_SOME_COMMITS, data=st.data())
+    @rule(several=_SOME_PUTS, commits=_SOMECOMMITS, data=st.data())
     def what_was_read_is_lost(self, several: list[Put], commits: list[CommitOffset], data: st.DataObject) -> None:
         """Groups read what is not durable, that is saved, and the power fails; then other messages come."""
         self._put(several)
@@ -220,19 +216,14 @@ class ConsumerMachine(TrialMachine):
             self._lose_power(data, back=0)
 
     @precondition(lambda self: not self.trial.closed)
-    @rule(commits=_SOME_COMMITS, later=_SOME_COMMITS, data=st.data(), kill=st.booleans())
+    @rule(commits=_SOMECOMMITS, later=_SOMECOMMITS, data=st.data(), kill=st.booleans())
     def a_save_breaks_off(
         self, commits: list[CommitOffset], later: list[CommitOffset], data: st.DataObject, kill: bool
     ) -> None:
         """Power fails, or the process dies, inside of a save; and inside of the next one."""
         for each in (commits, later):
             self._commit_and_save(each)
-            window = self.trial.windows[-1]
-            back = data.draw(st.integers(0, window.last - window.first), label="back")
-            if kill:
-                self.carry_out(Crash(kill=True, back=back))
-            else:
-                self._lose_power(data, back=back)
+            self._break_off(data, back=self._somewhere_inside(data), kill=kill)
 
     def _commit_and_save(self, commits: list[CommitOffset]) -> None:
         for commit in commits:
@@ -240,7 +231,7 @@ class ConsumerMachine(TrialMachine):
         self.carry_out(Step(service="progress", after_ms=5_000))
 
     @precondition(lambda self: not self.trial.closed)
-    @rule(commits=_SOME_COMMITS, closes=st.booleans())
+    @rule(commits=_SOMECOMMITS, closes=st.booleans())
     def the_disk_refuses_a_save(self, commits: list[CommitOffset], closes: bool) -> None:
         """A save fails; the next one, or the close, writes what it has not."""
         for commit in commits:
@@ -250,7 +241,7 @@ class ConsumerMachine(TrialMachine):
         self.carry_out(Close() if closes else Step(service="progress", after_ms=1_000))
 
     @precondition(lambda self: not self.trial.closed)
-    @rule(several=_SOME_PUTS, commits=_SOME_COMMITS, in_use=st.sampled_from(((), ("T",), ("U",))),
+    @rule(several=_SOME_PUTS, commits=_SOMECOMMITS, in_use=st.sampled_from(((), ("T",), ("U",))),
           back=st.integers(0, 30), data=st.data())  # fmt: skip
     def topics_are_deleted(
         self, several: list[Put], commits: list[CommitOffset], in_use: tuple[str, ...], back: int, data: st.DataObject
@@ -266,7 +257,7 @@ class ConsumerMachine(TrialMachine):
         self._lose_power(data, back=min(back, window.last - window.first))
 
     @precondition(lambda self: not self.trial.closed)
-    @rule(commits=_SOME_COMMITS)
+    @rule(commits=_SOMECOMMITS)
     def the_store_is_opened_again(self, commits: list[CommitOffset]) -> None:
         """Groups commit, and the store is closed at once and opened again: everything is known."""
         for commit in commits:
@@ -276,10 +267,9 @@ class ConsumerMachine(TrialMachine):
         self.carry_out(QueryOffsets(group=commits[0].group, queue=commits[0].queue))
 
     @precondition(lambda self: not self.trial.log.poisoned)
-    @rule(harm=st.sampled_from(("lost", "empty", "torn", "both")), commits=_SOME_COMMITS, data=st.data())
+    @rule(harm=st.sampled_from(("lost", "empty", "torn", "both")), commits=_SOMECOMMITS, data=st.data())
     def the_backup_counts(self, harm: str, commits: list[CommitOffset], data: st.DataObject) -> None:
         """The file says nothing, the store begins with the backup, and the power fails in its first save."""
         self.carry_out(HarmProgress(harm=harm))  # type: ignore[arg-type]
         self._commit_and_save(commits)
-        window = self.trial.windows[-1]
-        self._lose_power(data, back=data.draw(st.integers(0, window.last - window.first), label="back"))
+        self._lose_power(data, back=self._somewhere_inside(data))

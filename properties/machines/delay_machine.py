@@ -15,7 +15,6 @@ from properties.cases.case import (
     Clean,
     ClockStep,
     Close,
-    Crash,
     DelayOffsetsAre,
     DiskUsed,
     FailAppend,
@@ -30,12 +29,11 @@ from properties.cases.case import (
     Step,
     SwitchFlag,
 )
-from properties.machines.machine import TrialMachine
+from properties.machines.machine import REPUT, TrialMachine
 from properties.machines.strategies import one_of
 
 __all__ = ["DelayMachine"]
 
-_REPUT, _COMMIT = Step(service="reput"), Step(service="commit", after_ms=200)
 _SAVE = Step(service="progress", after_ms=10_000)
 _TOPICS = ("T", "T", "U", "t" * 127, "%RETRY%g", "a\x02b", "RMQ_SYS_TRANS_HALF_TOPIC", "SCHEDULE_TOPIC_XXXX")
 _PROPERTIES = (
@@ -136,9 +134,7 @@ class DelayMachine(TrialMachine):
     def _put(self, several: list[Put]) -> None:
         for put in several:
             self.carry_out(put)
-        if "commit" in self.trial.services:
-            self.carry_out(_COMMIT)
-        self.carry_out(_REPUT)
+        self._bring_into_queues()
 
     def _deliver(self, after_ms: int) -> None:
         self.carry_out(Step(service="schedule", after_ms=after_ms))
@@ -162,7 +158,7 @@ class DelayMachine(TrialMachine):
         """Put, wait, and read what has come."""
         self._put(several)
         self._deliver(after_ms)
-        self.carry_out(_REPUT)
+        self.carry_out(REPUT)
         self.carry_out(GetMessage(queue=0))
         if saved:
             self.carry_out(_SAVE)
@@ -268,10 +264,7 @@ class DelayMachine(TrialMachine):
         window = self.trial.windows[-1]
         events = window.last - window.first
         back = data.draw(st.integers(0, events) | st.integers(events // 3, 2 * events // 3), label="back")
-        if kill:
-            self.carry_out(Crash(kill=True, back=back))
-        else:
-            self._lose_power(data, back=back)
+        self._break_off(data, back=back, kill=kill)
         self._deliver(3_000)
 
     @precondition(lambda self: not self.trial.closed)

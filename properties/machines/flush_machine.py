@@ -262,8 +262,7 @@ class FlushMachine(TrialMachine):
         """Power loss while a service works."""
         self._put(*several)
         self.carry_out(data.draw(steps_of(self.trial.services), label="step"))
-        window = self.trial.windows[-1]
-        self._lose_power(data, back=data.draw(st.integers(0, window.last - window.first), label="back"))
+        self._lose_power(data, back=self._somewhere_inside(data))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(data=st.data(), several=_SOME_PUTS, back=st.integers(0, 10))

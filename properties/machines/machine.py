@@ -37,7 +37,9 @@ from properties.recorder.dirty import DirtyTracker, choose_tracker
 from properties.trial.trial import Trial
 from properties.verdict import GuaranteeBroken
 
-__all__ = ["CommitLogMachine", "Progress", "TrialMachine", "planted_machine"]
+__all__ = ["COMMIT", "REPUT", "CommitLogMachine", "Progress", "TrialMachine", "planted_machine"]
+
+COMMIT, REPUT = Step(service="commit", after_ms=200), Step(service="reput")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,25 @@ class TrialMachine(RuleBasedStateMachine):
         before = len(self.trial.log.records)
         self.carry_out(Crash(back=back, survived=survived))
         event("power loss", payload="records lost" if len(self.trial.log.records) < before else "nothing lost")
+
+    def _somewhere_inside(self, data: st.DataObject) -> int:
+        """Draw a place inside the last verb: so many events before its answer."""
+        window = self.trial.windows[-1]
+        back: int = data.draw(st.integers(0, window.last - window.first), label="back")
+        return back
+
+    def _break_off(self, data: st.DataObject, *, back: int, kill: bool) -> None:
+        """Kill the process, or lose power."""
+        if kill:
+            self.carry_out(Crash(kill=True, back=back))
+        else:
+            self._lose_power(data, back=back)
+
+    def _bring_into_queues(self) -> None:
+        """Let what was put be committed and dispatched."""
+        if "commit" in self.trial.services:
+            self.carry_out(COMMIT)
+        self.carry_out(REPUT)
 
     @rule(back=st.integers(0, 40))
     def process_dies(self, back: int) -> None:

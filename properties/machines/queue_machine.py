@@ -28,7 +28,7 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.machines.machine import TrialMachine
+from properties.machines.machine import REPUT, TrialMachine
 from properties.machines.put_strategies import batches
 from properties.machines.queue_strategies import (
     key_queries,
@@ -44,7 +44,6 @@ _TAGGED = Put(topic="T", body_bytes=10, properties="TAGS\x01TagA")
 _SOME_PUTS = st.lists(queued_puts(), min_size=2, max_size=8)
 _FILES: tuple[DerivedFile, ...] = get_args(DerivedFile)
 _HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
-_REPUT = Step(service="reput")
 _FLUSH_QUEUES = Step(service="flush-queues", after_ms=60_000)
 
 
@@ -98,7 +97,7 @@ class QueueMachine(TrialMachine):
         """Put a few messages in a row; dispatch follows, or comes later."""
         self._put(*several)
         if dispatched:
-            self._dispatch()
+            self._bring_into_queues()
 
     @precondition(lambda self: not self.trial.closed)
     @rule(batch=batches())
@@ -160,12 +159,7 @@ class QueueMachine(TrialMachine):
     @rule()
     def dispatch(self) -> None:
         """Dispatch everything that can be read."""
-        self._dispatch()
-
-    def _dispatch(self) -> None:
-        if "commit" in self.trial.services:
-            self.carry_out(Step(service="commit", after_ms=200))
-        self.carry_out(_REPUT)
+        self._bring_into_queues()
 
     # ---- what stands in the way ----------------------------------------------------------------------------------
 
@@ -178,21 +172,21 @@ class QueueMachine(TrialMachine):
         """
         if known:
             self._put(*several)
-            self._dispatch()
+            self._bring_into_queues()
         self._put(*several, *several)
         self.carry_out(RefuseFile())
-        self._dispatch()
+        self._bring_into_queues()
         if again:
             self.carry_out(RefuseFile())
-            self.carry_out(_REPUT)
-        self.carry_out(_REPUT)
+            self.carry_out(REPUT)
+        self.carry_out(REPUT)
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, tags=st.sampled_from(("TagA", "TagB||TagA", "BB")))
     def who_asks_for_tags_gets_them(self, several: list[Put], tags: str) -> None:
         """One message at least has the tag, unless it is refused."""
         self._put(*several, _TAGGED)
-        self._dispatch()
+        self._bring_into_queues()
         for queue in range(len(self.trial.derived.queues)):
             self.carry_out(GetMessage(queue=queue, shift=0, max_msg_nums=32, tags=tags))
 
@@ -204,12 +198,12 @@ class QueueMachine(TrialMachine):
         self._put(*several)
         self.carry_out(Flush())
         self._put(_TAGGED, *several)
-        self._dispatch()
+        self._bring_into_queues()
         if more:
             self._put(*several)
         self.carry_out(FailSync())
         self.carry_out(Flush())
-        self.carry_out(_REPUT)
+        self.carry_out(REPUT)
         for operation in (pull, query):
             self.carry_out(operation)
         for queue, memory in enumerate(list(self.trial.derived.queues.values())):
@@ -222,7 +216,7 @@ class QueueMachine(TrialMachine):
     def queues_are_flushed(self, several: list[Put], fails: bool) -> None:
         """Queues and index become durable, and the checkpoint says so; unless a sync fails."""
         self._put(*several)
-        self._dispatch()
+        self._bring_into_queues()
         if fails:
             self.carry_out(FailSync())
             self.carry_out(_FLUSH_QUEUES)
@@ -242,16 +236,15 @@ class QueueMachine(TrialMachine):
     def power_fails_inside_a_step(self, data: st.DataObject, several: list[Put], service: ServiceName) -> None:
         """Power loss while queues and index are written or flushed."""
         self._put(*several)
-        self._dispatch()
+        self._bring_into_queues()
         self._put(*several)
         self.carry_out(Step(service=service, after_ms=60_000))
-        window = self.trial.windows[-1]
-        self._lose_power(data, back=data.draw(st.integers(0, window.last - window.first), label="back"))
+        self._lose_power(data, back=self._somewhere_inside(data))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, back=st.integers(0, 40))
     def process_dies_inside_dispatch(self, several: list[Put], back: int) -> None:
         """SIGKILL in the middle of dispatch: units of some queues are there, of others not."""
         self._put(*several)
-        self._dispatch()
+        self._bring_into_queues()
         self.carry_out(Crash(kill=True, back=back))

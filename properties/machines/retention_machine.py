@@ -14,7 +14,6 @@ from model.retention import RUNS
 from properties.cases.case import (
     Clean,
     Close,
-    Crash,
     DeleteTopics,
     DiskUsed,
     Flush,
@@ -27,14 +26,12 @@ from properties.cases.case import (
     QueryKey,
     ReleaseBuffer,
     Settings,
-    Step,
 )
 from properties.machines.machine import TrialMachine
 from properties.machines.strategies import one_of
 
 __all__ = ["RetentionMachine"]
 
-_REPUT, _COMMIT = Step(service="reput"), Step(service="commit", after_ms=200)
 _TOPICS = ("T", "T", "U", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "SCHEDULE_TOPIC_XXXX", "%LMQ%a")
 _PROPERTIES = ("KEYS\x01k\x02TAGS\x01TagA", "", "UNIQ_KEY\x01u", "INNER_MULTI_DISPATCH\x01%LMQ%a,U\x02KEYS\x01k")
 _HOURS = (0, 1, 24, 72, 73)
@@ -128,9 +125,7 @@ class RetentionMachine(TrialMachine):
             self.carry_out(put)
 
     def _settle(self) -> None:
-        if "commit" in self.trial.services:
-            self.carry_out(_COMMIT)
-        self.carry_out(_REPUT)
+        self._bring_into_queues()
         self.carry_out(Flush())
 
     @precondition(lambda self: not self.trial.closed)
@@ -224,12 +219,7 @@ class RetentionMachine(TrialMachine):
         self._settle()
         self._put(several[:2])
         self.carry_out(DeleteTopics(in_use=("U",)) if topics else Clean(percent=88))
-        window = self.trial.windows[-1]
-        back = data.draw(st.integers(0, window.last - window.first), label="back")
-        if kill:
-            self.carry_out(Crash(kill=True, back=back))
-        else:
-            self._lose_power(data, back=back)
+        self._break_off(data, back=self._somewhere_inside(data), kill=kill)
 
     @precondition(lambda self: not self.trial.log.poisoned)
     @rule(file=st.sampled_from(("queue", "index", "extension")), harm=st.sampled_from(("lost", "zeroed", "stale")),
