@@ -1,12 +1,13 @@
 """What the tests of the store share: a clock that is told the time, disks that fail on order, small stores."""
 
-import time
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
 from impl.allocation import AllocateMappedFiles
+from impl.arriving import Arrival, MessageArrivingListener
 from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.log_directories import LogDirectories
@@ -22,6 +23,7 @@ from tests.impl.hand_runner import HandDriven, HandRunner
 
 __all__ = [
     "MESSAGE",
+    "Arrivals",
     "FaultyFiles",
     "HandDriven",
     "HandRunner",
@@ -107,6 +109,7 @@ def open_store(
     clock: Callable[[], int] | None = None,
     config: MessageStoreConfig | None = None,
     components: Components | None = None,
+    arriving: Sequence[MessageArrivingListener] = (),
 ) -> MessageStore:
     """Open a small store on a real directory; a `config` counts instead of the single settings."""
     return MessageStore.open(
@@ -115,6 +118,7 @@ def open_store(
         files=files or OsFiles(),
         clock=clock or SetClock(ticking=True),
         components=components,
+        arriving=arriving,
     )
 
 
@@ -161,12 +165,32 @@ def fill_to(store: MessageStore, end_offset: int) -> None:
 
 
 def caught_up(store: MessageStore) -> MessageStore:
-    """Return a store once its threads have dispatched everything that was put."""
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while store.dispatch_behind_bytes:
-        assert time.monotonic() < deadline_s, store.dispatch_error
-        time.sleep(0.001)
+    """Return a store once everything that was put is dispatched, by its threads or by this one."""
+    store._reput.drain()
+    assert not store.dispatch_behind_bytes, store.dispatch_error
     return store
+
+
+class Arrivals:
+    """A listener of a store that can be waited for: `heard` is what has arrived."""
+
+    def __init__(self) -> None:
+        self.heard: list[Arrival] = []
+        self._changed = threading.Condition()
+
+    def __call__(self, arrival: Arrival) -> None:
+        with self._changed:
+            self.heard.append(arrival)
+            self._changed.notify_all()
+
+    def of(self, topic: str) -> list[Arrival]:
+        """Return what has arrived of a topic."""
+        return [arrival for arrival in self.heard if arrival.topic == topic]
+
+    def wait_for(self, count: int, topic: str) -> None:
+        """Return once so many messages of a topic have arrived; how long that takes says nothing, if they come."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.of(topic)) >= count, _PATIENCE_S), len(self.of(topic))
 
 
 def watermarks(store: MessageStore) -> tuple[int, int, int, int]:

@@ -8,16 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from impl.arriving import Arrival
 from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.message import Message, MessageBatch
-from impl.os_files import OsFiles
 from impl.policy import FlushDiskType
 from impl.store import MessageStore
 from tests.impl.golden import CASES, golden, opened, read
 from tests.impl.status_cases import batch_of
-from tests.impl.support import HandRunner, SetClock, caught_up, config_of, open_store, put, snapshot
+from tests.impl.support import Arrivals, HandRunner, config_of, open_store, put, snapshot
 
 WHOLE = [case for case in CASES if int(case[:2]) < 7]
 """Stores of RocketMQ with a clean exit, and without bit maps that only its broker could tell."""
@@ -107,10 +105,8 @@ def every_message_is_in_its_queue_once(store: MessageStore, count: int) -> None:
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_threads_put_and_dispatch_catches_up(config: MessageStoreConfig, tmp_path: Path) -> None:
-    arrived: list[Arrival] = []
-    store = MessageStore.open(
-        tmp_path, config, files=OsFiles(), clock=SetClock(ticking=True), arriving=[arrived.append]
-    )
+    arrivals = Arrivals()
+    store = open_store(tmp_path, config=config, arriving=[arrivals])
     stored: list[int] = []
     with store:
         producers = [
@@ -121,8 +117,9 @@ def test_threads_put_and_dispatch_catches_up(config: MessageStoreConfig, tmp_pat
         for thread in producers:
             thread.join()
         store.flush()
-        every_message_is_in_its_queue_once(caught_up(store), sum(stored))
-        assert len(arrived) == sum(stored)
+        arrivals.wait_for(sum(stored), "T")
+        every_message_is_in_its_queue_once(store, sum(stored))
+        assert len(arrivals.heard) == sum(stored)
         store._held.derived.queues.check()
     assert store.read_only_reason is None
     with open_store(tmp_path, config=config) as again:

@@ -19,7 +19,7 @@ from impl.read_verbs import ReadVerbs
 from impl.running_flags import RunningFlag
 from impl.store import MessageStore
 from tests.impl.reading import Reader
-from tests.impl.support import SetClock
+from tests.impl.support import SetClock, caught_up
 
 
 def config_of(**changes: Any) -> MessageStoreConfig:
@@ -58,18 +58,8 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
             clock.now_ms += 1
             message = Message("T", b"%d" % number, queue_id=number % 3, properties={"KEYS": f"k{number % 5}"})
             offsets.append(store.put(message).offset)
-        wait_for(lambda: store.dispatch_behind_bytes == 0)
+        caught_up(store)
         yield Opened(store, clock, offsets)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Let the services of the store do their work."""
-    done = threading.Event()
-    for _ in range(2000):
-        if condition():
-            return
-        done.wait(0.005)
-    raise AssertionError("dispatch does not catch up")
 
 
 VERBS: list[Callable[[ReadVerbs], object]] = [
@@ -273,11 +263,11 @@ def test_bit_maps_in_the_extension_spare_looks_at_the_log(tmp_path: Path) -> Non
     with MessageStore.open(tmp_path, config, files=OsFiles(), clock=clock, bit_map_of=maps.bit_map_of) as store:
         for number in range(12):
             if number == 4:
-                wait_for(lambda: store.dispatch_behind_bytes == 0)
+                caught_up(store)
                 wanted = maps.register("G", "T", "n >= 9 OR n = 1", born_ms=clock.now_ms)
             clock.now_ms += 1
             store.put(Message("T", b"", properties={"n": str(number)}))
-        wait_for(lambda: store.dispatch_behind_bytes == 0)
+        caught_up(store)
         with store.get_message("T", 0, 0, message_filter=Looking()) as result:
             assert [buffer.queue_offset for buffer in result.messages] == [1, 9, 10, 11]
             assert result.next_begin_offset == 12

@@ -20,7 +20,7 @@ from impl.policy import BrokerRole
 from impl.runner import ThreadRunner
 from impl.running_flags import RunningFlag
 from impl.store import MessageStore
-from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, SetClock, caught_up, config_of, open_store, put
+from tests.impl.support import MESSAGE, Arrivals, FaultyFiles, HandRunner, SetClock, config_of, open_store, put
 
 MULTI = replace(config_of(), enable_multi_dispatch=True, enable_lmq=True)
 
@@ -230,10 +230,12 @@ def test_close_with_a_dispatch_that_cannot_go_on_ends_and_says_so(tmp_path: Path
 def test_thread_that_failed_tries_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("impl.runner._PAUSE_AFTER_FAILURE_MS", 10)
     files = FaultyFiles()
-    with open_store(tmp_path, files=files) as store:
+    arrivals = Arrivals()
+    with open_store(tmp_path, files=files, arriving=[arrivals]) as store:
         files.fail("allocate", part="consumequeue", times=3)
         store.put(MESSAGE)
-        assert numbers(caught_up(store)) == (0, 1)
+        arrivals.wait_for(1, MESSAGE.topic)
+        assert numbers(store) == (0, 1)
 
 
 # ---- listeners ---------------------------------------------------------------------------------------------------
@@ -323,10 +325,12 @@ def test_steps_of_several_threads_do_not_mix(tmp_path: Path) -> None:
 
 
 def test_no_put_is_forgotten_by_a_thread_that_falls_asleep(tmp_path: Path) -> None:
-    with open_store(tmp_path, components=Components(runner=ThreadRunner)) as store:
+    arrivals = Arrivals()
+    with open_store(tmp_path, components=Components(runner=ThreadRunner), arriving=[arrivals]) as store:
         for number in range(300):
             store.put(MESSAGE)
-            assert numbers(caught_up(store)) == (0, number + 1)
+            arrivals.wait_for(number + 1, MESSAGE.topic)
+            assert numbers(store) == (0, number + 1)
 
 
 def test_dispatch_that_finds_no_file_says_so(tmp_path: Path) -> None:

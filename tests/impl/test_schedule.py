@@ -16,7 +16,7 @@ from impl.policy import BrokerRole
 from impl.running_flags import RunningFlag
 from impl.store import MessageStore
 from properties.trial.delay_puts import taking_delays_as_java
-from tests.impl.support import HandRunner, SetClock, config_of, open_store
+from tests.impl.support import Arrivals, HandRunner, SetClock, config_of, open_store
 
 NOW_MS = 1_700_000_000_000
 SHORT = Message("T", b"short", properties={"DELAY": "1"})
@@ -221,13 +221,12 @@ def test_the_next_master_goes_on_where_the_file_says(tmp_path: Path) -> None:
 def test_threads_deliver_what_is_due_at_once(tmp_path: Path) -> None:
     config = MessageStoreConfig(mapped_file_size_commit_log=1 << 16, message_delay_level="0s", max_hash_slot_num=16,
                                 max_index_num=64, mapped_file_size_consume_queue=400, mapped_files_ahead=0)  # fmt: skip
-    store = open_store(tmp_path, config=config, clock=lambda: time.time_ns() // 1_000_000)
+    arrivals = Arrivals()
+    store = open_store(tmp_path, config=config, clock=lambda: time.time_ns() // 1_000_000, arriving=[arrivals])
     with store:
         for number in range(100):
             assert store.put(Message("T", str(number).encode(), properties={"DELAY": "1"})).stored
-        deadline_s = time.monotonic() + 30
-        while store.max_offset_in_queue("T", 0) < 100:
-            assert time.monotonic() < deadline_s
-            time.sleep(0.001)
+        arrivals.wait_for(100, "T")
+        assert store.max_offset_in_queue("T", 0) == 100
         bodies = [each.body for each in store.messages() if each.topic == "T"]
     assert bodies == [str(number).encode() for number in range(100)]

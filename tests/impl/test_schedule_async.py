@@ -12,7 +12,7 @@ from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.policy import BrokerRole, FlushDiskType
 from impl.running_flags import RunningFlag
-from tests.impl.support import ScriptedReplicas, open_store
+from tests.impl.support import Arrivals, ScriptedReplicas, open_store
 from tests.impl.test_schedule import LONG, SHORT, Scheduled
 
 
@@ -135,14 +135,12 @@ def test_threads_deliver_everything_in_order_and_answer_for_it(tmp_path: Path) -
                                 max_index_num=64, mapped_file_size_consume_queue=400, mapped_files_ahead=0,
                                 flush_disk_type=FlushDiskType.SYNC_FLUSH, enable_schedule_async_deliver=True,
                                 schedule_async_deliver_max_pending_limit=3)  # fmt: skip
-    store = open_store(tmp_path, config=config, clock=lambda: time.time_ns() // 1_000_000)
+    arrivals = Arrivals()
+    store = open_store(tmp_path, config=config, clock=lambda: time.time_ns() // 1_000_000, arriving=[arrivals])
     with store:
         for number in range(40):
             assert store.put(replace(SHORT, body=str(number).encode())).stored
-        deadline_s = time.monotonic() + 30
-        while store.delay_offsets() != {1: 40}:
-            assert time.monotonic() < deadline_s
-            time.sleep(0.001)
+        arrivals.wait_for(40, "T")
         bodies = [each.body for each in store.messages() if each.topic == "T"]
-        assert store.flushed_offset == store.max_offset
+    assert "{1:40\n" in (tmp_path / "config" / "delayOffset.json").read_text()  # a close notes what it is answered
     assert bodies == [str(number).encode() for number in range(40)]

@@ -224,30 +224,29 @@ def test_findings_of_a_code_are_bounded(tmp_path: Path, monkeypatch: pytest.Monk
 # ---- stores at work, and none at all -----------------------------------------------------------------------------
 
 WRITER = """
-import sys, time
+import select, sys, threading
 from tornpage import Message, MessageStore, MessageStoreConfig
 config = MessageStoreConfig(
     mapped_file_size_commit_log=16384, flush_interval_commit_log=10**9, flush_interval_consume_queue=10**9
 )
-with MessageStore.open(sys.argv[1], config) as store:
+arrived = threading.Semaphore(0)
+with MessageStore.open(sys.argv[1], config, arriving=[lambda arrival: arrived.release()]) as store:
     for number in range(200):
         store.put(Message("T", b"x" * 100))
-    while store.dispatch_behind_bytes:
-        time.sleep(0.001)
+    for number in range(200):
+        arrived.acquire()
     print("ready", flush=True)
-    if sys.argv[2] == "busy":
-        while True:
-            store.put(Message("T", b"x" * 100))
-            time.sleep(0.0005)
-    time.sleep(600)
+    is_busy = sys.argv[2] == "busy"
+    while not select.select([sys.stdin], [], [], 0.0005 if is_busy else None)[0]:
+        store.put(Message("T", b"x" * 100))
 """
 
 HOLDER = """
-import fcntl, sys, time
+import fcntl, sys
 file = open(sys.argv[1], "r+b")
 fcntl.lockf(file, fcntl.LOCK_EX, 1)
 print("ready", flush=True)
-time.sleep(600)
+sys.stdin.read()
 """
 
 
@@ -255,14 +254,14 @@ time.sleep(600)
 def writer(tmp_path: Path, request: pytest.FixtureRequest) -> object:
     process = subprocess.Popen(
         [sys.executable, "-P", "-c", textwrap.dedent(WRITER), str(tmp_path / "live"), request.param],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"ready\n"
-    yield process
-    process.kill()
-    process.wait()
-    process.stdout.close()
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        yield process
+        process.kill()
 
 
 @pytest.mark.parametrize("writer", ["idle"], indirect=True)
@@ -286,7 +285,8 @@ def test_units_beyond_the_ends_of_a_live_store_are_left_open(tmp_path: Path) -> 
     store.unit("U", 0, 0, own[2][0] + own[2][1], 150)  # appended after the log was read
     root = store.write()
     (root / "lock").write_bytes(b"lock")
-    with subprocess.Popen([sys.executable, "-c", HOLDER, str(root / "lock")], stdout=subprocess.PIPE) as holder:
+    command = [sys.executable, "-c", HOLDER, str(root / "lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
         audited = audit_store(root)
@@ -325,7 +325,8 @@ def test_unit_of_a_record_that_was_just_being_written_is_looked_at_again(tmp_pat
     root = store.write()
     (root / "abort").touch()
     (root / "lock").write_bytes(b"lock")
-    with subprocess.Popen([sys.executable, "-c", HOLDER, str(root / "lock")], stdout=subprocess.PIPE) as holder:
+    command = [sys.executable, "-c", HOLDER, str(root / "lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
         plan = plan_store(0, root)
