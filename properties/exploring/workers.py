@@ -231,7 +231,7 @@ class _Pool:
     def hear(self, worker: _Worker) -> None:
         try:
             said = worker.pipe.recv()
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):  # it may have died in the middle of what it said
             self.workers.remove(worker)
             shard = worker.shard or next(self.shards, None)  # it may have died before it had one
             if shard is not None:

@@ -87,6 +87,13 @@ def run_restarts(
     return report
 
 
+class _Answer(dict[str, Any]):
+    """What a holder says. Raises HarnessError for what it does not say."""
+
+    def __missing__(self, name: str) -> Any:
+        raise HarnessError(f"the holder has not said {name!r}: {dict(self)}")
+
+
 class _Holder:
     """One process that holds a store, or was refused."""
 
@@ -94,7 +101,7 @@ class _Holder:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, asked: object) -> dict[str, Any]:
-        """Say a line, and return the answer. Raises HarnessError without one."""
+        """Say a line, and return the answer. Raises HarnessError without one, or where it is none."""
         lines, answers = self._pipes()
         try:
             lines.write(json.dumps(asked) + "\n")
@@ -105,9 +112,13 @@ class _Holder:
         answer = answers.readline() if ready else ""
         if not answer:
             raise HarnessError(f"the holder has not answered {asked}")
-        said = json.loads(answer)
-        assert isinstance(said, dict)
-        return said
+        try:
+            said = json.loads(answer)
+        except (ValueError, RecursionError):
+            said = None
+        if not isinstance(said, dict):
+            raise HarnessError(f"the holder has answered {asked} with {answer[:80]!r}")
+        return _Answer(said)
 
     def _pipes(self) -> tuple[IO[str], IO[str]]:
         assert self._process.stdin is not None
@@ -125,8 +136,11 @@ class _Holder:
         self._reap()
 
     def leave(self) -> None:
-        """Wait until it has ended by itself. Raises HarnessError if that was no good end."""
-        status = self._reap()
+        """Wait until it has ended by itself. Raises HarnessError if that was no good end, or none."""
+        try:
+            status = self._reap()
+        except subprocess.TimeoutExpired:
+            raise HarnessError("the holder has not ended after its last answer") from None
         if status:
             raise HarnessError(f"the holder ended with {status}")
 

@@ -128,7 +128,7 @@ class _Workers:
         for pipe in [each for each in wait(self._pipes) if isinstance(each, Connection)]:
             try:
                 said = pipe.recv()
-            except EOFError:
+            except (EOFError, OSError):  # it may have died in the middle of what it said
                 self._pipes.remove(pipe)
                 pipe.close()
                 continue

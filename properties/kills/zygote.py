@@ -53,17 +53,24 @@ class Zygote:
 
     def wait(self) -> int:
         """Wait for the end of the life and return the wait status. Raises HarnessError if nobody knows it."""
-        answer = self._socket.recv(_STATUS.size)
+        answer = self._heard()
         if len(answer) != _STATUS.size:
             raise HarnessError("the process that forks ended before the life that it had forked")
         (status,) = _STATUS.unpack(answer)
         return int(status)
 
+    def _heard(self) -> bytes:
+        """Return what the zygote says, nothing once it is gone; it may be gone with a life that it has not read."""
+        try:
+            return self._socket.recv(_STATUS.size)
+        except ConnectionResetError:
+            return b""
+
     def end(self) -> None:
         """End it, and with it a life that still runs; return when both are gone."""
         os.killpg(self._pid, signal.SIGKILL)
         try:
-            while self._socket.recv(_STATUS.size):
+            while self._heard():
                 pass
         finally:
             self._socket.close()

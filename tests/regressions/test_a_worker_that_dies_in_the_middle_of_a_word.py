@@ -1,0 +1,61 @@
+"""Symptom: a worker that was killed while it told what its shard had come to, by a machine short of memory, ended the
+whole campaign with a traceback, "got end of file during message"; in a run of kills it was called a directory that
+cannot be worked in, named None.
+
+Cause: what a shard has to tell is more than a pipe holds, so a worker can die in the middle of it, and the half of a
+word is an OSError of its own kind, not the end of the pipe.
+Fix: such a worker has died, as any other (properties/exploring/workers.py, `_Pool.hear`; properties/kills/workers.py,
+`_Workers.hear`).
+Found by: reading.
+"""
+
+import os
+import struct
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from types import SimpleNamespace
+from typing import Any, NoReturn
+
+import pytest
+
+from properties.cases.case import Settings
+from properties.exploring.shards import Shard, ShardRun
+from properties.exploring.workers import Died, _Pool, _Worker
+from properties.kills.cycle import KillReport
+from properties.kills.workers import StopWord, run_in_workers
+from properties.verdict import HarnessError
+
+
+def say_half_a_word(pipe: Connection) -> None:
+    os.write(pipe.fileno(), struct.pack("!i", 1_000) + b"half")
+
+
+def test_a_shard_is_lost_and_the_campaign_goes_on() -> None:
+    ours, theirs = Pipe()
+    say_half_a_word(theirs)
+    theirs.close()
+    process: Any = SimpleNamespace(join=lambda: None, exitcode=-9)
+    ended: list[ShardRun | Died] = []
+
+    def done(run: ShardRun | Died) -> bool:
+        ended.append(run)
+        return True
+
+    pool = _Pool(iter(()), None, lambda counted: None, done, is_enough=True)
+    pool.workers = [_Worker(process, ours, Shard(3, 0, 10, Settings()), "0:3000000")]
+    pool.hear(pool.workers[0])
+    ours.close()
+    assert pool.workers == []
+    (died,) = ended
+    assert isinstance(died, Died)
+    assert died.sentence.startswith("the worker that ran shard 3 was killed by SIGKILL")
+
+
+def test_a_run_of_kills_says_which_program_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(name: str, own: range, programs: object, job: object, parent: Connection) -> NoReturn:
+        parent.send((0, KillReport(0, "step"))) if 0 in own else say_half_a_word(parent)
+        os._exit(0)
+
+    monkeypatch.setattr("properties.kills.workers._work", work)
+    with pytest.raises(HarnessError, match="a worker ended before its program 1"):
+        list(run_in_workers(2, [(0,), (1,)], lambda name, programs: iter(()), StopWord()))  # type: ignore[arg-type,return-value]
