@@ -75,7 +75,7 @@ class Progress:
 
     def fail(self, error: BaseException) -> None:
         """Keep the text of an exception."""
-        text = f"{type(error).__name__}: {error}".encode()[:_ERROR_BYTES]
+        text = f"{type(error).__name__}: {error}".encode(errors="backslashreplace")[:_ERROR_BYTES]
         self._page[_ERROR : _ERROR + len(text)] = text
 
     def count(self, verb: int, steps: int) -> None:

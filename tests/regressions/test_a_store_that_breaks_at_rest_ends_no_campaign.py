@@ -1,0 +1,32 @@
+"""Symptom: `tornpage explore` ended with a traceback, and its workers with exit code 1, where the store breaks a
+promise without any crash: the histories of the shard, and the failures in them, were lost.
+
+Cause: each shard shows all judges a violation that is made of a right recovery, and the store could not be brought to
+one; that the store is broken there was nobody's to say.
+Fix: no judge has shown anything then, which makes a campaign vacuous at best; what is broken the histories say
+(properties/exploring/violations.py, `judges_that_go_red`).
+Found by: reading.
+"""
+
+from dataclasses import replace
+
+import pytest
+
+from properties.cases.case import Settings
+from properties.exploring import violations
+from properties.exploring.campaign import Plan, run_campaign
+from properties.recorder.dirty import choose_tracker
+from properties.verdict import Verdict
+
+BUG = "RMQ-B03"
+
+
+def test_the_failures_of_its_histories_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(violations, "_SETTINGS", replace(violations._SETTINGS, bug=BUG))
+    plan = Plan(Settings(bug=BUG), seed=1, states=30, failures_max=1, shard_states=30)
+    with choose_tracker("auto") as tracker:
+        assert violations.judges_that_go_red(tracker) == []
+        result = run_campaign(plan, tracker=tracker, progress=lambda states, seconds: None)
+    assert result.verdict is Verdict.BROKEN
+    assert result.failure is not None
+    assert result.failure.broken.contract == 4

@@ -1,0 +1,21 @@
+"""Symptom: a process of `tornpage explore --kills` that ended with an error about a file whose name is no UTF-8 said
+nothing, and the report that it "raises nothing, but the process ended".
+
+Cause: Python keeps such a byte as a lone surrogate, which cannot be encoded; the error was lost in an error.
+Fix: it is written with escapes (properties/kills/progress.py, `Progress.fail`).
+Found by: reading.
+"""
+
+from properties.kills.progress import Progress
+
+
+def test_the_error_is_told() -> None:
+    progress = Progress()
+    progress.fail(OSError("queue \udcff is gone"))
+    assert progress.error == "OSError: queue \\udcff is gone"
+
+
+def test_a_long_one_is_cut() -> None:
+    progress = Progress()
+    progress.fail(OSError("é" * 2_000))
+    assert progress.error.startswith("OSError: éé")
