@@ -76,12 +76,15 @@ class Crowd:
     answers: list[Future[PutResult]] = field(default_factory=list)
     failures: list[BaseException] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
+    _still_producing: int = 0
     _producing: list[threading.Thread] = field(default_factory=list)
     _watching: list[threading.Thread] = field(default_factory=list)
 
     def start(self, *, producers: int = 4, flushers: int = 1, checkers: int = 1, readers: int = 1) -> None:
         """Let them all begin."""
         self._producing = [self._thread(lambda n=number: self._produce(n)) for number in range(producers)]  # type: ignore[misc]
+        self._still_producing = producers
         watchers: list[Callable[[], None]] = []
         watchers += [self._flush] * flushers + [self._check] * checkers + [self._read] * readers
         self._watching = [self._thread(watcher) for watcher in watchers]
@@ -99,7 +102,23 @@ class Crowd:
 
         return threading.Thread(target=guarded, daemon=True)
 
+    def wait_for(self, stored: int) -> None:
+        """Return once so many puts are stored, or nobody puts any more."""
+        with self._changed:
+            is_so = self._changed.wait_for(
+                lambda: len(self.stored) >= stored or not self._still_producing, timeout=PATIENCE_S
+            )
+        assert is_so, "a producer waits for ever"
+
     def _produce(self, producer: int) -> None:
+        try:
+            self._put_all(producer)
+        finally:
+            with self._changed:
+                self._still_producing -= 1
+                self._changed.notify_all()
+
+    def _put_all(self, producer: int) -> None:
         rng = random.Random(f"{self.seed} {producer}")
         for number in range(self.puts):
             message, bodies = message_of(rng, producer, number, all_wait=self.all_wait)
@@ -114,7 +133,9 @@ class Crowd:
 
     def _note(self, bodies: list[bytes], result: PutResult) -> None:
         if result.stored:
-            self.stored.append((bodies, result))
+            with self._changed:
+                self.stored.append((bodies, result))
+                self._changed.notify_all()
         elif result.status not in (PutStatus.SERVICE_NOT_AVAILABLE, PutStatus.CREATE_MAPEDFILE_FAILED):
             self.failures.append(AssertionError(result))
 

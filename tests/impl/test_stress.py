@@ -55,8 +55,7 @@ def run_to_the_end(directory: Path, config: MessageStoreConfig, *, seed: int, pu
 def close_in_the_middle(directory: Path, config: MessageStoreConfig, *, seed: int, puts: int) -> None:
     crowd = Crowd(opened(directory, config), seed=seed, puts=puts)
     crowd.start(flushers=2)
-    while len(crowd.stored) < puts and any(thread.is_alive() for thread in crowd._producing):
-        threading.Event().wait(0.001)
+    crowd.wait_for(puts)
     closer = threading.Thread(target=crowd.store.close, daemon=True)
     closer.start()
     closer.join(60)

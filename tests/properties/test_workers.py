@@ -78,7 +78,7 @@ def test_a_worker_that_is_killed_is_a_finding_and_the_others_results_are_kept(tr
 def test_an_interrupt_ends_all_workers_and_keeps_what_they_have(to_all: bool) -> None:
     """A terminal interrupts all processes of a group, `kill` only one."""
     running = subprocess.Popen(
-        [*COMMAND, "--seconds", "100", "--workers", "2"],
+        [*COMMAND, "--seconds", "600", "--workers", "2"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     workers: list[int] = []
@@ -104,7 +104,7 @@ def cpu_seconds(pid: int) -> float:
 
 @pytest.mark.deep
 def test_workers_whose_parent_dies_end_by_themselves() -> None:
-    running = subprocess.Popen([*COMMAND, "--seconds", "100", "--workers", "2"], stderr=subprocess.DEVNULL)
+    running = subprocess.Popen([*COMMAND, "--seconds", "600", "--workers", "2"], stderr=subprocess.DEVNULL)
     workers: list[int] = []
     while len(workers) < 2 or any(cpu_seconds(worker) < 2 for worker in workers):
         assert running.poll() is None

@@ -168,10 +168,10 @@ def cpu_seconds(pid: int) -> float:
 
 def test_an_interrupt_keeps_partial_results_and_leaves_with_130() -> None:
     running = subprocess.Popen(
-        [*COMMAND, "explore", "--seconds", "60", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*COMMAND, "explore", "--seconds", "600", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert running.stderr is not None
-    assert running.stderr.readline().startswith("tornpage explore --seconds 60 --seed 0")
+    assert running.stderr.readline().startswith("tornpage explore --seconds 600 --seed 0")
     while cpu_seconds(running.pid) < 4:  # it has begun to explore, however busy the machine is
         assert running.poll() is None
         threading.Event().wait(0.05)

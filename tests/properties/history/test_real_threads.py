@@ -62,6 +62,7 @@ class Crowd:
         self.layout: Layout = layout_of(settings)
         self.failures: list[BaseException] = []
         self._seed = seed
+        self._is_under_way = threading.Event()
         self._store = MessageStore.open(
             directory, config_of(settings), files=OsFiles(), clock=SetClock(), components=parts
         )
@@ -92,7 +93,10 @@ class Crowd:
         return threading.Thread(target=guarded, daemon=True)
 
     def _ask(self, task: int, request: object) -> Call:
-        return asked(self._store, self.history, task, request)
+        call = asked(self._store, self.history, task, request)
+        if len(self.history.calls) >= 30:
+            self._is_under_way.set()
+        return call
 
     def _produce(self, task: int, count: int, rng: random.Random) -> None:
         for number in range(count):
@@ -122,8 +126,7 @@ class Crowd:
             self._ask(task, TopicDeletion(rng.choice((("U",), ("T",), ()))))
 
     def _close(self, task: int, count: int, rng: random.Random) -> None:
-        while len(self.history.calls) < 30:
-            threading.Event().wait(0.0005)
+        assert self._is_under_way.wait(60)
         self._ask(task, Closing())
 
     def explained(self) -> Found[StoreState]:
