@@ -1,0 +1,31 @@
+"""Files of output directories: whole or not at all."""
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.outputs import whole
+
+
+def test_a_file_is_there_once_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "points" / "000000.json"
+    with whole(path) as unfinished:
+        unfinished.write_text("row")
+        assert not path.exists()
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+    assert path.read_text() == "row"
+
+
+def fails_half_way(path: Path) -> None:
+    with whole(path) as unfinished:
+        unfinished.write_text("half")
+        raise OSError("the disk is full")
+
+
+def test_what_breaks_off_leaves_nothing_and_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "points.parquet"
+    path.write_text("before")
+    with pytest.raises(OSError, match="full"):
+        fails_half_way(path)
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+    assert path.read_text() == "before"
