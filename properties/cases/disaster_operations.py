@@ -37,11 +37,16 @@ class Damage:
     `misdirect` writes another record of equal size over record `record`. The page in which record `record` begins is
     zeros after `zero_page`, holds one of its earlier contents after `stale_page`, and another page of the log after
     `misdirect_page`, number `amount` of those there are (modulo). `missing` takes the file of record `record` away.
+
+    A file `beside` the log is harmed as well (`beside_harm`, as in `HarmDerived`): of its kind number `record`, at byte
+    `amount`. A store that opens read-only makes nothing anew, so that its readers meet what is wrong there.
     """
 
     kind: DamageKind = "flip"
     record: int = 0
     amount: int = 0
+    beside: Literal["", "queue", "index"] = ""
+    beside_harm: DerivedHarm = "misdirected"
     op: Literal["damage"] = "damage"
 
 

@@ -42,6 +42,8 @@ DAMAGES: tuple[DamageKind, ...] = get_args(DamageKind)
 HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
 HARMED: tuple[DerivedFile, ...] = get_args(DerivedFile)
 PROGRESS_HARMS: tuple[ProgressHarm, ...] = get_args(ProgressHarm)
+_BESIDE: tuple[Literal["", "queue", "index"], ...] = ("", "", "queue", "index")
+"""What is harmed together with the log; where nothing is, all that verifies has to be served."""
 _DELAY_HARMS: tuple[Literal["lost", "garbage"], ...] = ("lost", "garbage")
 _AIMED = {name: f"aimed_{name.replace('-', '_')}" for name in EFFECTS}
 _CLOCKS_MS = {"clock_forward": 90_000, "clock_back": -90_000}
@@ -207,7 +209,9 @@ class Harms:
             puts: tuple[Operation, ...] = ()
             if number or kind == "stale_page":
                 record, puts = -1, (Open(), Put(body_bytes=700), Put(body_bytes=700))
-            happened = self._tried((*puts, Damage(kind, record=record, amount=amount)), f"damaged_{kind}")
+            beside, harm = self._rng.choice(_BESIDE), self._rng.choice(HARMS)
+            damage = Damage(kind, record=record, amount=amount, beside=beside, beside_harm=harm)
+            happened = self._tried((*puts, damage), f"damaged_{kind}")
             if happened:
                 break
         self._count(kind, happened=happened)

@@ -1,11 +1,11 @@
 """Hypothesis strategies for settings, messages and crashes; everything else is in properties/machines/machine.py."""
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from hypothesis import strategies as st
 
-from properties.cases.case import Damage, Put, Settings
+from properties.cases.case import Damage, DerivedHarm, Put, Settings
 from properties.images.images import Choice, Fact
 
 __all__ = ["choices_of", "damages", "odd_puts", "one_of", "puts", "settings_of_trials"]
@@ -129,4 +129,6 @@ def damages() -> st.SearchStrategy[Damage]:
         kind=st.sampled_from(("flip", "truncate", "misdirect")),
         record=st.integers(0, 30),
         amount=st.integers(0, 1 << 17),
+        beside=st.sampled_from(("", "queue", "index")),
+        beside_harm=st.sampled_from(get_args(DerivedHarm)),
     )

@@ -167,6 +167,20 @@ class _LastForEver(QueueReads):
         return number - 1 if least < number == end else number
 
 
+class _StopsAtDamage(Pull):
+    """A pull ends in front of the first message that fails a check, and so do all that follow."""
+
+    def run(self, max_msg_nums: int) -> None:
+        begin = self._next
+        super().run(max_msg_nums)
+        whole = [number for number, message in enumerate(self.messages, begin) if message.queue_offset == number]
+        if self._filter is None and len(whole) < len(self.messages):
+            for message in self.messages[len(whole) :]:
+                message.release()
+            del self.messages[len(whole) :]
+            self._next, self._status = begin + len(whole), GetStatus.OFFSET_FOUND_NULL
+
+
 # ---- records and buffers ---------------------------------------------------------------------------------------------
 
 
@@ -206,6 +220,8 @@ BUGS = (
      Components(queue_reads=partial(QueueReads, pull=_OneQueueFile))),
     ("one-message-at-least", "who asks for no message gets one", 17, Components(queue_reads=_OneAtLeast)),
     ("pulls-behind-the-end", "pulls bring what may not be read", 17, Components(queue_reads=_BehindTheReadableEnd)),
+    ("stops-at-damage", "a pull ends in front of what fails a check, and so does the next one", 7,
+     Components(queue_reads=partial(QueueReads, pull=_StopsAtDamage))),
     ("units-believed", "a pull brings whatever record a unit leads to", 4,
      Components(queued_records=_UnitsBelieved)),
     ("never-taken-back", "a buffer that a reader keeps outlives its store", 11,

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING
 
 from impl.store import MessageStore
 from properties.cases.case import Damage, HarmDerived
+from properties.recorder.disk import Image
 from properties.trial.damage import Lost, damaged_image
+from properties.trial.damaged_reads import readers_get_what_verifies
 from properties.trial.derived_damage import harmed_image
 from properties.trial.log_places import log_files
 from properties.trial.page_versions import earlier_contents
@@ -65,6 +67,8 @@ def damage(trial: "Trial", operation: Damage) -> None:
         trial.open()
         return
     image, lost = harmed
+    beside = _beside(trial, operation, image)
+    image, is_complete = (image, True) if beside is None else (beside, False)
     files = trial.new_disk(image)
     store = trial.open_on(files, whole_log=True)
     if store.read_only_reason is None:
@@ -72,8 +76,8 @@ def damage(trial: "Trial", operation: Damage) -> None:
     named = [finding for finding in store.findings if finding.severity == "damage"]
     if not any(lost.offset <= finding.offset <= lost.end_offset for finding in named):
         raise GuaranteeBroken(7, f"no finding names the damage at offset {lost.offset}", found=str(named))
-    _serves_what_verifies(trial, store, lost)
-    _serves_what_verifies(trial, trial.open_on(trial.last_disk(image)), lost)
+    _serves_what_verifies(trial, store, lost, is_complete=is_complete)
+    _serves_what_verifies(trial, trial.open_on(trial.last_disk(image)), lost, is_complete=is_complete)
     store.close()
     if trial.durable(files).files != {**image.files}:
         raise GuaranteeBroken(7, "a damaged store was changed by opening it")
@@ -81,11 +85,34 @@ def damage(trial: "Trial", operation: Damage) -> None:
     trial.store = store
     trial.end_verb(0, trial.log)
     trial.happened(f"damaged_{operation.kind}")
+    trial.happened("damaged_beside", not is_complete)
 
 
-def _serves_what_verifies(trial: "Trial", store: MessageStore, lost: Lost) -> None:
-    """Whether an open has met the damage or not, no byte is served that fails a check, and every other one is."""
+def _beside(trial: "Trial", operation: Damage, image: Image) -> Image | None:
+    """Return the damaged image with the file beside the log harmed too, or None if it is not."""
+    if not operation.beside:
+        return None
+    harm = HarmDerived(operation.beside, operation.beside_harm, number=operation.record, amount=operation.amount)
+    min_offset, index_slots = trial.log.min_offset, trial.settings.index_slots
+    harmed = harmed_image(harm, image, trial.files.base, min_offset=min_offset, index_slots=index_slots)
+    return None if harmed is None else harmed.image
+
+
+def _serves_what_verifies(trial: "Trial", store: MessageStore, lost: Lost, *, is_complete: bool) -> None:
+    """Whether an open has met the damage or not, no byte is served that fails a check, and every other one is.
+
+    Readers of queues and keys get all of it where queues and index were harmed neither (`is_complete`).
+    """
     served = {message.offset for message in observed("messages", lambda: list(store.messages()))}
     expected = {record.offset for record in trial.log.retained if lost.spares(record)}
     if served != expected:
         raise GuaranteeBroken(7, "a damaged store serves the wrong records", str(expected), str(served))
+    readers_get_what_verifies(
+        store,
+        trial.derived,
+        lost,
+        begin=trial.log.min_offset,
+        end=trial.log.end_offset,
+        stored=trial.ledger.stored,
+        is_complete=is_complete,
+    )

@@ -75,7 +75,6 @@ NOT_IN_CAMPAIGNS = (
     "RMQ-B45",  # the same
     "RMQ-B52",  # needs a query for more messages than there can be
     "one-message-at-least",  # needs a pull for no message
-    "units-believed",  # needs a wrong unit in an open store
     "never-taken-back",  # needs a reader that keeps a buffer
     "larger-than-a-file",  # needs a message that no file takes
     "prefill-is-the-furthest",  # needs a queue that lost all but its pre-fill
@@ -121,10 +120,9 @@ NOT_IN_CAMPAIGNS = (
 )
 """Bugs that the standard workload hardly ever asks for (properties/cases/workload.py): machines alone can see them."""
 
-NOT_IN_MACHINES = ("RMQ-B43", "RMQ-B45", "units-believed", "zero-unit-counts", "three-files-compared")
-"""Bugs that no machine sees soon. Steps behind 800 messages are too slow for all examples to have them. A trial makes
-each wrong unit anew as it opens: one in an open store takes a test of its own (test_planted_reads.py). Long queues, and
-files of zeros, are what hunts for holes aim at (properties/holes, tests/regressions).
+NOT_IN_MACHINES = ("RMQ-B43", "RMQ-B45", "zero-unit-counts", "three-files-compared")
+"""Bugs that no machine sees soon. Steps behind 800 messages are too slow for all examples to have them. Long queues and
+files of zeros are what hunts for holes aim at (properties/holes, tests/regressions).
 """
 
 ONLY_IN_INTERLEAVINGS = tuple(bug for bug, *_ in racing.BUGS)
