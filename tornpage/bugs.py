@@ -108,5 +108,5 @@ def _or_dash(value: float | None) -> str:
 def _scores(directory: Path) -> list[Row]:
     try:
         return read_scoreboard(directory)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         refuse(f"{directory} is no directory of `tornpage bugs score --out`: it has no table scoreboard")

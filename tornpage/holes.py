@@ -191,7 +191,7 @@ def _kept(directory: Path | None, hole: Hole, *, seconds: float, seed: int) -> R
     try:
         row: Row = json.loads(_file_of(directory, hole.id).read_text())
         same = row["result"] == "found" and row["arguments"] == _arguments(hole, seconds=seconds, seed=seed)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return row if same else None
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 
-from properties.cases.case import AimFault, Case, Concurrent, Crash, PullWhileDispatching, Put, PutBatch, Step
+from properties.cases.case import AimFault, Case, Concurrent, Crash, Damage, PullWhileDispatching, Put, PutBatch, Step
 from properties.cases.fault_operations import simpler_aims
 from properties.cases.simpler_crashes import greater_losses, nearer_crashes, smaller_losses
 from properties.cases.simpler_puts import merged_puts, plainer_puts, simpler_batches, simpler_concurrency, simpler_puts
@@ -63,6 +63,14 @@ def plainer_operations(case: Case) -> Iterator[Case]:
                         yield with_operation(case, number, with_field(operation, field.name, found // 2))
 
 
+def plainer_damage(case: Case) -> Iterator[Case]:
+    """A bit of the first record flipped in place of damage to pages and files, which takes more puts to matter."""
+    for number, operation in enumerate(case.operations):
+        if isinstance(operation, Damage) and operation.kind != "flip":
+            for record in sorted({0, operation.record}):
+                yield with_operation(case, number, replace(operation, kind="flip", record=record, amount=0))
+
+
 def simpler_faults(case: Case) -> Iterator[Case]:
     """Faults that are aimed more plainly."""
     for number, operation in enumerate(case.operations):
@@ -93,6 +101,7 @@ SIMPLER: tuple[Pass, ...] = (
     merged_puts,
     simpler_steps,
     plainer_operations,
+    plainer_damage,
     simpler_faults,
     simpler_concurrency,
     simpler_polling,

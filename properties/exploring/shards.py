@@ -183,16 +183,11 @@ def run_shard(
         run.cut = run.cut or is_over() or is_given_up()
         return run.cut
 
-    with _stage(run, "violations"):
-        run.red += judges_that_go_red(tracker)
-    with _stage(run, "canary"):
-        run.canary = caught_canary(
-            run.shard.settings,
-            run.shard.history_seeds(),
-            strategy=run.shard.strategy,
-            tracker=tracker,
-            is_over=is_given_up,
-        )
+    try:
+        _show_that_it_could_find(run, tracker=tracker, is_given_up=is_given_up)
+    except Exception as error:
+        run.histories.append(HistoryRun("canary", fault=f"{type(error).__name__}: {error}"))
+        return
     for history_seed in run.shard.history_seeds():
         counted = sum(history.tally.states for history in run.histories)
         history = HistoryRun(history_seed, mix_of(run.shard.strategy, history_seed).text())
@@ -205,6 +200,20 @@ def run_shard(
                 _repeat(run.shard, history, counted, tracker=tracker, is_ended=is_ended)
         if run.is_full:
             break
+
+
+def _show_that_it_could_find(run: ShardRun, *, tracker: DirtyTracker, is_given_up: Callable[[], bool]) -> None:
+    """Have the judges refuse what is planted for each, and catch a planted bug."""
+    with _stage(run, "violations"):
+        run.red += judges_that_go_red(tracker)
+    with _stage(run, "canary"):
+        run.canary = caught_canary(
+            run.shard.settings,
+            run.shard.history_seeds(),
+            strategy=run.shard.strategy,
+            tracker=tracker,
+            is_over=is_given_up,
+        )
 
 
 def _explore(

@@ -112,7 +112,7 @@ def _answer_of(job: _Running[Key]) -> Answer[Key]:
     try:
         end, value = job.ours.recv()
         return Answer(job.key, "answered", value) if end == "answered" else Answer(job.key, "died", why=value)
-    except EOFError:
+    except (EOFError, OSError):  # nothing, or half a message
         job.process.join()
         return Answer(job.key, "died", why=f"ended with exit code {job.process.exitcode}")
 

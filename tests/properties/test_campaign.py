@@ -114,6 +114,18 @@ def test_a_campaign_that_misses_its_canary_is_vacuous(tracker: DirtyTracker, mon
     assert (result.verdict, result.without_canary) == (Verdict.VACUOUS, [0])
 
 
+def test_a_canary_that_ends_in_an_error_is_the_harness_fault(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> str:
+        raise ValueError("no canary today")
+
+    monkeypatch.setattr(shards, "caught_canary", fails)
+    result = run(tracker, Settings(), states=5)
+    assert (result.verdict, result.tally.states) == (Verdict.HARNESS, 0)
+    assert result.faults == ["history canary: ValueError: no canary today"]
+
+
 def test_a_run_that_does_not_repeat_is_the_harness_fault(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

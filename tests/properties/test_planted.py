@@ -143,8 +143,12 @@ MACHINE_OF = {
 }
 """The machine that is made for the bugs of a module; `tornpage check --bug` lets all of them take turns."""
 
-OTHER_MACHINES = {"never-taken-back": "retention"}
-"""Bugs that another machine sees than the one of their module: there, readers keep buffers."""
+OTHER_MACHINES = {
+    "never-taken-back": "retention",
+    "stops-at-damage": "commit-log",
+    "units-believed": "commit-log",
+}
+"""Bugs that another machine sees than the one of their module: there, readers keep buffers, and logs are damaged."""
 
 FULL_FILES = ("whole-buffer-written", "buffer-kept")
 """Bugs that show when a buffer serves its second file: so many more puts there are in the smallest case."""

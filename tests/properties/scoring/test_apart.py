@@ -1,11 +1,13 @@
 """Jobs apart: one that answers, one that raises, one that dies, one that hangs, and those that are ended."""
 
+import multiprocessing
 import os
 import signal
+from unittest.mock import Mock
 
 import pytest
 
-from properties.scoring.apart import Apart, alone
+from properties.scoring.apart import Apart, _answer_of, _Running, alone
 
 
 def double(number: int) -> int:
@@ -39,6 +41,14 @@ def test_a_job_that_raises_or_dies_is_an_answer_too() -> None:
     raised, died = alone(fail, (), limit_s=60), alone(die, (), limit_s=60)
     assert (raised.end, raised.why) == ("died", "KeyError: 'gone'")
     assert (died.end, died.why) == ("died", "ended with exit code -9")
+
+
+def test_half_an_answer_is_none() -> None:
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    os.write(theirs.fileno(), (100).to_bytes(4, "big") + b"x")
+    theirs.close()
+    process = Mock(exitcode=-9)
+    assert _answer_of(_Running("", process, ours, 0.0)).why == "ended with exit code -9"
 
 
 def test_a_job_that_hangs_is_ended_at_its_limit() -> None:
