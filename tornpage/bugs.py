@@ -11,7 +11,7 @@ from properties.promises import PROMISES
 from properties.scoring.reach import reason_why_not
 from properties.scoring.strategies import STRATEGIES
 from tornpage.document import Outcome, refuse
-from tornpage.scoring import read_scoreboard
+from tornpage.scoring import read_scoreboard, read_small
 
 __all__ = ["list_outcome", "show_outcome"]
 
@@ -42,14 +42,20 @@ def show_outcome(bug: PlantedBug, scores: Path | None) -> tuple[Outcome, str]:
         lines.append(f"  {bug.group}: {bug.kind}")
     lines += [f"  {line}" for line in _told_origins(bug)]
     lines += ["", *_told_scores(bug, rows, given=scores is not None)]
-    smallest = min((row for row in rows if row["kills"] and row["token"]), key=lambda r: r["operations"], default=None)
-    if smallest is not None:
-        lines += [
-            "",
-            f"  shortest failure, {smallest['operations']} operations as it was met, by {smallest['strategy']}:",
-        ]
-        lines.append(f"    tornpage replay {smallest['token']}")
+    lines += _told_failure(rows, [] if scores is None else read_small(scores, bug.id))
     return Outcome("bugs show", None, {}, extra={"bug": found}), "\n".join(lines)
+
+
+def _told_failure(rows: Sequence[Row], small: Sequence[Row]) -> list[str]:
+    """Tell the shortest failure as it was made small, else as it was met, if there is one."""
+    if small:
+        told = f"{small[0]['operations']} operations and {small[0]['lost_pages']} lost pages, made small"
+        return ["", f"  shortest failure, {told}:", f"    tornpage replay {small[0]['token']}"]
+    met = min((row for row in rows if row["kills"] and row["token"]), key=lambda row: row["operations"], default=None)
+    if met is None:
+        return []
+    told = f"{met['operations']} operations as it was met, by {met['strategy']}"
+    return ["", f"  shortest failure, {told}:", f"    tornpage replay {met['token']}"]
 
 
 def _listed(bug: PlantedBug) -> Row:

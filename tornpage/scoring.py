@@ -19,7 +19,7 @@ from tornpage.document import Outcome, refuse
 from tornpage.progress import steps_progress, trials_progress
 from tornpage.small_failures import small_figures, small_findings, small_rows, small_text
 
-__all__ = ["score_outcome"]
+__all__ = ["read_scoreboard", "read_small", "score_outcome"]
 
 SLOWEST = 10
 _MEASURED = ("killed", "median", "never", "wins", "small", "most")
@@ -229,6 +229,15 @@ def _cell(each: BugScore | None, reason: str) -> str:
 
 def _seconds(value: float) -> str:
     return "-" if math.isinf(value) else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def read_small(directory: Path, bug: str) -> list[Row]:
+    """Return the failure of a bug that was made small, none if there is none or the directory has no such table."""
+    try:
+        rows: list[Row] = json.loads((directory / "tables" / "small.json").read_text())["rows"]
+        return [row for row in rows if row["bug"] == bug and row["token"]]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []
 
 
 def read_scoreboard(directory: Path) -> list[Row]:
