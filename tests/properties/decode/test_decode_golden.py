@@ -149,8 +149,11 @@ def test_logs_whose_queues_are_torn_are_sound(name: str) -> None:
 
 def damaged_copy(case: Path, variant: str, target: Path) -> Path:
     """Copy a golden store and apply the damage of one of its variants."""
+    told = case / "variants" / f"{variant}.json"
+    if not told.exists():
+        pytest.skip(f"golden variant {variant} is not at hand: set TORNPAGE_GOLDEN to the directory of golden stores")
     shutil.copytree(case / "store", target)
-    for damage in json.loads((case / "variants" / f"{variant}.json").read_text(encoding="utf-8"))["damage"]:
+    for damage in json.loads(told.read_text(encoding="utf-8"))["damage"]:
         path, kind = target / damage["path"], damage["op"]
         if kind == "delete":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
