@@ -21,7 +21,7 @@ from pipeline.index_judging import index_judged
 from pipeline.index_reading import IndexRow
 from pipeline.outline import QueueRow
 from pipeline.queue_compare import compare_queues
-from pipeline.store_rows import StoreRows, read_store
+from pipeline.store_rows import Progress, StoreRows, read_store, without_progress
 from pipeline.stores import StoreFacts, StorePlan, facts_of, plan_store
 from pipeline.suspicions import Suspicion, holes, judged
 from properties.decode.findings import Verdict
@@ -54,9 +54,9 @@ def audit_store(store_dir: StorePath, *, file_bytes: int | None = None, slots: i
     return audit_plan(plan_store(0, store_dir, file_bytes=file_bytes, slots=slots))
 
 
-def audit_plan(plan: StorePlan) -> StoreAudit:
-    """Audit the store of a plan in this process."""
-    return audit_rows(plan, read_store(plan))[0]
+def audit_plan(plan: StorePlan, progress: Progress = without_progress) -> StoreAudit:
+    """Audit the store of a plan in this process; tell `progress` how much of it is read."""
+    return audit_rows(plan, read_store(plan, progress))[0]
 
 
 def audit_rows(plan: StorePlan, rows: StoreRows) -> tuple[StoreAudit, StoreFacts]:

@@ -26,6 +26,7 @@ from pipeline.schemas import ddl
 from pipeline.session import SparkUnavailable
 from pipeline.stores import StorePlan, facts_of
 from pipeline.suspicions import Suspicion
+from pipeline.watching import Stage, unwatched
 from pipeline.work import Outline, do_task, outlines, plan_tasks
 
 if TYPE_CHECKING:
@@ -49,15 +50,17 @@ class JoinedAudit:
     figures: dict[str, float]
 
 
-def audit_each(spark: SparkSession, plans: Sequence[StorePlan]) -> list[StoreAudit]:
+def audit_each(spark: SparkSession, plans: Sequence[StorePlan], stage: Stage = unwatched) -> list[StoreAudit]:
     """Audit stores in tasks, each whole in the memory of one worker."""
+    stage("stores", len(plans))
     return _in_tasks(spark, list(plans), audit_plan)
 
 
-def audit_joined(spark: SparkSession, plans: Sequence[StorePlan], work: Path) -> JoinedAudit:
+def audit_joined(spark: SparkSession, plans: Sequence[StorePlan], work: Path, stage: Stage = unwatched) -> JoinedAudit:
     """Audit stores by joins over the rows that tasks write to `work`, which `pipeline.work.open_work` made ready."""
     tasks = [task for plan in plans for task in plan_tasks(plan)]
     started = time.perf_counter()
+    stage("reading", len(tasks))
     done = _in_tasks(spark, tasks, lambda task: do_task(task, work))
     read = time.perf_counter()
     found = outlines(work, tasks)
@@ -68,8 +71,10 @@ def audit_joined(spark: SparkSession, plans: Sequence[StorePlan], work: Path) ->
     index: dict[int, list[IndexSuspicion]] = defaultdict(list)
     try:
         if any(plan.has_queues for plan in plans):
+            stage("comparing queues", 0)
             for queue_suspicion in suspicions_of(spark, tables, plans, facts):
                 suspicions[queue_suspicion.store].append(queue_suspicion)
+        stage("comparing the index", 0)
         for index_suspicion in index_suspicions_of(spark, tables, plans, facts):
             index[index_suspicion.store].append(index_suspicion)
     except Py4JError as error:

@@ -3,7 +3,7 @@
 Open producers are one generator for all of them, since none waits for an answer.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,26 +18,47 @@ from sim.streams import Draws
 from sim.turns import PRODUCERS, Turn
 from sim.workload import OpenLoad
 
-__all__ = ["Turnstile", "arrivals", "closed_producer", "open_producers"]
+__all__ = ["Progress", "Turnstile", "arrivals", "closed_producer", "open_producers", "watched", "without_progress"]
 
 ARRIVALS_AT_ONCE = 1 << 16
+PORTION = 1 << 12
+
+Progress = Callable[[int], None]
+"""Whom to tell, now and then, how many messages were sent."""
+
+
+def without_progress(messages: int) -> None:
+    """Tell nobody how many messages were sent."""
 
 
 @dataclass(slots=True)
 class Turnstile:
-    """How many messages closed producers may still send, and how many of them are still there."""
+    """How many messages closed producers may still send, and how many of them are still there.
+
+    Messages are let in by the portion, so that counting them for `progress` costs nothing per message.
+    """
 
     messages: int | None
+    """Those that no portion holds."""
     producers: int
+    progress: Progress = without_progress
+    portion: int = 0
+    handed_out: int = 0
 
     def admits(self) -> bool:
         """Count one message in, unless the last one was sent."""
-        if self.messages is None:
-            return True
-        if self.messages:
-            self.messages -= 1
+        if self.portion or self._has_another_portion():
+            self.portion -= 1
             return True
         return False
+
+    def _has_another_portion(self) -> bool:
+        self.progress(self.handed_out)
+        self.portion = PORTION if self.messages is None else min(PORTION, self.messages)
+        self.handed_out += self.portion
+        if self.messages is not None:
+            self.messages -= self.portion
+        return self.portion > 0
 
 
 def arrivals(
@@ -62,6 +83,15 @@ def arrivals(
         if count < len(at_ns):
             return
         sent += count
+
+
+def watched(blocks: Iterator[tuple[Int64s, Int64s]], progress: Progress) -> Iterator[tuple[Int64s, Int64s]]:
+    """Yield the blocks of `arrivals`; tell how many messages were sent when the next ones are asked for."""
+    sent = 0
+    for block in blocks:
+        yield block
+        sent += len(block[0])
+        progress(sent)
 
 
 def open_producers(env: Environment, log: Log, *, blocks: Iterator[tuple[Int64s, Int64s]]) -> ProcessGenerator:
@@ -93,7 +123,7 @@ def closed_producer(
         if not turnstile.admits():
             break
         row = log.arrive(arrives_ns, sizes.next(), number)
-        if turnstile.messages == 0:
+        if turnstile.portion == 0 == turnstile.messages:
             log.close()
         if policy.answers_after_flush(wait_store_msg_ok=True):
             while log.durable_rows <= row:

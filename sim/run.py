@@ -25,7 +25,15 @@ from sim.log import Log
 from sim.pooled_log import Buffers, PooledLog
 from sim.preallocation import Files, allocator, put_lock
 from sim.probe import Probe, Rows
-from sim.producers import Turnstile, arrivals, closed_producer, open_producers
+from sim.producers import (
+    Progress,
+    Turnstile,
+    arrivals,
+    closed_producer,
+    open_producers,
+    watched,
+    without_progress,
+)
 from sim.put_table import Serving
 from sim.scenario import Scenario
 from sim.stalls import Stalls
@@ -37,16 +45,17 @@ from sim.writeback import writeback
 __all__ = ["open_arrivals", "run"]
 
 
-def run(scenario: Scenario, seed: int, *, probe: Probe | None = None) -> Trace:
+def run(scenario: Scenario, seed: int, *, probe: Probe | None = None, progress: Progress = without_progress) -> Trace:
     """Simulate `scenario`. Cost: some microseconds per flush and per roll, tens of nanoseconds per open message.
 
-    A closed loop costs some microseconds per message. `probe` is told what happens as well.
+    A closed loop costs some microseconds per message. `probe` is told what happens as well, `progress` now and then how
+    many messages were sent.
     """
     env = Environment()
     rows = Rows()
     buffers = None if scenario.pool is None else Buffers(scenario.pool.buffers)
     log = _log(env, scenario, seed, buffers)
-    _start_actors(env, log, buffers, scenario, seed, rows if probe is None else _Both(rows, probe))
+    _start_actors(env, log, buffers, scenario, seed, rows if probe is None else _Both(rows, probe), progress)
     env.run(until=log.settled)
     columns = {"committed_ns": log.written_ns[: log.arrived_rows].copy(), **log.columns()}
     flushes = _table(rows.flushes, FLUSH_DTYPE)
@@ -77,7 +86,13 @@ def _log(env: Environment, scenario: Scenario, seed: int, buffers: Buffers | Non
 
 
 def _start_actors(
-    env: Environment, log: Log, buffers: Buffers | None, scenario: Scenario, seed: int, probe: Probe
+    env: Environment,
+    log: Log,
+    buffers: Buffers | None,
+    scenario: Scenario,
+    seed: int,
+    probe: Probe,
+    progress: Progress,
 ) -> None:
     """Start everyone; who acts first at one moment is a matter of ranks (`sim.turns`), not of who began first."""
     pool = scenario.pool
@@ -97,7 +112,7 @@ def _start_actors(
     env.process(_flusher(flush)(env, log, flushing, policy=flush, probe=probe))
     workload = scenario.workload
     if isinstance(workload, ClosedLoop):
-        turnstile = Turnstile(scenario.messages, workload.producers)
+        turnstile = Turnstile(scenario.messages, workload.producers, progress)
         for number in range(workload.producers):
             env.process(
                 closed_producer(
@@ -112,7 +127,8 @@ def _start_actors(
                 )
             )
     else:
-        env.process(open_producers(env, log, blocks=open_arrivals(scenario, workload, seed)))
+        blocks = watched(open_arrivals(scenario, workload, seed), progress)
+        env.process(open_producers(env, log, blocks=blocks))
 
 
 def open_arrivals(scenario: Scenario, workload: OpenLoad, seed: int) -> Iterator[tuple[Int64s, Int64s]]:

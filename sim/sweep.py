@@ -4,7 +4,7 @@ gets the same rows; a point can be pickled and sent to another process.
 All points of a grid share their seeds, so that policies are compared under the same arrivals and sizes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -14,6 +14,7 @@ from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
 from sim import alarms, crashes, rows, tables
 from sim.analytic import Estimate, put_law
 from sim.device import DeviceTimes
+from sim.producers import Progress, without_progress
 from sim.run import run
 from sim.scenario import Pool, Replica, Scenario, Writeback
 from sim.trace import Trace
@@ -25,6 +26,8 @@ WORTH_COMPILING = 2_000_000
 """Messages of a grid for which the compiled engine is loaded: that takes a second, and far longer the first time."""
 Cell = str | int | float
 Row = dict[str, Cell]
+TablesProgress = Callable[[int, str], None]
+"""Whom to tell how many messages were sent, and the name of the table that is made of them (or nothing)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,29 +109,31 @@ def run_point(point: Point) -> Row:
     return _row(point, simulate(point))
 
 
-def run_tables(point: Point) -> PointTables:
+def run_tables(point: Point, progress: TablesProgress = lambda messages, table: None) -> PointTables:
     """Run one point; return its row as `run_point` does, and its long tables.
 
     Their columns: `put_cdf` point, share, put_us; `at_risk` point, time_us, messages, bytes; `rolls` point, file_index,
     time_us, stall_us; `flushes` point, round, start_us, end_us, file_index, messages, device_bytes; `put_histogram`
     point, bucket, from_ms, messages; `crashes` point, at_us, then messages, bytes, age_us and answered of each failure.
     """
-    trace = simulate(point)
+    trace = simulate(point, lambda messages: progress(messages, ""))
     drawn = crashes.crash_moments(trace, point.crashes, seed=point.seed)
     moments = np.sort(np.concatenate((drawn, np.array(point.crash_at_ns, np.int64))))
     lost = crashes.losses(trace, moments)
 
-    def numbered(table: Sequence[Mapping[str, Cell]]) -> list[Row]:
-        return [{"point": point.index, **row} for row in table]
+    def made(name: str, make: Callable[[], Sequence[Mapping[str, Cell]]]) -> list[Row]:
+        progress(len(trace.put_ns), name)
+        return [{"point": point.index, **row} for row in make()]
 
+    progress(len(trace.put_ns), "figures")
     return PointTables(
         row=_row(point, trace),
-        put_cdf=numbered(rows.put_cdf_rows(trace)),
-        at_risk=numbered(rows.at_risk_rows(trace)),
-        rolls=numbered(rows.roll_rows(trace)),
-        flushes=numbered(rows.flush_rows(trace)),
-        put_histogram=numbered(alarms.put_histogram_rows(trace)),
-        crashes=numbered(crashes.loss_rows(lost)),
+        put_cdf=made("put_cdf", lambda: rows.put_cdf_rows(trace)),
+        at_risk=made("at_risk", lambda: rows.at_risk_rows(trace)),
+        rolls=made("rolls", lambda: rows.roll_rows(trace)),
+        flushes=made("flushes", lambda: rows.flush_rows(trace)),
+        put_histogram=made("put_histogram", lambda: alarms.put_histogram_rows(trace)),
+        crashes=made("crashes", lambda: crashes.loss_rows(lost)),
         crash_figures=crashes.figures(lost) if len(moments) else {},
     )
 
@@ -150,15 +155,15 @@ def flush_name(policy: FlushPolicy) -> str:
     )
 
 
-def simulate(point: Point) -> Trace:
+def simulate(point: Point, progress: Progress = without_progress) -> Trace:
     """Run a point, compiled if that is wanted and can be: the traces are equal."""
     if not point.is_compiled:
-        return run(point.scenario, point.seed)
+        return run(point.scenario, point.seed, progress=progress)
     try:
         from sim.fast import can_run_fast, run_fast
     except (ImportError, RuntimeError):  # no Numba for this Python; no place for what it compiles
-        return run(point.scenario, point.seed)
-    return (run_fast if can_run_fast(point.scenario) else run)(point.scenario, point.seed)
+        return run(point.scenario, point.seed, progress=progress)
+    return (run_fast if can_run_fast(point.scenario) else run)(point.scenario, point.seed, progress=progress)
 
 
 def _row(point: Point, trace: Trace) -> Row:

@@ -2,14 +2,15 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from tornpage.document import Outcome, refuse, warn
-from tornpage.progress import counted_progress, steps_progress
+from tornpage.progress import bytes_progress, tasks_progress
 from tornpage.redacting import AS_IT_IS, Showing
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ def repair_outcome(store: str, target: str, asked: Asked, *, only_plan: bool) ->
 
     started = perf_counter()
     try:
-        prepared = prepare_repair(store, Path(target), _given(asked))
+        with bytes_progress("auditing") as show:
+            prepared = prepare_repair(store, Path(target), _given(asked), progress=show)
         if only_plan:
             return _planned(prepared, perf_counter() - started)
         for line in prepared.plan.lines():
@@ -135,9 +137,10 @@ def _audits(
     from pipeline.audit import audit_plan
 
     if engine == "plain":
-        return [audit_plan(plan) for plan in _told(plans)], {}
+        return [audit_plan(plan, read) for plan, read in _told(plans)], {}
     from pipeline.interrupts import apart
     from pipeline.session import spark_session
+    from pipeline.watching import watched
 
     size = sum(map(_size, plans))
     work = None if engine == "tasks" else _work(plans, asked)
@@ -145,33 +148,38 @@ def _audits(
         started = perf_counter()
         partitions = 1 if size < _PARTITION_BYTES else max(8, size // _PARTITION_BYTES)
         with (
-            steps_progress("auditing", total=2) as show,
+            tasks_progress("auditing", "starting Spark") as show,
             spark_session(
                 "tornpage audit", master=asked.master, shuffle_partitions=partitions, short=size < _PARTITION_BYTES
             ) as spark,
+            watched(spark, show) as stage,
         ):
             from pipeline.audit_spark import audit_each, audit_joined
 
             start_s = perf_counter() - started
-            show(f"{size / (1 << 20):,.0f} MiB in Spark tasks")
             if work is None:
-                return apart(spark, lambda: audit_each(spark, plans)), {"start_s": start_s}
-            joined = apart(spark, lambda: audit_joined(spark, plans, work))
+                return apart(spark, lambda: audit_each(spark, plans, stage)), {"start_s": start_s}
+            joined = apart(spark, lambda: audit_joined(spark, plans, work, stage))
             return joined.audits, {"start_s": start_s, **joined.figures}
     finally:
         if work is not None and asked.work is None:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def _told(plans: Sequence["StorePlan"]) -> Iterator["StorePlan"]:
-    """Yield the stores; show how much of them is read, a store being some seconds at most."""
-    read = 0.0
-    total = sum(map(_size, plans)) / (1 << 20)
-    with counted_progress("auditing", total=total, unit="MiB") as show:
-        for plan in plans:
-            show(read, _printable(Path(plan.name).name))
-            yield plan
-            read += _size(plan) / (1 << 20)
+def _told(plans: Sequence["StorePlan"]) -> Iterator[tuple["StorePlan", Callable[[int], None]]]:
+    """Yield the stores, each with whom to tell how much of it is read."""
+    from pipeline.store_rows import bytes_to_read
+
+    sizes = [bytes_to_read(plan) for plan in plans]
+    before, total = 0, sum(sizes)
+    with bytes_progress("auditing") as show:
+        for plan, size in zip(plans, sizes, strict=True):
+            yield plan, partial(_read, show, before, total, _printable(Path(plan.name).name))
+            before += size
+
+
+def _read(show: Callable[[int, int, str], None], before: int, total: int, name: str, read_bytes: int) -> None:
+    show(before + read_bytes, total, name)
 
 
 def _work(plans: Sequence["StorePlan"], asked: Asked) -> Path:

@@ -5,7 +5,7 @@ there are lines for what takes very long, and nothing else.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from properties.scoring.score import Progress as TrialsProgress
 
 __all__ = [
+    "bytes_progress",
     "counted_progress",
-    "operations_progress",
     "shrinking_lines",
     "shrinking_progress",
+    "simulation_progress",
     "states_progress",
+    "step_lines",
     "steps_progress",
+    "tasks_progress",
     "time_progress",
     "told",
     "trials_progress",
@@ -32,6 +35,9 @@ __all__ = [
 _LINE_EVERY_S = 60.0
 _SHRINKING_LINE_EVERY_S = 5.0
 _SHOW_EVERY_S = 0.1
+_TRUSTED_S = 10.0
+"""Of steps of unequal length: what is known beforehand counts as much as so many seconds."""
+_MIB = 1 << 20
 _NAME_MAX = 40
 """Characters of the name of what is under way."""
 
@@ -57,6 +63,38 @@ def counted_progress(what: str, *, total: float | None, unit: str) -> Iterator[C
 
 
 @contextmanager
+def bytes_progress(what: str) -> Iterator[Callable[..., None]]:
+    """Yield a function to call with how many bytes of how many are read, and the name of what is read (or nothing)."""
+    with _bar(what, None) as draw:
+
+        def show(read_bytes: int, total_bytes: int, name: str = "") -> None:
+            read, total = read_bytes / _MIB, total_bytes / _MIB
+            draw(read, lambda seconds: told(read, total, "MiB", seconds), name, total)
+
+        yield show
+
+
+@contextmanager
+def tasks_progress(what: str, first: str) -> Iterator[Callable[[str, int, int, bool], None]]:
+    """Yield a function to call with a stage, how many of its tasks are done, of how many, and whether these are all.
+
+    Each stage has a rate of its own; `first` is what happens before the first one. To be called by one thread.
+    """
+    with _bar(what, None) as draw:
+        stage, since = first, monotonic()
+        draw(0, lambda _: "", first)
+
+        def show(name: str, done: int, known: int, is_all: bool) -> None:
+            nonlocal stage, since
+            if name != stage:
+                stage, since = name, monotonic()
+            unit = "tasks" if is_all else "tasks so far"
+            draw(done, lambda _: told(done, known, unit, monotonic() - since), name, known)
+
+        yield show
+
+
+@contextmanager
 def steps_progress(what: str, *, total: int, unit: str = "steps") -> Iterator[Callable[[str], None]]:
     """Yield a function to call with the name of the next of `total` steps."""
     done = -1
@@ -71,10 +109,21 @@ def steps_progress(what: str, *, total: int, unit: str = "steps") -> Iterator[Ca
 
 
 @contextmanager
-def operations_progress(what: str) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the number of operations; how many there will be is drawn as they run."""
-    with counted_progress(what, total=None, unit="operations") as draw:
-        yield lambda operations: draw(operations, "")
+def simulation_progress(messages: float) -> Iterator[Callable[[int, str], None]]:
+    """Yield a function to call with how many of about so many messages were sent, and the table made of them, if any.
+
+    How long tables take does not follow from how long the messages took.
+    """
+    with _bar("simulating", messages) as draw:
+
+        def show(sent: int, table: str) -> None:
+            draw(
+                sent,
+                lambda seconds: f"{sent:,} messages" if table else told(sent, messages, "messages", seconds),
+                table and f"table {table}",
+            )
+
+        yield show
 
 
 @contextmanager
@@ -115,6 +164,26 @@ def trials_progress(what: str) -> Iterator[Callable[["TrialsProgress"], None]]:
         return
     with _bar(what, None) as draw:
         yield lambda now: draw(now.done, lambda seconds: _of_trials(now, seconds), "", now.total)
+
+
+def step_lines(what: str, usual_s: Sequence[float]) -> Callable[[str], None]:
+    """Return a function to call with the name of the next of some steps, which have bars of their own.
+
+    The time left follows from the seconds that steps usually take, and from how long those before took here.
+    """
+    if not sys.stderr.isatty():
+        return lambda name: None
+    started, done = monotonic(), 0
+
+    def line(name: str) -> None:
+        nonlocal done
+        gone = monotonic() - started
+        slower = (gone + _TRUSTED_S) / (sum(usual_s[:done]) + _TRUSTED_S)
+        said = told(done, len(usual_s), "steps", gone, left_s=sum(usual_s[done:]) * slower)
+        click.echo(f"{what}: {said}  {name}", err=True)
+        done += 1
+
+    return line
 
 
 def shrinking_lines() -> Callable[[int, int, int, int], None]:

@@ -5,12 +5,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tornpage.document import Outcome, refuse
-from tornpage.progress import counted_progress, steps_progress
+from tornpage.progress import counted_progress, simulation_progress
 from tornpage.simulation_points import points_of
 from tornpage.simulation_text import run_text, sweep_text
 
@@ -35,9 +36,9 @@ def sim_run_outcome(
 
     [point], findings = points_of(**asked)
     point = replace(point, crashes=crashes, crash_at_ns=tuple(round(at * 1e6) for at in crash_at_ms))
-    with _writer(out) as write:
+    with _writer(out) as write, simulation_progress(point.scenario.expected_messages) as show:
         begin = perf_counter()
-        tables = run_tables(point)
+        tables = run_tables(point, show)
         seconds = perf_counter() - begin
         write(tables)
     numbers = _figures(tables)
@@ -117,12 +118,18 @@ def _run_here(points: Sequence["Point"], out: str | None, rows: list[dict[str, A
     """Run the points one after another; `rows` grows with each, so that an interrupt keeps what is done."""
     from sim.sweep import run_tables
 
-    with _writer(out) as write, steps_progress("simulating", total=len(points), unit="points") as show:
+    total = sum(point.scenario.expected_messages for point in points)
+    before = 0.0
+    with _writer(out) as write, counted_progress("simulating", total=total, unit="messages") as show:
         for point in points:
-            show(f"point {point.index + 1}")
-            tables = run_tables(point)
+            tables = run_tables(point, partial(_sent, show, before, f"point {point.index + 1} of {len(points)}"))
             write(tables)
             rows.append(dict(tables.row))
+            before += point.scenario.expected_messages
+
+
+def _sent(show: Callable[[float, str], None], before: float, name: str, messages: int, _table: str) -> None:
+    show(before + messages, name)
 
 
 def _run_on_spark(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage import __version__
 from tornpage.document import Outcome, refuse
+from tornpage.progress import bytes_progress
 from tornpage.redacting import AS_IT_IS, Showing
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def inspect_page_outcome(path: str, store: str, query: "Query", show: Showing = 
 
     if query.has_filter or query.hex or any(each is not None for each in (query.offset, query.message_id)):
         refuse("--html shows the whole store; give it without filters, places and --hex")
-    log = show.document(inspect_view(store, "log", None, replace(query, limit=0)))
+    with bytes_progress("inspecting") as read:
+        log = show.document(inspect_view(store, "log", None, replace(query, limit=0), progress=read))
     seen = _seen(store, query.file_bytes, query.slots, show)
     documents = [log, *seen.values()]
     told = {json.dumps(finding, sort_keys=True): finding for each in documents for finding in each["findings"]}
@@ -129,7 +131,8 @@ def _document(store: str, file_bytes: int | None, slots: int | None, show: Showi
     from properties.inspection.place import open_view
 
     seen = _seen(store, file_bytes, slots, show)
-    maps = file_maps(open_view(store, file_bytes=file_bytes), slots=slots)
+    with bytes_progress("drawing") as read:
+        maps = file_maps(open_view(store, file_bytes=file_bytes), slots=slots, progress=read)
     return {
         "files": [each | {"file": show.label(each["file"])} for each in maps],
         "queues": [_queue(row) for row in seen["queues"]["rows"]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from pipeline.audit import StoreAudit, audit_rows
 from pipeline.columns import QueueKey
 from pipeline.repairing.log_end import LogEnd, find_log_end
 from pipeline.small_files import DELETED_TOPICS
-from pipeline.store_rows import StoreRows, read_store
+from pipeline.store_rows import StoreRows, bytes_to_read, read_store
 from pipeline.stores import StoreFacts, StorePlan, plan_store
 from properties.decode.consumequeue import UNIT_BYTES
 from properties.judging.given import Given, delays_of
@@ -126,8 +126,14 @@ class Prepared:
     audit: StoreAudit
 
 
-def prepare_repair(store_dir: str | os.PathLike[str], target: Path, given: Given) -> Prepared:
-    """Read and audit a store, and decide how to mend a copy of it.
+def prepare_repair(
+    store_dir: str | os.PathLike[str],
+    target: Path,
+    given: Given,
+    *,
+    progress: Callable[[int, int], None] = lambda read_bytes, total_bytes: None,
+) -> Prepared:
+    """Read and audit a store, and decide how to mend a copy of it; tell how many bytes of how many are read.
 
     Cost: memory for one row per record, unit and key. Raises properties.inspection.InspectError and RepairRefused.
     """
@@ -136,7 +142,8 @@ def prepare_repair(store_dir: str | os.PathLike[str], target: Path, given: Given
         0, store_dir, file_bytes=numbers.get("mappedFileSizeCommitLog"), slots=numbers.get("maxHashSlotNum")
     )
     _refuse_places(store, target)
-    rows = read_store(store)
+    total_bytes = bytes_to_read(store)
+    rows = read_store(store, lambda read_bytes: progress(read_bytes, total_bytes))
     audit, facts = audit_rows(store, rows)
     return Prepared(plan_repair(store, rows, facts, audit, target, given), rows, audit)
 

@@ -11,6 +11,7 @@ import errno
 import fcntl
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -23,18 +24,26 @@ _FLOCK = "hhqqi4x"  # struct flock of Linux with 64-bit offsets: type, whence, s
 
 
 class FileSource:
-    """The bytes of one file for `walk_source`.
+    """The bytes of one file for `walk_source`; `reached` is told behind each piece where it ends.
 
     Raises OSError when the file cannot be opened or the device fails; use as a context manager.
     """
 
-    def __init__(self, path: Path, *, size_bytes_max: int, piece_bytes: int = PIECE_BYTES) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        size_bytes_max: int,
+        piece_bytes: int = PIECE_BYTES,
+        reached: Callable[[int], None] = lambda position: None,
+    ) -> None:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         self._before = os.fstat(self._fd)
         self._piece_bytes = max(piece_bytes, 4096)
         self._window = b""
         self._window_at = 0
         self._shrunk = False
+        self._reached = reached
         self.end = min(self._before.st_size, size_bytes_max)
 
     def __enter__(self) -> Self:
@@ -104,6 +113,7 @@ class FileSource:
             wanted -= len(piece)
         self._window = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self._window_at = position
+        self._reached(position + len(self._window))
 
     def _next_data(self, position: int) -> int:
         """Return `position`, or the end of the hole it lies in."""

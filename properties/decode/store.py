@@ -19,6 +19,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from properties.decode.files import PIECE_BYTES, FileSource, is_locked_elsewhere, read_small
@@ -144,10 +145,12 @@ def iter_items(
     piece_bytes: int = PIECE_BYTES,
     record_bytes_max: int = RECORD_BYTES_MAX,
     on_file: Callable[[LogFile, bool, OSError | None], None] | None = None,
+    reached: Callable[[int], None] = lambda offset: None,
 ) -> Iterator[LocatedItem]:
     """Yield the items of all log files in order; the first one is that which holds `from_offset`.
 
-    After each file `on_file(file, has_changed, error)` is told whether it changed meanwhile and what ended it early.
+    After each file `on_file(file, has_changed, error)` is told whether it changed meanwhile and what ended it early;
+    `reached` is told now and then, some MiB apart, the physical offset up to which bytes were loaded.
     Cost: one pass from there on; a `from_offset` inside a record costs some MiB before it (see `items_from`).
     """
     for file in view.files:
@@ -156,7 +159,12 @@ def iter_items(
             continue
         has_changed, failure = False, None
         try:
-            with FileSource(file.path, size_bytes_max=view.file_bytes, piece_bytes=piece_bytes) as source:
+            with FileSource(
+                file.path,
+                size_bytes_max=view.file_bytes,
+                piece_bytes=piece_bytes,
+                reached=partial(_reached, file.base_offset, reached),
+            ) as source:
                 position = max(0, from_offset - file.base_offset)
                 for item in items_from(source, position, file.base_offset, view.file_bytes, record_bytes_max):
                     yield LocatedItem(file.label, item)
@@ -165,6 +173,10 @@ def iter_items(
             failure = error
         if on_file is not None:
             on_file(file, has_changed, failure)
+
+
+def _reached(base_offset: int, reached: Callable[[int], None], position: int) -> None:
+    reached(base_offset + position)
 
 
 def read_checkpoint(store_dir: Path, findings: list[Finding] | None = None) -> Checkpoint | None:

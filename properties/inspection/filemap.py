@@ -23,6 +23,7 @@ from properties.decode.record import Bad, Blank, Record
 from properties.decode.store import LogFile, StoreView, iter_items
 from properties.decode.walk import Unreadable, Zeros
 from properties.inspection.index import opened_index
+from properties.inspection.place import Progress, log_range, reading, without_progress
 from properties.inspection.rows import Row
 
 __all__ = ["FILES_MAX", "RUNS_MAX", "file_maps"]
@@ -36,12 +37,13 @@ _Run = tuple[str, int, int, int]
 """What it is, position in the file, bytes, records or units or entries."""
 
 
-def file_maps(view: StoreView, *, slots: int | None = None) -> list[Row]:
+def file_maps(view: StoreView, *, slots: int | None = None, progress: Progress = without_progress) -> list[Row]:
     """Return a row per file: file, kind, size, base (offset of its first byte in the log or queue), runs.
 
+    `progress` is told how much of the log is read.
     A run is {what, at, size, items}: position and bytes, and how many records, units or entries.
     """
-    rows = [*_log_rows(view)]
+    rows = [*_log_rows(view, progress)]
     rows += [_queue_row(file) for file in islice(list_queues(view.store_dir)[0], FILES_MAX)]
     findings: list[Finding] = []
     rows += [_index_row(reader) for reader in islice(opened_index(view.store_dir, slots, findings), FILES_MAX)]
@@ -67,10 +69,11 @@ def _joined(runs: Iterable[_Run]) -> Iterator[Row]:
         yield {"what": what, "at": first, "size": size, "items": items}
 
 
-def _log_rows(view: StoreView) -> Iterator[Row]:
+def _log_rows(view: StoreView, progress: Progress) -> Iterator[Row]:
     files = {file.label: file for file in view.files[:FILES_MAX]}
     rows = {label: _row(label, "log", file.size_bytes, file.base_offset, ()) for label, file in files.items()}
-    for label, group in groupby(iter_items(view), key=lambda located: located.file):
+    reached = reading(*log_range(view), progress)
+    for label, group in groupby(iter_items(view, reached=reached), key=lambda located: located.file):
         if label not in files:
             break  # further files are not mapped, so that they need not be read
         file = files[label]

@@ -7,7 +7,7 @@ log itself. Candidates of the index are decided by the record, so that equal has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from properties.decode.findings import Finding
 from properties.decode.index import index_hash
@@ -18,7 +18,15 @@ from properties.decode.store import LocatedItem, LogFile, StoreView, iter_items
 from properties.inspection.index import opened_index, unsettled
 from properties.inspection.log import shown_row
 from properties.inspection.lookups import nothing_found, unread
-from properties.inspection.place import Document, derived_severity, part_document
+from properties.inspection.place import (
+    Document,
+    Progress,
+    derived_severity,
+    log_range,
+    part_document,
+    reading,
+    without_progress,
+)
 from properties.inspection.query import Query
 from properties.inspection.rows import Row
 
@@ -28,16 +36,16 @@ _Range = tuple[int, int]
 """Offsets from the first to behind the last."""
 
 
-def by_key(view: StoreView, query: Query) -> Document:
+def by_key(view: StoreView, query: Query, progress: Progress = without_progress) -> Document:
     """Return the records with a key, in the order of the log."""
     findings: list[Finding] = []
     answers: set[int] = set()
     covered: list[_Range] = []
     if query.topic is not None:
         answers, covered = _ask_index(view, query, findings)
-    everything = (view.files[0].base_offset, view.files[-1].base_offset + view.file_bytes) if view.files else (0, 0)
+    everything = log_range(view)
     ranges = [everything] if query.scan else list(_between(everything, covered))
-    scan = _Scan(view, query)
+    scan = _Scan(view, query, reading(*everything, progress))
     with RecordReader(view) as reader:
         found: dict[int, LocatedItem] = {}
         for offset in answers:
@@ -66,16 +74,17 @@ def by_key(view: StoreView, query: Query) -> Document:
 class _Scan:
     """Reads ranges of the log for records that a query accepts."""
 
-    def __init__(self, view: StoreView, query: Query) -> None:
+    def __init__(self, view: StoreView, query: Query, reached: Callable[[int], None]) -> None:
         self._view = view
         self._query = query
+        self._reached = reached
         self.records = 0
         self.bytes_read = 0
         self.first: int | None = None
         self.findings: list[Finding] = []
 
     def run(self, begin: int, end: int) -> Iterator[LocatedItem]:
-        for located in iter_items(self._view, from_offset=begin, on_file=self._see_file_end):
+        for located in iter_items(self._view, from_offset=begin, on_file=self._see_file_end, reached=self._reached):
             item = located.item
             if item.offset >= end:
                 return

@@ -13,7 +13,7 @@ from properties.decode.lookup import RecordReader
 from properties.decode.record import RECORD_BYTES_MIN, Bad, Blank, Record
 from properties.decode.store import LocatedItem, StoreView, iter_items
 from properties.decode.walk import Unreadable
-from properties.inspection.place import Document, open_view
+from properties.inspection.place import Document, Progress, log_range, open_view, reading, without_progress
 from properties.inspection.query import InspectError
 from properties.inspection.rows import Row, hex_of, row_of
 
@@ -55,10 +55,11 @@ def log_document(
     whole: bool = True,
     accepts: Callable[[Record], bool] | None = None,
     with_hex: bool = False,
+    progress: Progress = without_progress,
 ) -> Document:
     """Do what `inspect_store` does with a view; with `accepts`, rows are those records only."""
     judge = LogJudge(view)
-    rows, is_complete = _collect(view, judge, limit, from_offset, whole, accepts, with_hex)
+    rows, is_complete = _collect(view, judge, limit, from_offset, whole, accepts, with_hex, progress)
     findings = judge.finish(is_complete=is_complete)
     verdict = verdict_of(findings)
     return {
@@ -86,13 +87,16 @@ def _collect(
     whole: bool,
     accepts: Callable[[Record], bool] | None,
     with_hex: bool,
+    progress: Progress,
 ) -> tuple[list[Row], bool]:
     """Feed the judge; return the rows and whether the whole log was seen."""
     rows: list[Row] = []
     start = 0 if whole else from_offset
+    begin, end = log_range(view)
+    reached = reading(max(start, begin), end, progress)
     with RecordReader(view) as bytes_reader:
         reader = bytes_reader if with_hex else None
-        for located in iter_items(view, from_offset=start, on_file=judge.see_file_end):
+        for located in iter_items(view, from_offset=start, on_file=judge.see_file_end, reached=reached):
             judge.see(located)
             is_full = limit is not None and len(rows) >= limit
             if not is_full and _is_asked(located, from_offset, accepts):

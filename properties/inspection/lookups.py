@@ -14,14 +14,14 @@ from properties.decode.lookup import RecordReader
 from properties.decode.record import Bad, Blank, Record, message_id
 from properties.decode.store import LocatedItem, LogFile, StoreView, iter_items
 from properties.inspection.log import log_document, shown_row
-from properties.inspection.place import Document, part_document
+from properties.inspection.place import Document, Progress, log_range, part_document, reading, without_progress
 from properties.inspection.query import Query, offset_of_id
 from properties.inspection.rows import Row
 
 __all__ = ["by_id", "by_time", "in_log", "nothing_found", "unread"]
 
 
-def in_log(view: StoreView, query: Query) -> Document:
+def in_log(view: StoreView, query: Query, progress: Progress = without_progress) -> Document:
     """Return the rows of the log that a query asks for, with the verdict of the whole log if no place is asked for."""
     document = log_document(
         view,
@@ -30,6 +30,7 @@ def in_log(view: StoreView, query: Query) -> Document:
         whole=query.offset is None,
         accepts=query.accepts if query.has_filter else None,
         with_hex=query.hex,
+        progress=progress,
     )
     if query.offset is not None and not document["rows"] and query.limit != 0:
         end = view.files[-1].base_offset + view.file_bytes if view.files else 0
@@ -66,7 +67,7 @@ def by_id(view: StoreView, query: Query) -> Document:
     return part_document({"records": 1}, rows, findings)
 
 
-def by_time(view: StoreView, query: Query) -> Document:
+def by_time(view: StoreView, query: Query, progress: Progress = without_progress) -> Document:
     """Return the records whose store time lies between two times."""
     assert query.times is not None
     rows: list[Row] = []
@@ -78,7 +79,7 @@ def by_time(view: StoreView, query: Query) -> Document:
     records = bytes_read = 0
     errors: list[tuple[LogFile, OSError]] = []
     with RecordReader(view) as reader:
-        for located in _items_of(view, chosen, errors):
+        for located in _items_of(view, chosen, errors, progress):
             item = located.item
             if not query.has_room(len(rows)):
                 break
@@ -133,7 +134,9 @@ def _is_unused(item: Bad | None) -> bool:
     return item is not None and item.reason == "zero_header"
 
 
-def _items_of(view: StoreView, labels: set[str], errors: list[tuple[LogFile, OSError]]) -> Iterable[LocatedItem]:
+def _items_of(
+    view: StoreView, labels: set[str], errors: list[tuple[LogFile, OSError]], progress: Progress
+) -> Iterable[LocatedItem]:
     """Yield the items of some files."""
     chosen = replace(view, files=tuple(file for file in view.files if file.label in labels))
 
@@ -141,4 +144,4 @@ def _items_of(view: StoreView, labels: set[str], errors: list[tuple[LogFile, OSE
         if error is not None:
             errors.append((file, error))
 
-    return iter_items(chosen, on_file=on_file)
+    return iter_items(chosen, on_file=on_file, reached=reading(*log_range(chosen), progress))

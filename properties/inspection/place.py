@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,21 @@ from properties.decode.store import StoreView, look
 from properties.inspection.query import InspectError
 from properties.inspection.rows import Row
 
-__all__ = ["Document", "derived_severity", "open_view", "part_document", "shown"]
+__all__ = [
+    "Document",
+    "Progress",
+    "derived_severity",
+    "log_range",
+    "open_view",
+    "part_document",
+    "reading",
+    "shown",
+    "without_progress",
+]
 
 Document = dict[str, Any]
+Progress = Callable[[int, int], None]
+"""Whom to tell, now and then, how many bytes of the log are read, and of how many."""
 
 _STORE_SIGNS = ("commitlog", "checkpoint", "abort", "lock", "consumequeue")
 
@@ -31,6 +43,20 @@ def open_view(path: str | os.PathLike[str], *, file_bytes: int | None = None) ->
         raise InspectError(
             f"cannot list {shown(directory)}: {error.strerror}; check the device and the path"
         ) from error
+
+
+def without_progress(read_bytes: int, total_bytes: int) -> None:
+    """Tell nobody how much of the log is read."""
+
+
+def log_range(view: StoreView) -> tuple[int, int]:
+    """Return the physical offsets at which the log files begin and end."""
+    return (view.files[0].base_offset, view.files[-1].base_offset + view.file_bytes) if view.files else (0, 0)
+
+
+def reading(begin: int, end: int, progress: Progress) -> Callable[[int], None]:
+    """Return whom `iter_items` tells what it has reached, while the offsets from `begin` to `end` are read."""
+    return lambda offset: progress(min(max(offset - begin, 0), end - begin), end - begin)
 
 
 def part_document(figures: dict[str, int], rows: list[Row], findings: Sequence[Finding]) -> Document:

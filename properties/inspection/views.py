@@ -8,7 +8,7 @@ from typing import Final
 from properties.inspection.index import index_chain, index_entries, index_files
 from properties.inspection.keys import by_key
 from properties.inspection.lookups import by_id, by_time, in_log
-from properties.inspection.place import Document, open_view
+from properties.inspection.place import Document, Progress, open_view, without_progress
 from properties.inspection.progress import progress_rows
 from properties.inspection.query import InspectError, Query, parse_queue
 from properties.inspection.queues import queue_extension, queue_list, queue_units
@@ -20,10 +20,18 @@ VIEWS: Final = ("log", "queues", "queue", "ext", "index", "checkpoint", "config"
 _NAMED = ("queue", "ext", "index", "config")
 
 
-def inspect_view(path: str | os.PathLike[str], name: str, what: str | None, query: Query) -> Document:
+def inspect_view(
+    path: str | os.PathLike[str],
+    name: str,
+    what: str | None,
+    query: Query,
+    *,
+    progress: Progress = without_progress,
+) -> Document:
     """Return the document of one view: `what` is the queue (TOPIC/ID), the index file or the config file.
 
-    Raises InspectError for what cannot be looked at or was not asked for clearly.
+    `progress` is told how far a look at the log is. Raises InspectError for what cannot be looked at or was not asked
+    for clearly.
     """
     if what is not None and name not in _NAMED:
         raise InspectError(f"the view {name!r} takes no name, but {what!r} was given; leave it out")
@@ -48,8 +56,8 @@ def inspect_view(path: str | os.PathLike[str], name: str, what: str | None, quer
     if query.message_id is not None:
         return by_id(view, query)
     if query.key is not None:
-        return by_key(view, query)
-    return in_log(view, query) if query.times is None else by_time(view, query)
+        return by_key(view, query, progress)
+    return in_log(view, query, progress) if query.times is None else by_time(view, query, progress)
 
 
 def _queue(name: str, what: str | None, query: Query) -> tuple[str, int]:

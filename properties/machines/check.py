@@ -10,6 +10,7 @@ from hypothesis.reporting import with_reporter
 from hypothesis.stateful import run_state_machine_as_test
 
 from properties.cases.replay import Failure, replay, shrink
+from properties.cases.shrinking import Watch
 from properties.machines.consumer_machine import ConsumerMachine
 from properties.machines.delay_machine import DelayMachine
 from properties.machines.flush_machine import FlushMachine
@@ -66,7 +67,8 @@ def check(
     start_seed: int,
     tracker: DirtyTracker,
     machines: Sequence[str] = tuple(MACHINES),
-    progress: Callable[[int], None] = lambda operations: None,
+    progress: Callable[[int], None] = lambda examples: None,
+    making_small: Watch = lambda tries, operations, losses: None,
     shrink_tries_max: int = 2_000,
     shrink_seconds: float | None = None,
     fixed: Mapping[str, Any] | None = None,
@@ -74,32 +76,50 @@ def check(
 ) -> CheckResult:
     """Compare store and model over `examples` runs of up to `steps` rules, the machines in turns.
 
-    `progress` is called with the number of operations carried out so far; settings that are `fixed` are not drawn.
-    Raises HarnessError when a failure does not replay from its own case.
+    `progress` is called with the number of examples that are done, `making_small` after each replay while a failure is
+    made small; settings that are `fixed` are not drawn. Raises HarnessError when a failure does not replay from its own
+    case.
     """
     planted = [planted_machine(_EVERY[name], bug) for name in machines]
+    told = _Examples(progress)
     for machine in planted:
         machine.tracker = tracker
         machine.fixed = fixed or {}
-        machine.progress = Progress(lambda _: progress(sum(one.fired.total() for one in planted)))
+        machine.progress = Progress(told.begins)
     turn_examples = max(1, min(turn_examples_max, examples // len(planted)))
     left, turn = examples, 0
     while left > 0:
         for machine in planted:
             count = min(left, turn_examples)
+            told.next_turn(count)
             failure = _run(machine, count, steps=steps, start_seed=start_seed * 1_000_003 + turn) if count else None
             if failure is not None:
                 again = replay(failure.case, tracker=tracker)
                 if again is None:
                     raise HarnessError(f"a failure does not replay: {failure.broken}")
-                return CheckResult(
-                    Verdict.BROKEN,
-                    _fired(planted),
-                    shrink(again, tracker=tracker, tries_max=shrink_tries_max, seconds=shrink_seconds),
+                small = shrink(
+                    again, tracker=tracker, tries_max=shrink_tries_max, seconds=shrink_seconds, watch=making_small
                 )
+                return CheckResult(Verdict.BROKEN, _fired(planted), small)
             left, turn = left - count, turn + 1
     silent = tuple(dict.fromkeys(name for machine in planted for name in machine.missing()))
     return CheckResult(Verdict.VACUOUS if silent else Verdict.HOLDS, _fired(planted), None, silent)
+
+
+class _Examples:
+    """Counts examples. Hypothesis may try a few more than a turn has, or less, where there are no more."""
+
+    def __init__(self, progress: Callable[[int], None]) -> None:
+        self._progress = progress
+        self._before = self._turn = self._begun = 0
+
+    def next_turn(self, examples: int) -> None:
+        self._before += self._turn
+        self._turn, self._begun = examples, 0
+
+    def begins(self) -> None:
+        self._progress(self._before + min(self._begun, self._turn))
+        self._begun += 1
 
 
 def _fired(machines: Sequence[type[TrialMachine]]) -> Counter[str]:

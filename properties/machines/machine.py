@@ -44,9 +44,9 @@ COMMIT, REPUT = Step(service="commit", after_ms=200), Step(service="reput")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Whom to tell how many operations were carried out; a value, since a bare function would become a method."""
+    """Whom to tell that an example begins; a value, since a bare function would become a method."""
 
-    show: Callable[[int], None]
+    begins: Callable[[], None]
 
 
 class TrialMachine(RuleBasedStateMachine):
@@ -60,7 +60,7 @@ class TrialMachine(RuleBasedStateMachine):
     tracker: ClassVar[DirtyTracker] = choose_tracker("auto")
     failure: ClassVar[Failure | None] = None
     fired: ClassVar[Counter[str]] = Counter()
-    progress: ClassVar[Progress] = Progress(lambda operations: None)
+    progress: ClassVar[Progress] = Progress(lambda: None)
     must_run: ClassVar[tuple[str, ...]] = ()
     """Operations without which a run proves nothing."""
     effects: ClassVar[Counter[str]] = Counter()
@@ -69,6 +69,7 @@ class TrialMachine(RuleBasedStateMachine):
 
     def start(self, settings: Settings) -> None:
         """Open a store on an empty disk; each machine's own first rule calls this."""
+        self.progress.begins()
         self.is_broken = False
         self.settings = replace(settings, bug=self.bug, **self.fixed)
         try:
@@ -84,7 +85,6 @@ class TrialMachine(RuleBasedStateMachine):
         """Run an operation; remember the case when a promise breaks."""
         note(describe(operation))
         self.fired[operation.op] += 1
-        self.progress.show(self.fired.total())
         try:
             self.trial.run(operation)
         except GuaranteeBroken as broken:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.audit import StoreAudit, audit_store
+from pipeline.audit import StoreAudit, audit_plan, audit_store
 from pipeline.dispatch import SCHEDULE_TOPIC
 from pipeline.findings import CODES
+from pipeline.store_rows import bytes_to_read
 from pipeline.stores import facts_of, plan_store
 from pipeline.suspicions import Suspicion, judged
 from properties.inspection import InspectError
@@ -54,6 +55,16 @@ def test_store_of_java_after_a_crash_has_tears_only(case: Path) -> None:
     findings = audit_store(case / "store").findings
     assert findings
     assert {finding.severity for finding in findings} <= {"tear", "note"}
+
+
+def test_bytes_that_are_read_are_told_up_to_the_last() -> None:
+    store = next(case / "store" for case in undamaged() if case.name.startswith("06"))
+    plan = plan_store(0, store)
+    told: list[int] = []
+    assert audit_plan(plan, told.append) == audit_plan(plan)
+    assert told == sorted(told)
+    assert told[-1] == bytes_to_read(plan)
+    assert len(told) > len(plan.queue_parts) + len(plan.index.readable), "the log is told too"
 
 
 def test_store_without_queues_is_audited_for_the_log_alone(tmp_path: Path) -> None:

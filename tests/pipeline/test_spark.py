@@ -12,7 +12,9 @@ import pytest
 from pipeline.audit import audit_plan
 from pipeline.audit_spark import audit_each, audit_joined
 from pipeline.dispatch import SCHEDULE_TOPIC
+from pipeline.interrupts import apart
 from pipeline.stores import plan_store
+from pipeline.watching import watched
 from pipeline.work import open_work
 from tests.pipeline.handmade import (
     DUE_MS,
@@ -155,6 +157,26 @@ def test_spark_and_plain_audit_agree_on_every_store(spark: SparkSession, tmp_pat
     }
     sound = {str(path / "store") for path in undamaged()}
     assert {audited.verdict for audited in joined if audited.store in sound} == {"holds"}
+
+
+def test_tasks_are_counted_stage_by_stage(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipeline.watching._ASK_EVERY_S", 0.02)
+    plans = [plan_store(0, copied("03-rollover-blanks-retention", tmp_path / "store"))]
+    open_work(tmp_path / "work", plans, resume=False, overwrite=False)
+    told: list[tuple[str, int, int, bool]] = []
+    with watched(spark, lambda *said: told.append(said)) as stage:
+        joined = apart(spark, lambda: audit_joined(spark, plans, tmp_path / "work", stage))
+    assert joined.audits == [audit_plan(plans[0])]
+    stages = ("reading", "comparing queues", "comparing the index")
+    assert tuple(dict.fromkeys(name for name, *_ in told)) == stages
+    assert {known for name, _, known, _ in told if name == "reading"} == {joined.figures["tasks"]}
+    for name in stages:
+        done = [done for stage, done, _, _ in told if stage == name]
+        assert done == sorted(done), name
+        assert done[-1] > 0, name
+    assert all(done <= known for _, done, known, _ in told)
+    assert {is_all for name, *_, is_all in told if name == "reading"} == {True}
+    assert {is_all for name, *_, is_all in told if name != "reading"} == {False}
 
 
 def test_rows_that_are_there_are_not_read_again(spark: SparkSession, tmp_path: Path) -> None:

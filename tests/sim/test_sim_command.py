@@ -112,12 +112,12 @@ def test_sweep_writes_rows_and_tables(tmp_path: Path) -> None:
 def test_an_interrupted_sweep_keeps_the_points_that_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = sweep.run_tables, 0
 
-    def interrupted(point: sweep.Point) -> sweep.PointTables:
+    def interrupted(point: sweep.Point, progress: sweep.TablesProgress) -> sweep.PointTables:
         nonlocal calls
         calls += 1
         if calls == 3:
             raise KeyboardInterrupt
-        return real(point)
+        return real(point, progress)
 
     monkeypatch.setattr(sweep, "run_tables", interrupted)
     result = call("sweep", "--messages", "300", "--out", str(tmp_path), "--json")

@@ -11,11 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from tornpage.progress import counted_progress, shrinking_progress, states_progress, steps_progress, time_progress, told
+from tornpage.progress import (
+    bytes_progress,
+    counted_progress,
+    shrinking_progress,
+    simulation_progress,
+    states_progress,
+    step_lines,
+    steps_progress,
+    tasks_progress,
+    time_progress,
+    told,
+)
 
 HOME = Path(__file__).parents[2]
 BARS = """
-import sys
+import sys, time
 from tornpage import progress
 with progress.counted_progress("killing [b]", total=300, unit="writers") as show:
     for done in range(300):
@@ -24,6 +35,20 @@ with progress.states_progress("exploring", total=3.0, unit="seconds") as show:
     show(0, 0.0)
 with progress.time_progress("calibrating", seconds=200.0) as show:
     show("a slice", 20.0)
+with progress.bytes_progress("inspecting") as show:
+    show(3 << 20, 5 << 20)
+    time.sleep(0.11)
+    show(4 << 20, 5 << 20)
+with progress.simulation_progress(8e6) as show:
+    time.sleep(0.11)
+    show(8_000_000, "")
+    show(8_000_000, "rolls")
+with progress.tasks_progress("auditing", "starting Spark") as show:
+    show("reading", 0, 9, True)
+    show("comparing", 2, 5, False)
+tell = progress.step_lines("proving", [2.0, 40.0, 8.0])
+tell("kills")
+tell("check")
 """
 
 
@@ -54,12 +79,19 @@ def test_nothing_is_said_where_no_terminal_is(capsys: pytest.CaptureFixture[str]
         states_progress("a", total=3, unit="states") as states,
         time_progress("a", seconds=3.0) as timed,
         shrinking_progress(seconds=3.0) as shrinking,
+        bytes_progress("a") as read,
+        simulation_progress(3.0) as sent,
+        tasks_progress("a", "b") as tasks,
     ):
         counted(1, "x")
         step("x")
         states(1, 1.0)
         timed("x", 1.0)
         shrinking(1, 2, 3)
+        read(1, 2)
+        sent(1, "")
+        tasks("x", 1, 2, True)
+        step_lines("a", [1.0])("x")
     assert capsys.readouterr() == ("", "")
 
 
@@ -96,6 +128,14 @@ def test_a_terminal_gets_a_bar_in_colour_unless_none_is_wanted(wish: dict[str, s
     assert re.search(r"299 of 300 writers, [0-9,]+/s, 0 s left  \[red\]299", shown)
     assert "0 states, 3 s left" in shown
     assert "3 min left  a slice" in shown
+    assert re.search(r"inspecting .* 4 of 5 MiB, [0-9.,]+/s, 0 s left", shown)
+    assert re.search(r"simulating .* 8,000,000 of 8,000,000 messages, [0-9,]+/s, 0 s left", shown)
+    assert re.search(r"simulating .* 8,000,000 messages  table rolls", shown), "tables take time of their own"
+    assert "starting Spark" in shown
+    assert "0 of 9 tasks  reading" in shown
+    assert re.search(r"2 of 5 tasks so far, [0-9,.]+/s, 0 s left  comparing", shown), "a stage has a rate of its own"
+    assert "proving: 0 of 3 steps, 50 s left  kills" in shown
+    assert re.search(r"proving: 1 of 3 steps, [0-9,.]+/s, 4[01] s left  check", shown), "what was fast, will be fast"
 
 
 def test_a_bar_makes_no_thread() -> None:

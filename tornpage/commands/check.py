@@ -7,7 +7,7 @@ import click
 
 from tornpage import options
 from tornpage.document import Outcome, emit, refuse
-from tornpage.progress import operations_progress
+from tornpage.progress import counted_progress, shrinking_lines
 from tornpage.run_directory import prepare, write_run
 from tornpage.targets import answer_option, fixed_settings, left_out_line, target_option, usable_settings
 
@@ -97,6 +97,7 @@ def check_outcome(
     settings: "Settings | None" = None,
 ) -> tuple[Outcome, str]:
     """Run the machines named, or all; return their outcome and its text. `settings` are those of a target."""
+    from functools import partial
     from time import perf_counter
 
     from properties.machines.check import MACHINES, PROFILES, TARGET_PROFILES, check
@@ -109,7 +110,10 @@ def check_outcome(
     count = examples or (HUNT_EXAMPLES if bug else count)
     started = perf_counter()
     try:
-        with choose_tracker("auto") as tracker, operations_progress("checking") as show:
+        with (
+            choose_tracker("auto") as tracker,
+            counted_progress("checking", total=count, unit="examples") as show,
+        ):
             result = check(
                 bug=bug,
                 examples=count,
@@ -117,7 +121,8 @@ def check_outcome(
                 start_seed=seed,
                 tracker=tracker,
                 machines=machines or tuple(MACHINES),
-                progress=show,
+                progress=lambda done: show(done, ""),
+                making_small=partial(shrinking_lines(), 1),
                 shrink_seconds=SHRINK_SECONDS if settings else None,
                 fixed=fixed_settings(settings) if settings else None,
             )

@@ -8,6 +8,7 @@ from tornpage import options
 from tornpage.completing import names_in_a_store
 from tornpage.document import Outcome, emit, refuse
 from tornpage.inspect_text import document_text
+from tornpage.progress import bytes_progress
 from tornpage.redacting import AS_IT_IS, Showing, showing
 from tornpage.store_page import inspect_page_outcome
 
@@ -107,7 +108,8 @@ def inspect_outcome(
     from properties.inspection import InspectError, inspect_view
 
     try:
-        seen = show.document(inspect_view(store, view, name, query))
+        with bytes_progress("inspecting") as read:
+            seen = show.document(inspect_view(store, view, name, query, progress=read))
     except InspectError as error:
         refuse(str(error))
     extra = {"rows": seen["rows"], **show.extra}

@@ -1,6 +1,5 @@
 """`tornpage prove`."""
 
-import sys
 from pathlib import Path
 from time import perf_counter
 
@@ -8,6 +7,7 @@ import click
 
 from tornpage import options
 from tornpage.document import Outcome, emit, warn
+from tornpage.progress import step_lines
 from tornpage.run_directory import prepare, write_run
 from tornpage.steps.step import Step
 
@@ -40,10 +40,9 @@ def command(seed: int, out: str, as_json: bool) -> None:
     steps: list[Step] = []
     interrupted = False
     try:
-        for number, run in enumerate(STEPS, 1):
-            if sys.stderr.isatty():
-                step = f"step {number} of {len(STEPS)}, {perf_counter() - started:.0f} s so far"
-                print(f"{step}: {run.__name__.replace('_', ' ')} …", file=sys.stderr, flush=True)
+        tell = step_lines("proving", list(STEPS.values()))
+        for run in STEPS:
+            tell(run.__name__.replace("_", " "))
             steps.append(run(seed))
             interrupted = steps[-1].outcome.interrupted
             if interrupted:
