@@ -1,7 +1,7 @@
 """A judged crash image, or all golden ones, as a document and as text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,17 @@ from properties.recorder.disk import Disk
 from tornpage.document import Outcome
 from tornpage.inspect_text import printable
 from tornpage.progress import steps_progress
+from tornpage.redacting import AS_IT_IS, Showing
 
-__all__ = ["golden_outcome", "golden_text", "image_outcome", "image_text", "judged_golden_images", "judged_image"]
+__all__ = [
+    "golden_outcome",
+    "golden_text",
+    "image_outcome",
+    "image_text",
+    "judged_golden_images",
+    "judged_image",
+    "shown_judgement",
+]
 
 _STEPS = 3
 
@@ -67,8 +76,18 @@ def judged_golden_images(
         ]
 
 
-def image_outcome(judgement: Judgement, *, seed: int, command: str) -> Outcome:
-    """Return the outcome of one image; `command` is what a caption names to judge it again."""
+def shown_judgement(judgement: Judgement, show: Showing) -> Judgement:
+    """Return a judgement as it is shown."""
+    return replace(
+        judgement,
+        rulings=[replace(ruling, **show.ruling(asdict(ruling))) for ruling in judgement.rulings],
+        findings=tuple(replace(finding, **show.finding(asdict(finding))) for finding in judgement.findings),
+        said=[show.finding(said) for said in judgement.said],
+    )
+
+
+def image_outcome(judgement: Judgement, *, seed: int, command: str, show: Showing = AS_IT_IS) -> Outcome:
+    """Return the outcome of one image that is shown so; `command` is what a caption names to judge it again."""
     findings = [_finding(ruling) for ruling in judgement.rulings if ruling.verdict == "broken"]
     findings += [asdict(finding) for finding in judgement.findings]
     rows = [ruling.row() for ruling in judgement.rulings]
@@ -78,7 +97,7 @@ def image_outcome(judgement: Judgement, *, seed: int, command: str) -> Outcome:
         judgement.figures,
         findings=[*findings, *judgement.said],
         seed=seed,
-        extra={"mode": judgement.mode, "rulings": rows},
+        extra={"mode": judgement.mode, "rulings": rows, **show.extra},
         tables={"rulings": {"rows": rows, "caption": _caption(seed, command)}},
     )
 

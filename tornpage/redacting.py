@@ -10,14 +10,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from tornpage.finding_codes import finding_codes
+from tornpage.redacted_words import bounded, harmless_sentence, harmless_value, said_of
 
 __all__ = ["AS_IT_IS", "Redacted", "Showing", "showing"]
 
 Row = dict[str, Any]
-
-_NUMBER_MAX = 1 << 47
-"""No offset, size or time (ms) of a store comes near; eight bytes of a message that stand in the place of one do."""
 
 _SYSTEM_TOPICS = frozenset(
     {
@@ -64,6 +61,9 @@ class Showing(Protocol):
     def finding(self, finding: Mapping[str, Any]) -> Row:
         """Return a finding of a view or of an audit."""
 
+    def ruling(self, ruling: Mapping[str, Any]) -> Row:
+        """Return the sentence and the places of a ruling on a number of the contract."""
+
     def label(self, label: str) -> str:
         """Return the path of a file, relative to the store."""
 
@@ -97,6 +97,9 @@ class _AsItIs:
     def finding(self, finding: Mapping[str, Any]) -> Row:
         return dict(finding)
 
+    def ruling(self, ruling: Mapping[str, Any]) -> Row:
+        return {name: ruling[name] for name in ("sentence", "file", "offset", "expected", "found")}
+
     def label(self, label: str) -> str:
         return label
 
@@ -121,7 +124,7 @@ class Redacted:
         return {"redacted": True}
 
     def document(self, seen: Row) -> Row:
-        figures = {name: _number(figure) for name, figure in seen["figures"].items() if name != "key_hash"}
+        figures = {name: bounded(figure) for name, figure in seen["figures"].items() if name != "key_hash"}
         rows = [self.row(row) for row in seen["rows"]]
         return {**seen, "figures": figures, "rows": rows, "findings": [self.finding(one) for one in seen["findings"]]}
 
@@ -136,15 +139,21 @@ class Redacted:
         return shown
 
     def finding(self, finding: Mapping[str, Any]) -> Row:
-        said = finding_codes()[finding["code"]]
-        shown: Row = {name: _number(finding[name]) for name in _FINDING_NUMBERS if name in finding}
+        place = self.label(finding["file"])
+        shown: Row = {name: bounded(finding[name]) for name in _FINDING_NUMBERS if name in finding}
         if "store" in finding:
             shown["store"] = self.store(finding["store"])
         if "topic" in finding:
             shown["topic"] = self.topic(finding["topic"])
-        told = {"message": said.meaning.replace("`", ""), "remedy": _remedy(said.remedy, finding["severity"])}
-        shown |= {"code": finding["code"], "severity": finding["severity"], "file": self.label(finding["file"]), **told}
+        told = said_of(finding["code"], finding["severity"], place)
+        shown |= {"code": finding["code"], "severity": finding["severity"], "file": place, **told}
         return {name: shown[name] for name in finding}
+
+    def ruling(self, ruling: Mapping[str, Any]) -> Row:
+        sentence = ruling["sentence"]
+        values = {name: harmless_value(sentence, ruling[name]) for name in ("expected", "found")}
+        file = ruling["file"] and self.label(ruling["file"])
+        return {**values, "sentence": harmless_sentence(sentence), "file": file, "offset": bounded(ruling["offset"])}
 
     def label(self, label: str) -> str:
         first, *rest = label.split("/")
@@ -220,7 +229,7 @@ class Redacted:
         """Return a tags code: within 32 bits it is a hash, else a due time, or the address of an extension."""
         if code is None:
             return None
-        return self.hash(int(code)) if -(1 << 31) <= int(code) < 1 << 31 else _number(code)
+        return self.hash(int(code)) if -(1 << 31) <= int(code) < 1 << 31 else bounded(code)
 
     def _below_queues(self, parts: list[str]) -> list[str]:
         topic = self.topic(parts[0])
@@ -246,19 +255,6 @@ def showing(*, redact: bool) -> Showing:
     return Redacted() if redact else AS_IT_IS
 
 
-def _remedy(remedies: str, severity: str) -> str:
-    """Return the remedy for a severity; some codes have one for each, as "damage: …; tear: …"."""
-    each = re.split(r"(?:^|; )(damage|tear|note): ", remedies.replace("`", ""))
-    return dict(zip(each[1::2], each[2::2], strict=True)).get(severity, each[0] or remedies.replace("`", ""))
-
-
-def _number(number: int | str | None) -> int | None:
-    """Return a number; -1 for one that no store has, which may be bytes of a message."""
-    if number is None or isinstance(number, bool):
-        return number
-    return int(number) if -_NUMBER_MAX < int(number) < _NUMBER_MAX else -1
-
-
 _FINDING_NUMBERS = ("offset", "position", "queue_id", "queue_offset", "items")
 _NUMBERS = (
     "accepted", "address", "addressText", "beginPhyOffset", "beginPhyOffsetText", "beginTimestamp", "bodyLength",
@@ -275,7 +271,7 @@ _NUMBERS = (
 _COLUMNS: dict[str, Callable[[Redacted, Any], Any]] = {
     # words of ours
     **dict.fromkeys(("kind", "field", "points", "reason", "state", "wrong"), lambda _, word: word),
-    **dict.fromkeys(_NUMBERS, lambda _, number: _number(number)),
+    **dict.fromkeys(_NUMBERS, lambda _, number: bounded(number)),
     **dict.fromkeys(("file", "directory"), Redacted.label),
     "topic": Redacted.topic,
     "group": Redacted.group,

@@ -120,6 +120,7 @@ def outputs(store: Path, topic: str, *asked: tuple[str, list[str], list[str]]) -
         ("inspect", [], ["config"]),
         ("inspect", [], ["progress"]),
         ("audit", ["--engine", "plain"], []),
+        ("judge", ["--crashes", "1", "--losses", "0"], []),
         *asked,
     )
     for command, options, names in lines:
@@ -131,6 +132,12 @@ def outputs(store: Path, topic: str, *asked: tuple[str, list[str], list[str]]) -
         page = store.parent / "page.html"
         assert CliRunner().invoke(cli, [*line, "--redact", "--html", str(page)]).exit_code in (0, 1, 3)
         yield unpacked(without_times(page.read_text(encoding="utf-8")))
+    run = store.parent / "run"
+    line = ["judge", str(store), "--crashes", "0", "--redact", "--out", str(run)]
+    assert CliRunner().invoke(cli, line).exit_code in (0, 1, 3)
+    yield from (path.read_text() for path in sorted((run / "tables").iterdir()))
+    assert CliRunner().invoke(cli, ["report", str(run)]).exit_code == 0
+    yield unpacked(without_times((run / "index.html").read_text(encoding="utf-8")))
 
 
 def without_times(said: str) -> str:
@@ -191,7 +198,7 @@ def test_nothing_that_a_store_holds_is_in_what_is_shared(contents: Contents) -> 
             assert not [reading for reading in readings(MARK) if reading in shown], said
             assert not re.search(r"secr|ecret", shown), said
             count += 1
-        assert count == 22
+        assert count == 26
 
 
 def test_the_search_finds_what_is_not_redacted() -> None:
@@ -204,6 +211,7 @@ def test_the_search_finds_what_is_not_redacted() -> None:
         page = store.parent / "page.html"
         CliRunner().invoke(cli, ["inspect", str(store), "--html", str(page)])
         assert MARK in unpacked(page.read_text())
+        assert MARK in CliRunner().invoke(cli, ["judge", str(store), "--crashes", "0"]).stdout
 
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -316,7 +324,7 @@ def test_a_code_with_a_remedy_for_each_severity_has_the_one_that_fits() -> None:
 
 def test_a_document_says_that_it_is_redacted() -> None:
     store = str(GOLDEN / "01-plain-ascii" / "store")
-    for line in (["inspect", store], ["audit", store, "--engine", "plain"]):
+    for line in (["inspect", store], ["audit", store, "--engine", "plain"], ["judge", store, "--crashes", "0"]):
         assert json.loads(CliRunner().invoke(cli, [*line, "--redact", "--json"]).stdout)["redacted"] is True
         assert "redacted" not in json.loads(CliRunner().invoke(cli, [*line, "--json"]).stdout)
 
@@ -336,6 +344,7 @@ def test_what_is_followed_is_redacted_too(form: list[str]) -> None:
     [
         (["inspect", ".", "--hex"], "--hex prints the bytes that --redact keeps back"),
         (["audit", ".", "--repair-to", "x"], "without --repair-to"),
+        (["judge", ".", "--golden"], "golden stores were made to be shown"),
     ],
 )
 def test_what_cannot_be_redacted_is_refused(arguments: list[str], words: str) -> None:

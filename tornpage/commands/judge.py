@@ -7,6 +7,8 @@ import click
 
 from tornpage import options
 from tornpage.document import Outcome, emit, refuse
+from tornpage.redacted_words import LEFT_OUT
+from tornpage.redacting import showing
 from tornpage.run_directory import prepare, write_run
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ __all__ = ["command"]
 @options.seed_option
 @options.bug_option
 @options.out_option
+@options.redact_option
 @options.json_option
 def command(
     image: str,
@@ -59,6 +62,7 @@ def command(
     seed: int,
     bug: str,
     out: str | None,
+    redact: bool,
     as_json: bool,
 ) -> None:
     """Recover a copy of the crash image IMAGE_DIR, and judge it number by number of the contract.
@@ -68,6 +72,7 @@ def command(
     tornpage judge STORE --truth truth.json --all
     tornpage judge STORE --broker-config broker.conf --json
     tornpage judge GOLDEN_STORES --golden --out out/
+    tornpage judge STORE --redact --json    (to be shared: no topics, keys, hosts)
 
     IMAGE_DIR is a store directory as a crash left it, ours or RocketMQ's. It is read and never changed: recoveries
     happen on disks in memory. What an image cannot tell is "unknown". See docs/judge.md.
@@ -82,16 +87,20 @@ def command(
         image_text,
         judged_golden_images,
         judged_image,
+        shown_judgement,
     )
 
     if golden and any(each is not None for each in (truth, ending, broker_config, slots, file_bytes)):
         refuse("golden stores say their settings and truth themselves; give --golden without them")
     if ending is not None and truth is None:
         refuse("--exit says which of the told records are due; give --truth too")
+    if golden and redact:
+        refuse("--redact is about what one image holds; golden stores were made to be shown")
+    show = showing(redact=redact)
     samples = None if everywhere else SAMPLES if crashes is None else crashes
     if out is not None:
         prepare(out)
-    again = f"tornpage judge {image} --seed {seed}"
+    again = f"tornpage judge {show.store(image)} --seed {seed}{show.option}"
     try:
         if golden:
             rows = judged_golden_images(image, bug=bug, disk=disk, samples=samples, losses=losses, seed=seed)
@@ -109,13 +118,15 @@ def command(
                 losses=losses,
                 seed=seed,
             )
-            outcome, text = image_outcome(judgement, seed=seed, command=again), image_text(judgement)
+            judgement = shown_judgement(judgement, show)
+            outcome, text = image_outcome(judgement, seed=seed, command=again, show=show), image_text(judgement)
     except InspectError as error:
         refuse(str(error))
     except HarnessError as error:
-        finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
-        outcome = Outcome("judge", "harness", {}, findings=[finding], seed=seed)
-        text = f"the harness is at fault: {error}"
+        said = LEFT_OUT if redact else str(error)
+        finding = {"code": "harness", "severity": "harness", "sentence": said}
+        outcome = Outcome("judge", "harness", {}, findings=[finding], seed=seed, extra=show.extra)
+        text = f"the harness is at fault: {said}"
     if out is not None:
         write_run(Path(out), outcome)
     emit(outcome, as_json=as_json, text=text)
