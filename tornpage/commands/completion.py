@@ -10,6 +10,11 @@ __all__ = ["command"]
 _VARIABLE = "_TORNPAGE_COMPLETE"
 """Which click listens to, for a program of this name."""
 
+_CALLED = '    _tornpage_completion "$@"\n'
+_SECOND_TAB = (_CALLED, f"    compdef _tornpage_completion tornpage\n{_CALLED}")
+"""In click's script for zsh: a file of `fpath` completes at its first TAB and, without this, only registers itself at
+the second."""
+
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -29,5 +34,5 @@ def command(shell: str, as_json: bool) -> None:
 
     made = get_completion_class(shell)
     assert made is not None
-    script = made(cli, {}, "tornpage", _VARIABLE).source()
+    script = made(cli, {}, "tornpage", _VARIABLE).source().replace(*_SECOND_TAB)
     emit(Outcome("completion", None, {}, extra={"shell": shell, "script": script}), as_json=as_json, text=script)
