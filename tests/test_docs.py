@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.test_docs_lists import FENCED, lines_of
 from tornpage.cli import cli
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -80,22 +81,27 @@ def test_a_guide_runs_word_for_word(page: Path, tmp_path: Path) -> None:
     runs_as_shown(page, tmp_path)
 
 
-def test_every_block_with_a_command_is_run() -> None:
-    """In a block of another kind a command would rot. What is left needs several terminals, or the network."""
-    left = {
-        (page.name, line)
-        for page in DOCS.glob("*.md")
-        for _, language, block in BLOCK.findall(page.read_text())
-        if language not in ("console", "diff")
-        for line in block.splitlines()
-        if line.startswith("tornpage ") and not line.startswith("tornpage: ")
-    }
-    assert {page for page, _ in left} == {"cluster.md", "test-your-store.md"}
-    of_clusters = sorted(line for page, line in left if page == "cluster.md")
-    assert of_clusters == [  # tests/pipeline/test_cluster.py starts such clusters
-        "tornpage campaign --shards 8 --out RUN --master spark://127.0.0.1:7077",
-        "tornpage campaign --shards 8 --out RUN --master spark://host:7077",
-    ]
+RUN_ELSEWHERE = {"cluster.md": "pipeline/test_cluster_page.py", "test-your-store.md": "test_your_store_page.py"}
+"""Pages with commands in other blocks, which need a cluster, or an edit between them; and the tests that run those."""
+
+
+def test_every_command_that_is_shown_is_run() -> None:
+    """In a console block, in an indented list (tests/test_docs_lists.py), or by a test of that page alone."""
+    is_command = re.compile(rf"\s*tornpage ({'|'.join(cli.list_commands(click.Context(cli)))})\b")
+    for page in [*DOCS.glob("*.md"), *(DOCS / "adr").glob("*.md")]:
+        text = page.read_text()
+        shown = [
+            line
+            for _, language, block in BLOCK.findall(text)
+            if language not in ("console", "text")
+            for line in block.splitlines()
+            if is_command.match(line)
+        ]
+        if shown or page.name in RUN_ELSEWHERE:
+            assert page.name in (REPOSITORY / "tests" / RUN_ELSEWHERE[page.name]).read_text(), shown
+        listed = lines_of(page) if page.parent == DOCS else []
+        rest = [line for line in FENCED.sub("", text).splitlines() if is_command.match(line)]
+        assert [line.strip() for line in rest if not any(line.strip().startswith(one) for one in listed)] == [], page
 
 
 def test_a_line_that_is_not_printed_is_missed() -> None:
