@@ -55,6 +55,17 @@ def test_every_finding_is_there_with_place_and_remedy_the_log_first() -> None:
         assert said in text
 
 
+def test_many_findings_of_a_code_are_folded_behind_the_first() -> None:
+    """They used to be a wall of a hundred screens before the map of the files."""
+    finding = next(each for each in store_document()["findings"] if each["code"] == "CQ_MISSING")
+    few, many = ([{**finding, "queue_offset": number} for number in range(count)] for count in (30, 31))
+    assert "<details open><summary>30 findings" in page(findings=few)
+    text = page(findings=many)
+    assert "<details><summary>31 findings" in text
+    assert f"The first: {finding['message']}, in <code>{finding['file']}</code>." in text
+    assert "The first: " not in page(findings=few)
+
+
 @pytest.mark.parametrize(
     ("verdict", "word", "tone"),
     [
