@@ -1,7 +1,7 @@
 """Findings by cause: what broke in the same way stands together.
 
-One cause is one code and one sentence, numbers in it left aside: places differ from history to history, the mistake
-does not. What only says that silence proves nothing is one cause per code, whatever it names.
+One cause is one code and one sentence, numbers and names of queues in it left aside: places differ from history to
+history, the mistake does not. What only says that silence proves nothing is one cause per code, whatever it names.
 """
 
 import re
@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 from reports.findings import Finding
 
-__all__ = ["Cause", "causes_of", "codes_of", "contract_of", "without_numbers"]
+__all__ = ["Cause", "causes_of", "codes_of", "contract_of", "without_places"]
 
 _SEVERITIES = ("broken", "damage", "error", "harness", "tear", "vacuous", "note")
 """The gravest first; what has another name stands behind them."""
 _BY_CODE = frozenset({"vacuous", "note"})
 _NUMBERS = re.compile(r"\b(0x[0-9a-f]+|\d+)\b")
+_QUEUES = re.compile(r"(?<=\bconsumequeue/)[^/\s]+(?=/)|(?<=\bconsumequeue_ext/)[^/\s]+(?=/)|(?<=\(')[^']*(?=', \d+\))")
+"""The topic in the name of a queue file, and in a queue as Python shows it."""
 _CONTRACT = re.compile(r"contract-(\d+)")
 
 
@@ -61,7 +63,7 @@ def causes_of(findings: Iterable[Finding]) -> tuple[Cause, ...]:
     groups: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
         severity = finding.severity or ""
-        sentence = "" if severity in _BY_CODE else without_numbers(finding.said)
+        sentence = "" if severity in _BY_CODE else without_places(finding.said)
         key = (severity, finding.code or "finding", sentence)
         groups.setdefault(key, []).append(finding)
     ordered = sorted(groups.items(), key=lambda group: (_rank(group[0][0]), -len(group[1])))
@@ -71,9 +73,9 @@ def causes_of(findings: Iterable[Finding]) -> tuple[Cause, ...]:
     )
 
 
-def without_numbers(sentence: str) -> str:
-    """Return the sentence with # for each number: places differ from run to run, the mistake does not."""
-    return _NUMBERS.sub("#", sentence)
+def without_places(sentence: str) -> str:
+    """Return the sentence with # for each number and topic: places differ from run to run, the mistake does not."""
+    return _NUMBERS.sub("#", _QUEUES.sub("#", sentence))
 
 
 def _sentence(members: Sequence[Finding], severity: str) -> str:

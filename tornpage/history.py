@@ -62,14 +62,14 @@ def append_run(directory: str | None, outcome: Outcome, *, started: datetime) ->
 
 
 def _row(outcome: Outcome, started: datetime) -> dict[str, Any]:
-    from reports.causes import without_numbers
+    from reports.causes import without_places
 
     settings: Mapping[str, Any] = outcome.extra.get("settings", {})
     bug = settings.get("bug") and f"bug {settings['bug']}"
     series = (outcome.extra.get("strategy"), settings.get("disk"), settings.get("file_bytes"), bug)
     figures = outcome.figures
     wrong = [finding for finding in outcome.findings if finding.get("severity") in _WRONG]
-    causes = [f"{finding['code']}: {without_numbers(str(finding.get('sentence', '')))}" for finding in wrong]
+    causes = [f"{finding['code']}: {without_places(str(finding.get('sentence', '')))}" for finding in wrong]
     if figures.get("shards_skipped"):  # its time is that of a part
         figures = {name: value for name, value in figures.items() if name not in ("seconds", "states_per_s")}
     names = sorted({name.removeprefix("armed_") for name in figures if name.startswith("armed_")})

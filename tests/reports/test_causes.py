@@ -24,6 +24,21 @@ def test_numbers_do_not_tell_causes_apart_but_words_codes_and_severities_do() ->
     assert found[-1].severity == "vacuous"
 
 
+def test_names_of_queues_do_not_tell_causes_apart() -> None:
+    """A thousand findings of a campaign had a cause for each queue of its histories."""
+    said = (
+        "unit 1 of consumequeue/TopicA/0/00000000000000000000 is wrong",
+        "unit 7 of consumequeue/%RETRY%group/2/00000000000000000020 is wrong",
+        "unit 7 of consumequeue_ext/TopicA/2/00000000000000000020 is wrong",
+        "the bounds of queue ('TopicA', 0) are wrong",
+        "the bounds of queue ('it is', 11) are wrong",
+        "topic TopicA is unknown",
+        "topic TopicB is unknown",
+    )
+    causes = causes_of(finding("contract-4", sentence) for sentence in said)
+    assert [len(cause.findings) for cause in causes] == [2, 2, 1, 1, 1]
+
+
 def test_what_never_fired_is_one_cause() -> None:
     found = causes_of(
         [finding("never-fired", f"{name} never fired", "vacuous") for name in ("flip", "kill", "torn page")]
