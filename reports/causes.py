@@ -48,8 +48,13 @@ class Cause:
 
     @property
     def pages(self) -> tuple[str, ...]:
-        """The pages that explain one of its findings."""
-        return tuple(finding.page for finding in self.findings if finding.page)
+        """The pages that explain one of its findings, each once."""
+        return tuple(dict.fromkeys(finding.page for finding in self.findings if finding.page))
+
+    @property
+    def has_places(self) -> bool:
+        """Whether a finding tells a program or a place."""
+        return any(finding.program or finding.where for finding in self.findings)
 
 
 def contract_of(code: str) -> int | None:

@@ -39,6 +39,13 @@ def test_names_of_queues_do_not_tell_causes_apart() -> None:
     assert [len(cause.findings) for cause in causes] == [2, 2, 1, 1, 1]
 
 
+def test_a_page_of_a_cause_is_named_once() -> None:
+    """Two histories that came to the same case had the same page twice."""
+    pages = ("a.html", "b.html", "a.html")
+    (cause,) = causes_of(finding("contract-2", "a record is gone", page=page) for page in pages)
+    assert cause.pages == ("a.html", "b.html")
+
+
 def test_what_never_fired_is_one_cause() -> None:
     found = causes_of(
         [finding("never-fired", f"{name} never fired", "vacuous") for name in ("flip", "kill", "torn page")]

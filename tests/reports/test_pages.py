@@ -259,6 +259,17 @@ def test_a_thousand_findings_stay_small(make_run: MakeRun) -> None:
     assert build_report(make_run(audit=audit, without=FIGURES)).stat().st_size < 500_000
 
 
+@pytest.mark.parametrize(("programs", "columns"), [((), 0), (("a", "b"), 2), (("b",), 1)])
+def test_findings_without_program_and_place_have_no_column_for_them(
+    make_run: MakeRun, programs: tuple[str, ...], columns: int
+) -> None:
+    """Those of a campaign in shards have none; an empty column pushed their tokens off a narrow screen."""
+    bare = [{"code": "contract-4", "severity": "broken", "sentence": f"unit {n} is wrong", "history": n} for n in "ab"]
+    findings = [one | ({"program": ["put()"]} if one["history"] in programs else {}) for one in bare]
+    directory = make_run(record={"command": "campaign", "verdict": "broken", "findings": findings})
+    assert build_report(directory).read_text().count('<th scope="col">program or place</th>') == columns
+
+
 def test_figures_ignore_the_settings_of_the_process(make_run: MakeRun, text: str) -> None:
     import matplotlib
 
