@@ -19,7 +19,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from properties.decode.files import PIECE_BYTES, FileSource, is_locked_elsewhere, read_small
@@ -150,7 +149,7 @@ def iter_items(
     """Yield the items of all log files in order; the first one is that which holds `from_offset`.
 
     After each file `on_file(file, has_changed, error)` is told whether it changed meanwhile and what ended it early;
-    `reached` is told now and then, some MiB apart, the physical offset up to which bytes were loaded.
+    `reached` is told, some MiB apart, the physical offset up to which bytes were loaded.
     Cost: one pass from there on; a `from_offset` inside a record costs some MiB before it (see `items_from`).
     """
     for file in view.files:
@@ -160,11 +159,9 @@ def iter_items(
         has_changed, failure = False, None
         try:
             with FileSource(
-                file.path,
-                size_bytes_max=view.file_bytes,
-                piece_bytes=piece_bytes,
-                reached=partial(_reached, file.base_offset, reached),
-            ) as source:
+                file.path, size_bytes_max=view.file_bytes, piece_bytes=piece_bytes,
+                reached=lambda position, base=file.base_offset: reached(base + position),  # type: ignore[misc]
+            ) as source:  # fmt: skip
                 position = max(0, from_offset - file.base_offset)
                 for item in items_from(source, position, file.base_offset, view.file_bytes, record_bytes_max):
                     yield LocatedItem(file.label, item)
@@ -173,10 +170,6 @@ def iter_items(
             failure = error
         if on_file is not None:
             on_file(file, has_changed, failure)
-
-
-def _reached(base_offset: int, reached: Callable[[int], None], position: int) -> None:
-    reached(base_offset + position)
 
 
 def read_checkpoint(store_dir: Path, findings: list[Finding] | None = None) -> Checkpoint | None:
@@ -267,13 +260,8 @@ def _judge_files(files: tuple[LogFile, ...], size: int, may_be_torn: bool, findi
     for index, file in enumerate(files):
         if file.size_bytes == 0:
             if file is files[-1]:
-                add(
-                    "CL_ZERO_LENGTH",
-                    "tear" if may_be_torn else "note",
-                    file,
-                    "the newest file has no bytes yet",
-                    "the store removes it",
-                )
+                severity: Severity = "tear" if may_be_torn else "note"
+                add("CL_ZERO_LENGTH", severity, file, "the newest file has no bytes yet", "the store removes it")
             else:
                 add("CL_ZERO_LENGTH", "damage", file, "a file between others has no bytes", restore)
         elif file.size_bytes < size:
