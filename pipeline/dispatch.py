@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from properties.decode.consumequeue import java_hash
+from properties.decode.numbers import delay_level, queue_offsets
 from properties.decode.record import Record, parse_properties
 
 __all__ = ["LIGHT_PREFIX", "NO_UNIT_BIT", "SCHEDULE_TOPIC", "Dispatch", "Place", "dispatch_of"]
@@ -50,27 +51,23 @@ def dispatch_of(record: Record, *, light_queues: bool) -> Dispatch:
     properties = parse_properties(record.properties) if record.properties else {}
     tags_code = java_hash(properties.get("TAGS", ""))
     topic = record.topic_text
-    is_delayed = topic == SCHEDULE_TOPIC and _level(properties.get("DELAY", "0")) > 0
+    is_delayed = topic == SCHEDULE_TOPIC and delay_level(properties.get("DELAY", "")) > 0
     if record.sys_flag & NO_UNIT_BIT:
         return Dispatch((), tags_code, is_delayed)
     places = {(topic, record.queue_id): Place(topic, record.queue_id, record.queue_offset, False)}
     names = properties.get("INNER_MULTI_DISPATCH", "")
     offsets = properties.get("INNER_MULTI_QUEUE_OFFSET", "")
     if names and offsets:
-        for place in _side_places(names.split(","), offsets.split(","), record.queue_id, light_queues):
+        for place in _side_places(names.split(","), queue_offsets(offsets), record.queue_id, light_queues):
             places.setdefault((place.topic, place.queue_id), place)
     return Dispatch(tuple(places.values()), tags_code, is_delayed)
 
 
-def _side_places(names: list[str], offsets: list[str], queue_id: int, light_queues: bool) -> list[Place]:
-    if len(names) != len(offsets) or not all(offset.isascii() and offset.isdigit() for offset in offsets):
+def _side_places(names: list[str], offsets: list[int], queue_id: int, light_queues: bool) -> list[Place]:
+    if len(names) != len(offsets):
         return []  # RocketMQ logs an error and dispatches to none of them
     places = []
     for name, offset in zip(names, offsets, strict=True):
         is_light = light_queues and name.startswith(LIGHT_PREFIX)
-        places.append(Place(name, 0 if is_light else queue_id, int(offset), is_light))
+        places.append(Place(name, 0 if is_light else queue_id, offset, is_light))
     return places
-
-
-def _level(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() else 0

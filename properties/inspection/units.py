@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from properties.decode.consumequeue import ExtReader, ExtUnit, QueueFile, QueueUnit, java_hash
 from properties.decode.findings import Code, Finding
 from properties.decode.lookup import RecordReader
+from properties.decode.numbers import queue_offsets
 from properties.decode.record import Record, message_id, parse_properties
 from properties.decode.store import StoreView
 from properties.inspection.place import derived_severity
@@ -118,9 +119,9 @@ def _numbers_in(record: Record, topic: str, queue_id: int) -> set[int]:
         numbers.add(record.queue_offset)
     properties = parse_properties(record.properties)
     names = properties.get("INNER_MULTI_DISPATCH", "").split(",")
-    offsets = properties.get("INNER_MULTI_QUEUE_OFFSET", "").split(",")
+    offsets = queue_offsets(properties.get("INNER_MULTI_QUEUE_OFFSET", ""))
     for name, offset in zip(names, offsets, strict=False):
         is_own = name == topic and queue_id in ({0, record.queue_id} if name.startswith("%LMQ%") else {record.queue_id})
-        if is_own and offset.isascii() and offset.isdecimal():
-            numbers.add(int(offset))
+        if is_own:
+            numbers.add(offset)
     return numbers

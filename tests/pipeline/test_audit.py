@@ -173,6 +173,20 @@ def test_due_time_of_a_delayed_message_is_judged_by_the_others_of_its_level(tmp_
     assert [found[0:3:2] for found in damages(audit_store(store.write()))] == [("CQ_WRONG_TAGS_CODE", 40)]
 
 
+@pytest.mark.parametrize("level", ["+3", "0" * 5000 + "3"])
+def test_a_level_may_have_a_sign_and_any_number_of_zeros(tmp_path: Path, level: str) -> None:
+    store = HandmadeStore(tmp_path)
+    store.put(SCHEDULE_TOPIC, 2, properties=properties_of(("DELAY", level)), tags_code=STORED_MS + DUE_MS)
+    assert damages(audit_store(store.write())) == []
+
+
+@pytest.mark.parametrize("name", ["DELAY", "INNER_MULTI_QUEUE_OFFSET"])
+def test_a_property_of_thousands_of_digits_is_no_number(tmp_path: Path, name: str) -> None:
+    store = HandmadeStore(tmp_path)
+    store.put(properties=properties_of(("INNER_MULTI_DISPATCH", "a"), (name, "1" * 5000)))
+    assert damages(audit_store(store.write())) == []
+
+
 def test_address_without_extension_unit_is_damage(tmp_path: Path) -> None:
     store = HandmadeStore(tmp_path)
     store.put(properties=TAG, tags_code=-(2**63) + 28)

@@ -45,7 +45,7 @@ def test_light_queue_is_queue_0_where_light_queues_are_on() -> None:
     assert places(found) == [own, ("%LMQ%a", 2, 4, False), ("Side", 2, 5, False)]
 
 
-@pytest.mark.parametrize("offsets", ["1", "1,x", "1,-2", "1,2,3"])
+@pytest.mark.parametrize("offsets", ["1", "1,x", "1,-2", "1,2,3", "1," + "9" * 19, "1," + "1" * 5000])
 def test_further_queues_with_other_offsets_than_names_are_left_out(offsets: str) -> None:
     names = properties_of(("INNER_MULTI_DISPATCH", "a,b"), ("INNER_MULTI_QUEUE_OFFSET", offsets))
     assert len(dispatch(properties=names).places) == 1

@@ -23,7 +23,7 @@ class Column(IntEnum):
     """The columns, each named for its field; `docs/tables.md` gives meaning and unit.
 
     TOPIC is a number in the walk's list of topics. CHECKSUM is -1 without a trailer. The last three need the properties
-    and are 0 unless they are asked for: TAGS_CODE (Java hash of the tag), DELAY_LEVEL (at most 2**31 - 1) and
+    and are 0 unless they are asked for: TAGS_CODE (Java hash of the tag), DELAY_LEVEL (0 without one) and
     KEY_COUNT (how many keys the record is indexed by, none if it is a rolled back transaction).
     """
 

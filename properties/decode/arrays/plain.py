@@ -9,12 +9,12 @@ from properties.decode.arrays.columns import Column
 from properties.decode.arrays.topics import Topics
 from properties.decode.consumequeue import java_hash
 from properties.decode.index import index_hash
+from properties.decode.numbers import delay_level
 from properties.decode.record import Record, parse_properties
 
 __all__ = ["full_row", "keys_of_properties"]
 
 _ROLLED_BACK = 0x0C
-_LEVEL_MAX = 2**31 - 1
 
 
 def full_row(record: Record, topics: Topics, *, with_properties: bool, with_keys: bool) -> tuple[list[int], list[int]]:
@@ -39,8 +39,7 @@ def full_row(record: Record, topics: Topics, *, with_properties: bool, with_keys
         return row, []
     properties = parse_properties(record.properties)
     row[Column.TAGS_CODE] = java_hash(properties.get("TAGS", ""))
-    level = properties.get("DELAY", "")
-    row[Column.DELAY_LEVEL] = min(int(level), _LEVEL_MAX) if level.isascii() and level.isdigit() else 0
+    row[Column.DELAY_LEVEL] = max(0, delay_level(properties.get("DELAY", "")))
     named = keys_of_properties(properties, record.sys_flag) if with_keys else []
     keys = [index_hash(record.topic_text, key) for key in named]
     row[Column.KEY_COUNT] = len(keys)

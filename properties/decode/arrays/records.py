@@ -69,8 +69,7 @@ def _take_properties(
     for place in range(delay_at, delay_end):
         digit = u8_at(data, place) - 0x30
         if not 0 <= digit <= 9:
-            delay = 0
-            break
+            return 0, 0, 0, 1
         delay = delay * 10 + digit
     found = 0
     if with_keys and (unique_at or keys_at):

@@ -112,7 +112,7 @@ SCRAPS = st.sampled_from(
     [b"\x01", b"\x02", b" ", b"\xff", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc3", "ü€😀".encode()]
 )
 NAMES = st.sampled_from(["TAGS", "KEYS", "UNIQ_KEY", "DELAY", "INNER_MULTI_DISPATCH", "TAG", "KEYSX", "__CRC32#", ""])
-VALUES = TEXT | st.sampled_from(["3", "12345678901", "007", "1x", "a b  c", " ", "k1 k1"])
+VALUES = TEXT | st.sampled_from(["3", "12345678901", "007", "+3", "-3", "9" * 5000, "1x", "a b  c", " ", "k1 k1"])
 PAIRS = st.builds(lambda name, value: name.encode() + b"\x01" + value.encode(), NAMES, VALUES)
 PROPERTIES = st.lists(PAIRS | SCRAPS, max_size=5).map(b"\x02".join) | st.lists(PAIRS | SCRAPS, max_size=5).map(b"".join)
 

@@ -1,0 +1,33 @@
+"""Read the numbers that properties hold as text: delay levels and queue offsets. No text makes it raise.
+
+Python refuses to read very long numbers, and a property may have 32,000 digits; whatever is no number of its kind is
+none.
+
+Source: docs/format.md, section 4.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["delay_level", "queue_offsets"]
+
+_LEVEL = re.compile(r"([+-]?)0*([0-9]{1,10})")
+_OFFSET = re.compile(r"[0-9]{1,18}")
+_I32 = range(-(2**31), 2**31)
+
+
+def delay_level(text: str) -> int:
+    """Return the level that the property DELAY states, negative ones too; 0 where it is no number of 32 bits."""
+    found = _LEVEL.fullmatch(text)
+    level = int(found[1] + found[2]) if found else 0
+    return level if level in _I32 else 0
+
+
+def queue_offsets(text: str) -> list[int]:
+    """Return the offsets in INNER_MULTI_QUEUE_OFFSET; none if one of them has other signs or more than 18 digits.
+
+    A unit of a greater number has no place in a queue.
+    """
+    parts = text.split(",")
+    return [int(part) for part in parts] if all(map(_OFFSET.fullmatch, parts)) else []
