@@ -18,6 +18,7 @@
 Source: docs/statuses.md, "put" and "What a put changes about a message".
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -45,6 +46,7 @@ Queue = tuple[str, int]
 
 NAMES = "INNER_MULTI_DISPATCH"
 OFFSETS = "INNER_MULTI_QUEUE_OFFSET"
+OFFSET = re.compile("[0-9]{1,18}")  # no queue reaches further: a unit has 20 bytes, and a position 63 bits
 LIGHT_PREFIX = "%LMQ%"
 RETRY_PREFIX = "%RETRY%"
 
@@ -106,7 +108,7 @@ def _given_by_name(record: Record, layout: Layout) -> list[tuple[Queue, int]]:
     if not queues:
         return []
     offsets = (property_of(record.message.properties, OFFSETS) or "").split(",")
-    if len(offsets) != len(queues) or not all(offset.isascii() and offset.isdigit() for offset in offsets):
+    if len(offsets) != len(queues) or not all(map(OFFSET.fullmatch, offsets)):
         return []
     return list(zip(queues, map(int, offsets), strict=True))
 

@@ -233,10 +233,11 @@ def test_longest_properties_with_offsets() -> None:
 
 def test_records_from_before_multi_dispatch_count_in_their_own_queue_only() -> None:
     """Offsets that a producer made up are none, unless there is one for each name."""
-    made_up = ["a,b", "a\x02INNER_MULTI_QUEUE_OFFSET\x01x", "a,b\x02INNER_MULTI_QUEUE_OFFSET\x015"]
+    noted = ("a\x02INNER_MULTI_QUEUE_OFFSET\x01" + text for text in ("x", "9" * 19, "9" * 5000))
+    made_up = ["a,b", *noted, "a,b\x02INNER_MULTI_QUEUE_OFFSET\x015"]
     log, _ = put_all(*map(naming, made_up), layout=OFF)
     after, _ = put_all(naming("a"), layout=LAYOUT, log=log)
-    assert offsets(after)[-1] == (3, "0")
+    assert offsets(after)[-1] == (5, "0")
 
 
 def test_delayed_and_retried_messages_count_in_their_own_queue_only() -> None:
