@@ -7,6 +7,8 @@ from functools import cached_property
 
 from impl.store import MessageStore
 from model.dispatch import Queue, places
+from model.refusal import is_topic
+from properties.decode.consumequeue import UNIT_BYTES
 from properties.decode.store import Floor
 from properties.judges.recovered import Recovered, key_of
 from properties.judging.image import SeenImage
@@ -19,12 +21,19 @@ from properties.trial.derived_ledger import DerivedLedger
 
 __all__ = ["Evidence", "is_damaged"]
 
+_NUMBER_MAX = (1 << 62) // UNIT_BYTES
+
 
 def is_damaged(seen: SeenImage, log: LogRead, floor: Floor | None) -> bool:
     """Whether an image holds what no crash leaves: other files, an end below its floor, bytes behind a clean end."""
     is_clean = not seen.view.is_unclean
     below_floor = floor is not None and log.end < floor.offset
     return bool(log.problems) or below_floor or (is_clean and log.dirty_at is not None)
+
+
+def _has_a_place(queue: Queue, number: int) -> bool:
+    """Whether a queue file can be named for a message: logs of others may say anything."""
+    return is_topic(queue[0]) and queue[1] >= 0 and 0 <= number <= _NUMBER_MAX
 
 
 @dataclass
@@ -87,6 +96,9 @@ class Evidence:
         last: dict[Queue, tuple[int, int]] = {}
         for record in map(model_record, self.after.records):
             for queue, number in places(record, self.shape.layout):
+                if not _has_a_place(queue, number):
+                    name = f"{queue[0]}/{queue[1]}"
+                    return f"in the log {record.offset} is number {number} of queue {name}: no queue file can have it"
                 before = last.get(queue, (number - 1, -1))
                 if (number, record.offset) != before and number != before[0] + 1:
                     name = f"{queue[0]}/{queue[1]}"

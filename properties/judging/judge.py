@@ -40,6 +40,9 @@ __all__ = ["SAMPLES", "Judgement", "judge_image"]
 SAMPLES = 12
 """At how many of its file operations the recovery is crashed, unless somebody asks for more."""
 
+_LAST_MS = 253_370_000_000_000
+"""In the year 9998: no index file can be named behind it, and a record may state any time."""
+
 _JUDGES: tuple[Callable[[Evidence], Ruling], ...] = (
     is_a_prefix,
     floor_is_covered,
@@ -99,7 +102,8 @@ def judge_image(
     progress("read")
     before, directories, file_bytes = first_look(seen, given)
     shape = shape_of(seen, given, before, directories=directories, file_bytes=file_bytes)
-    now_ms = 1000 + max((record.store_timestamp for record in (*before.records, *before.behind)), default=0)
+    newest_ms = max((0, *(record.store_timestamp for record in (*before.records, *before.behind))))
+    now_ms = 1000 + min(newest_ms, _LAST_MS)
     floor = read_floor(seen.directory)
     with recoveries_of(shape, components or Components(), now_ms=now_ms, disk=disk) as recoveries:
         progress("recover")

@@ -110,7 +110,7 @@ def watermarks_are_in_order(evidence: Evidence) -> Ruling:
     if not evidence.is_writable:
         return unknown(9, "a read-only store moves no watermark")
     durable = evidence.opened.durable()
-    says, newest = physic_timestamp(durable), max((record.store_timestamp for record in after.records), default=0)
+    says, newest = physic_timestamp(durable), max((0, *(record.store_timestamp for record in after.records)))
     if says > newest:
         return broken(9, "the checkpoint is newer than the durable log", file=_CHECKPOINT, expected=f"{newest} at most",
                       found=str(says))  # fmt: skip

@@ -492,6 +492,37 @@ def test_a_queue_whose_numbers_jump_is_not_judged(tmp_path: Path) -> None:
     assert {of(judgement, number).verdict for number in (4, 5, 17)} == {"unknown"}
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"queue_offset": 1 << 62},
+        {"queue_offset": -1},
+        {"queue_id": -5},
+        {"topic": b"../T"},
+        {"properties": b"INNER_MULTI_DISPATCH\x01a/b\x02INNER_MULTI_QUEUE_OFFSET\x010"},
+        {"properties": b"INNER_MULTI_DISPATCH\x01a\x02INNER_MULTI_QUEUE_OFFSET\x01" + b"9" * 18},
+    ],
+    ids=str,
+)
+def test_a_queue_that_no_file_can_have_is_not_judged(fields: dict[str, Any], tmp_path: Path) -> None:
+    """Logs of others may name one; the store says so and goes on."""
+    log = tmp_path / "commitlog" / f"{0:020d}"
+    log.parent.mkdir()
+    log.write_bytes(record(0, **fields).ljust(65536, b"\0"))
+    judgement = judged(tmp_path, samples=2)
+    assert judgement.numbers("broken") == []
+    assert "no queue file can have it" in of(judgement, 4).sentence
+    assert {of(judgement, number).verdict for number in (4, 5, 17)} == {"unknown"}
+
+
+@pytest.mark.parametrize("store_timestamp", [-1, -(2**63), 2**63 - 1])
+def test_any_store_time_may_stand_in_a_record(store_timestamp: int, tmp_path: Path) -> None:
+    log = tmp_path / "commitlog" / f"{0:020d}"
+    log.parent.mkdir()
+    log.write_bytes(record(0, store_timestamp=store_timestamp, properties=b"KEYS\x01a").ljust(65536, b"\0"))
+    assert judged(tmp_path, samples=2).numbers("broken") == []
+
+
 def test_levels_are_parsed_as_rocketmq_writes_them() -> None:
     assert delays_of("1s 5m 2h 1d", source="x") == (1000, 300_000, 7_200_000, 86_400_000)
     for wrong in ("", "1s  5s", "-1s", "1x", "s"):
