@@ -56,6 +56,7 @@ _UNIT = struct.Struct(">qiq")
 _EXT = struct.Struct(">hqqh")
 _EMPTY = bytes(UNIT_BYTES)
 _NAME = re.compile(r"[0-9]{20}")
+_POSITION_MAX = 2**63 - 1
 _QUEUE_ID = re.compile(r"[0-9]{1,10}")
 
 assert _UNIT.size == UNIT_BYTES
@@ -157,7 +158,7 @@ def list_queues(store_dir: Path) -> tuple[list[QueueFile], list[str], list[tuple
                 except OSError as error:
                     closed.append((label, error))
                     continue
-                if _NAME.fullmatch(path.name) and stat.S_ISREG(status.st_mode):
+                if _is_a_position(path.name) and stat.S_ISREG(status.st_mode):
                     files.append(QueueFile(topic, int(queue_dir.name), path, label, int(path.name), status.st_size))
                 else:
                     strays.append(label)
@@ -259,6 +260,11 @@ def java_hash(text: str) -> int:
     for at in range(0, len(units), 2):
         value = (31 * value + (units[at] << 8 | units[at + 1])) & 0xFFFFFFFF
     return value - (1 << 32) if value >> 31 else value
+
+
+def _is_a_position(name: str) -> bool:
+    """Whether a unit can begin where a file's name says."""
+    return bool(_NAME.fullmatch(name)) and int(name) % UNIT_BYTES == 0 and int(name) <= _POSITION_MAX
 
 
 def _sorted_entries(directory: Path, store_dir: Path, closed: list[tuple[str, OSError]]) -> list[Path]:

@@ -54,6 +54,17 @@ def test_damage_is_a_run_and_a_file_without_bytes_has_none(tmp_path: Path) -> No
     assert found[f"commitlog/{65536:020}"]["runs"] == []
 
 
+def test_a_queue_file_that_begins_inside_a_unit_is_not_mapped(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(GOLDEN / "01-plain-ascii" / "store", store, copy_function=shutil.copyfile)
+    queue = next((store / "consumequeue").glob("*/0"))
+    shutil.copyfile(queue / f"{0:020}", queue / f"{10008:020}")
+    assert all(run["at"] >= 0 for row in maps(store).values() for run in row["runs"])
+    found = inspect_view(store, "queues", None, Query())["findings"]
+    strays = [finding["file"] for finding in found if finding["code"] == "CQ_STRAY_FILE"]
+    assert (queue / f"{10008:020}").relative_to(store).as_posix() in strays
+
+
 def test_what_is_too_much_for_a_drawing_is_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
     store = GOLDEN / "06-index-files-collisions" / "store"
     whole = maps(store)

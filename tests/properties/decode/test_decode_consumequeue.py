@@ -89,6 +89,8 @@ def test_queues_are_listed_with_what_does_not_belong(tmp_path: Path) -> None:
     for name in (
         "T/0/00000000000000000400",
         "T/0/00000000000000000000",
+        "T/0/00000000000000000410",
+        "T/0/92233720368547758080",
         "T/0/x",
         "T/y/z",
         "stray",
@@ -102,5 +104,6 @@ def test_queues_are_listed_with_what_does_not_belong(tmp_path: Path) -> None:
         ("T", 0, 400, 400),
         ("订单", 1, 0, 400),
     ]
-    assert strays == ["consumequeue/T/0/x", "consumequeue/T/y", "consumequeue/stray"]
+    no_positions = ["consumequeue/T/0/00000000000000000410", "consumequeue/T/0/92233720368547758080"]
+    assert strays == [*no_positions, "consumequeue/T/0/x", "consumequeue/T/y", "consumequeue/stray"]
     assert closed == []
