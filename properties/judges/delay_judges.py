@@ -10,10 +10,10 @@ from model import schedule
 from model.delay import SCHEDULE_TOPIC
 from model.state import CommitLog, Progress
 from properties.judges.recovered import Recovered
-from properties.trial.progress_ledger import DELAY_OFFSETS
+from properties.trial.progress_ledger import DELAY_OFFSETS, said_by
 from properties.verdict import GuaranteeBroken, observed
 
-__all__ = ["DELAY_JUDGES", "delay_effects", "opened_log"]
+__all__ = ["DELAY_JUDGES", "delay_effects", "nothing_delayed_is_left_out", "opened_log"]
 
 
 def opened_log(found: Recovered) -> CommitLog:
@@ -37,13 +37,19 @@ def nothing_delayed_is_left_out(found: Recovered) -> None:
 
 
 def delivery_goes_on_where_it_was_saved(found: Recovered) -> None:
-    """Contract 12: each level goes on at what was saved for it, within the bounds of its queue."""
+    """Contract 12: each level goes on at what was saved for it, within the bounds of its queue; on disk it says so too,
+    before messages come behind that end.
+    """
     if found.layout.role == "SLAVE":
         return
     expected = opened_log(found).delays
     progress = tuple(observed("delay_offsets", found.store.delay_offsets).items())
     if progress != expected:
         raise GuaranteeBroken(12, "delivery goes on elsewhere than it may", str(expected), str(progress))
+    if DELAY_OFFSETS in found.said_before:
+        durable = said_by(found.durable.files, (DELAY_OFFSETS,))[DELAY_OFFSETS]
+        if durable != expected:
+            raise GuaranteeBroken(12, "delayOffset.json on disk says otherwise", str(expected), str(durable))
 
 
 def delay_effects(found: Recovered) -> set[str]:

@@ -6,7 +6,7 @@ with the store's codec. A judge raises GuaranteeBroken; its name is what activat
 
 from collections.abc import Callable
 
-from properties.judges.delay_judges import DELAY_JUDGES
+from properties.judges.delay_judges import DELAY_JUDGES, nothing_delayed_is_left_out
 from properties.judges.progress_judges import PROGRESS_JUDGES
 from properties.judges.queue_judges import (
     QUEUE_JUDGES,
@@ -74,6 +74,8 @@ def is_a_prefix(found: Recovered) -> None:
     for path in present:
         base = int(_name(path))
         content, expected = found.files.peek(path, 0, file_bytes + 1), found.ledger.expected(base, end)
+        if len(content) != file_bytes:
+            raise GuaranteeBroken(1, f"{path} has the wrong size", str(file_bytes), f"{len(content)}, or more")
         kept = min(file_bytes, end - base)
         if content[:kept] != expected[:kept]:
             at = base + _first_difference(content, expected)
@@ -131,12 +133,13 @@ def watermarks_in_order(found: Recovered) -> None:
 
 def checkpoint_is_not_ahead(found: Recovered) -> None:
     """Contract 9: the checkpoint on disk names no time after the newest record that is there; whoever starts a recovery
-    from it would step over what is missing.
+    from it would step over what is missing. That holds for the disk as the crash left it, and as recovery leaves it.
     """
-    says = physic_timestamp(found.durable)
     newest = max((record.store_timestamp for record in found.legal[found.key].records), default=0)
-    if says > newest:
-        raise GuaranteeBroken(9, "the checkpoint is newer than the durable log", f"{newest} at most", str(says))
+    for image in (found.durable,) if found.was_harmed else (found.files.base, found.durable):
+        says = physic_timestamp(image)
+        if says > newest:
+            raise GuaranteeBroken(9, "the checkpoint is newer than the durable log", f"{newest} at most", str(says))
 
 
 JUDGES: tuple[Callable[[Recovered], None], ...] = (
@@ -149,8 +152,8 @@ JUDGES: tuple[Callable[[Recovered], None], ...] = (
     watermarks_in_order,
     checkpoint_is_not_ahead,
     *QUEUE_JUDGES,
-    *DELAY_JUDGES,
     *PROGRESS_JUDGES,
+    *DELAY_JUDGES,
 )
 """In the order in which they speak."""
 
@@ -164,7 +167,7 @@ OF_THE_PROCESS: frozenset[Callable[[Recovered], None]] = frozenset(
         queues_are_read_in_order,
         times_are_found,
         keys_are_found,
-        *DELAY_JUDGES,
+        nothing_delayed_is_left_out,
     }
 )
 """Those that look at what a process has and answers, and at what the log and the progress files say: nowhere else."""

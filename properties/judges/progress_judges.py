@@ -5,8 +5,8 @@ queue of the recovered log ends from the model's memory of it.
 """
 
 from model import progress
-from properties.judges.recovered import Recovered
-from properties.trial.progress_ledger import CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS, LegalVersions, said_by
+from properties.judges.recovered import DELETED_TOPICS, Recovered, remembered_topics
+from properties.trial.progress_ledger import CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS, LegalVersions, said_by, torn_in
 from properties.verdict import GuaranteeBroken
 
 __all__ = ["PROGRESS_JUDGES", "being_saved", "expected_offsets", "progress_effects"]
@@ -15,13 +15,21 @@ CONSUMER_FILES = (CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS)
 
 
 def files_are_old_or_new(found: Recovered) -> None:
-    """Contract 13: after a crash each progress file says what was saved last, or what was being saved."""
+    """Contract 13: after a crash each progress file says what was saved last, or what was being saved.
+
+    It says so itself, and its backup is whole too: that the one counts where the other is torn is no excuse.
+    """
     for path, said in found.said_before.items():
         legal = found.legal_versions[path]
         if said not in legal:
             expected = " or ".join(sorted(map(str, legal)))
             name = path.rpartition("/")[2]
             raise GuaranteeBroken(13, f"{name} is neither the old version nor the new one", expected, str(said))
+    for path, content in sorted(torn_in(found.files.base.files, found.said_before) - found.torn_before):
+        raise GuaranteeBroken(13, f"{path.rpartition('/')[2]} is torn", "a whole document", repr(content[:64]))
+    deleted = found.files.base.files.get(DELETED_TOPICS)
+    if remembered_topics(deleted) is None:
+        raise GuaranteeBroken(13, "the list of deleted topics is torn", "a whole list", repr(deleted))
 
 
 def nobody_is_led_past(found: Recovered) -> None:

@@ -16,7 +16,20 @@ from properties.trial.ledger import Ledger
 from properties.trial.log_places import LOG_DIRECTORY, ROOT
 from properties.trial.progress_ledger import LegalVersions, Said
 
-__all__ = ["LOG_DIRECTORY", "ROOT", "Key", "LegalLogs", "Recovered", "View", "durable_image", "key_of"]
+__all__ = [
+    "DELETED_TOPICS",
+    "LOG_DIRECTORY",
+    "ROOT",
+    "Key",
+    "LegalLogs",
+    "Recovered",
+    "View",
+    "durable_image",
+    "key_of",
+    "remembered_topics",
+]
+
+DELETED_TOPICS = f"{ROOT}/config/deletedTopics"
 
 Key = tuple[int, int, int, tuple[tuple[str, int], ...]]
 """Number of records that were ever appended, end offset, where the log begins, and each deleted topic of which the log
@@ -46,6 +59,7 @@ class Recovered:
 
     `was_harmed` says that files made from the log were harmed behind the store's back: what its checkpoint says of them
     was true once. `said_before` is what the progress files said before the open, `legal_versions` what they may say.
+    `torn_before` are the state files that somebody has torn behind the store's back, as they were left.
     `key` is how many whole records of the ledger the log claims to end with, where it ends and begins, and which topics
     it remembers as deleted. `view` is what the process has, where somebody remembers such views; `worked_out`
     keeps what several judges ask for.
@@ -62,20 +76,27 @@ class Recovered:
     was_harmed: bool = False
     said_before: Mapping[str, Said] = field(default_factory=dict)
     legal_versions: LegalVersions = field(default_factory=dict)
+    torn_before: frozenset[tuple[str, bytes]] = frozenset()
     view: View | None = None
     key: Key = field(init=False)
     worked_out: dict[str, CommitLog] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         end, begin = self.store.max_offset, self.store.min_offset
-        remembered = _remembered(self.durable.files.get(f"{ROOT}/config/deletedTopics", b""))
+        remembered = remembered_topics(self.durable.files.get(DELETED_TOPICS)) or ()
         key = (self.ledger.count_at(end), end, begin, _still_there(remembered, end, begin))
         object.__setattr__(self, "key", key)  # once: judges ask for it again and again
 
 
 @lru_cache(maxsize=256)
-def _remembered(stored: bytes) -> tuple[tuple[str, int], ...]:
-    return tuple((topic.decode(), offset) for topic, offset in parse_deleted_topics(stored).items()) if stored else ()
+def remembered_topics(stored: bytes | None) -> tuple[tuple[str, int], ...] | None:
+    """Return the deleted topics that a list has, none without a list; None of a list that says nothing."""
+    if stored is None:
+        return ()
+    try:
+        return tuple((topic.decode(), offset) for topic, offset in parse_deleted_topics(stored).items())
+    except ValueError:
+        return None
 
 
 def durable_image(files: RecordingFiles, *, disk: Disk) -> Image:

@@ -70,6 +70,19 @@ class _NameNotSynced(ConfigFile):
             self._files = files
 
 
+class _SavedInPlace(ConfigFile):
+    """A save keeps the last version as backup, durably, and then writes over the file."""
+
+    def save(self, document: object) -> None:
+        new = written(document).encode()
+        if self._last is not None:
+            self._write(f"{self.path}.bak", self._last)
+            self._files.sync_directory(directory_of(self.path))
+        self._write(self.path, new)
+        self._files.sync_directory(directory_of(self.path))
+        self._last, self._in_backup = new, self._last
+
+
 class _WithoutDirectories:
     """A disk whose directories are never synced."""
 
@@ -175,6 +188,8 @@ BUGS = (
      Components(config_file=_ContentNotSynced)),
     ("progress-name-not-synced", "a progress file is saved, and its name is not on disk", 13,
      Components(config_file=_NameNotSynced)),
+    ("progress-saved-in-place", "a save writes over the file, behind a backup that is whole", 13,
+     Components(config_file=_SavedInPlace)),
     ("correction-not-durable", "an offset beyond its queue is brought back in memory alone", 17,
      Components(progress=_CorrectedInMemory)),
     ("correction-left-out", "an offset beyond its queue stays there", 17, Components(consumer_offsets=_NotCorrected)),

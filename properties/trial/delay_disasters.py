@@ -7,7 +7,7 @@ from model import schedule
 from model.state import CommitLog, Progress
 from properties.cases.case import ChangeRole, DelayOffsetsAre
 from properties.recorder.disk import Image
-from properties.trial.progress_ledger import DELAY_OFFSETS, said_by
+from properties.trial.progress_ledger import DELAY_OFFSETS, said_by, torn_in
 from properties.verdict import GuaranteeBroken
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def _open_with(trial: "Trial", operation: DelayOffsetsAre) -> None:
     assert isinstance(saved, tuple)
     given = _given(trial, saved)
     versions = {path: frozenset((each,)) for path, each in said.items()}
+    trial.torn_files = torn_in(stored, trial.versions.paths)
     files = trial.new_disk(Image(durable.directories, stored))
     found = trial.recover(files, trial.legal_between(given, given, kill=True), versions)
     trial.go_on_with(found, files)

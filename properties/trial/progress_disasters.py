@@ -6,7 +6,7 @@ from properties.cases.case import HarmProgress
 from properties.cases.progress_operations import ProgressHarm
 from properties.recorder.disk import Image
 from properties.trial.log_places import log_files
-from properties.trial.progress_ledger import said_by
+from properties.trial.progress_ledger import said_by, torn_in
 from properties.verdict import GuaranteeBroken
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def harm_progress(trial: "Trial", operation: HarmProgress) -> None:
         trial.open()
         return
     versions = {each: frozenset((said,)) for each, said in said_by(harmed.files, trial.versions.paths).items()}
+    trial.torn_files = torn_in(harmed.files, trial.versions.paths)
     files = trial.new_disk(harmed)
     found = trial.recover(files, trial.legal_between(trial.log, trial.log, kill=True), versions)
     named = any(each.file == path and each.code.startswith("config_file_") for each in found.store.findings)

@@ -21,6 +21,7 @@ __all__ = [
     "ProgressLedger",
     "Said",
     "said_by",
+    "torn_in",
 ]
 
 CONSUMER_OFFSETS = f"{ROOT}/config/consumerOffset.json"
@@ -53,6 +54,17 @@ READERS: dict[str, Callable[[object], Said]] = {
 def said_by(files: Mapping[str, bytes], paths: Iterable[str]) -> dict[str, Said]:
     """Return what each state file says, its backup where it says nothing, () where that says nothing either."""
     return {path: _said(files, path) for path in paths}
+
+
+def torn_in(files: Mapping[str, bytes], paths: Iterable[str]) -> frozenset[tuple[str, bytes]]:
+    """Return name and content of each state file or backup that is there and says nothing: empty, torn, or else."""
+    names = (name for path in paths for name in (path, f"{path}.bak"))
+    return frozenset((name, files[name]) for name in names if name in files and not _is_document(files[name]))
+
+
+@lru_cache(maxsize=1 << 10)
+def _is_document(stored: bytes) -> bool:
+    return load_config({"it": stored}, "it") is not None
 
 
 def _said(files: Mapping[str, bytes], path: str) -> Said:

@@ -153,6 +153,7 @@ class RecoveryVerbs(DelayVerbs):
             self.was_harmed,
             said_before,
             versions,
+            self.torn_files,
         )
         is_judged = False
         if found.key in legal:

@@ -90,6 +90,7 @@ class TrialState:
         self.derived = DerivedLedger(self.layout)
         self.is_partly_dispatched = False
         self.was_harmed = False
+        self.torn_files: frozenset[tuple[str, bytes]] = frozenset()
         self.queue_sync_failed = False
         self._unnoted: list[Record | int] = []
         self._held: list[Held] = []

@@ -90,6 +90,13 @@ def test_a_missing_or_a_spare_file_is_no_prefix(harmed: Harmed) -> None:
         judges.is_a_prefix(harmed.live(lambda content: content.update({spare: bytes(4096)})))
 
 
+@pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"\0"], ids=["short", "long"])
+def test_a_file_of_another_size_is_no_prefix(harmed: Harmed, change: Callable[[bytes], bytes]) -> None:
+    second = f"{LOG_DIRECTORY}/{4096:020d}"
+    with pytest.raises(GuaranteeBroken, match=r"contract 1: .* has the wrong size"):
+        judges.is_a_prefix(harmed.live(lambda content: content.update({second: change(content[second])})))
+
+
 def test_a_lost_record_is_below_the_floor(harmed: Harmed) -> None:
     ends = harmed.found.ledger.ends
     with pytest.raises(GuaranteeBroken, match="contract 2"):
@@ -133,6 +140,17 @@ def test_a_checkpoint_that_is_newer_than_the_log_is_noticed(harmed: Harmed, late
             judges.checkpoint_is_not_ahead(found)
     else:
         judges.checkpoint_is_not_ahead(found)
+
+
+def test_a_checkpoint_that_was_ahead_when_the_crash_came_is_noticed_though_recovery_set_it_back(harmed: Harmed) -> None:
+    path, before = f"{ROOT}/checkpoint", harmed.found.files.base
+    newest = max(record.store_timestamp for record in harmed.found.legal[harmed.found.key].records)
+    later = {path: (newest + 1).to_bytes(8, "big").ljust(4096, b"\0")}
+    files: Any = SimpleNamespace(base=Image(before.directories, {**before.files, **later}))
+    found = replace(harmed.found, files=files)
+    with pytest.raises(GuaranteeBroken, match="contract 9: the checkpoint is newer"):
+        judges.checkpoint_is_not_ahead(found)
+    judges.checkpoint_is_not_ahead(replace(found, was_harmed=True))
 
 
 @pytest.mark.parametrize("says", [{"flushed_offset": 0}, {"min_offset": 1 << 40}, {"committed_offset": 5}])

@@ -37,6 +37,9 @@ CASES: dict[str, tuple[Operation, ...]] = {
     ),
     "progress-not-synced": (PUT, REPUT, FLUSH, COMMIT, SAVE, POWER_LOSS),
     "progress-name-not-synced": (PUT, REPUT, FLUSH, COMMIT, SAVE, POWER_LOSS),
+    "progress-saved-in-place": (
+        PUT, REPUT, FLUSH, COMMIT, SAVE, CommitOffset(behind=1), SAVE, Crash(back=5, others="kept"),
+    ),
     "correction-not-durable": (*READ, SAVE, POWER_LOSS),
     "correction-left-out": (*READ, SAVE, POWER_LOSS),
     "offset-beyond-the-end": (PUT, REPUT, CommitOffset(behind=-1)),

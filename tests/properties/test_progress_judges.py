@@ -2,15 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from properties.cases.case import Close, CommitOffset, Flush, Open, Operation, Put, QueryOffsets, Settings, Step
+from properties.judges.delay_judges import delivery_goes_on_where_it_was_saved
+from properties.judges.judges import JUDGES
 from properties.judges.progress_judges import files_are_old_or_new, nobody_is_led_past, progress_effects
-from properties.judges.recovered import Recovered
+from properties.judges.recovered import DELETED_TOPICS, Recovered
 from properties.recorder.dirty import DirtyTracker
-from properties.trial.progress_ledger import CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS, ProgressLedger, said_by
+from properties.recorder.disk import Image
+from properties.trial.progress_ledger import (
+    CONSUMER_OFFSETS,
+    DELAY_OFFSETS,
+    LIGHT_CONSUMER_OFFSETS,
+    ProgressLedger,
+    said_by,
+)
 from properties.trial.trial import Trial
 from properties.verdict import GuaranteeBroken
 
@@ -42,6 +52,49 @@ def test_what_was_saved_is_what_is_there(found: Recovered) -> None:
 def test_a_version_that_nobody_saved_is_noticed(found: Recovered, said: Any) -> None:
     with pytest.raises(GuaranteeBroken, match=r"consumerOffset\.json is neither"):
         files_are_old_or_new(replace(found, said_before={CONSUMER_OFFSETS: said}))
+
+
+def on_disk(found: Recovered, name: str, content: bytes) -> Recovered:
+    """The crash has left something else on the disk."""
+    before = found.files.base
+    files: Any = SimpleNamespace(base=Image(before.directories, {**before.files, name: content}))
+    return replace(found, files=files)
+
+
+def all_judge(found: Recovered) -> None:
+    for judge in JUDGES:
+        judge(found)
+
+
+@pytest.mark.parametrize("content", [b"", b"\0\0", b"{"], ids=repr)
+@pytest.mark.parametrize("name", [CONSUMER_OFFSETS, f"{CONSUMER_OFFSETS}.bak"])
+def test_a_torn_file_is_noticed_though_it_says_the_right_thing_with_its_backup(
+    found: Recovered, name: str, content: bytes
+) -> None:
+    with pytest.raises(GuaranteeBroken, match=r"contract 13: consumerOffset.* is torn"):
+        files_are_old_or_new(on_disk(found, name, content))
+    files_are_old_or_new(replace(on_disk(found, name, content), torn_before=frozenset({(name, content)})))
+
+
+def test_a_torn_list_of_deleted_topics_is_noticed(found: Recovered) -> None:
+    with pytest.raises(GuaranteeBroken, match="contract 13: the list of deleted topics is torn"):
+        files_are_old_or_new(on_disk(found, DELETED_TOPICS, b"\0" * 40))
+    durable = Image(found.durable.directories, {**found.durable.files, DELETED_TOPICS: b"\0" * 40})
+    assert replace(found, durable=durable).key == found.key, "it says as much as none"
+
+
+def test_delay_offsets_of_another_shape_are_judged_before_anybody_uses_them(found: Recovered) -> None:
+    legal = {DELAY_OFFSETS: frozenset({()})}
+    spoken = replace(found, said_before={DELAY_OFFSETS: ("unreadable", "[]")}, legal_versions=legal)
+    with pytest.raises(GuaranteeBroken, match=r"contract 13: delayOffset\.json is neither"):
+        all_judge(spoken)
+
+
+def test_delay_offsets_that_recovery_has_not_made_durable_are_noticed(found: Recovered) -> None:
+    durable = Image(found.durable.directories, {**found.durable.files, DELAY_OFFSETS: b'{"offsetTable":{1:5}}'})
+    spoken = replace(found, durable=durable)
+    with pytest.raises(GuaranteeBroken, match=r"contract 12: delayOffset\.json on disk says otherwise"):
+        delivery_goes_on_where_it_was_saved(spoken)
 
 
 def test_an_offset_that_was_not_brought_back_is_noticed(found: Recovered) -> None:
