@@ -55,6 +55,7 @@ EXT_ADDRESS_MAX: Final = -(2**31) - 1
 _UNIT = struct.Struct(">qiq")
 _EXT = struct.Struct(">hqqh")
 _EMPTY = bytes(UNIT_BYTES)
+_STEP_BYTES = 64 * UNIT_BYTES
 _NAME = re.compile(r"[0-9]{20}")
 _POSITION_MAX = 2**63 - 1
 _QUEUE_ID = re.compile(r"[0-9]{1,10}")
@@ -171,7 +172,8 @@ def walk_units(source: FileSource, *, base: int, position: int = 0) -> Iterator[
     It begins at `position`, a multiple of 20.
     """
     end = source.end - source.end % UNIT_BYTES
-    while position < end:
+    size_bytes = _STEP_BYTES
+    while position < end:  # in growing steps, so that a file full of small gaps is read once
         if source.read(position, UNIT_BYTES) == _EMPTY:
             behind = min(source.next_nonzero(position), end)
             behind -= behind % UNIT_BYTES
@@ -180,12 +182,14 @@ def walk_units(source: FileSource, *, base: int, position: int = 0) -> Iterator[
             yield EmptyUnits((base + position) // UNIT_BYTES, (behind - position) // UNIT_BYTES)
             position = behind
             continue
-        piece = source.read(position, min(end - position, PIECE_BYTES - PIECE_BYTES % UNIT_BYTES))
+        piece = source.read(position, min(end - position, size_bytes))
         piece = piece[: len(piece) - len(piece) % UNIT_BYTES]
         if not piece:
             return
+        size_bytes = min(2 * size_bytes, PIECE_BYTES - PIECE_BYTES % UNIT_BYTES)
         for offset, size, code in _UNIT.iter_unpack(piece):
             if not (offset or size or code):
+                size_bytes = _STEP_BYTES
                 break
             yield QueueUnit((base + position) // UNIT_BYTES, offset, size, code)
             position += UNIT_BYTES

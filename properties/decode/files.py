@@ -71,16 +71,18 @@ class FileSource:
 
     def next_nonzero(self, position: int) -> int:
         """Return the position of the first byte from `position` on that is not zero, or `end`."""
-        while position < self.end:
+        size_bytes = 256
+        while position < self.end:  # in growing steps, so that a file full of small gaps is read once
             position = self._next_data(position)
             if position >= self.end:
                 break
-            piece = self.read(position, min(self._piece_bytes, self.end - position))
+            piece = self.read(position, min(size_bytes, self.end - position))
             if rest := piece.lstrip(b"\0"):
                 return position + len(piece) - len(rest)
             if not piece:
                 break
             position += len(piece)
+            size_bytes = min(2 * size_bytes, self._piece_bytes)
         return self.end
 
     def find(self, needle: bytes, position: int) -> int:

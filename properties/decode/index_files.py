@@ -241,7 +241,7 @@ class IndexReader:
         return in_first | {slots - 5 for slots in in_first}
 
     def _guesses_by_end(self) -> set[int]:
-        """Return the numbers of slots for which the last entry states the header's end offset."""
+        """Return numbers of slots for which the last entry states the header's end offset, `_HITS_MAX` at most."""
         needle = struct.pack(">q", self.header.end_offset)
         if not needle.strip(b"\0"):
             return set()
@@ -250,13 +250,14 @@ class IndexReader:
         while position < self._source.end and len(guesses) < _HITS_MAX:
             piece = self._source.read(position, min(_PIECE_BYTES, self._source.end - position))
             at = piece.find(needle)
-            while at >= 0:
-                guesses.add((position + at - 4 - ENTRY_BYTES * self.entry_count - HEADER_BYTES) // SLOT_BYTES)
+            while at >= 0 and len(guesses) < _HITS_MAX:
+                slots = (position + at - 4 - ENTRY_BYTES * self.entry_count - HEADER_BYTES) // SLOT_BYTES
+                guesses |= {slots} if self._is_possible(slots) else set()
                 at = piece.find(needle, at + 1)
             if len(piece) <= len(needle):
                 break
             position += len(piece) - len(needle) + 1
-        return {slots for slots in guesses if self._is_possible(slots)}
+        return guesses
 
     def _is_possible(self, slots: int) -> bool:
         left = self.file.size_bytes - HEADER_BYTES - SLOT_BYTES * slots

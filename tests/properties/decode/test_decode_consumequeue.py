@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from itertools import pairwise
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from properties.decode import consumequeue
 from properties.decode.consumequeue import (
     EmptyUnits,
     ExtReader,
@@ -107,3 +109,21 @@ def test_queues_are_listed_with_what_does_not_belong(tmp_path: Path) -> None:
     no_positions = ["consumequeue/T/0/00000000000000000410", "consumequeue/T/0/92233720368547758080"]
     assert strays == [*no_positions, "consumequeue/T/0/x", "consumequeue/T/y", "consumequeue/stray"]
     assert closed == []
+
+
+def test_a_file_full_of_small_gaps_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes((b"\1" * 20 + bytes(20)) * 5_000)
+    read_bytes: list[int] = []
+    pread = os.pread
+
+    def counted(fd: int, size_bytes: int, position: int) -> bytes:
+        read_bytes.append(size_bytes)
+        return pread(fd, size_bytes, position)
+
+    monkeypatch.setattr(os, "pread", counted)
+    monkeypatch.setattr(consumequeue, "PIECE_BYTES", 4096)
+    with FileSource(path, size_bytes_max=1 << 30, piece_bytes=4096) as source:
+        items = list(walk_units(source, base=0))
+    assert len(items) == 10_000
+    assert sum(read_bytes) <= 3 * 200_000

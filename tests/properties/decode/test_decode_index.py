@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from properties.decode.index import IndexEntry, decode_index, index_file_bytes, index_hash
+from properties.decode.index_files import IndexFile, IndexReader
 from tests.impl.golden import CASES, golden, read
 
 SLOTS, ENTRIES = 5, 10
@@ -141,3 +143,22 @@ def test_index_files_of_rocketmq_are_sound_and_have_every_key(case: str) -> None
             assert entry in list(view.chain(entry.key_hash))
             found.add((entry.key_hash, entry.offset))
     assert found
+
+
+def test_bytes_that_repeat_the_last_offset_do_not_each_give_a_guess(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A damaged file of a MiB kept a look at it busy for an hour."""
+    header = struct.pack(">qqqqii", 1, 2, 3, 0x0101010101010101, 5, 1000)
+    path = tmp_path / "20231114221320007"
+    path.write_bytes(header + b"\1" * 100_000)
+    asked: list[int] = []
+
+    def agreement(_: IndexReader, slots: int) -> float:
+        asked.append(slots)
+        return 0.0
+
+    monkeypatch.setattr(IndexReader, "agreement", agreement)
+    with IndexReader(IndexFile(path.name, path, path.stat().st_size)) as reader:
+        assert reader.settle(None) == ()
+    assert 1 < len(asked) < 600
