@@ -127,18 +127,20 @@ def offset_committed(state: StoreState, request: CommitOffset, answer: int, layo
         return None if answer else state
     shown = state.shown_of(queue)
     _, most = state.bounds(layout)
-    numbers = [number for number, _ in state.units(queue, shown, most, layout)]
+    units = state.units(queue, shown, most, layout)
     if not answer:
         at_the_begin = not request.offset or not state.units(queue, shown, shown.end_offset, layout)
         return state.with_committed(request.group, queue, 0) if at_the_begin else None
-    if answer > request.offset or answer - 1 not in numbers:
+    last = next((record for number, record in units if number == answer - 1), None)
+    if last is None or answer > request.offset:
         return None
-    end_offset = next(r.end_offset for n, r in state.units(queue, shown, most, layout) if n == answer - 1)
+    end_offset = max(shown.end_offset, last.end_offset)
+    if answer < request.offset and any(n >= answer for n, record in units if record.end_offset <= end_offset):
+        return None  # it showed more before, and more was asked for
     seen = state.seen(end_offset, _FAR, layout)
     if seen is None:
         return None
-    seen = seen.with_shown(queue, replace(shown, end_offset=max(shown.end_offset, end_offset)))
-    return seen.with_committed(request.group, queue, answer)
+    return seen.with_shown(queue, replace(shown, end_offset=end_offset)).with_committed(request.group, queue, answer)
 
 
 def offset_queried(state: StoreState, request: QueryOffset, answer: int | None) -> StoreState | None:

@@ -179,6 +179,9 @@ BROKEN: dict[str, Sequence[Call]] = {
         PUT_A, DISPATCH, (TopicDeletion(), ("T",)), (PutRequest(B), SECOND),
     ),
     "progress beyond the end": in_turn(PUT_A, DISPATCH, (CommitOffset("g", "T", 0, 2), 2)),
+    "progress that falls short of what was asked for and is there": in_turn(
+        PUT_A, PUT_B, DISPATCH, (CommitOffset("g", "T", 0, 2), 1),
+    ),
     "progress that was never committed": in_turn(PUT_A, DISPATCH, (ASKED, 1)),
     "progress that is lost": in_turn(PUT_A, DISPATCH, (CommitOffset("g", "T", 0, 1), 1), (ASKED, 0)),
     "progress that outlives its topic": in_turn(
