@@ -8,7 +8,7 @@ import binascii
 from typing import Any
 
 from properties.targets.process import Died, Hung, StoreFailed, StoreProcess
-from properties.targets.protocol import BadHandshake, read_handshake
+from properties.targets.protocol import BadHandshake, printable, read_handshake
 from properties.verdict import GuaranteeBroken
 
 __all__ = ["Asked", "broken_by"]
@@ -39,7 +39,7 @@ class Asked:
                 raise broken from failed
             raise
         if "error" in answer:
-            sentence = f"the store does not open: {answer['error']}"
+            sentence = f"the store does not open: {printable(answer['error'])}"
             if opens_again:
                 raise GuaranteeBroken(7, sentence)
             raise Died(sentence, process.said())
@@ -91,7 +91,7 @@ class Asked:
         except StoreFailed as failed:
             raise broken_by(failed) from failed
         if "error" in answer:
-            raise GuaranteeBroken(8, f"the store answers {do} with an error", "an answer", str(answer["error"]))
+            raise GuaranteeBroken(8, f"the store answers {do} with an error", "an answer", printable(answer["error"]))
         return answer
 
     def _number(self, do: str, answer: dict[str, Any], name: str) -> int:

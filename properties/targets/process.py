@@ -159,7 +159,7 @@ class StoreProcess:
             select.select([], [], [], _PAUSE_S)
         if self._code is None:
             return "closes its output"
-        return f"is killed by {signal.Signals(-self._code).name}" if self._code < 0 else f"exits with {self._code}"
+        return f"is killed by {_signal_name(-self._code)}" if self._code < 0 else f"exits with {self._code}"
 
     def _has_ended(self) -> bool:
         if self._code is None and self._tracer is not None:
@@ -205,6 +205,11 @@ class StoreProcess:
         end = os.fstat(self._stderr.fileno()).st_size
         said = os.pread(self._stderr.fileno(), _SHOWN_BYTES, max(0, end - _SHOWN_BYTES))
         return said.decode(errors="replace")
+
+
+def _signal_name(number: int) -> str:
+    """Return the name of a signal; most real-time signals have none."""
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
 def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, *, traced: bool) -> NoReturn:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from model.reference_store import SAFE_AFTER, ReferenceStore, SafeAfter
 
-__all__ = ["VERSION", "BadHandshake", "Promises", "Target", "TargetUnusable", "read_handshake"]
+__all__ = ["VERSION", "BadHandshake", "Promises", "Target", "TargetUnusable", "printable", "read_handshake"]
 
 VERSION = 1
 
@@ -100,7 +100,12 @@ def read_handshake(answer: Mapping[str, Any]) -> tuple[str, Promises]:
         )
     if not (found.get("offsets", True) or found.get("queues", True)):
         raise BadHandshake("offsets and queues are both false: then nothing can be read back")
-    return str(answer.get("name") or "the store"), Promises(**found)
+    return printable(answer.get("name") or "the store"), Promises(**found)
+
+
+def printable(value: object) -> str:
+    """Return what a store says of itself as text that can be written anywhere: JSON may hold halves of characters."""
+    return str(value).encode("utf-8", "replace").decode()
 
 
 def _check(key: str, value: Any) -> None:

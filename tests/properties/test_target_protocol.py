@@ -1,6 +1,7 @@
 """The handshake names what is wrong with it; a watched directory becomes a journal that tells what it holds."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,13 @@ from properties.recorder.journal import (
     PageWritten,
     Resized,
 )
+from properties.targets.asking import Asked
+from properties.targets.process import Died, StoreProcess
 from properties.targets.protocol import BadHandshake, Promises, read_handshake
+from properties.targets.spec import CommandSpec
 from properties.targets.syscalls import _MACHINES
 from properties.targets.watching import WatchedDirectory
-from properties.verdict import HarnessError
+from properties.verdict import GuaranteeBroken, HarnessError
 
 # ---- the handshake ---------------------------------------------------------------------------------------------------
 
@@ -157,3 +161,34 @@ def test_the_filter_is_a_whole_program_on_every_machine() -> None:
         assert len(program) % 8 == 0
         assert len(program) // 8 < 256, "jumps of the filter are short"
         assert {"write", "fsync", "openat", "renameat2"} <= set(machine.names.values())
+
+
+# ---- answers that nobody expects -------------------------------------------------------------------------------------
+
+
+def process_of(script: str, root: Path) -> StoreProcess:
+    return StoreProcess(CommandSpec((sys.executable, "-c", script)), root)
+
+
+def test_a_store_that_a_signal_without_a_name_ends_is_told(tmp_path: Path) -> None:
+    process = process_of("import os; input(); os.kill(os.getpid(), 40)", tmp_path)
+    try:
+        with pytest.raises(Died, match="is killed by signal 40 where it was to answer hello"):
+            process.ask("hello")
+    finally:
+        process.kill()
+
+
+def test_an_error_with_half_a_character_can_be_printed(tmp_path: Path) -> None:
+    process = process_of(r"""input(); print('{"error": "\\ud800 is wrong"}', flush=True); input()""", tmp_path)
+    try:
+        with pytest.raises(GuaranteeBroken) as broken:
+            Asked(process, opens_again=True)
+    finally:
+        process.kill()
+    assert str(broken.value).encode().endswith(b"? is wrong")
+
+
+def test_a_name_with_half_a_character_can_be_printed() -> None:
+    name, _ = read_handshake({"tornpage": 1, "name": "store \ud800"})
+    assert name == "store ?"
