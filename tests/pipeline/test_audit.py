@@ -36,6 +36,19 @@ def tree(directory: Path) -> dict[str, tuple[bytes, int]]:
     }
 
 
+# ---- what a producer may write --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("digits", [25, 5000])
+@pytest.mark.parametrize("name", ["INNER_MULTI_QUEUE_OFFSET", "DELAY"])
+def test_numbers_of_thousands_of_digits_are_read_by_nobody(tmp_path: Path, name: str, digits: int) -> None:
+    """Java reads none of them, so the record has the unit in its own queue alone."""
+    store = HandmadeStore(tmp_path)
+    store.put(properties=properties_of(("INNER_MULTI_DISPATCH", "x"), (name, "9" * digits)))
+    audited = audit_store(store.write())
+    assert (audited.verdict, audited.figures["records"]) == ("holds", 1)
+
+
 # ---- sound stores ------------------------------------------------------------------------------------------------
 
 
