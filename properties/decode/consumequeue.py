@@ -58,7 +58,7 @@ _EMPTY = bytes(UNIT_BYTES)
 _STEP_BYTES = 64 * UNIT_BYTES
 _NAME = re.compile(r"[0-9]{20}")
 _POSITION_MAX = 2**63 - 1
-_QUEUE_ID = re.compile(r"[0-9]{1,10}")
+_QUEUE_ID = re.compile(r"0|-?[1-9][0-9]{0,9}")
 
 assert _UNIT.size == UNIT_BYTES
 assert _EXT.size == 20
@@ -149,7 +149,7 @@ def list_queues(store_dir: Path) -> tuple[list[QueueFile], list[str], list[tuple
             continue
         topic = os.fsencode(topic_dir.name).decode("utf-8", "replace")
         for queue_dir in _sorted_entries(topic_dir, store_dir, closed):
-            if not queue_dir.is_dir() or not _QUEUE_ID.fullmatch(queue_dir.name):
+            if not queue_dir.is_dir() or not _is_queue_id(queue_dir.name):
                 strays.append(_label(queue_dir, store_dir))
                 continue
             for path in _sorted_entries(queue_dir, store_dir, closed):
@@ -164,6 +164,11 @@ def list_queues(store_dir: Path) -> tuple[list[QueueFile], list[str], list[tuple
                 else:
                     strays.append(label)
     return files, strays, closed
+
+
+def _is_queue_id(name: str) -> bool:
+    """Tell whether a store gives a queue this name: the decimal of a number of 32 bits, written in the one way."""
+    return _QUEUE_ID.fullmatch(name) is not None and -(2**31) <= int(name) < 2**31
 
 
 def walk_units(source: FileSource, *, base: int, position: int = 0) -> Iterator[QueueItem]:

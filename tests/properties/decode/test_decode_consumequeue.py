@@ -127,3 +127,14 @@ def test_a_file_full_of_small_gaps_is_read_once(tmp_path: Path, monkeypatch: pyt
         items = list(walk_units(source, base=0))
     assert len(items) == 10_000
     assert sum(read_bytes) <= 3 * 200_000
+
+
+def test_a_queue_has_the_name_that_a_store_gives_it(tmp_path: Path) -> None:
+    """A number of 32 bits, in the one way to write it: no queue has two directories, and each fits its column."""
+    names = ["0", "-5", str(2**31 - 1), str(-(2**31)), "00", "-0", "05", "+1", str(2**31), "9999999999"]
+    for name in names:
+        (tmp_path / "consumequeue/T" / name).mkdir(parents=True)
+        (tmp_path / "consumequeue/T" / name / ("0" * 20)).write_bytes(bytes(20))
+    files, strays, _ = list_queues(tmp_path)
+    assert sorted(file.queue_id for file in files) == [-(2**31), -5, 0, 2**31 - 1]
+    assert strays == [f"consumequeue/T/{name}" for name in sorted(names[4:])]
