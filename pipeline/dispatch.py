@@ -6,6 +6,8 @@
    light queue (`%LMQ%…`) is queue 0 of its name where light queues were on, else it has the record's queue id.
 3. The unit's code is the Java hash of the tag, 0 without one. A delayed message in the schedule topic has its due time
    instead: store time plus the delay of its level, which is a setting of the broker and not in the store.
+4. No queue has a name that no directory can have (empty, `.`, `..`, one with `/`, one of more than 255 bytes). No put
+   accepts such a topic, but a log may hold it.
 
 Source: RocketMQ's `ConsumeQueue.putMessagePositionInfoWrapper` and `CommitLog.checkMessageAndReturnSize`.
 """
@@ -18,10 +20,12 @@ from properties.decode.consumequeue import java_hash
 from properties.decode.numbers import delay_level, queue_offsets
 from properties.decode.record import Record, parse_properties
 
-__all__ = ["LIGHT_PREFIX", "NO_UNIT_BIT", "SCHEDULE_TOPIC", "Dispatch", "Place", "dispatch_of"]
+__all__ = ["LIGHT_PREFIX", "NO_UNIT_BIT", "SCHEDULE_TOPIC", "Dispatch", "Place", "dispatch_of", "has_queue"]
 
 LIGHT_PREFIX = "%LMQ%"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+
+_NAME_BYTES_MAX = 255
 
 NO_UNIT_BIT = 0x04
 """Set in the system flags of prepared (01 of the two transaction bits) and rolled back (11) messages."""
@@ -46,6 +50,11 @@ class Dispatch:
     is_delayed: bool
 
 
+def has_queue(name: bytes) -> bool:
+    """Tell whether a directory can be named so."""
+    return 0 < len(name) <= _NAME_BYTES_MAX and b"/" not in name and b"\0" not in name and name not in (b".", b"..")
+
+
 def dispatch_of(record: Record, *, light_queues: bool) -> Dispatch:
     """Return the units that `record` must have; of two in the same queue the first one counts."""
     properties = parse_properties(record.properties) if record.properties else {}
@@ -54,7 +63,8 @@ def dispatch_of(record: Record, *, light_queues: bool) -> Dispatch:
     is_delayed = topic == SCHEDULE_TOPIC and delay_level(properties.get("DELAY", "")) > 0
     if record.sys_flag & NO_UNIT_BIT:
         return Dispatch((), tags_code, is_delayed)
-    places = {(topic, record.queue_id): Place(topic, record.queue_id, record.queue_offset, False)}
+    own = (topic, record.queue_id)
+    places = {own: Place(*own, record.queue_offset, False)} if has_queue(record.topic) else {}
     names = properties.get("INNER_MULTI_DISPATCH", "")
     offsets = properties.get("INNER_MULTI_QUEUE_OFFSET", "")
     if names and offsets:
@@ -68,6 +78,8 @@ def _side_places(names: list[str], offsets: list[int], queue_id: int, light_queu
         return []  # RocketMQ logs an error and dispatches to none of them
     places = []
     for name, offset in zip(names, offsets, strict=True):
+        if not has_queue(name.encode()):
+            continue
         is_light = light_queues and name.startswith(LIGHT_PREFIX)
         places.append(Place(name, 0 if is_light else queue_id, offset, is_light))
     return places

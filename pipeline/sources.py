@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline.columns import KEYS, RECORDS, WANTED, LogBatch, QueueNumbers
-from pipeline.dispatch import NO_UNIT_BIT, SCHEDULE_TOPIC, dispatch_of
+from pipeline.dispatch import NO_UNIT_BIT, SCHEDULE_TOPIC, dispatch_of, has_queue
 from pipeline.outline import LogPartition, LogRow, kind_of, text_of
 from properties.decode.arrays import Column, Topics, walk_arrays
 from properties.decode.arrays import LogBatch as WalkedBatch
@@ -155,6 +155,7 @@ class _Asked:
         is_own[list(batch.records)] = False
         deleted_below = np.array([self._deleted.get(name, 0) for name in self._names], "i8")
         is_own &= batch[Column.OFFSET] >= deleted_below[batch[Column.TOPIC]]
+        is_own &= np.array([has_queue(topic) for topic in batch.topics], bool)[batch[Column.TOPIC]]
         own = np.flatnonzero(is_own)
         wanted = np.zeros(len(own), WANTED)
         for name in ("offset", "size", "queue", "timestamp"):

@@ -56,12 +56,22 @@ def test_of_two_units_in_one_queue_the_first_counts() -> None:
     assert places(dispatch(properties=names)) == [("TopicTest", 0, 0, False), ("a", 0, 1, False)]
 
 
+@pytest.mark.parametrize("name", [".", "..", "a/b", "../../outside", "/outside", "x" * 256, "ä" * 128], ids=len)
+def test_a_name_that_no_directory_can_have_has_no_queue(name: str) -> None:
+    names = properties_of(("INNER_MULTI_DISPATCH", f"{name},b"), ("INNER_MULTI_QUEUE_OFFSET", "1,2"))
+    assert places(dispatch(properties=names)) == [("TopicTest", 0, 0, False), ("b", 0, 2, False)]
+    if len(name.encode()) < 128:
+        assert places(dispatch(topic=name.encode())) == []
+
+
 @pytest.mark.parametrize(("topic", "is_delayed"), [(SCHEDULE_TOPIC.encode(), True), (b"Other", False)])
 def test_only_the_schedule_topic_is_delayed(topic: bytes, is_delayed: bool) -> None:
     assert dispatch(topic=topic, properties=properties_of(("DELAY", "3"))).is_delayed is is_delayed
 
 
-@pytest.mark.parametrize(("level", "is_delayed"), [("9" * 5000, False), ("3", True), ("0" * 5000, False), ("", False), ("²", False)])
+@pytest.mark.parametrize(
+    ("level", "is_delayed"), [("9" * 5000, False), ("3", True), ("0" * 5000, False), ("", False), ("²", False)]
+)
 def test_a_level_may_have_thousands_of_digits(level: str, is_delayed: bool) -> None:
     found = dispatch(topic=SCHEDULE_TOPIC.encode(), properties=properties_of(("DELAY", level)))
     assert found.is_delayed is is_delayed

@@ -22,7 +22,7 @@ from properties.decode.store import iter_items, look
 from properties.judging.given import Given
 from tests.pipeline.handmade import HandmadeStore, copied, overwrite, undamaged
 from tests.pipeline.plants import PLANTS, plant
-from tests.properties.decode.handmade import golden_dirs
+from tests.properties.decode.handmade import golden_dirs, properties_of
 from tornpage import Message, MessageStore, MessageStoreConfig
 
 STORES = ("01-plain-ascii", "03-rollover-blanks-retention", "06-index-files-collisions")
@@ -229,6 +229,24 @@ def test_log_is_cut_before_a_record_that_states_a_number_its_queue_cannot_have(t
     mended(root, tmp_path / "copy")
     assert records_of(tmp_path / "copy") == records_of(root)[:7]
     assert next((tmp_path / "copy/quarantine").iterdir()).read_bytes().startswith(wrong.raw[:20])
+
+
+@pytest.mark.parametrize("name", ["../../../outside", "{}/outside", ".", "a/b"])
+@pytest.mark.parametrize("is_further", [False, True], ids=["topic", "further queue"])
+def test_no_name_in_a_log_leads_out_of_the_copy(tmp_path: Path, name: str, is_further: bool) -> None:
+    """No put accepts these names, but a log may hold them; a copy once had files at `copy/consumequeue/../../…`."""
+    name = name.format(tmp_path)
+    properties = properties_of(("INNER_MULTI_DISPATCH", name), ("INNER_MULTI_QUEUE_OFFSET", "0"))
+    store = HandmadeStore(tmp_path / "store")
+    store.put("T", 0, 0, properties=properties if is_further else b"")
+    if not is_further:
+        store.put(name, 0, 0, dispatched=False)
+    store.put("T", 0, 1)
+    assert audit_store(store.write()).verdict == "holds"
+    done = mended(tmp_path / "store", tmp_path / "copy")
+    assert (done.audit.verdict, done.figures["made_queues"], done.figures["made_units"]) == ("holds", 1, 2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "store"]
+    assert [path.name for path in (tmp_path / "copy/consumequeue").iterdir()] == ["T"]
 
 
 def test_bit_maps_of_the_extension_are_named_queue_by_queue_and_left_out(tmp_path: Path) -> None:
