@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 
 from pipeline.agreement import differing, missing_module, versions
 from pipeline.audit import StoreAudit, audit_plan, audited
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["JobFailed", "JoinedAudit", "audit_each", "audit_joined"]
+
+_FAILURES = (Py4JError, PySparkException)
+"""What a job that failed raises here: of what a worker or a query raised, PySpark makes exceptions of its own."""
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -77,7 +81,7 @@ def audit_joined(spark: SparkSession, plans: Sequence[StorePlan], work: Path, st
         stage("comparing the index", 0)
         for index_suspicion in index_suspicions_of(spark, tables, plans, facts):
             index[index_suspicion.store].append(index_suspicion)
-    except Py4JError as error:
+    except _FAILURES as error:
         raise _one_line(error) from error
     audits = [
         audited(plan, fact, each.queues, each.index, suspicions[plan.number], index[plan.number])
@@ -123,7 +127,7 @@ def _in_tasks(spark: SparkSession, tasks: list[Task], do: Callable[[Task], Answe
 
     try:
         said = dict(spark.sparkContext.parallelize(range(len(tasks)), len(tasks)).mapPartitions(run).collect())
-    except Py4JError as error:
+    except _FAILURES as error:
         raise _one_line(error) from error
     if -1 in said:
         raise differing(said[-1], wanted) or AssertionError("equal versions")

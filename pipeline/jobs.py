@@ -59,7 +59,7 @@ def do_each(
     """Do each piece in a Spark task of its own; `done` is called here with what came of it, as it comes.
 
     When anything ends this early, jobs are cancelled and workers stop. Raises VersionsDiffer if workers run other code,
-    what `done` raises, and Py4JError if Spark itself fails.
+    what `done` raises, and Py4JError or PySparkException if Spark itself fails.
     """
     context = spark.sparkContext
     is_over = threading.Event()
@@ -92,13 +92,14 @@ def _submit(
     context: SparkContext, piece: Piece, do: Callable[[Piece], Answer], is_over: threading.Event
 ) -> Answer | Death | _Other:
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
 
     if is_over.is_set():
         return Death("it was not begun")
     task = partial(_task, do, versions())
     try:
         [answer] = context.parallelize([piece], 1).map(task).collect()
-    except Py4JJavaError as error:
+    except (Py4JJavaError, PySparkException) as error:
         if (other := missing_module(error)) is not None:
             raise other from error
         said = str(error)

@@ -13,6 +13,7 @@ import signal
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ import pytest
 
 from pipeline.aggregates import counted_here, counted_in_spark
 from pipeline.agreement import VersionsDiffer, versions
+from pipeline.audit_spark import JobFailed, _in_tasks
 from pipeline.campaign import campaign, complete_shards, read_rows, result_hash, rows_of_shard, run_serial
 from pipeline.jobs import Death, do_each
 from pipeline.outputs import OutputTaken
@@ -112,6 +114,32 @@ def test_workers_with_other_code_are_refused(spark: SparkSession, monkeypatch: p
     monkeypatch.setattr("pipeline.jobs.versions", lambda: other)
     with pytest.raises(VersionsDiffer, match=r"code of tornpage [0-9a-f]{12}, here 000000000000; install there"):
         do_each(spark, [1], raises_at_two, lambda piece, answer: None)
+
+
+@dataclass(frozen=True, slots=True)
+class Nowhere:
+    """Work that a worker cannot even load."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return import_module, ("nowhere_at_all",)
+
+    def __call__(self, piece: int) -> int:
+        return piece
+
+
+def test_a_module_that_workers_lack_is_one_line(spark: SparkSession) -> None:
+    with pytest.raises(VersionsDiffer, match="workers have no module nowhere_at_all; install there"):
+        do_each(spark, [1], Nowhere(), lambda piece, answer: None)
+
+
+def no_room(number: int) -> int:
+    raise OSError(28, "No space left on device")
+
+
+def test_a_job_of_an_audit_that_failed_is_one_line(spark: SparkSession) -> None:
+    """What a worker raises was the traces of two languages."""
+    with pytest.raises(JobFailed, match=r"^the job failed: OSError: \[Errno 28\] No space left on device; with --work"):
+        _in_tasks(spark, [1], no_room)
 
 
 # ---- sweeps: the rows of the simulator itself, in order, and a failing point as a row ----------------------------
