@@ -20,7 +20,7 @@ from pipeline.index_reading import IndexPartition
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SECONDS_MAX", "IndexSuspicion", "compare_index", "gaps_of"]
+__all__ = ["SECONDS_MAX", "IndexSuspicion", "compare_index", "gaps_of", "seconds_since"]
 
 SECONDS_MAX = 2**31 - 1
 _CODES = ("IX_POINTS_NOWHERE", "IX_WRONG_KEY", "IX_DUPLICATE", "IX_WRONG_TIME")
@@ -37,6 +37,13 @@ class IndexSuspicion:
     number: int
     offset: int
     items: int
+
+
+def seconds_since(begin_ms: NDArray[Any], stored_ms: NDArray[Any]) -> NDArray[Any]:
+    """Return what entries state of their times; 0 where the file has no begin. No time is too far for it."""
+    begin_ms = np.maximum(begin_ms, 0)
+    since = np.minimum((np.maximum(stored_ms, begin_ms) - begin_ms) // 1000, SECONDS_MAX)
+    return np.where(begin_ms > 0, since, 0)
 
 
 def gaps_of(parts: Sequence[IndexPartition]) -> list[tuple[int, int]]:
@@ -125,7 +132,7 @@ def _wrong_time(
         return np.zeros(len(entries), bool)
     begin = np.array([part.header.begin_timestamp for part in parts], "i8")[entries["file"]]
     stored = records["timestamp"][places.order][np.maximum(number, 0)]
-    seconds = np.where(begin > 0, np.clip((stored - begin) // 1000, 0, SECONDS_MAX), 0)
+    seconds = seconds_since(begin, stored)
     is_wrong: NDArray[Any] = (number >= 0) & (entries["number"] > 1) & (seconds != entries["seconds"])
     return is_wrong
 

@@ -59,9 +59,9 @@ def doubtful_keys(entries: DataFrame, keys: DataFrame, files: DataFrame) -> Data
 
 def has_right_seconds() -> Column:
     """Tell whether an entry states the seconds since the begin of its file; nobody uses those of entry 1."""
-    since = f.floor((f.col("timestamp") - f.col("begin")) / 1000)
-    bounded = f.greatest(f.lit(0), f.least(f.lit(SECONDS_MAX), since))
-    seconds = f.when(f.col("begin") > 0, bounded).otherwise(f.lit(0))
+    begin = f.greatest(f.col("begin"), f.lit(0))  # so that no difference is beyond 64 bits, which ends a job
+    since = f.floor((f.greatest(f.col("timestamp"), begin) - begin) / 1000)
+    seconds = f.when(f.col("begin") > 0, f.least(f.lit(SECONDS_MAX), since)).otherwise(f.lit(0))
     return (f.col("number") == 1) | (f.col("seconds") == seconds)
 
 

@@ -1,7 +1,7 @@
 """Log and queues joined by Spark: every unit and record that does not fit, in runs.
 
 Each function returns one table; `suspicions_of` puts them together. The comparison is the same as that of
-`pipeline.audit._compared`, said in another language on purpose: tests hold one against the other.
+`pipeline.queue_compare`, said in another language on purpose: tests hold one against the other.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def wrong_units(units: DataFrame, expected: DataFrame) -> DataFrame:
     wrong_size = f.col("size") != f.col("wanted_size")
     wrong_offset = f.col("queue_offset") != f.col("wanted_offset")
     best_first = Window.partitionBy(*QUEUE, "offset").orderBy(wrong_size, wrong_offset, "queue_offset")
-    due = f.col("timestamp") + f.col("delay_ms")
+    due = f.try_add("timestamp", "delay_ms")
     wanted_code = f.when(f.col("is_delayed"), due).otherwise(f.col("wanted_code"))
     judged = (
         pairs.withColumn("rank", f.row_number().over(best_first))
@@ -148,7 +148,7 @@ def wrong_units(units: DataFrame, expected: DataFrame) -> DataFrame:
 
 def usual_delays(pairs: DataFrame) -> DataFrame:
     """Return the delay that most units of a delay level's queue have; it is whole seconds, and not in the store."""
-    delay = f.col("tags_code") - f.col("timestamp")
+    delay = f.try_subtract("tags_code", "timestamp")  # null where it is beyond 64 bits, which would end the job
     counted = pairs.where(f.col("is_delayed")).groupBy(*QUEUE, delay.alias("delay_ms")).count()
     possible = counted.where((f.col("delay_ms") >= 0) & (f.col("delay_ms") % 1000 == 0))
     commonest = f.min_by("delay_ms", f.struct(-f.col("count"), f.col("delay_ms")))
@@ -188,7 +188,7 @@ def runs(single: DataFrame, store_facts: DataFrame, queue_facts: DataFrame, rest
     number = f.row_number().over(Window.partitionBy(*kind).orderBy("queue_offset", "offset"))
     first = [f.min_by(name, f.struct("queue_offset", "offset")).alias(name) for name in ("offset", "found", "expected")]
     grouped = (
-        marked.withColumn("run", f.col("queue_offset") - number)
+        marked.withColumn("run", f.col("queue_offset").cast("decimal(20,0)") - number)
         .groupBy(*kind, "run")
         .agg(f.count("*").alias("items"), *first, f.min("queue_offset").alias("queue_offset"))
     )

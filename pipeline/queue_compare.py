@@ -157,14 +157,16 @@ def _due(units: NDArray[Any], wanted: NDArray[Any]) -> tuple[NDArray[Any], NDArr
     code, is_known = wanted["tags_code"].copy(), ~wanted["is_delayed"]
     delayed = np.flatnonzero(wanted["is_delayed"])
     if len(delayed):
-        delays = units["tags_code"][delayed] - wanted["timestamp"][delayed]
-        possible = units["has_code"][delayed] & (delays >= 0) & (delays % 1000 == 0)
+        stored, said = wanted["timestamp"][delayed], units["tags_code"][delayed]
+        delays = said - stored
+        # of what is beyond 64 bits the sign is wrong: no such delay, and no such due time
+        possible = units["has_code"][delayed] & (delays >= 0) & (said >= stored) & (delays % 1000 == 0)
         queue = units["queue"][delayed]
         for each in np.unique(queue[possible]):
             values, counts = np.unique(delays[possible & (queue == each)], return_counts=True)
             mine = delayed[queue == each]
             code[mine] = wanted["timestamp"][mine] + values[np.argmax(counts)]
-            is_known[mine] = True
+            is_known[mine] = code[mine] >= wanted["timestamp"][mine]
     return code, is_known
 
 

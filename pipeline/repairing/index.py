@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.index_compare import SECONDS_MAX
+from pipeline.index_compare import seconds_since
 from pipeline.index_reading import ENTRY, newest_before
 from pipeline.repairing.plan import IndexShape
 from properties.decode.index import HEADER_BYTES, SLOT_BYTES, index_file_bytes
@@ -48,9 +48,7 @@ def _write(path: Path, keys: NDArray[Any], shape: IndexShape, *, inherited: int)
     entries["hash"], entries["offset"] = keys["hash"], keys["offset"]
     entries["previous"] = newest_before(keys["hash"] % shape.slots, numbers, newest)
     begin = int(keys["timestamp"][0])
-    since = np.where(numbers == 1, inherited, begin)
-    seconds = np.clip((keys["timestamp"] - since) // 1000, 0, SECONDS_MAX)
-    entries["seconds"] = np.where(since > 0, seconds, 0)
+    entries["seconds"] = seconds_since(np.where(numbers == 1, inherited, begin), keys["timestamp"])
     header = _HEADER.pack(
         begin,
         int(keys["timestamp"][-1]),

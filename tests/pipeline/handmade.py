@@ -36,6 +36,7 @@ class HandmadeStore:
         properties: bytes = b"",
         tags_code: int = 0,
         sys_flag: int = 0,
+        stored_ms: int = STORED_MS,
         dispatched: bool = True,
     ) -> tuple[int, int]:
         """Append; return (physical offset, size)."""
@@ -47,7 +48,7 @@ class HandmadeStore:
             queue_offset=queue_offset,
             properties=properties,
             sys_flag=sys_flag,
-            store_timestamp=STORED_MS,
+            store_timestamp=stored_ms,
         )
         self.log += stored
         if dispatched:

@@ -16,6 +16,8 @@ from pipeline.interrupts import apart
 from pipeline.stores import plan_store
 from pipeline.watching import watched
 from pipeline.work import open_work
+from properties.decode.record import Record
+from properties.decode.store import iter_items, look
 from tests.pipeline.handmade import (
     DUE_MS,
     STORED_MS,
@@ -109,6 +111,33 @@ def many_keys(root: Path) -> Path:
     for number in range(3):
         store.put(queue_offset=number, properties=properties_of(("KEYS", "a b a")))
     return store.write()
+
+
+def far_numbers(root: Path) -> Path:
+    """Return a store whose times, queue offsets and due times differ by more than 64 bits hold."""
+    store = HandmadeStore(root)
+    delayed = {"topic": SCHEDULE_TOPIC, "properties": properties_of(("DELAY", "1"))}
+    for number, (stored_ms, due_ms) in enumerate(((-(2**63), 2**63 - 1), (2**63 - 1, 0), (-1000, 0), (-1000, 0))):
+        store.put(queue_offset=number, tags_code=due_ms, stored_ms=stored_ms, **delayed)  # type: ignore[arg-type]
+    for number in (-(2**63), 2**63 - 1, 1 - 2**63):
+        store.put("Far", queue_offset=number, dispatched=False)
+    for number, stored_ms in enumerate((-(2**63), 2**63 - 1)):
+        store.put("Keys", queue_offset=number, properties=properties_of(("KEYS", "k")), stored_ms=stored_ms)
+    return store.write()
+
+
+def test_no_number_is_too_far_for_a_join(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark ends a job at a difference of more than 64 bits; arrays went on with a wrong one."""
+    indexed = copied("06-index-files-collisions", tmp_path / "indexed")
+    for item in [located for located in iter_items(look(indexed)) if isinstance(located.item, Record)][::3]:
+        file = next(each for each in look(indexed).files if each.label == item.file)
+        overwrite(file.path, item.item.offset - file.base_offset + 56, struct.pack(">q", -(2**63)))
+    plans = [plan_store(number, store) for number, store in enumerate((far_numbers(tmp_path / "far"), indexed))]
+    plain = [audit_plan(plan) for plan in plans]
+    open_work(tmp_path / "work", plans, resume=False, overwrite=False)
+    assert audit_joined(spark, plans, tmp_path / "work").audits == plain
+    assert {finding.code for finding in plain[0].findings} >= {"CQ_MISSING", "CQ_WRONG_TAGS_CODE"}
+    assert "IX_WRONG_TIME" in {finding.code for finding in plain[1].findings}
 
 
 def test_spark_and_plain_audit_agree(spark: SparkSession, tmp_path: Path) -> None:
