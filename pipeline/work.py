@@ -1,14 +1,17 @@
 """Rows of stores in Parquet files of a work directory: what is joined when memory holds no store.
 
     <work>/<table>/<task>.parquet    records, wanted, keys, units, entries (`pipeline.parquet_rows`)
-    <work>/done/<task>.json          outline of the files that a task has read, their sizes and times; written last
+    <work>/done/<task>.json          what a task was asked, outline, sizes and times of the files it read; written last
 
-Each task reads some files of one store and writes its rows itself, batch by batch. A task that is done, and whose
-files have not changed since, is not done again (`resume`). A task that dies leaves nothing that looks done.
+Each task reads some files of one store and writes its rows itself, batch by batch. A task that is done, whose files
+have not changed since, and which is asked the same, is not done again (`resume`): where the log begins, which topics
+were deleted and how many slots an index has make other rows of equal bytes. A task that dies leaves nothing that looks
+done, and the rows of tasks that are no longer planned are removed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -20,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from pipeline.columns import LogBatch, QueueNumbers
 from pipeline.index_reading import IndexPartition, IndexRow, read_index
 from pipeline.outline import LogPartition, LogRow, QueuePartition, QueueRow
-from pipeline.outputs import read_json, whole
 from pipeline.parquet_rows import TABLES, RowWriters, plain_batch, records_batch, units_batch, wanted_batch
 from pipeline.queue_reading import read_queue
 from pipeline.sources import read_log
@@ -51,6 +53,11 @@ class WorkTask:
     store: int
     name: str
     parts: tuple[Part, ...]
+
+    @property
+    def asked(self) -> str:
+        """A digest of all that rows depend on beside the bytes of the files."""
+        return hashlib.sha256(repr(self.parts).encode(errors="surrogateescape")).hexdigest()
 
     def fingerprint(self) -> list[list[int]]:
         """Return size and time of each file now; it tells whether what was read of them still counts."""
@@ -110,22 +117,24 @@ def open_work(directory: Path, plans: Sequence[StorePlan], *, resume: bool, over
             if overwrite:
                 for name in (*TABLES, "done", said.name):
                     _remove(directory / name)
-            elif read_json(said) != stores:
+            elif json.loads(said.read_text()) != stores:
                 raise WorkError(f"{directory} holds rows of other stores or of another version; give --overwrite")
         for name in (*TABLES, "done"):
             (directory / name).mkdir(parents=True, exist_ok=True)
+        _remove_others(directory, {task.name for plan in plans for task in plan_tasks(plan)})
         said.write_text(json.dumps(stores))
     except OSError as error:
         raise WorkError(f"cannot write to {directory}: {error.strerror}; give another directory") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise WorkError(f"{said} is damaged; give --overwrite") from error
 
 
 def do_task(task: WorkTask, directory: Path) -> bool:
     """Read the files of a task and write their rows; return False if that was done before. Raises OSError."""
     done = directory / "done" / f"{task.name}.json"
-    before = task.fingerprint()
-    if _says(done, before):
+    asked, before = task.asked, task.fingerprint()
+    marker = _marker(done)
+    if marker.get("asked") == asked and marker.get("files") == before:
         return False
     done.unlink(missing_ok=True)
     rows: list[tuple[Any, ...]] = []
@@ -144,18 +153,10 @@ def do_task(task: WorkTask, directory: Path) -> bool:
                 else:
                     names = ("offset", "hash", "seconds", "file", "number")
                     writers.write("entries", plain_batch(task.store, said, names))
-    with whole(done) as unfinished:
-        unfinished.write_text(json.dumps({"files": before, "rows": rows}))
+    unfinished = done.with_suffix(".tmp")
+    unfinished.write_text(json.dumps({"asked": asked, "files": before, "rows": rows}))
+    unfinished.replace(done)
     return True
-
-
-def _says(done: Path, files: list[list[int]]) -> bool:
-    """Return whether a task was done with files of these sizes and times; a mark that cannot be read says nothing."""
-    try:
-        said = read_json(done)
-    except (FileNotFoundError, ValueError):
-        return False
-    return isinstance(said, dict) and said.get("files") == files
 
 
 def outlines(directory: Path, tasks: Sequence[WorkTask]) -> dict[int, Outline]:
@@ -167,6 +168,23 @@ def outlines(directory: Path, tasks: Sequence[WorkTask]) -> dict[int, Outline]:
         kept: dict[str, list[Any]] = {"log": outline.log, "queue": outline.queues, "index": outline.index}
         kept[task.kind] += [_ROWS[task.kind](*row) for row in rows]
     return found
+
+
+def _marker(done: Path) -> dict[str, Any]:
+    """Return what a task has left; nothing of one that is not done, or whose marker a power loss has torn."""
+    try:
+        said = json.loads(done.read_text())
+    except (FileNotFoundError, ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _remove_others(directory: Path, names: set[str]) -> None:
+    """Remove the rows of tasks that are not among these: their files are gone from the store."""
+    patterns = ("done/*.json", *(f"{table}/*.parquet" for table in TABLES))
+    for path in (path for pattern in patterns for path in list(directory.glob(pattern))):
+        if path.stem not in names:
+            path.unlink()
 
 
 def _read(part: Part, numbers: QueueNumbers) -> Iterator[LogBatch | NDArray[Any] | LogRow | QueueRow | IndexRow]:

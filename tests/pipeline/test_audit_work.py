@@ -10,9 +10,10 @@ import pytest
 
 from pipeline.agreement import VersionsDiffer
 from pipeline.audit_spark import JobFailed, _in_tasks, _one_line
+from pipeline.store_rows import read_store
 from pipeline.stores import plan_store
-from pipeline.work import do_task, open_work, outlines, plan_tasks
-from tests.pipeline.handmade import copied, overwrite
+from pipeline.work import WorkError, do_task, open_work, outlines, plan_tasks
+from tests.pipeline.handmade import copied, overwrite, write_deleted
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -104,3 +105,72 @@ def test_failed_job_is_one_line(said: str, kind: type[Exception], part: str) -> 
     assert type(error) is kind
     assert part in str(error)
     assert "\n" not in str(error)
+
+
+def rows_in(work: Path, table: str) -> int:
+    return int(pq.ParquetDataset(work / table).read().num_rows)
+
+
+def test_rows_of_files_that_are_gone_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were joined with those that are there, and made a sound store a broken one."""
+    monkeypatch.setattr("pipeline.work.TASK_BYTES", 1)
+    store, work = copied("03-rollover-blanks-retention", tmp_path / "store"), tmp_path / "work"
+    plan = plan_store(0, store)
+    open_work(work, [plan], resume=False, overwrite=False)
+    assert all(do_task(task, work) for task in plan_tasks(plan))
+    before = {table: rows_in(work, table) for table in ("records", "units")}
+    last = sorted((store / "commitlog").iterdir())[-1]
+    last.unlink()
+    plan = plan_store(0, store)
+    open_work(work, [plan], resume=True, overwrite=False)
+    for task in plan_tasks(plan):
+        do_task(task, work)
+    fresh = tmp_path / "fresh"
+    open_work(fresh, [plan], resume=False, overwrite=False)
+    for task in plan_tasks(plan):
+        do_task(task, fresh)
+    assert before["records"] > rows_in(work, "records") == rows_in(fresh, "records")
+    assert {path.name for path in (work / "done").iterdir()} == {path.name for path in (fresh / "done").iterdir()}
+
+
+def test_a_task_that_is_asked_something_else_is_done_again(tmp_path: Path) -> None:
+    """The log begins later: the same bytes of queues are other outlines, and so are those of deleted topics."""
+    store, work = copied("03-rollover-blanks-retention", tmp_path / "store"), tmp_path / "work"
+    plan = plan_store(0, store)
+    open_work(work, [plan], resume=False, overwrite=False)
+    assert all(do_task(task, work) for task in plan_tasks(plan))
+    sorted((store / "commitlog").iterdir())[0].unlink()
+    plan = plan_store(0, store)
+    open_work(work, [plan], resume=True, overwrite=False)
+    for task in plan_tasks(plan):
+        do_task(task, work)
+    outline = outlines(work, plan_tasks(plan))[0]
+    again = read_store(plan)
+    assert (outline.log, outline.queues, outline.index) == (again.log_outline, again.queue_outline, again.index_outline)
+    write_deleted(store, {"RollTopic": 1 << 40})
+    plan = plan_store(0, store)
+    open_work(work, [plan], resume=True, overwrite=False)
+    done = {task.kind: do_task(task, work) for task in plan_tasks(plan)}
+    assert done == {"log": True, "queue": False, "index": False}
+    assert not (work / "wanted").exists() or not list((work / "wanted").iterdir())
+
+
+@pytest.mark.parametrize("content", ["", '{"files": [[', "[]", "[" * 100_000, "null"], ids=len)
+def test_a_torn_marker_is_a_task_that_is_not_done(tmp_path: Path, content: str) -> None:
+    """A power loss may leave a file without its bytes."""
+    plan = plan_store(0, copied("01-plain-ascii", tmp_path / "store"))
+    task = plan_tasks(plan)[0]
+    open_work(tmp_path / "work", [plan], resume=False, overwrite=False)
+    do_task(task, tmp_path / "work")
+    (tmp_path / "work/done" / f"{task.name}.json").write_text(content)
+    assert do_task(task, tmp_path / "work")
+    assert not do_task(task, tmp_path / "work")
+
+
+@pytest.mark.parametrize("content", ["", "[" * 100_000])
+def test_damaged_list_of_stores_is_refused(tmp_path: Path, content: str) -> None:
+    plan = plan_store(0, copied("01-plain-ascii", tmp_path / "store"))
+    open_work(tmp_path / "work", [plan], resume=False, overwrite=False)
+    (tmp_path / "work/stores.json").write_text(content)
+    with pytest.raises(WorkError, match=r"stores\.json is damaged; give --overwrite"):
+        open_work(tmp_path / "work", [plan], resume=True, overwrite=False)
