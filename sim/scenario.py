@@ -1,6 +1,6 @@
 """What is simulated: everything a run depends on but the seed."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import inf
 
 from impl.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
@@ -20,6 +20,15 @@ DEFAULT_COMMIT = CommitPolicy()
 
 MESSAGES_MAX = 20_000_000
 """Messages that one run may hold: eight columns of 8 bytes each are 1.2 GiB, and summaries take as much again twice."""
+
+
+SETTING_MAX = 2**31 - 1
+"""The greatest value of a broker's settings, and the greatest length of a record, which are numbers of 32 bits."""
+FILE_BYTES_MAX = 1 << 42
+"""Far more than a broker takes: formulas want loads that fit one file."""
+
+SPAN_MAX_NS = 10**17
+"""Three years: what a run or one of its waits may last, so that no moment is beyond 64 bits."""
 
 
 class ImpossibleScenario(ValueError):
@@ -111,6 +120,7 @@ class Scenario:
     duration_ns: int | None = None
 
     def __post_init__(self) -> None:
+        self._require_bounds()
         largest = self.workload.sizes.largest_bytes
         if largest + BLANK_BYTES > self.file_bytes:
             raise ImpossibleScenario(
@@ -134,6 +144,29 @@ class Scenario:
             raise ImpossibleScenario("producers that need no time at all would send for ever; bound the messages")
         if expected > MESSAGES_MAX:
             raise ImpossibleScenario(f"about {expected:.3g} messages are too many for one run; at most {MESSAGES_MAX}")
+
+    def _require_bounds(self) -> None:
+        """Refuse numbers that no broker takes and times that 64 bits cannot tell. Raises ImpossibleScenario."""
+        commit = () if self.pool is None else (self.pool.commit,)
+        settings = {name: value for policy in (self.flush, *commit) for name, value in asdict(policy).items()}
+        settings |= {} if self.pool is None else {"transient_store_pool_size": self.pool.buffers}
+        settings |= {"the largest record": self.workload.sizes.largest_bytes}
+        for name, value in settings.items():
+            if isinstance(value, int) and value > SETTING_MAX:
+                raise ImpossibleScenario(f"{name} is {value}; a broker takes {SETTING_MAX} at most")
+        if self.file_bytes > FILE_BYTES_MAX:
+            raise ImpossibleScenario(f"a log file of {self.file_bytes} bytes is impossible; {FILE_BYTES_MAX} at most")
+        replica_ns = 0.0 if self.replica is None else self.replica.delay.mean_ns
+        kernel_ms = 0 if self.writeback is None else max(self.writeback.wake_ms, self.writeback.expire_ms)
+        spans = {
+            "the duration": self.duration_ns or 0,
+            "the load": self.workload.lasts_ns(1 if self.duration_ns or not self.messages else self.messages),
+            "the answer of a replica": replica_ns,
+            "a wait of the kernel's write-back": kernel_ms * 1_000_000,
+        }
+        for what, span_ns in spans.items():
+            if span_ns > SPAN_MAX_NS:
+                raise ImpossibleScenario(f"{what} would last {span_ns / 1e9:.3g} s; {SPAN_MAX_NS / 1e9:.3g} s at most")
 
     @property
     def expected_messages(self) -> float:

@@ -1,4 +1,4 @@
-"""Who sends what, when: values only. The actors that live by them are in `sim.actors`."""
+"""Who sends what, when: values only. The actors that live by them are in `sim.producers`."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -57,6 +57,10 @@ class OpenPoisson:
         """Return how many messages arrive in so much time, in the mean."""
         return self.rate_per_s * duration_ns / NS_PER_S
 
+    def lasts_ns(self, messages: int) -> float:
+        """Return how long so many messages take to come, in the mean."""
+        return messages / self.rate_per_s * NS_PER_S
+
 
 @dataclass(frozen=True, slots=True)
 class OnOffBursts:
@@ -99,6 +103,10 @@ class OnOffBursts:
         period_ns = self.burst_ns + self.rest_ns
         return self.rate_per_s * period_ns * -(-duration_ns // period_ns) / NS_PER_S
 
+    def lasts_ns(self, messages: int) -> float:
+        """Return how long so many messages take to come, in the mean; a begun period counts whole."""
+        return messages / self.rate_per_s * NS_PER_S + self.burst_ns + self.rest_ns
+
 
 @dataclass(frozen=True, slots=True)
 class ClosedLoop:
@@ -115,6 +123,10 @@ class ClosedLoop:
     @property
     def name(self) -> str:
         return f"closed {self.producers}"
+
+    def lasts_ns(self, messages: int) -> float:
+        """Return how long so many messages take to come if answers took no time, in the mean; a begun lap is whole."""
+        return (messages / self.producers + 1) * self.think.mean_ns
 
 
 OpenLoad = OpenPoisson | OnOffBursts

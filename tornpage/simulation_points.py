@@ -19,6 +19,7 @@ __all__ = ["DEVICE_MODES", "FLUSH_KINDS", "points_of"]
 DEVICE_MODES = ("mmap", "pwrite")
 FLUSH_KINDS = ("sync", "async", "woken")
 SETTINGS_BYTES_MAX = 1 << 20
+NS_PER_S, NS_PER_MS, NS_PER_US = 1e9, 1e6, 1e3
 
 
 def points_of(
@@ -42,9 +43,9 @@ def points_of(
     from sim.sweep import grid
     from sim.workload import Sizes
 
-    if seconds is not None and not isfinite(seconds):
+    if seconds is not None and not isfinite(seconds * NS_PER_S):
         refuse(f"--seconds {seconds} has no end")
-    if replica_us is not None and not isfinite(replica_us):
+    if replica_us is not None and not isfinite(replica_us * NS_PER_US):
         refuse(f"--replica-us {replica_us} has no end")
     chosen, said = devices_of(devices, mode=device_mode, any_machine=any_machine)
     broker = None if broker_config is None else _read_broker_config(broker_config)
@@ -54,13 +55,13 @@ def points_of(
             flushes=_flush_policies(**asked) if broker is None else [broker.flush],
             allocations=_allocations(**asked) if broker is None else [broker.allocation],
             pools=_pools(**asked) if broker is None else [broker.pool],
-            replica=None if replica_us is None else Replica(Constant(round(replica_us * 1000))),
+            replica=None if replica_us is None else Replica(Constant(round(replica_us * NS_PER_US))),
             writeback=_writeback(**asked),
             devices=chosen,
             workloads=workloads,
             file_bytes=[file_size if broker is None else broker.file_bytes],
             messages=100_000 if messages is None and seconds is None else messages,
-            duration_ns=None if seconds is None else max(round(seconds * 1e9), 1),
+            duration_ns=None if seconds is None else max(round(seconds * NS_PER_S), 1),
             seeds=[seed],
         )
     except ValueError as error:
@@ -181,6 +182,6 @@ def _workloads(
         if burst_ms is None or rest_ms is None:
             loads.append(OpenPoisson(rate, sizes))
         else:
-            spans = [round(span * 1e6) if isfinite(span) else 0 for span in (burst_ms, rest_ms)]
+            spans = [round(span * NS_PER_MS) if isfinite(span * NS_PER_MS) else 0 for span in (burst_ms, rest_ms)]
             loads.append(OnOffBursts(rate, spans[0], spans[1], sizes, rest_rate or 0.0))
     return [*loads, *(ClosedLoop(count, sizes, think) for count in producers)]

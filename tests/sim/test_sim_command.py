@@ -144,6 +144,38 @@ def test_closed_loops_and_durations_are_taken() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        (["--rate", "1e-300"], "the load would last"),
+        (["--rate", "1e-300", "--seconds", "1"], "the load would last"),
+        (["--rate", "1e-9", "--messages", "100"], "the load would last 1e+11 s; 1e+08 s at most"),
+        (["--seconds", "1e300"], "has no end"),
+        (["--seconds", "1e290"], "the duration would last"),
+        (["--interval-ms", "2147483648"], "flush_interval_commit_log is 2147483648; a broker takes 2147483647"),
+        (["--thorough-ms", str(10**20)], "flush_commit_log_thorough_interval is"),
+        (["--pool", "2", "--commit-interval-ms", str(10**20)], "commit_interval_commit_log is"),
+        (["--pool", str(10**20)], "transient_store_pool_size is"),
+        (["--file-size", str(10**20)], "a log file of 100000000000000000000 bytes is impossible"),
+        (["--size", str(2**31), "--file-size", str(2**33)], "the largest record is 2147483648"),
+        (["--replica-us", "1e20"], "the answer of a replica would last"),
+        (["--replica-us", "1e307"], "has no end"),
+        (["--producers", "3", "--think-us", "1e300"], "the load would last"),
+        (["--producers", "3", "--think-us", "1e300", "--seconds", "1"], "the load would last"),
+        (["--burst-ms", "1e300", "--rest-ms", "1"], "the load would last"),
+        (["--burst-ms", "5", "--rest-ms", "1e18"], "the load would last"),
+        (["--writeback", "--wake-ms", str(10**20)], "a wait of the kernel's write-back would last"),
+    ],
+    ids=lambda said: " ".join(said)[:40] if isinstance(said, list) else "",
+)
+def test_times_beyond_every_clock_are_refused(arguments: list[str], sentence: str) -> None:
+    """Some ended in a traceback; others ran on for ever, since their moments were beyond 64 bits."""
+    result = call("run", *arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert sentence in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
         (["run", "--rate", "nan"], "a rate of nan messages/s is impossible"),
         (["run", "--rate", "0"], "a rate of 0.0 messages/s is impossible"),
         (["run", "--rate", "inf"], "a rate of inf messages/s is impossible"),
