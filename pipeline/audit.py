@@ -66,6 +66,7 @@ def audit_rows(plan: StorePlan, rows: StoreRows) -> tuple[StoreAudit, StoreFacts
     index_suspicions = compare_index(
         plan.number,
         plan.index.parts,
+        plan.index.gaps,
         log_min=facts.log_min,
         records=rows.records,
         keys=rows.keys,
@@ -90,7 +91,7 @@ def audited(
         plan.name,
         plan.index,
         rows=index,
-        suspicions=index_suspicions,
+        suspicions=[each for each in index_suspicions if not _is_unread(facts, each)],
         may_move=facts.may_move or any(row.changed for row in index),
         promised=checkpoint is not None and checkpoint.index_timestamp > 0,
     )
@@ -98,6 +99,12 @@ def audited(
     severities = Counter(finding.severity for finding in findings)
     counts = {"damages": severities["damage"], "tears": severities["tear"], "notes": severities["note"]}
     return StoreAudit(plan.name, tuple(findings), facts.figures | counts | {"findings": len(findings)})
+
+
+def _is_unread(facts: StoreFacts, suspicion: IndexSuspicion) -> bool:
+    """Tell whether an entry points into a log file that could not be read: there is a finding about that."""
+    is_nowhere = suspicion.code == "IX_POINTS_NOWHERE"
+    return is_nowhere and any(suspicion.offset in unread for unread in facts.unread_log)
 
 
 def _queue_suspicions(plan: StorePlan, facts: StoreFacts, rows: StoreRows) -> list[Suspicion]:

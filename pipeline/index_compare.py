@@ -20,9 +20,10 @@ from pipeline.index_reading import IndexPartition
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["SECONDS_MAX", "IndexSuspicion", "compare_index", "gaps_of", "seconds_since"]
+__all__ = ["OFFSET_MAX", "SECONDS_MAX", "IndexSuspicion", "compare_index", "gap_of", "seconds_since"]
 
 SECONDS_MAX = 2**31 - 1
+OFFSET_MAX = 2**63 - 1
 _CODES = ("IX_POINTS_NOWHERE", "IX_WRONG_KEY", "IX_DUPLICATE", "IX_WRONG_TIME")
 
 
@@ -46,31 +47,28 @@ def seconds_since(begin_ms: NDArray[Any], stored_ms: NDArray[Any]) -> NDArray[An
     return np.where(begin_ms > 0, since, 0)
 
 
-def gaps_of(parts: Sequence[IndexPartition]) -> list[tuple[int, int]]:
-    """Return the ranges of offsets, ends included, whose keys may be in files of an unknown number of slots.
+def gap_of(number: int, parts: Sequence[IndexPartition]) -> tuple[int, int]:
+    """Return the range of offsets, ends included, whose keys may be in a file that nobody can read as rows.
 
     What the header of such a file says may be as wrong as the rest: the files in front and behind bound the range.
     """
-    gaps = []
-    for part in parts:
-        if part.slots is None and part.header.next_entry != 0:
-            known = [each for each in parts if each.slots is not None and each.header.next_entry > 1]
-            begin = max((each.header.end_offset for each in known if each.number < part.number), default=-1)
-            end = min((each.header.begin_offset for each in known if each.number > part.number), default=2**63 - 1)
-            gaps.append((begin, end))
-    return gaps
+    known = [each for each in parts if each.slots is not None and each.header.next_entry > 1]
+    begin = max((each.header.end_offset for each in known if each.number < number), default=-1)
+    end = min((each.header.begin_offset for each in known if each.number > number), default=OFFSET_MAX)
+    return begin, end
 
 
 def compare_index(
     store: int,
     parts: Sequence[IndexPartition],
+    gaps: Sequence[tuple[int, int]],
     *,
     log_min: int,
     records: NDArray[Any],
     keys: NDArray[Any],
     entries: NDArray[Any],
 ) -> list[IndexSuspicion]:
-    """Return what does not fit; at most one more per code than are listed."""
+    """Return what does not fit; at most one more per code than are listed. `gaps`: see `gap_of`."""
     entries = entries[entries["offset"] >= log_min]
     places = LogPlaces(records["offset"])
     number = places.numbers(entries["offset"])
@@ -88,7 +86,7 @@ def compare_index(
     code = np.select([is_nowhere, ~has_key, ~is_first, wrong_time], [0, 1, 2, 3], default=-1)
     suspicions = [found for each, name in enumerate(_CODES) for found in _runs(store, name, entries[code == each])]
     is_missing = _repeats(asked) >= np.bincount(said, minlength=len(same))[asked]
-    return suspicions + _missing(store, parts, keys, is_missing)
+    return suspicions + _missing(store, gaps, keys, is_missing)
 
 
 def _runs(store: int, code: str, entries: NDArray[Any]) -> list[IndexSuspicion]:
@@ -130,7 +128,9 @@ def _wrong_time(
     """Tell which entries do not state the seconds since the begin of their file; nobody uses those of entry 1."""
     if not len(entries) or not len(records):
         return np.zeros(len(entries), bool)
-    begin = np.array([part.header.begin_timestamp for part in parts], "i8")[entries["file"]]
+    begins = np.zeros(max(part.number for part in parts) + 1, "i8")  # a file that cannot be read has a number, too
+    begins[[part.number for part in parts]] = [part.header.begin_timestamp for part in parts]
+    begin = begins[entries["file"]]
     stored = records["timestamp"][places.order][np.maximum(number, 0)]
     seconds = seconds_since(begin, stored)
     is_wrong: NDArray[Any] = (number >= 0) & (entries["number"] > 1) & (seconds != entries["seconds"])
@@ -138,10 +138,10 @@ def _wrong_time(
 
 
 def _missing(
-    store: int, parts: Sequence[IndexPartition], keys: NDArray[Any], is_missing: NDArray[Any]
+    store: int, gaps: Sequence[tuple[int, int]], keys: NDArray[Any], is_missing: NDArray[Any]
 ) -> list[IndexSuspicion]:
     """Return keys in a row of the log that have no entry as one."""
-    for begin, end in gaps_of(parts):
+    for begin, end in gaps:
         is_missing = is_missing & ~((keys["offset"] >= begin) & (keys["offset"] <= end))
     missing = keys[is_missing]
     starts = np.flatnonzero(np.diff(missing["place"], prepend=-2) != 1)

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from pipeline.findings import FINDINGS_MAX
-from pipeline.index_compare import SECONDS_MAX, IndexSuspicion, gaps_of
+from pipeline.index_compare import SECONDS_MAX, IndexSuspicion
 from pipeline.joins import chosen
 from pipeline.schemas import ddl
 from pipeline.stores import StoreFacts, StorePlan
@@ -129,7 +129,7 @@ def _facts_tables(
 ) -> tuple[DataFrame, DataFrame, DataFrame]:
     stores = [(plan.number, fact.log_min) for plan, fact in zip(plans, facts, strict=True)]
     files = [(plan.number, part.number, part.header.begin_timestamp) for plan in plans for part in plan.index.parts]
-    gaps = [(plan.number, begin, end) for plan in plans for begin, end in gaps_of(plan.index.parts)]
+    gaps = [(plan.number, begin, end) for plan in plans for begin, end in plan.index.gaps]
     return (
         spark.createDataFrame(stores, ddl({"store": "int", "log_min": "bigint"})),
         spark.createDataFrame(files, ddl({"store": "int", "file": "int", "begin": "bigint"})),

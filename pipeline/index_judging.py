@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from pipeline.findings import FINDINGS_MAX, AuditFinding, finding_of
-from pipeline.index_compare import IndexSuspicion
+from pipeline.index_compare import OFFSET_MAX, IndexSuspicion, gap_of
 from pipeline.index_reading import IndexPartition, IndexRow, plan_index
 from properties.decode.findings import Severity
 from properties.decode.index_files import list_index
@@ -23,11 +23,15 @@ __all__ = ["IndexPlan", "index_judged", "index_plan"]
 
 @dataclass(frozen=True, slots=True)
 class IndexPlan:
-    """The index files of a store; `readable` are those whose number of slots is known, or that have no entry."""
+    """The index files of a store; `readable` are those whose number of slots is known, or that have no entry.
+
+    `gaps` are ranges of offsets, ends included, whose keys may be in files that cannot be read as rows.
+    """
 
     parts: tuple[IndexPartition, ...]
     findings: tuple[AuditFinding, ...]
     severity: Severity
+    gaps: tuple[tuple[int, int], ...] = ()
 
     @property
     def readable(self) -> tuple[IndexPartition, ...]:
@@ -42,14 +46,18 @@ def index_plan(number: int, name: str, view: StoreView, log_min: int, slots: int
     findings = [finding_of(name, "IX_STRAY_FILE", "note", label) for label in strays]
     findings += [finding_of(name, "IX_NO_ACCESS", "note", label, detail=str(error)) for label, error in closed]
     parts: list[IndexPartition] = []
+    unread: list[int] = []
     sizes = Counter(file.size_bytes for file in files)
     usual = max(sizes, key=lambda each: (sizes[each], each), default=0)
-    for file, part in zip(files, plan_index(number, files, slots), strict=True):
+    for at, (file, part) in enumerate(zip(files, plan_index(number, files, slots), strict=True)):
         if isinstance(part, OSError):
+            unread.append(at)
             code, worst = ("IX_NO_ACCESS", "note") if isinstance(part, PermissionError) else ("IX_READ_ERROR", severity)
             findings.append(finding_of(name, code, worst, file.label, detail=part.strerror or ""))  # type: ignore[arg-type]
             continue
         parts.append(part)
+        if part.slots is None and part.header.next_entry != 0:
+            unread.append(at)
         if file.size_bytes != usual:
             detail = f"{file.size_bytes} bytes instead of {usual}"
             findings.append(finding_of(name, "IX_MIXED_SIZES", severity, file.label, detail=detail))
@@ -57,7 +65,8 @@ def index_plan(number: int, name: str, view: StoreView, log_min: int, slots: int
             findings.append(finding_of(name, "IX_SLOTS_UNKNOWN", "note", file.label))
         if file is not files[-1] and part.header.next_entry > 1 and part.header.end_offset < log_min:
             findings.append(finding_of(name, "IX_OUTLIVED", "note", file.label))
-    return IndexPlan(tuple(parts), tuple(findings), severity)
+    gaps = [(-1, OFFSET_MAX)] if closed else [gap_of(at, parts) for at in unread]
+    return IndexPlan(tuple(parts), tuple(findings), severity, tuple(gaps))
 
 
 def index_judged(

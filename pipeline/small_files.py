@@ -24,6 +24,8 @@ def deleted_topics(name: str, view: StoreView) -> tuple[dict[str, int], list[Aud
     try:
         stored = read_small(view.store_dir / DELETED_TOPICS, _BYTES_MAX)
         said = {} if stored is None else parse_deleted_topics(stored)
+    except PermissionError:
+        return {}, []  # that it may not be read is among `small_findings`
     except (OSError, ValueError) as error:
         return {}, [finding_of(name, "CFG_DELETED_UNREADABLE", "damage", DELETED_TOPICS, detail=str(error))]
     return {topic.decode("utf-8", "replace"): offset for topic, offset in said.items()}, []

@@ -35,7 +35,10 @@ _RECOVERY_MARGIN_MS = 3000
 
 @dataclass(frozen=True, slots=True)
 class StorePlan:
-    """What to read of one store. `queue_file_bytes` is the size that most queue files have."""
+    """What to read of one store. `queue_file_bytes` is the size that most queue files have.
+
+    `closed_queues` are the labels of what could not be listed or looked at below `consumequeue`.
+    """
 
     number: int
     name: str
@@ -47,6 +50,7 @@ class StorePlan:
     queue_parts: tuple[QueuePartition, ...]
     index: IndexPlan
     findings: tuple[AuditFinding, ...]
+    closed_queues: tuple[str, ...] = ()
 
     def place_of(self, key: QueueKey, queue_offset: int) -> tuple[str, int]:
         """Return the file that holds or should hold a unit, and the position in it."""
@@ -66,7 +70,8 @@ class StoreFacts:
 
     `log_end` lies behind the last valid record or blank; below `settled_end` the queues must have been flushed before
     the last unclean exit (all of them after a clean one); `first_current` and `next_offset` are per queue: its first
-    unit that the log has not outlived, and the queue offset behind its last unit.
+    unit that the log has not outlived, and the queue offset behind its last unit. What lies in `unread_log`, ranges of
+    offsets, or in the directories and files `unread_queues` could not be read, and nobody knows what is there.
     """
 
     log_min: int
@@ -75,6 +80,8 @@ class StoreFacts:
     may_move: bool
     first_current: dict[QueueKey, int] = field(default_factory=dict)
     next_offset: dict[QueueKey, int] = field(default_factory=dict)
+    unread_log: list[range] = field(default_factory=list)
+    unread_queues: list[str] = field(default_factory=list)
     figures: dict[str, int] = field(default_factory=dict)
     findings: list[AuditFinding] = field(default_factory=list)
 
@@ -132,10 +139,11 @@ def plan_store(
         queue_parts=tuple(_queue_part(number, directory, file, log_min) for file in files),
         index=index,
         findings=tuple(findings),
+        closed_queues=tuple(label for label, _ in closed),
     )
 
 
-def facts_of(plan: StorePlan, log: Iterable[LogRow], queues: Iterable[QueueRow]) -> StoreFacts:
+def facts_of(plan: StorePlan, log: Sequence[LogRow], queues: Iterable[QueueRow]) -> StoreFacts:
     """Judge the log by its outline, and gather what judging the queues needs. Rows in the order of the files."""
     judge = LogJudge(plan.view)
     files = {file.label: file for file in plan.view.files}
@@ -145,6 +153,7 @@ def facts_of(plan: StorePlan, log: Iterable[LogRow], queues: Iterable[QueueRow])
         _replay(judge, files, row)
         log_changed |= bool(row.changed)
         settled_end = max(settled_end, -1 if row.settled_end is None else row.settled_end)
+    failed = [files[row.file].base_offset for row in log if row.kind == "end" and row.error is not None]
     ends = [row for row in queues if row.kind == "end"]
     is_torn = plan.view.is_unclean and not plan.view.live
     facts = StoreFacts(
@@ -152,6 +161,8 @@ def facts_of(plan: StorePlan, log: Iterable[LogRow], queues: Iterable[QueueRow])
         log_end=judge.end_offset or 0,
         settled_end=settled_end if is_torn else NEVER,
         may_move=plan.view.live or log_changed or any(row.changed for row in ends) or _has_log_changed(plan.view),
+        unread_log=[range(base, base + plan.view.file_bytes) for base in failed],
+        unread_queues=[*plan.closed_queues, *(row.file for row in ends if row.error is not None)],
     )
     for end in ends:
         key = (end.topic, end.queue_id)

@@ -11,6 +11,7 @@ Rules for a suspicion, first match wins:
 
 from __future__ import annotations
 
+import os
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -99,7 +100,8 @@ def holes(
 
 def judged(plan: StorePlan, facts: StoreFacts, suspicions: Iterable[Suspicion]) -> list[AuditFinding]:
     """Return the findings of a store's queues."""
-    ordered = sorted(suspicions, key=lambda each: (each.topic, each.queue_id, each.queue_offset, each.code, each.late))
+    known = (each for each in suspicions if not _is_unread(plan, facts, each))
+    ordered = sorted(known, key=lambda each: (each.topic, each.queue_id, each.queue_offset, each.code, each.late))
     findings: list[AuditFinding] = []
     listed: Counter[str] = Counter()
     moving = 0
@@ -125,6 +127,17 @@ def judged(plan: StorePlan, facts: StoreFacts, suspicions: Iterable[Suspicion]) 
         detail = f"{moving} units or records do not fit yet"
         findings.append(finding_of(plan.name, "CQ_TAIL_MOVING", "note", "consumequeue", detail=detail))
     return findings
+
+
+def _is_unread(plan: StorePlan, facts: StoreFacts, suspicion: Suspicion) -> bool:
+    """Tell whether what a suspicion misses may be in a file that could not be read: there is a finding about that."""
+    if suspicion.code == "CQ_POINTS_NOWHERE":
+        return any(suspicion.offset in unread for unread in facts.unread_log)
+    if suspicion.code != "CQ_MISSING" or not facts.unread_queues:
+        return False
+    label, _ = plan.place_of((suspicion.topic, suspicion.queue_id), suspicion.queue_offset)
+    queue = f"{os.path.dirname(label)}/"
+    return any(f"{unread}/".startswith(queue) or queue.startswith(f"{unread}/") for unread in facts.unread_queues)
 
 
 def _finding(plan: StorePlan, suspicion: Suspicion, severity: Severity) -> AuditFinding:

@@ -78,7 +78,7 @@ def config_files(view: StoreView, name: str | None, query: Query) -> Document:
 def config_rows(view: StoreView, labels: Iterable[str], findings: list[Finding]) -> list[Row]:
     """Return the rows of some files and of their backups, as far as there are any, and say which cannot be used."""
     paths = [view.store_dir / name for label in labels for name in (label, f"{label}.bak")]
-    rows = [row for path in paths if path.is_file() and (row := _config_row(view, path, findings)) is not None]
+    rows = [row for path in paths if (row := _config_row(view, path, findings)) is not None]
     _judge_backups(view, rows, findings)
     return rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from pipeline.store_rows import bytes_to_read
 from pipeline.stores import facts_of, plan_store
 from pipeline.suspicions import Suspicion, judged
 from properties.inspection import InspectError
-from tests.pipeline.handmade import DUE_MS, STORED_MS, HandmadeStore, copied, overwrite, undamaged
+from tests.pipeline.handmade import DUE_MS, STORED_MS, HandmadeStore, copied, overwrite, undamaged, write_deleted
 from tests.properties.decode.handmade import golden_dirs, properties_of
 
 QUEUE_FILE = "consumequeue/TopicTest/0/00000000000000000000"
@@ -382,3 +383,63 @@ def test_unit_of_a_record_that_was_just_being_written_is_looked_at_again(tmp_pat
     damaged[own[1][0] + 90] ^= 1
     path.write_bytes(damaged)
     assert judged_at(own[1][0], 1) == ["CQ_POINTS_NOWHERE"]
+
+
+# ---- what cannot be read is not known --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "code"),
+    [
+        ("03-rollover-blanks-retention", "commitlog", "CL_NO_ACCESS"),
+        ("03-rollover-blanks-retention", "consumequeue", "CQ_NO_ACCESS"),
+        ("06-index-files-collisions", "index", "IX_NO_ACCESS"),
+        ("06-index-files-collisions", "commitlog", "CL_NO_ACCESS"),
+    ],
+)
+def test_a_file_that_may_not_be_read_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, where: str, code: str
+) -> None:
+    """What it would hold was called missing; an index file in the middle ended the audit in an error of ours."""
+    store = copied(name, tmp_path / "store")
+    files = sorted(path for path in (store / where).rglob("*") if path.is_file())
+    forbid(monkeypatch, files[len(files) // 2])
+    audited = audit_store(store)
+    assert (audited.verdict, {finding.code for finding in audited.findings}) == ("unknown", {code})
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "code"),
+    [
+        ("03-rollover-blanks-retention", "consumequeue/RollTopic/0", "CQ_NO_ACCESS"),
+        ("06-index-files-collisions", "index", "IX_NO_ACCESS"),
+    ],
+)
+def test_a_file_that_may_not_be_looked_at_is_no_damage(tmp_path: Path, name: str, where: str, code: str) -> None:
+    path = sorted((copied(name, tmp_path / "store") / where).iterdir())[-1]
+    path.unlink()
+    path.symlink_to(path)  # nobody can follow it, whatever rights he has
+    audited = audit_store(tmp_path / "store")
+    assert (audited.verdict, {finding.code for finding in audited.findings}) == ("unknown", {code})
+
+
+def test_a_list_of_deleted_topics_that_may_not_be_read_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    write_deleted(store, {"Other": 0})
+    forbid(monkeypatch, store / "config/deletedTopics")
+    audited = audit_store(store)
+    assert (audited.verdict, {finding.code for finding in audited.findings}) == ("unknown", {"CL_NO_ACCESS"})
+
+
+def forbid(monkeypatch: pytest.MonkeyPatch, forbidden: Path) -> None:
+    """Have nobody open a file: rights do not stop a test that runs as root."""
+    open_one = os.open
+
+    def refuse(path: str | os.PathLike[str], *arguments: int, **options: int) -> int:
+        if path == forbidden:
+            raise PermissionError(13, "Permission denied", str(path))
+        return open_one(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
