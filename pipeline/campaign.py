@@ -109,7 +109,7 @@ def campaign(
 
 
 def prepare_output(out: Path, shards: Sequence[Shard], *, resume: bool) -> None:
-    """Make the directory, or check that it belongs to the same campaign. Raises OutputTaken and OSError.
+    """Make the directory, or check that it belongs to the same campaign. Raises OutputTaken if a file is damaged.
 
     A resumed campaign may have more shards than before, all else must be equal.
     """
@@ -125,14 +125,14 @@ def prepare_output(out: Path, shards: Sequence[Shard], *, resume: bool) -> None:
 
 
 def complete_shards(out: Path) -> set[int]:
-    """Return the numbers of the shards whose rows are all there. Raises OutputTaken and OSError."""
+    """Return the numbers of the shards whose rows are all there. Raises OutputTaken if a file is damaged."""
     return {row["shard"] for row in _stored(out, ["kind", "shard", "verdict"]) if is_complete(row)}
 
 
 def read_rows(out: Path, shards: Sequence[Shard]) -> list[Row]:
     """Return the rows of those of `shards` that are complete or whose worker died, in order.
 
-    Raises OutputTaken and OSError.
+    Raises OutputTaken if a file is damaged.
     """
     rows = _stored(out, list(HISTORY_COLUMNS))
     ended = {row["shard"] for row in rows if row["kind"] == "shard"}.intersection(each.number for each in shards)
@@ -170,7 +170,7 @@ def _write(rows: Sequence[Row], path: Path) -> None:
 
 
 def _stored(out: Path, columns: list[str]) -> list[Row]:
-    """Return those columns of all rows. Raises OutputTaken and OSError."""
+    """Return those columns of all rows. Raises OutputTaken if a file is damaged."""
     paths = sorted((out / "histories").glob("*.parquet"))
     if not paths:
         return []
@@ -179,12 +179,11 @@ def _stored(out: Path, columns: list[str]) -> list[Row]:
     import pyarrow.parquet as pq
 
     schema = arrow_schema({name: HISTORY_COLUMNS[name] for name in columns})
-    tables = []
+    rows: list[Row] = []
     for path in paths:
         try:
-            tables.append(pq.read_table(path, columns=columns).cast(schema))
-        except (pa.ArrowException, ValueError) as error:
-            reason = str(error).splitlines()[0]
+            rows += pq.read_table(path, columns=columns, partitioning=None).cast(schema).to_pylist()
+        except (OSError, pa.ArrowException, ValueError, OverflowError, LookupError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise OutputTaken(f"{path} cannot be read: {reason}; remove it, and --resume runs it again") from error
-    rows: list[Row] = pa.concat_tables(tables).to_pylist()
     return rows

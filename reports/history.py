@@ -96,8 +96,9 @@ def _rows(directory: Path, files: Sequence[Path]) -> list[dict[str, Any]]:
         dataset = ds.dataset([str(file) for file in files], partitioning="hive", partition_base_dir=str(directory))
         names = [name for name in COLUMNS if name in dataset.schema.names]
         rows: list[dict[str, Any]] = dataset.to_table(columns=names).to_pylist()
-    except (OSError, pa.ArrowException) as error:
-        reason = str(error).splitlines()[0]
+    except (OSError, pa.ArrowException, ValueError, OverflowError, LookupError) as error:
+        # Arrow reads times of no calendar, zones that nobody knows, text that is none; Python takes none of them.
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ReportError(str(directory), f"cannot be read: {reason}", "take the broken file away") from error
     return rows
 

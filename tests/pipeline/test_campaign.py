@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.campaign import prepare_output, rows_of_shard, run_serial, silent_in
+from pipeline.campaign import _write, complete_shards, prepare_output, read_rows, rows_of_shard, run_serial, silent_in
 from pipeline.outputs import OutputTaken
 from properties.cases.case import Case, Settings
 from properties.cases.replay import replay
@@ -107,3 +107,22 @@ def test_output_of_another_campaign_is_refused(tmp_path: Path) -> None:
     (tmp_path / "else" / "file").touch()
     with pytest.raises(OutputTaken, match="holds no campaign"):
         prepare_output(tmp_path / "else", SHARDS, resume=True)
+
+
+@pytest.mark.parametrize("what", ["cut", "empty", "other columns", "no Parquet"])
+def test_a_damaged_file_of_rows_is_refused_in_a_line(tmp_path: Path, what: str) -> None:
+    """A power loss may leave one without its bytes; going on ended in a traceback."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "histories/part-shard-000000.parquet"
+    _write(rows_of(SHARDS[0]), path)
+    assert complete_shards(tmp_path) == {0}
+    whole = path.read_bytes()
+    if what == "other columns":
+        pq.write_table(pa.table({"shard": ["zero"]}), path)
+    else:
+        path.write_bytes({"cut": whole[: len(whole) // 2], "empty": b"", "no Parquet": b"{}"}[what])
+    for ask in (lambda: complete_shards(tmp_path), lambda: read_rows(tmp_path, SHARDS)):
+        with pytest.raises(OutputTaken, match=r"part-shard-000000\.parquet cannot be read: .*; remove it"):
+            ask()
+    path.unlink()
+    assert complete_shards(tmp_path) == set()

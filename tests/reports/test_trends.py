@@ -82,3 +82,23 @@ def test_what_is_no_history_is_refused_in_a_line(tmp_path: Path, wrong: str, sai
     with pytest.raises(ReportError, match=said) as caught:
         read_history(directory)
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("what", ["late", "early", "nowhere", "no text"])
+def test_values_that_python_does_not_take_are_refused_in_a_line(tmp_path: Path, what: str) -> None:
+    """Arrow reads them, so that they ended in a traceback."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    started = {
+        "late": pa.array([1 << 40], pa.timestamp("s")),
+        "early": pa.array([-(1 << 40)], pa.timestamp("s")),
+        "nowhere": pa.array([1], pa.timestamp("us", tz="Nowhere/Land")),
+        "no text": pa.Array.from_buffers(
+            pa.string(), 1, [None, pa.py_buffer(b"\0\0\0\0\2\0\0\0"), pa.py_buffer(b"\xe3\xe3")]
+        ),
+    }
+    row = {name: pa.array([value]) for name, value in history()[0].items()}
+    pq.write_table(pa.table({**row, "started": started[what]}), tmp_path / "one.parquet")
+    with pytest.raises(ReportError, match=r"cannot be read: .*take the broken file away") as caught:
+        build_trends(tmp_path, None)
+    assert len(str(caught.value).splitlines()) == 1
