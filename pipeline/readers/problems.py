@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -28,6 +29,10 @@ PROBLEM_CODES: Mapping[str, str] = {
 """Codes of the readers' own; those of the look at a store directory (CL_…, CP_…) are in docs/findings.md."""
 
 
+_NO_TEXT = re.compile("[\ud800-\udfff]")
+"""What Python puts in the place of bytes that are no text, and no column of text takes."""
+
+
 class Problem(NamedTuple):
     """One row of the problems table."""
 
@@ -46,10 +51,16 @@ def from_error(store: str, file: str, error: OSError) -> Problem:
     """Say that a file could not be read."""
     codes = {FileNotFoundError: "READ_GONE", PermissionError: "READ_NO_ACCESS"}
     code = codes.get(type(error), "READ_ERROR")
-    return Problem(store, file, code, None, None, f"{PROBLEM_CODES[code]} ({error.strerror or type(error).__name__})")
+    said = f"{PROBLEM_CODES[code]} ({error.strerror or type(error).__name__})"
+    return Problem(store, _as_text(file), code, None, None, said)
 
 
 def from_findings(store: str, findings: tuple[Finding, ...]) -> Iterator[Problem]:
     """Say what a look at the directory has found."""
     for finding in findings:
-        yield Problem(store, finding.file, finding.code, None, None, finding.message)
+        yield Problem(store, _as_text(finding.file), finding.code, None, None, _as_text(finding.message))
+
+
+def _as_text(name: str) -> str:
+    """Return a name as a column of text can hold it: bytes of a file name that are not UTF-8 as U+FFFD."""
+    return _NO_TEXT.sub("\ufffd", name)

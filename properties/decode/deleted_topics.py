@@ -11,6 +11,7 @@ import zlib
 __all__ = ["parse_deleted_topics"]
 
 _MAGIC = b"TPDELTP1"
+_OFFSET_MAX = 2**63 - 1
 
 
 def parse_deleted_topics(stored: bytes) -> dict[bytes, int]:
@@ -26,6 +27,8 @@ def parse_deleted_topics(stored: bytes) -> dict[bytes, int]:
         if at >= len(body):
             raise ValueError("the list of deleted topics is shorter than it says")
         offset, length = int.from_bytes(body[at : at + 8], "big"), int.from_bytes(body[at + 8 : at + 10], "big")
+        if offset > _OFFSET_MAX:
+            raise ValueError("the list of deleted topics names an offset that no log has")
         topics[body[at + 10 : at + 10 + length]] = offset
         at += 10 + length
     if at != len(body):

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import textwrap
+import zlib
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,14 @@ def test_numbers_of_thousands_of_digits_are_read_by_nobody(tmp_path: Path, name:
     store.put(properties=properties_of(("INNER_MULTI_DISPATCH", "x"), (name, "9" * digits)))
     audited = audit_store(store.write())
     assert (audited.verdict, audited.figures["records"]) == ("holds", 1)
+
+
+def test_deleted_topics_below_an_offset_that_no_log_has_are_unreadable(tmp_path: Path) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    body = struct.pack(">8sIQH", b"TPDELTP1", 1, 2**64 - 1, 1) + b"T"
+    (store / "config").mkdir(exist_ok=True)
+    (store / "config/deletedTopics").write_bytes(body + zlib.crc32(body).to_bytes(4, "big"))
+    assert "CFG_DELETED_UNREADABLE" in {finding.code for finding in audit_store(store).findings}
 
 
 # ---- sound stores ------------------------------------------------------------------------------------------------

@@ -458,3 +458,16 @@ def test_the_page_of_tables_has_every_column_and_code(repository: Path) -> None:
                 assert f"| {shown} | {column.kind} | {column.unit} | {column.meaning} |\n" in page
     for code, meaning in PROBLEM_CODES.items():
         assert f"| {code} | {meaning} |\n" in page
+
+
+@pytest.mark.parametrize("format_name", sorted(FORMATS))
+def test_names_that_are_no_text_are_problems_that_can_be_told(tmp_path: Path, format_name: str) -> None:
+    store = copied("01-plain-ascii", tmp_path / "store")
+    for directory in ("commitlog", "consumequeue", "consumequeue/TopicTest/0", "index"):
+        (store / directory).mkdir(exist_ok=True)
+        name = os.fsencode(store / directory) + b"/\xff"
+        os.symlink(name, name)  # nobody can follow it, so that it has to be told
+    ask = Ask.of(format_name, {"path": str(store), "table": "problems"})
+    files = [file for task in plan(ask) for batch in read_task(task, ask) for file in batch.to_pydict()["file"]]
+    assert all(file.isprintable() for file in files)
+    assert format_name == "rocketmq-checkpoint" or any("\ufffd" in file for file in files)
