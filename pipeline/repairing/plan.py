@@ -20,11 +20,16 @@ from pipeline.small_files import DELETED_TOPICS
 from pipeline.store_rows import StoreRows, bytes_to_read, read_store
 from pipeline.stores import StoreFacts, StorePlan, plan_store
 from properties.decode.consumequeue import UNIT_BYTES
+from properties.decode.index import index_file_bytes
 from properties.judging.given import Given, delays_of
 
 __all__ = ["IndexShape", "Prepared", "RepairPlan", "RepairRefused", "plan_repair", "prepare_repair", "unfinished_of"]
 
 _DEFAULT_QUEUE_FILE_BYTES = 6_000_000
+_ENTRIES_MIN = 2
+"""Entry 0 of an index file is never used."""
+_FILE_BYTES_MAX = 2**31 - 1
+"""RocketMQ counts the bytes of these files in 32 bits."""
 _NOT_TAKEN_OVER = ("durableFloor", "derivedFloor", "derivedFloor.new", "deletedTopics.new")
 
 
@@ -248,16 +253,21 @@ def _bit_maps(rows: StoreRows, end_offset: int) -> dict[str, int]:
 
 
 def _index_shape(store: StorePlan, settings: Mapping[str, int]) -> IndexShape | None:
-    """Return what the settings say, else what most index files have."""
+    """Return what the settings say, else what most index files have. Raises RepairRefused for what no broker takes."""
     if "maxHashSlotNum" in settings and "maxIndexNum" in settings:
-        return IndexShape(settings["maxHashSlotNum"], settings["maxIndexNum"])
+        slots, entries = settings["maxHashSlotNum"], settings["maxIndexNum"]
+        if entries < _ENTRIES_MIN or index_file_bytes(slots=slots, entries=entries) > _FILE_BYTES_MAX:
+            raise RepairRefused(f"no index file has {slots} slots and {entries} entries; correct --broker-config")
+        return IndexShape(slots, entries)
     shapes = Counter(IndexShape(part.slots, part.entries_max) for part in store.index.parts if part.slots is not None)
     return max(shapes, key=lambda shape: (shapes[shape], shape.slots), default=None)
 
 
 def _queue_file_bytes(given: Given) -> int:
-    """Return the configured size of a queue file, in whole units."""
+    """Return the configured size of a queue file, in whole units. Raises RepairRefused for what no broker takes."""
     stated = given.numbers.get("mappedFileSizeConsumeQueue", _DEFAULT_QUEUE_FILE_BYTES)
+    if stated > _FILE_BYTES_MAX:
+        raise RepairRefused(f"no queue file has {stated} bytes; correct mappedFileSizeConsumeQueue in --broker-config")
     return stated + -stated % UNIT_BYTES
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import struct
 import tempfile
@@ -247,6 +248,25 @@ def test_no_name_in_a_log_leads_out_of_the_copy(tmp_path: Path, name: str, is_fu
     assert (done.audit.verdict, done.figures["made_queues"], done.figures["made_units"]) == ("holds", 1, 2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "store"]
     assert [path.name for path in (tmp_path / "copy/consumequeue").iterdir()] == ["T"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ({"maxHashSlotNum": 100, "maxIndexNum": 1}, "no index file has 100 slots and 1 entries"),
+        ({"maxHashSlotNum": 10**9, "maxIndexNum": 100}, "no index file has 1000000000 slots"),
+        ({"mappedFileSizeConsumeQueue": 10**12}, "no queue file has 1000000000000 bytes"),
+    ],
+)
+def test_settings_that_no_broker_takes_are_refused(tmp_path: Path, numbers: dict[str, int], said: str) -> None:
+    """They ended in a traceback, or took all memory."""
+    store = copied("01-plain-ascii", tmp_path / "store")
+    shutil.rmtree(store / "consumequeue")
+    for path in (store / "index").iterdir():
+        path.unlink()
+    with pytest.raises(RepairRefused, match=said) as caught:
+        prepare_repair(store, tmp_path / "copy", Given(numbers))
+    assert str(caught.value).endswith("--broker-config")
 
 
 def test_bit_maps_of_the_extension_are_named_queue_by_queue_and_left_out(tmp_path: Path) -> None:
