@@ -64,7 +64,9 @@ def losses(trace: Trace, at_ns: Int64s) -> NDArray[np.void]:
     stored = np.concatenate(([0], np.cumsum(np.minimum(trace.size, 1))))
     size_bytes = np.concatenate(([0], np.cumsum(trace.size)))
     written = trace.written_ns.searchsorted(at_ns, side="right")
-    answered = np.minimum(trace.put_ns.searchsorted(at_ns, side="right"), written)
+    # a refusal is told at once, though puts before it still wait for a replica: it is no answer that counts
+    told = np.maximum.accumulate(np.where(trace.size > 0, trace.put_ns, 0))
+    answered = np.minimum(told.searchsorted(at_ns, side="right"), written)
     for failure, column in zip(FAILURES, (trace.committed_ns, trace.durable_ns), strict=True):
         safe = column.searchsorted(at_ns, side="right")
         lost = stored[written] - stored[safe]

@@ -84,7 +84,7 @@ class FlushWork:
     rounds: int
     """Rounds that synced anything; more files than one may need more syncs than rounds."""
     mean_batch: float
-    """Messages per round."""
+    """Messages per round; what was refused is in none."""
     mean_us: float
     max_us: float
     busy_share: float
@@ -163,7 +163,7 @@ def summarise_flushes(trace: Trace) -> FlushWork:
     return FlushWork(
         flushes=len(flushes),
         rounds=rounds,
-        mean_batch=trace.messages / rounds,
+        mean_batch=int(np.count_nonzero(trace.size)) / rounds,
         mean_us=float(took_ns.mean()) / US,
         max_us=int(took_ns.max()) / US,
         busy_share=float(took_ns.sum() / max(int(flushes["end_ns"][-1]), 1)),

@@ -10,8 +10,8 @@ from sim.crashes import crash_moments, figures, loss_rows, losses, summarise_los
 from sim.device import DeviceTimes
 from sim.distributions import Constant
 from sim.run import run
-from sim.scenario import Pool
-from sim.tables import summarise_at_risk
+from sim.scenario import Pool, Replica
+from sim.tables import summarise_at_risk, summarise_flushes
 from sim.trace import Trace
 from sim.workload import OpenPoisson, Sizes
 from tests.sim.support import MS, SYNC, scenario
@@ -27,7 +27,12 @@ POOLED = replace(
     ),
     pool=Pool(2, CommitPolicy(10), fast_fail=True),
 )
-CASES = {"sync": scenario(messages=300), "timed": scenario(flush=TIMED, messages=300), "pool": POOLED}
+CASES = {
+    "sync": scenario(messages=300),
+    "timed": scenario(flush=TIMED, messages=300),
+    "pool": POOLED,
+    "pool and replica": replace(POOLED, replica=Replica(Constant(5 * MS))),
+}
 
 
 @pytest.fixture(params=CASES)
@@ -54,6 +59,8 @@ def test_the_pooled_case_has_refusals_and_kill_losses() -> None:
     assert (trace.size == 0).any()
     found = summarise_losses(losses(trace, crash_moments(trace, 500, seed=1)), "kill")
     assert found.messages_max > 0
+    work = summarise_flushes(trace)
+    assert work.mean_batch * work.rounds == pytest.approx(np.count_nonzero(trace.size)), "no flush has a refused put"
 
 
 def test_sync_flush_loses_nothing_that_was_answered_and_a_kill_nothing_at_all() -> None:
