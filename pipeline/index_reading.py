@@ -132,7 +132,7 @@ def read_index(part: IndexPartition) -> Iterator[NDArray[Any] | IndexRow]:
     for position, text in problems[:PROBLEMS_MAX]:
         yield IndexRow(part.store, label, "problem", position, text)
     if len(problems) > PROBLEMS_MAX:
-        yield IndexRow(part.store, label, "problem", None, f"{len(problems) - PROBLEMS_MAX} more places")
+        yield IndexRow(part.store, label, "problem", None, "there are more places than are listed")
     yield IndexRow(part.store, label, "end", changed=changed, error=failure)
 
 

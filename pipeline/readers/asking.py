@@ -19,6 +19,8 @@ SPLIT_BYTES = 256 * 1024 * 1024
 _OPTIONS = ("columns", "filebytes", "maxbytespertrigger", "path", "paths", "slots", "splitbytes", "table")
 _SHOWN = ("columns", "fileBytes", "maxBytesPerTrigger", "path", "slots", "splitBytes", "table")
 _TRIGGER_BYTES = 1 << 30
+_DIGITS_MAX = 15
+"""No size has more: a PiB is 10^15 bytes."""
 
 
 class ReaderError(ValueError):
@@ -111,6 +113,7 @@ def _number(name: str, option: str, given: Mapping[str, str], usual: int | None,
     text = given.get(option.lower())
     if text is None:
         return usual
-    if not (text.isascii() and text.isdigit()) or int(text) < least:
-        raise ReaderError(f"{name}: {option} is a whole number of at least {least}, not {text!r}")
+    is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
+    if not is_number or int(text) < least:
+        raise ReaderError(f"{name}: {option} is a whole number of at least {least}, not {text[:40]!r}")
     return int(text)

@@ -140,7 +140,8 @@ def prepare_repair(
 ) -> Prepared:
     """Read and audit a store, and decide how to mend a copy of it; tell how many bytes of how many are read.
 
-    Cost: memory for one row per record, unit and key, some 600 bytes a record without keys. Raises properties.inspection.InspectError and RepairRefused.
+    Cost: memory for one row per record, unit and key, some 600 bytes a record without keys. Raises
+    properties.inspection.InspectError and RepairRefused.
     """
     numbers = given.numbers
     store = plan_store(

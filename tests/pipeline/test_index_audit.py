@@ -80,6 +80,19 @@ def monkeypatch_module() -> Any:
         yield
 
 
+def test_that_more_places_do_not_fit_than_are_listed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How many more there are is not known: each check stops counting in each piece."""
+    monkeypatch.setattr("pipeline.index_reading.PROBLEMS_MAX", 3)
+    store = copied("06-index-files-collisions", tmp_path / "store")
+    part = parts_of(store, 50)[0]
+    for number in range(1, part.entry_count + 1):
+        overwrite(part.file.path, part.position_of(number) + 16, struct.pack(">i", -1))
+    _, rows = read_all(part)
+    problems = [row for row in rows if row.kind == "problem"]
+    assert len(problems) == 4
+    assert (problems[-1].position, problems[-1].text) == (None, "there are more places than are listed")
+
+
 def test_keys_without_an_index_are_a_note_unless_one_was_promised(tmp_path: Path) -> None:
     store = HandmadeStore(tmp_path)
     store.put(properties=properties_of(("KEYS", "a b")))

@@ -424,6 +424,8 @@ def test_bodies_are_not_gathered_unless_they_are_asked_for(monkeypatch: pytest.M
         ({"path": "/no/where"}, "there is no store directory /no/where"),
         ({"path": "hdfs://x/y"}, "reads directories that all workers see as files"),
         ({"paths": "["}, "the option paths is no JSON list"),
+        ({"fileBytes": "9" * 5000}, "fileBytes is a whole number of at least 1, not '9999999999"),
+        ({"fileBytes": str(10**30)}, "fileBytes is a whole number of at least 1"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_in_one_line(options: Mapping[str, str], message: str) -> None:
