@@ -24,6 +24,8 @@ LIMITS = {
     "probes": {"probe": len(PROBES), "state": len(STATES)},
 }
 """Fields that are places in a list, and how long the list is."""
+NUMBER_MAX = 1 << 50
+"""Thirteen days in ns, a PiB: nothing that is measured takes so long, and no sum of such times is beyond 64 bits."""
 
 
 class BadCalibration(ValueError):
@@ -88,6 +90,6 @@ def _rows(archive: Mapping[str, Rows], name: str, dtype: "np.dtype[np.void]") ->
     if rows.dtype != dtype or rows.ndim != 1:
         raise BadCalibration(f"its {name} have other columns than this version's")
     for field in dtype.names or ():
-        if len(rows) and (rows[field].min() < 0 or rows[field].max() >= LIMITS[name].get(field, 1 << 62)):
+        if len(rows) and (rows[field].min() < 0 or rows[field].max() >= LIMITS[name].get(field, NUMBER_MAX)):
             raise BadCalibration(f"its {name} have an impossible {field}")
     return rows

@@ -232,6 +232,7 @@ def put(arrays: dict[str, np.ndarray], name: str, field: str, value: int) -> Non
         (lambda arrays: arrays.pop("probes"), "it is no calibration"),
         (lambda arrays: arrays.update(syncs=np.zeros(9)), "its syncs have other columns"),
         (lambda arrays: put(arrays, "syncs", "took_ns", -1), "its syncs have an impossible took_ns"),
+        (lambda arrays: put(arrays, "probes", "took_ns", 1 << 61), "its probes have an impossible took_ns"),
         (lambda arrays: put(arrays, "syncs", "mode", len(MODES)), "its syncs have an impossible mode"),
         (lambda arrays: put(arrays, "probes", "probe", len(PROBES)), "its probes have an impossible probe"),
         (lambda arrays: arrays.update(syncs=arrays["syncs"][:5]), "too little was measured: 0 syncs of chosen size"),
