@@ -88,6 +88,7 @@ def test_options_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     assert "--engine joins" in refused(store, "--work", str(tmp_path / "w"), "--engine", "plain")
     assert "one STORE" in refused(store, store, "--repair-to", str(tmp_path / "copy"))
     assert "--work DIR" in refused(store, "--engine", "joins", "--master", "spark://127.0.0.1:1")
+    assert run(audit.command, store, "--file-bytes", str(10**30))[0] == 2
     assert "cannot read the broker's settings" in refused(store, "--broker-config", str(tmp_path / "no"))
 
 

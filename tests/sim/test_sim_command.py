@@ -219,6 +219,14 @@ def test_what_is_impossible_is_refused_in_one_line(arguments: list[str], sentenc
     assert sentence in result.stderr
 
 
+@pytest.mark.parametrize(("command", "seconds"), [("validate", "nan"), ("validate", "inf"), ("calibrate", "nan")])
+def test_measuring_has_an_end(tmp_path: Path, command: str, seconds: str) -> None:
+    out = ["--out", str(tmp_path / "out")] if command == "calibrate" else []
+    result = call(command, str(tmp_path), "--seconds", seconds, *out)
+    assert (result.exit_code, result.stderr) == (2, f"tornpage: --seconds {seconds} has no end\n")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     "arguments", [["run", "--flush", "never"], ["run", "--messages", "0"], ["run", "--seed", "-1"]]
 )

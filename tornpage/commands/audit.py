@@ -17,7 +17,7 @@ __all__ = ["command"]
 @click.option("--master", default="local[2]", show_default=True, help="Spark master, as Spark writes it.")
 @click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
 @click.option(
-    "--file-bytes", type=click.IntRange(min=1), default=None, help="Size of a log file, if it cannot be seen."
+    "--file-bytes", type=click.IntRange(1, 2**40 - 1), default=None, help="Size of a log file, if it cannot be seen."
 )
 @click.option("--work", type=click.Path(), default=None, help="Keep the rows of engine joins in this directory.")
 @click.option("--resume", is_flag=True, help="Read again only what has changed since --work was written.")

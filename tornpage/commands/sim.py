@@ -1,6 +1,7 @@
 """`tornpage sim`."""
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, TypeVar
 
 import click
@@ -218,6 +219,8 @@ def calibrate_command(
     tornpage sim calibrate /var/lib/broker --out disk.calibration
     tornpage sim calibrate --seconds 20 --mode mmap --out quick.calibration
     """
+    if seconds is not None and not isfinite(seconds):
+        refuse(f"--seconds {seconds} has no end")
     outcome, text = sim_calibrate_outcome(
         directory=directory,
         seconds=seconds,
@@ -254,6 +257,8 @@ def validate_command(directory: str | None, seconds: float, out: str | None, see
     """
     from tornpage.validating import validate_outcome
 
+    if not isfinite(seconds):
+        refuse(f"--seconds {seconds} has no end")
     outcome, text = validate_outcome(directory, seconds=seconds, out=out, seed=seed)
     emit(outcome, as_json=as_json, text=text)
 
