@@ -19,13 +19,15 @@ class Crash:
     """Power loss, or kill of the process, and recovery. `back` events before the answer of the last verb; 0 is at rest.
 
     `survived` names facts, and the version of each that reached the disk: 0 is the one of its last sync. What it does
-    not name is as `others` says: lost, or kept in its latest version (in a kill everything is).
+    not name is as `others` says: lost, or kept in its latest version (in a kill everything is). The recovery begins
+    `later_ms` after the last verb.
     """
 
     kill: bool = False
     back: int = 0
     survived: Mapping[str, Choice] = field(default_factory=dict)
     others: Others = "lost"
+    later_ms: int = 0
     op: Literal["crash"] = "crash"
 
 

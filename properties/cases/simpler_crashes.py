@@ -22,14 +22,17 @@ def smaller_losses(case: Case) -> Iterator[Case]:
 
 
 def _smaller_loss(crash: Crash) -> Iterator[Crash]:
+    if crash.later_ms:
+        yield replace(crash, later_ms=0)
+        yield replace(crash, later_ms=crash.later_ms // 2)
     if crash.kill:
-        yield Crash(back=crash.back, others="kept")
-        yield Crash(back=crash.back)
+        yield replace(crash, kill=False, others="kept")
+        yield replace(crash, kill=False)
         return
     if crash.survived or crash.others == "kept":
-        yield Crash(back=crash.back)
+        yield replace(crash, survived={}, others="lost")
     if crash.survived or crash.others == "lost":
-        yield Crash(back=crash.back, others="kept")
+        yield replace(crash, survived={}, others="kept")
     for items in shorter(tuple(crash.survived.items())):
         yield replace(crash, survived=dict(items))
     for name, choice in crash.survived.items():

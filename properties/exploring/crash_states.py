@@ -8,6 +8,7 @@ proved anew at each open, or in what broken-off saves have left, is done for a p
 import random
 from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
 
@@ -175,10 +176,10 @@ class CrashStates:
                 self._again(found, drawn=again)
                 if goes_on:
                     answered = window.at(at_rest=back == 0) if kill else None
-                    self._crash_in_recovery(found, answered, (*self._until(place), crash), counted=counted)
+                    self._crash_in_recovery(found, answered, self._operations(place, crash), counted=counted)
                 trial.surroundings.give_up(found.store)
         except GuaranteeBroken as broken:
-            raise StateBroken(Failure(Case(self._settings, (*self._until(place), crash)), broken)) from broken
+            raise StateBroken(Failure(Case(self._settings, self._operations(place, crash)), broken)) from broken
         finally:
             tally.seconds["recover and judge"] += perf_counter() - chosen
         return None
@@ -211,15 +212,16 @@ class CrashStates:
             self._legal[key] = self._trial.legal_at(window, at_rest=at_rest, kill=kill)
         return self._legal[key]
 
-    def _until(self, place: _Place) -> tuple[Operation, ...]:
-        """Return the operations up to a place.
+    def _operations(self, place: _Place, crash: Crash) -> tuple[Operation, ...]:
+        """Return the operations up to a crash. Recoveries are all made at the end of the life: it says how much later.
 
         Window 0 of a life is its open; each later one is that of the operations which make a verb.
         """
+        crash = replace(crash, later_ms=self._trial.now_ms - place.window.now_ms)
         if not place.number:
-            return self._done[: self._life_start]
+            return (*self._done[: self._life_start], crash)
         verbs = [n for n in range(self._life_start, len(self._done)) if not isinstance(self._done[n], WITHOUT_A_VERB)]
-        return self._done[: verbs[place.number - 1] + 1]
+        return (*self._done[: verbs[place.number - 1] + 1], crash)
 
     def _count(
         self,

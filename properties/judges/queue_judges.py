@@ -152,7 +152,7 @@ def keys_are_found(found: Recovered) -> None:
     by their bytes.
     """
     store, derived, stored = found.store, found.derived, found.ledger.stored
-    turn, keys = found.key[0], list(found.derived.keys)
+    turn, keys = found.key[0], derived.keys_at(store.max_offset)
     for key in keys[turn % _TURNS :: _TURNS]:
         records = derived.records_with(key, store.max_offset, store.min_offset)
         found_by_key(store, key, records[-_QUERY_MAX:], stored=stored, max_num=_QUERY_MAX)

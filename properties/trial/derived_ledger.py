@@ -123,6 +123,13 @@ class DerivedLedger:
         """Return the index entries of a log that ends at an offset, in put order."""
         return self.entries[: bisect_right(self._entry_ends, end_offset)]
 
+    def keys_at(self, end_offset: int) -> list[Key]:
+        """Return the keys of a log that ends at an offset, in the order of their first records.
+
+        What comes behind that, in a history that was crashed at an earlier place, a replay of the crash does not know.
+        """
+        return [key for key, records in self.keys.items() if records[0].end_offset <= end_offset]
+
     def records_with(self, key: Key, end_offset: int, min_offset: int = 0) -> list[Record]:
         """Return the records of a log that ends and begins at these offsets which have a key, in order."""
         records = self.keys.get(key, [])

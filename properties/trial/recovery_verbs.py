@@ -88,6 +88,7 @@ class RecoveryVerbs(DelayVerbs):
     def crash(self, crash: Crash) -> None:
         """Lose power or kill the process, recover, judge, and go on with what was recovered."""
         before = self.windows[-1].at(at_rest=crash.back == 0) if crash.kill else None
+        self.now_ms += crash.later_ms
         files, legal, versions = self.after_crash(crash)
         found = self.recover(files, legal, versions)
         self.files = files

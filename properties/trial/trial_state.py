@@ -49,12 +49,16 @@ _OTHER_FILES_BYTES = 4096 + 512 + 4
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One verb: events `first` to `last` (exclusive) fall into it; the model leads from `before` to `after`."""
+    """One verb: events `first` to `last` (exclusive) fall into it; the model leads from `before` to `after`.
+
+    It returned at `now_ms`, of time that nobody sets.
+    """
 
     first: int
     last: int
     before: CommitLog
     after: CommitLog
+    now_ms: int
 
     def at(self, *, at_rest: bool) -> CommitLog:
         """Return what had been answered when a crash fell into the verb, or right after it."""
@@ -185,7 +189,7 @@ class TrialState:
         self.files.mark("returned")
         self.versions.saved(self.consumer_file, self.consumers.saved, first, len(self.files.events))
         self.versions.saved(DELAY_OFFSETS, after.saved_delays, first, len(self.files.events))
-        self.windows.append(Window(first, len(self.files.events), self.log, after))
+        self.windows.append(Window(first, len(self.files.events), self.log, after, self.now_ms))
         self.log = after
 
     def appended(self, records: Sequence[Record], *, end_after: int) -> None:

@@ -1,0 +1,27 @@
+"""Symptom: four of 167 hunts of a scoreboard ended with "a failure does not replay", a fault of the harness.
+
+Cause: a history is run first and crashed then at each of its events. Judges asked for keys of messages that were put
+behind the crash, of which a replay of the crash knows nothing; and all recoveries had the clock of the end of the life.
+Fix: keys are those of the log as it ends; the crash of a case says how much later its recovery was.
+"""
+
+import pytest
+
+from properties.cases.case import Case, Crash, Put, Settings
+from properties.cases.replay import replay
+from properties.recorder.dirty import choose_tracker
+from properties.scoring.trials import TrialKey, run_trial
+
+
+@pytest.mark.parametrize("bug", ["equal-hashes", "newest-index-file-dropped"])
+def test_what_a_campaign_finds_is_found_again(bug: str) -> None:
+    row = run_trial(TrialKey(bug, "swarm", 0, 0), 60.0, "cpu")
+    assert (row.end, row.why) == ("killed", "")
+
+
+def test_a_recovery_may_begin_later_than_its_crash() -> None:
+    with choose_tracker("auto") as tracker:
+        for kill in (True, False):
+            case = Case(Settings(), (Put(), Crash(kill=kill, later_ms=86_400_000), Put()))
+            assert Case.from_token(case.token()) == case
+            assert replay(case, tracker=tracker) is None
