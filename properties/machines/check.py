@@ -13,6 +13,7 @@ from properties.cases.replay import Failure, replay, shrink
 from properties.cases.shrinking import Watch
 from properties.machines.consumer_machine import ConsumerMachine
 from properties.machines.delay_machine import DelayMachine
+from properties.machines.equal_draws import draw_from_seeds_alone
 from properties.machines.flush_machine import FlushMachine
 from properties.machines.machine import CommitLogMachine, Progress, TrialMachine, planted_machine
 from properties.machines.put_machine import PutMachine
@@ -80,6 +81,7 @@ def check(
     made small; settings that are `fixed` are not drawn. Raises HarnessError when a failure does not replay from its own
     case.
     """
+    draw_from_seeds_alone()
     planted = [planted_machine(_EVERY[name], bug) for name in machines]
     told = _Examples(progress)
     for machine in planted:
