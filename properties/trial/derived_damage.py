@@ -4,7 +4,10 @@ Which file it is counts modulo those of its kind; a kind of which the store has 
 the durable image of the closed store.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from struct import Struct
+from types import MappingProxyType
 
 from properties.cases.case import DerivedFile, HarmDerived
 from properties.judges.derived_files import STRAY
@@ -17,6 +20,8 @@ __all__ = ["HarmedImage", "harmed_image"]
 _SECTOR_BYTES = 512
 _UNIT_BYTES = 20
 """A queue unit begins with its physical offset; so does an index entry, behind the hash (spec: wire)."""
+_UNIT = Struct(">qiq")
+_CODE_AT = 12
 _SLOT_BYTES = 4
 _FIRST_OFFSETS: dict[DerivedFile, int] = {"queue": 0, "index": 40 + 4}
 _PLACES: dict[DerivedFile, str] = {
@@ -39,11 +44,19 @@ class HarmedImage:
 
 
 def harmed_image(
-    harm: HarmDerived, image: Image, earlier: Image, *, min_offset: int, index_slots: int
+    harm: HarmDerived,
+    image: Image,
+    earlier: Image,
+    *,
+    min_offset: int,
+    index_slots: int,
+    tags_codes: Mapping[int, int] = MappingProxyType({}),
 ) -> HarmedImage | None:
     """Return the disk after the harm, or None when it changes nothing; `earlier` is a disk that held the store once.
 
     The log begins at `min_offset`: what a file has of messages in front of it, which have expired, is promised nobody.
+    Messages have `tags_codes` by their physical offset: a queue unit that has its code in place of the address of an
+    extension unit says the same with fewer words, and nothing is lost by that.
     """
     here = _PLACES[harm.file]
     if harm.file == "marker":
@@ -69,7 +82,22 @@ def harmed_image(
     loses = harm.file in _FIRST_OFFSETS and harm.harm != "stray" and bool(before.strip(b"\0"))
     if loses and min_offset:
         loses = _latest_offset(before, harm.file, index_slots) >= min_offset
+    if loses and harm.file == "queue" and after is not None:
+        loses = not _still_says(before, after, tags_codes)
     return HarmedImage(Image(image.directories, files), loses)
+
+
+def _still_says(before: bytes, after: bytes, tags_codes: Mapping[int, int]) -> bool:
+    """Whether each unit of a queue file is what it was, or has the tags code of its message."""
+    if len(before) != len(after):
+        return False
+    for position in range(0, len(before) - _UNIT_BYTES + 1, _UNIT_BYTES):
+        unit, other = before[position : position + _UNIT_BYTES], after[position : position + _UNIT_BYTES]
+        offset, _, _ = _UNIT.unpack(unit)
+        _, _, code = _UNIT.unpack(other)
+        if unit != other and (unit[:_CODE_AT] != other[:_CODE_AT] or tags_codes.get(offset) != code):
+            return False
+    return True
 
 
 def _latest_offset(content: bytes, file: DerivedFile, index_slots: int) -> int:

@@ -31,6 +31,7 @@ def harm_derived(trial: "Trial", harm: HarmDerived) -> None:
         trial.files.base,
         min_offset=trial.log.min_offset,
         index_slots=trial.settings.index_slots,
+        tags_codes=_tags_codes(trial),
     )
     if harmed is None or (harm.file == "queue" and trial.has_a_queue_of_numbers_only()):
         trial.open()
@@ -44,6 +45,12 @@ def harm_derived(trial: "Trial", harm: HarmDerived) -> None:
         raise GuaranteeBroken(7, f"a {harm.file} file that is {harm.harm} is not named", expected, str(named))
     trial.go_on_with(found, files)
     trial.happened(f"{harm.file}_{harm.harm}")
+
+
+def _tags_codes(trial: "Trial") -> dict[int, int]:
+    """Return the tags code of each message that queues know, by its physical offset."""
+    units = (unit for memory in trial.derived.queues.values() for unit in memory.units)
+    return {unit.record.offset: unit.tags_code for unit in units}
 
 
 def damage(trial: "Trial", operation: Damage) -> None:

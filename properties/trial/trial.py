@@ -66,7 +66,7 @@ class Trial(RecoveryVerbs):
         if isinstance(operation, Crash):
             operation = self.fitted_crash(operation)
         self.performed.append(operation)
-        if self.files.aimed and not isinstance(operation, AimFault | Crash | Open):
+        if self.files.aimed and not isinstance(operation, Crash | Open):
             carry_out_under_fault(self, operation)
             return
         self._carry_out(operation)

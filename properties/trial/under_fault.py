@@ -59,6 +59,9 @@ def carry_out_under_fault(trial: "Trial", operation: Operation) -> None:
     """Carry out a verb, crashes and opens left out; one that is compared with a single answer alone does nothing."""
     first, after = len(trial.files.events), trial.log
     match operation:
+        case AimFault():
+            aim(trial, operation)
+            return
         case Close() if not trial.closed:
             close_under_fault(trial)
             return
