@@ -21,6 +21,7 @@ MACHINES = (
     "properties/machines/retention_machine.py",
     "properties/machines/consumer_machine.py",
     "properties/machines/delay_machine.py",
+    "properties/machines/failing_disk_machine.py",
 )
 PLANTED = "properties/planted"
 PAGE_BUGS = (

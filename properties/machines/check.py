@@ -14,6 +14,7 @@ from properties.cases.shrinking import Watch
 from properties.machines.consumer_machine import ConsumerMachine
 from properties.machines.delay_machine import DelayMachine
 from properties.machines.equal_draws import draw_from_seeds_alone
+from properties.machines.failing_disk_machine import FailingDiskMachine
 from properties.machines.flush_machine import FlushMachine
 from properties.machines.machine import CommitLogMachine, Progress, TrialMachine, planted_machine
 from properties.machines.put_machine import PutMachine
@@ -33,6 +34,7 @@ MACHINES: dict[str, type[TrialMachine]] = {
     "retention": RetentionMachine,
     "delay": DelayMachine,
     "consumer": ConsumerMachine,
+    "failing-disk": FailingDiskMachine,
 }
 
 _EVERY: dict[str, type[TrialMachine]] = {**MACHINES, "target": TargetMachine}

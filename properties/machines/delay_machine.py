@@ -48,6 +48,7 @@ _PROPERTIES = (
     "INNER_MULTI_DISPATCH\x01..,U\x02DELAY\x011",
     "REAL_TOPIC\x01V\x02REAL_QID\x01-1\x02a__CRC32#\x0112345678901\x02DELAY\x011",
 )
+_NO_COPY = (Put(properties="INNER_MULTI_DISPATCH\x01..,U\x02DELAY\x011"), Put(topic="a\x02b", properties="DELAY\x011"))
 _PAUSES_MS = (0, 1, 100, 900, 999, 1_000, 2_000, 3_000, 10_000)
 
 
@@ -200,6 +201,13 @@ class DelayMachine(TrialMachine):
             self.carry_out(DiskUsed(percent=0))
         self.carry_out(SwitchFlag(bit=2, on=False))
         self._deliver(100)
+
+    @precondition(lambda self: not self.trial.closed and self.settings.java_delays)
+    @rule(put=_puts(), refused=st.sampled_from(_NO_COPY))
+    def copies_no_store_takes(self, put: Put, refused: Put) -> None:
+        """RocketMQ has taken in a message whose copy nobody takes; its level goes on behind it."""
+        self._put([refused, put])
+        self._deliver(3_000)
 
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, delivered=st.booleans(), put=_puts())

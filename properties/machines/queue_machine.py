@@ -18,6 +18,7 @@ from properties.cases.case import (
     Flush,
     GetMessage,
     HarmDerived,
+    Member,
     OffsetByTime,
     Open,
     Put,
@@ -41,6 +42,8 @@ from properties.machines.queue_strategies import (
 __all__ = ["QueueMachine"]
 
 _TAGGED = Put(topic="T", body_bytes=10, properties="TAGS\x01TagA")
+_LONG = 802
+_MANY = PutBatch(members=(Member(),) * (_LONG // 2))
 _SOME_PUTS = st.lists(queued_puts(), min_size=2, max_size=8)
 _FILES: tuple[DerivedFile, ...] = get_args(DerivedFile)
 _HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
@@ -124,6 +127,16 @@ class QueueMachine(TrialMachine):
         count = max((len(memory.units) for memory in self.trial.derived.queues.values()), default=0)
         for shift in range(0, count + 2, max_msg_nums):
             self.carry_out(GetMessage(queue=queue, shift=shift, max_msg_nums=max_msg_nums, tags=tags))
+
+    @precondition(lambda self: not self.trial.closed and len(self.trial.log.records) < _LONG)
+    @precondition(lambda self: self.settings.file_bytes == 65_536 and self.settings.queue_units >= 16)
+    @rule(tags=st.sampled_from(("TagA", "")))
+    def read_a_long_queue(self, tags: str) -> None:
+        """Read a queue that is longer than any pull may look; in few stores, since each look at it takes its time."""
+        self._put(_MANY, _MANY)
+        self._bring_into_queues()
+        for max_msg_nums in (32, 1_000):
+            self.carry_out(GetMessage(max_msg_nums=max_msg_nums, tags=tags))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(query=key_queries())

@@ -44,7 +44,7 @@ _EXAMPLES_MAX = 1_000_000
 _SEEDS_APART = 1_000
 _EXHAUSTED_FIRST = 200
 _SHORT_TURN = 4
-"""With ten examples a turn the last of seven machines begins after some 1,500 operations: five seconds and more."""
+"""With ten examples a turn the last of eight machines begins after some 2,000 operations: six seconds and more."""
 
 
 class Strategy(Protocol):

@@ -29,7 +29,7 @@ HUNT_EXAMPLES = 10_000
 )
 @click.option(
     "--machine",
-    type=click.Choice(["all", "commit-log", "put", "flush", "queue", "retention", "delay", "consumer"]),
+    type=click.Choice(["all", "commit-log", "put", "flush", "queue", "retention", "delay", "consumer", "failing-disk"]),
     default="all",
     show_default=True,
     help="Which machine; all take turns.",

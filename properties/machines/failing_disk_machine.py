@@ -1,0 +1,153 @@
+"""The failing-disk machine: calls of the disk fail, wherever a fault is aimed, what was promised is kept
+(2, 3, 6 to 9, 13).
+
+Faults are drawn by effect, kind of file and count (docs/faults.md, "Aiming"). A time under them ends with an open, a
+kill or a power loss, and they may hit that recovery as well; the disaster is judged by what was promised meanwhile.
+"""
+
+from typing import ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from properties.aiming.effects import EFFECTS
+from properties.cases.case import AimFault, Close, CommitOffset, Flush, Open, Operation, Put, Settings, Step
+from properties.machines.machine import REPUT, TrialMachine
+from properties.machines.strategies import one_of
+
+__all__ = ["FailingDiskMachine"]
+
+_FILES: dict[str, tuple[str, ...]] = {
+    "sync-error": ("kind=log", "kind=queue", "kind=extension", "kind=index", "kind=checkpoint", "kind=progress"),
+    "sync-lost": ("kind=log", "kind=log", "kind=log", "kind=queue", "kind=checkpoint", "kind=progress"),
+    "short-write": ("kind=progress", "kind=checkpoint", "kind=log", "kind=queue,extension"),
+    "no-space": ("op=create", "op=allocate", "kind=log", "kind=queue,extension", "kind=progress", "kind=index"),
+    "read-error": ("op=open", "op=map", "op=read", "kind=progress", "kind=queue,extension", "kind=floor,checkpoint"),
+    "directory-sync-error": ("path=config", "path=commitlog", "path=store", "path=consumequeue*"),
+    "rename-error": ("kind=progress", "kind=progress", "kind=derived-floor"),
+    "unlink-error": ("kind=marker", "kind=log", "kind=queue,extension", "kind=progress"),
+}
+"""What is aimed at, by what happens there: kinds of calls that come in a life of a store, and not all at one rate."""
+
+_COUNTS = ("nth=1", "nth=1", "", "nth=2", "nth=3", "every=2")
+_SAVE = Step(service="progress", after_ms=10_000)
+_FLUSH_QUEUES = Step(service="flush-queues", after_ms=60_000)
+
+
+def _settings() -> st.SearchStrategy[Settings]:
+    """Files of one page and of four, so that what a failed sync has dropped may lie in front of what is there."""
+    return st.builds(
+        Settings,
+        file_bytes=st.sampled_from((1024, 16_384)),
+        sync_flush=st.booleans(),
+        disk=st.sampled_from(("posix-strict", "posix-strict", "journal", "kill")),
+        pool_buffers=st.sampled_from((0, 0, 0, 2)),
+        queue_units=st.sampled_from((4, 1, 16)),
+        queue_ext=st.sampled_from((True, False)),
+        index=st.sampled_from((False, True)),
+    )
+
+
+def _aims() -> st.SearchStrategy[AimFault]:
+    return st.sampled_from(tuple(EFFECTS)).flatmap(_aims_of)
+
+
+def _aims_of(effect: str) -> st.SearchStrategy[AimFault]:
+    """Draw where calls fail in one way: at all of a kind, or at some of them."""
+
+    def aim(file: str, count: str) -> AimFault:
+        return AimFault(effect, f"{file} and {count}" if count else file)
+
+    return st.builds(aim, st.sampled_from(_FILES[effect]), st.sampled_from(_COUNTS))
+
+
+def _puts() -> st.SearchStrategy[Put]:
+    return st.builds(
+        Put,
+        topic=one_of(("T", "T", "U")),
+        body_bytes=st.sampled_from((3_000, 10, 700)),
+        properties=one_of(("", "KEYS\x01k\x02TAGS\x01TagA")),
+    )
+
+
+_SOME_PUTS = st.lists(_puts(), min_size=1, max_size=4)
+_BACKGROUND: tuple[Operation, ...] = (Flush(), REPUT, _FLUSH_QUEUES, CommitOffset(), _SAVE)
+_WORK = st.lists(st.sampled_from(_BACKGROUND), max_size=5)
+_LARGE = Put(body_bytes=3_000)
+_OF_SYNCS = ("sync-lost", "sync-error")
+_FAULTS = st.lists(_aims(), min_size=1, max_size=2)
+
+
+class FailingDiskMachine(TrialMachine):
+    """One store on a disk that fails it, beside its model."""
+
+    must_run: ClassVar[tuple[str, ...]] = (
+        "put",
+        "step",
+        "flush",
+        "commit_offset",
+        "aim_fault",
+        "close",
+        "open",
+        "crash",
+    )
+    must_happen: ClassVar[tuple[tuple[str, ...], ...]] = tuple(
+        (f"aimed_{effect.replace('-', '_')}_fired",) for effect in EFFECTS
+    )
+
+    @initialize(settings=_settings())
+    def open_store(self, settings: Settings) -> None:
+        """Open a store on an empty disk."""
+        self.start(settings)
+
+    # ---- what users and services do ------------------------------------------------------------------------------
+
+    def _do(self, several: list[Put], work: list[Operation]) -> None:
+        for operation in (*several, *work):
+            self.carry_out(operation)
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS, work=_WORK)
+    def store_works(self, several: list[Put], work: list[Operation]) -> None:
+        """Messages come, services take their turns, a group commits."""
+        self._do(several, work)
+
+    # ---- what stands in the way ----------------------------------------------------------------------------------
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(faults=_FAULTS)
+    def calls_fail(self, faults: list[AimFault]) -> None:
+        """From now on some calls fail."""
+        for fault in faults:
+            self.carry_out(fault)
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(faults=_FAULTS, several=_SOME_PUTS, work=_WORK, closed=st.booleans())
+    def opens_on_a_disk_that_fails(
+        self, faults: list[AimFault], several: list[Put], work: list[Operation], closed: bool
+    ) -> None:
+        """Calls fail before and while a store is opened again, and then no longer."""
+        self._do([], work)
+        self.calls_fail(faults)
+        self._do(several, work)
+        if closed:
+            self.carry_out(Close())
+        self.carry_out(Open())
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(data=st.data(), several=_SOME_PUTS, faults=_FAULTS, work=_WORK, kill=st.booleans())
+    def recovers_on_a_disk_that_fails(
+        self, data: st.DataObject, several: list[Put], faults: list[AimFault], work: list[Operation], kill: bool
+    ) -> None:
+        """A crash, and calls fail in the recovery as well."""
+        self._do(several, work)
+        self.calls_fail(faults)
+        self._break_off(data, back=0, kill=kill)
+
+    @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
+    @rule(data=st.data(), count=st.integers(2, 5), effect=st.sampled_from(_OF_SYNCS), nth=st.integers(1, 3))
+    def a_cut_does_not_become_durable(self, data: st.DataObject, count: int, effect: str, nth: int) -> None:
+        """Pages behind a durable record are lost, others behind them are not, and the sync of the cut fails."""
+        self._do([_LARGE], [Flush()])
+        self._do([_LARGE] * count, [AimFault(effect, f"kind=log and nth={nth}")])
+        self._lose_power(data, back=0)
