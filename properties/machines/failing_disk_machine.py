@@ -1,5 +1,5 @@
-"""The failing-disk machine: calls of the disk fail, wherever a fault is aimed, what was promised is kept
-(2, 3, 6 to 9, 13).
+"""The failing-disk machine: calls of the disk fail, wherever a fault is aimed, and what was promised is
+kept (2, 3, 6 to 9, 13).
 
 Faults are drawn by effect, kind of file and count (docs/faults.md, "Aiming"). A time under them ends with an open, a
 kill or a power loss, and they may hit that recovery as well; the disaster is judged by what was promised meanwhile.
