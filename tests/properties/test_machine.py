@@ -1,26 +1,11 @@
-"""The commit log machine, collected like any test; the deep run of all machines is behind its marker."""
+"""Runs of machines: what they count, when they are vacuous, how they share a run. Each by itself: test_machines.py."""
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from properties.machines.check import PROFILES, check
-from properties.machines.machine import CommitLogMachine
+from properties.machines.put_machine import PutMachine
 from properties.recorder.dirty import DirtyTracker
 from properties.verdict import Verdict
-
-TestStore = CommitLogMachine.TestCase
-TestStore.settings = settings(
-    max_examples=60, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
-)
-
-
-def test_equal_seeds_take_equal_ways(tracker: DirtyTracker) -> None:
-    only = ("commit-log",)
-    first, second = (
-        check(bug="", examples=10, steps=20, start_seed=11, tracker=tracker, machines=only) for _ in range(2)
-    )
-    assert first == second
-    assert first.failure is None
 
 
 def test_examples_are_counted_up_to_the_last(tracker: DirtyTracker) -> None:
@@ -43,6 +28,23 @@ def test_replays_are_counted_while_a_failure_is_made_small(tracker: DirtyTracker
 
 def test_a_run_in_which_something_never_happened_is_vacuous(tracker: DirtyTracker) -> None:
     assert check(bug="", examples=1, steps=2, start_seed=0, tracker=tracker).verdict is Verdict.VACUOUS
+
+
+@pytest.mark.deep
+def test_a_run_in_which_an_effect_never_happened_is_vacuous(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PutMachine, "must_happen", (*PutMachine.must_happen, ("batches_stored", "neither"), ("never",)))
+    result = check(bug="", examples=30, steps=20, start_seed=11, tracker=tracker, machines=("put",))
+    assert (result.verdict, result.silent) == (Verdict.VACUOUS, ("never",))
+
+
+@pytest.mark.deep
+def test_machines_share_a_small_run_equally(tracker: DirtyTracker) -> None:
+    """Each has operations of its own, or nearly so: damage, two producers at once, harm, clean-ups, faults."""
+    result = check(bug="", examples=80, steps=20, start_seed=5, tracker=tracker)
+    assert result.failure is None
+    assert all(result.fired[name] for name in ("damage", "concurrent", "step", "harm_derived", "clean", "aim_fault"))
 
 
 @pytest.mark.deep
