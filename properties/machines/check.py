@@ -40,7 +40,7 @@ MACHINES: dict[str, type[TrialMachine]] = {
 _EVERY: dict[str, type[TrialMachine]] = {**MACHINES, "target": TargetMachine}
 """The last one needs a target, as a fixed setting."""
 
-PROFILES = {"quick": (280, 25), "deep": (5_000, 60)}
+PROFILES = {"quick": (320, 25), "deep": (5_000, 60)}
 """Examples and steps per example."""
 
 TARGET_PROFILES = {"quick": (60, 15), "deep": (1_500, 40)}

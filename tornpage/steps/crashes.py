@@ -12,7 +12,7 @@ __all__ = ["canary", "check", "explore", "kills"]
 CANARY_BUG = "no-erase-after-cut"
 KILLS = 100
 EXPLORE_STATES = 2_500
-CHECK_EXAMPLES = 280
+CHECK_EXAMPLES = 320
 
 
 def kills(seed: int) -> Step:
