@@ -4,6 +4,7 @@ Dispatch takes its steps between puts, commits and failed syncs; queues and inde
 anew; readers pull, query and look times up all the while.
 """
 
+from dataclasses import replace
 from typing import ClassVar, get_args
 
 from hypothesis import strategies as st
@@ -44,6 +45,7 @@ __all__ = ["QueueMachine"]
 _TAGGED = Put(topic="T", body_bytes=10, properties="TAGS\x01TagA")
 _LONG = 802
 _MANY = PutBatch(members=(Member(),) * (_LONG // 2))
+_KEYED = Put(topic="T", body_bytes=10, properties="KEYS\x01Aa")
 _SOME_PUTS = st.lists(queued_puts(), min_size=2, max_size=8)
 _FILES: tuple[DerivedFile, ...] = get_args(DerivedFile)
 _HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
@@ -123,9 +125,9 @@ class QueueMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed and self.trial.derived.queues)
     @rule(queue=st.integers(0, 8), max_msg_nums=st.sampled_from((1, 2, 32)), tags=st.sampled_from(("", "TagA")))
     def read_a_queue(self, queue: int, max_msg_nums: int, tags: str) -> None:
-        """Read a queue to its end in pulls, then behind it."""
+        """Read a queue in pulls: in front of it, to its end, and behind it."""
         count = max((len(memory.units) for memory in self.trial.derived.queues.values()), default=0)
-        for shift in range(0, count + 2, max_msg_nums):
+        for shift in (-1, *range(0, count + 2, max_msg_nums)):
             self.carry_out(GetMessage(queue=queue, shift=shift, max_msg_nums=max_msg_nums, tags=tags))
 
     @precondition(lambda self: not self.trial.closed and len(self.trial.log.records) < _LONG)
@@ -143,6 +145,15 @@ class QueueMachine(TrialMachine):
     def query(self, query: QueryKey) -> None:
         """Look a key up."""
         self.carry_out(query)
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS, key=st.integers(0, 12))
+    def who_asks_for_a_key_gets_it(self, several: list[Put], key: int) -> None:
+        """Two messages at least have one key, and one of them lies outside of a window."""
+        self._put(_KEYED, *several, replace(_KEYED, advance_ms=3_000))
+        self._bring_into_queues()
+        for window_ms in (-1, 1_000):
+            self.carry_out(QueryKey(key=key, window_ms=window_ms))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(look_up=time_look_ups())
@@ -236,13 +247,22 @@ class QueueMachine(TrialMachine):
         self.carry_out(_FLUSH_QUEUES)
 
     @precondition(lambda self: not self.trial.log.poisoned)
-    @rule(file=st.sampled_from(_FILES), several=_SOME_PUTS, number=st.integers(0, 12), amount=st.integers(0, 4000))
-    def derived_files_are_harmed(self, file: DerivedFile, several: list[Put], number: int, amount: int) -> None:
-        """After a clean exit a file of a queue or of the index is not what it was, in one way after the other."""
-        for harm in _HARMS:
+    @rule(first=st.integers(0, len(_FILES) - 1), several=_SOME_PUTS, number=st.integers(0, 12),
+          amount=st.integers(0, 4000))  # fmt: skip
+    def derived_files_are_harmed(self, first: int, several: list[Put], number: int, amount: int) -> None:
+        """After clean exits files of queues and index are not what they were, each in another way, one after the other.
+
+        There is a derived floor once log and queues were flushed.
+        """
+        if not self.trial.closed:
+            self._put(*several)
+            self._bring_into_queues()
+            self.carry_out(Flush())
+            self.carry_out(_FLUSH_QUEUES)
+        for turn, harm in enumerate(_HARMS):
             if not self.trial.closed and not self.trial.log.poisoned:
                 self._put(several[number % len(several)])
-            self.carry_out(HarmDerived(file, harm, number=number, amount=amount))
+            self.carry_out(HarmDerived(_FILES[(first + turn) % len(_FILES)], harm, number=number, amount=amount))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(data=st.data(), several=_SOME_PUTS, service=st.sampled_from(("reput", "flush-queues")))

@@ -144,9 +144,13 @@ class ReadingVerbs(ServiceVerbs):
             raise GuaranteeBroken(16, sentence, str(behind_bytes), found)
 
     def _queues_are_at_most_dispatched(self) -> None:
-        """After a step that failed half-way a queue ends somewhere between what it had and what was readable."""
+        """After a step that failed half-way a queue ends somewhere between what it had and what was readable then.
+
+        A log that is poisoned since has become less readable, and no queue goes back for that.
+        """
+        readable_end = self.log.end_offset if self.log.poisoned else self.log.readable_end
         for queue, memory in self.derived.queues.items():
-            least, most = self._bounds(queue)[1], memory.count_at(self.log.readable_end)
+            least, most = self._bounds(queue)[1], memory.count_at(readable_end)
             if not least <= self.store.max_offset_in_queue(*queue) <= most:
                 found = str(self.store.max_offset_in_queue(*queue))
                 raise GuaranteeBroken(17, f"the end of queue {queue} is wrong", f"{least} to {most}", found)
