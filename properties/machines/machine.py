@@ -245,6 +245,15 @@ class CommitLogMachine(TrialMachine):
         """After a clean exit a bit flips, a file loses its tail, or a record lands in another's place."""
         self.carry_out(damage)
 
+    @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
+    @rule(several=st.lists(puts(), min_size=2, max_size=4), damage=damages())
+    def new_messages_are_damaged(self, several: list[Put], damage: Damage) -> None:
+        """The same right behind messages, all of them in their queues: each of these is served, or was harmed."""
+        for put in several:
+            self.carry_out(put)
+        self._bring_into_queues()
+        self.carry_out(replace(damage, record=-1 - damage.record % len(several)))
+
 
 def planted_machine(machine: type[TrialMachine], bug: str) -> type[TrialMachine]:
     """Return a machine with a planted bug, its counters fresh."""
