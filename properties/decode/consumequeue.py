@@ -143,13 +143,10 @@ def list_queues(store_dir: Path) -> tuple[list[QueueFile], list[str], list[tuple
     strays: list[str] = []
     closed: list[tuple[str, OSError]] = []
     root = store_dir / "consumequeue"
-    for topic_dir in _sorted_entries(root, store_dir, closed):
-        if not topic_dir.is_dir():
-            strays.append(_label(topic_dir, store_dir))
-            continue
+    for topic_dir in _folders(root, store_dir, strays, closed):
         topic = os.fsencode(topic_dir.name).decode("utf-8", "replace")
-        for queue_dir in _sorted_entries(topic_dir, store_dir, closed):
-            if not queue_dir.is_dir() or not _is_queue_id(queue_dir.name):
+        for queue_dir in _folders(topic_dir, store_dir, strays, closed):
+            if not _is_queue_id(queue_dir.name):
                 strays.append(_label(queue_dir, store_dir))
                 continue
             for path in _sorted_entries(queue_dir, store_dir, closed):
@@ -282,6 +279,20 @@ def _sorted_entries(directory: Path, store_dir: Path, closed: list[tuple[str, OS
     except OSError as error:
         closed.append((_label(directory, store_dir), error))
         return []
+
+
+def _folders(directory: Path, store_dir: Path, strays: list[str], closed: list[tuple[str, OSError]]) -> Iterator[Path]:
+    """Yield the directories in one, in order; what else is there is a stray, or closed if nobody may look at it."""
+    for path in _sorted_entries(directory, store_dir, closed):
+        try:
+            is_directory = path.is_dir()
+        except OSError as error:
+            closed.append((_label(path, store_dir), error))
+            continue
+        if is_directory:
+            yield path
+        else:
+            strays.append(_label(path, store_dir))
 
 
 def _label(path: Path, store_dir: Path) -> str:

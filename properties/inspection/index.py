@@ -60,9 +60,12 @@ def index_files(view: StoreView, query: Query) -> Document:
     """Return one row per index file: header, how full slots and entries are, collisions, what does not fit."""
     rows: list[Row] = []
     findings: list[Finding] = []
+    files = entries = 0
     for reader in opened_index(view.store_dir, query.slots, findings):
+        files += 1
+        entries += reader.entry_count
         if not query.has_room(len(rows)):
-            break
+            continue
         row = _file_row(reader)
         if query.hex:
             row |= hex_of(header_fields(reader.header_bytes), 0)
@@ -74,8 +77,7 @@ def index_files(view: StoreView, query: Query) -> Document:
             if reader.file.size_bytes <= STUDIED_BYTES_MAX or query.limit is None:
                 row |= _studied(view, reader, findings)
         rows.append(row)
-    figures = {"index_files": len(rows), "index_entries": sum(row["entries"] for row in rows)}
-    return part_document(figures, rows, findings)
+    return part_document({"index_files": files, "index_entries": entries}, rows, findings)
 
 
 def index_entries(view: StoreView, name: str, query: Query) -> Document:

@@ -7,11 +7,11 @@ log itself. Candidates of the index are decided by the record, so that equal has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from properties.decode.findings import Finding
 from properties.decode.index import index_hash
-from properties.decode.index_files import BrokenChain
+from properties.decode.index_files import BrokenChain, IndexReader
 from properties.decode.lookup import RecordReader
 from properties.decode.record import Record
 from properties.decode.store import LocatedItem, LogFile, StoreView, iter_items
@@ -47,14 +47,13 @@ def by_key(view: StoreView, query: Query, progress: Progress = without_progress)
     ranges = [everything] if query.scan else list(_between(everything, covered))
     scan = _Scan(view, query, reading(*everything, progress))
     with RecordReader(view) as reader:
-        found: dict[int, LocatedItem] = {}
-        for offset in answers:
-            item, file = reader.at(offset), reader.file_of(offset)
-            if isinstance(item, Record) and file is not None and query.accepts(item):
-                found[offset] = LocatedItem(file.label, item)
+        found = _asked_at(answers, query, reader)
         by_index = set(found)
         for begin, end in ranges:
+            before = scan.records
             found |= {located.item.offset: located for located in scan.run(begin, end)}
+            if scan.records > before:  # of the records at both edges some keys may be in a file that is not there
+                found |= _asked_at((begin - 1, end), query, reader)
         rows = _rows(view, query, found, reader)
     findings += scan.findings
     findings += _told(query, scan, covered)
@@ -69,6 +68,16 @@ def by_key(view: StoreView, query: Query, progress: Progress = without_progress)
         "bytes_scanned": scan.bytes_read,
     }
     return part_document(figures, rows, findings)
+
+
+def _asked_at(offsets: Iterable[int], query: Query, reader: RecordReader) -> dict[int, LocatedItem]:
+    """Return those of the records at these offsets that are there and asked for."""
+    found: dict[int, LocatedItem] = {}
+    for offset in offsets:
+        item, file = reader.at(offset), reader.file_of(offset)
+        if isinstance(item, Record) and file is not None and query.accepts(item):
+            found[offset] = LocatedItem(file.label, item)
+    return found
 
 
 class _Scan:
@@ -109,7 +118,6 @@ def _ask_index(view: StoreView, query: Query, findings: list[Finding]) -> tuple[
     answers: set[int] = set()
     covered: list[_Range] = []
     for reader in opened_index(view.store_dir, query.slots, findings):
-        header = reader.header
         if reader.entry_count == 0:
             continue
         if reader.slots is None:
@@ -118,7 +126,7 @@ def _ask_index(view: StoreView, query: Query, findings: list[Finding]) -> tuple[
         hits: list[int] = []
         try:
             hits += [entry.offset for entry in reader.chain(key_hash) if entry.key_hash == key_hash]
-            covered.append((header.begin_offset, header.end_offset + 1))
+            covered += _range_of(reader)
         except BrokenChain as error:
             findings.append(_broken(view, reader.file.label, str(error)))
         except OSError as error:
@@ -126,6 +134,13 @@ def _ask_index(view: StoreView, query: Query, findings: list[Finding]) -> tuple[
             findings.append(Finding("IX_NO_ACCESS", "note", reader.file.label, None, message, "look again"))
         answers.update(hits)
     return answers, covered
+
+
+def _range_of(reader: IndexReader) -> list[_Range]:
+    """Return the range for which a file answers: what its header states, as far as its entries bear it out."""
+    header, first, last = reader.header, reader.entry(1), reader.entry(reader.entry_count)
+    begin, end = max(header.begin_offset, first.offset), min(header.end_offset, last.offset)
+    return [(begin, end + 1)] if begin <= end else []
 
 
 def _between(everything: _Range, covered: list[_Range]) -> Iterator[_Range]:

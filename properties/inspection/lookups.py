@@ -1,21 +1,23 @@
 """Look-ups in the log: by physical offset, by message id, by time, by what records hold.
 
 A look-up by offset or id reads some MiB at most. One by time reads the files whose times can fit: the first record of
-each file says where it begins, and while those do not go back, a file lies between its own and the next one's.
+each file says where it begins, and while those do not go back, a file lies between its own and the next one's. One
+that begins with no record goes on where the one before does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import accumulate
 
 from properties.decode.findings import Finding
 from properties.decode.lookup import RecordReader
-from properties.decode.record import Bad, Blank, Record, message_id
+from properties.decode.record import Bad, Record, message_id
 from properties.decode.store import LocatedItem, LogFile, StoreView, iter_items
 from properties.inspection.log import log_document, shown_row
 from properties.inspection.place import Document, Progress, log_range, part_document, reading, without_progress
-from properties.inspection.query import Query, offset_of_id
+from properties.inspection.query import I64_MAX, Query, offset_of_id
 from properties.inspection.rows import Row
 
 __all__ = ["by_id", "by_time", "in_log", "nothing_found", "unread"]
@@ -35,7 +37,8 @@ def in_log(view: StoreView, query: Query, progress: Progress = without_progress)
     if query.offset is not None and not document["rows"] and query.limit != 0:
         end = view.files[-1].base_offset + view.file_bytes if view.files else 0
         begin = view.files[0].base_offset if view.files else 0
-        message = f"no record at or behind offset {query.offset}; the log files hold the offsets {begin} to {end}"
+        what = "no record that was asked for" if query.has_filter else "no record"
+        message = f"{what} at or behind offset {query.offset}; the log files hold the offsets {begin} to {end}"
         missing = part_document({}, [], [nothing_found(message, query.offset)])
         document["findings"] += missing["findings"]
         document["figures"]["findings"] += 1
@@ -111,27 +114,21 @@ def unread(file: LogFile, error: OSError) -> Finding:
 
 def _files_between(view: StoreView, begin: int, end: int) -> tuple[set[str], bool]:
     """Return the labels of the files that can hold these times, and whether that could be told."""
-    firsts: list[tuple[LogFile, int]] = []
+    firsts: list[int | None] = []
     with RecordReader(view) as reader:
         for file in view.files:
             item = reader.at(file.base_offset)
-            if isinstance(item, Record):
-                firsts.append((file, item.store_timestamp))
-            elif not isinstance(item, Blank) and not _is_unused(item):
-                return {file.label for file in view.files}, False
-    times = [time for _, time in firsts]
+            firsts.append(item.store_timestamp if isinstance(item, Record) else None)
+    times = [time for time in firsts if time is not None]
     if times != sorted(times):
         return {file.label for file in view.files}, False
-    behind = [*times[1:], None]
+    # a file that does not begin with a record may have lost its first page alone: it lies between its neighbours
+    least = list(accumulate((-I64_MAX - 1 if time is None else time for time in firsts), max))
+    behind = (I64_MAX if time is None else time for time in reversed([*firsts[1:], None]))
+    most = list(accumulate(behind, min))[::-1]
     return {
-        file.label
-        for (file, time), following in zip(firsts, behind, strict=False)
-        if time <= end and (following is None or following >= begin)
+        file.label for file, first, last in zip(view.files, least, most, strict=False) if first <= end and last >= begin
     }, True
-
-
-def _is_unused(item: Bad | None) -> bool:
-    return item is not None and item.reason == "zero_header"
 
 
 def _items_of(

@@ -17,6 +17,7 @@ _SETTINGS_BYTES_MAX = 1 << 20
 _ROLLED_BACK = 0x0C
 _MILLISECONDS = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"[0-9]{1,19}")
+_QUEUE_ID = re.compile(r"-?[0-9]{1,10}")
 
 
 class InspectError(ValueError):
@@ -122,8 +123,8 @@ def parse_times(text: str) -> tuple[int, int]:
 def parse_queue(text: str) -> tuple[str, int]:
     """Return topic and queue id of `TOPIC/ID`."""
     topic, _, queue_id = text.rpartition("/")
-    if not topic or not (queue_id.isascii() and queue_id.isdecimal()):
-        raise InspectError(f"queue {text!r} is not understood; give TOPIC/ID, as in TopicTest/0")
+    if not topic or not _QUEUE_ID.fullmatch(queue_id):
+        raise InspectError(f"queue {text[:300]!r} is not understood; give TOPIC/ID, as in TopicTest/0")
     return topic, int(queue_id)
 
 

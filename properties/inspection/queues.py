@@ -101,13 +101,13 @@ def queue_units(view: StoreView, topic: str, queue_id: int, query: Query) -> Doc
 
 def queue_extension(view: StoreView, topic: str, queue_id: int, query: Query) -> Document:
     """Return the extension units of one queue in the order of their addresses, with the end marks of the files."""
-    directory = view.store_dir / "consumequeue_ext" / os.fsencode(topic).decode() / str(queue_id)
     findings: list[Finding] = []
     rows: list[Row] = []
     try:
-        paths = list_extension(directory)
-    except (OSError, ValueError) as error:
-        raise InspectError(f"cannot list the extension of {topic}/{queue_id}: {error}; check the name") from error
+        paths = _extension_files(view, topic, queue_id)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InspectError(f"cannot list the extension of {topic}/{queue_id}: {reason}; check permissions") from error
     if not paths:
         raise InspectError(f"queue {topic}/{queue_id} has no extension; `inspect STORE queues` shows which have one")
     for path in paths:
@@ -210,6 +210,14 @@ def _files_of(view: StoreView, topic: str, queue_id: int) -> list[QueueFile]:
     if not files:
         raise InspectError(f"no queue {topic}/{queue_id}; `inspect STORE queues` lists them")
     return files
+
+
+def _extension_files(view: StoreView, topic: str, queue_id: int) -> list[Path]:
+    """Return the extension files of one queue; a topic is found as `list_queues` shows its name. Raises OSError."""
+    root = view.store_dir / "consumequeue_ext"
+    topics = sorted(root.iterdir()) if root.is_dir() else []
+    own = [each for each in topics if os.fsencode(each.name).decode("utf-8", "replace") == topic]
+    return list_extension(own[0] / str(queue_id)) if own else []
 
 
 def _items(

@@ -124,8 +124,11 @@ def _query(limit: int | None, broker_config: str | None, asked: dict[str, Any]) 
 
     settings = {} if broker_config is None else read_settings(broker_config)
     message_id = asked["message_id"]
-    if message_id is not None and any(asked[other] is not None for other in ("key", "times", "offset")):
-        raise InspectError("a message id names one record; give --id without --key, --time and --offset")
+    others = ("key", "times", "offset", "topic", "queue_id", "tag")
+    if message_id is not None and any(asked[other] is not None for other in others):
+        raise InspectError(
+            "a message id names one record; give --id without --key, --time, --offset, --topic, --queue and --tag"
+        )
     if asked["scan"] and asked["key"] is None:
         raise InspectError("--scan is about a key; give --key too")
     return Query(
