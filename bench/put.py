@@ -106,8 +106,8 @@ def put_with_dispatch_1024(directory: str, *, seconds: float, sizes: Sizes = FUL
 
 
 def wait_for_dispatch(store: MessageStore) -> None:
-    """Return when queues and index have everything that was put."""
-    while store.dispatch_behind_bytes:
+    """Return when queues and index have everything that was put. Raises HarnessError when they never will."""
+    while store.dispatch_behind_bytes and store.dispatch_error is None:
         sleep(_LOOK_S)
     if store.dispatch_error is not None:
         raise HarnessError(store.dispatch_error)

@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any, TypeVar
 
 import click
@@ -8,6 +9,7 @@ import click
 from tornpage.completing import bug_ids
 
 __all__ = [
+    "Seconds",
     "bug_option",
     "disk_option",
     "history_option",
@@ -19,6 +21,18 @@ __all__ = [
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Seconds(click.FloatRange):
+    """A time that ends. A range alone takes nan, which lies outside of nothing, and infinity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number, or fail as a range does."""
+        seconds: float = super().convert(value, param, ctx)
+        if not isfinite(seconds):
+            self.fail(f"{seconds} has no end; give a number of seconds", param, ctx)
+        return seconds
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 redact_option = click.option(

@@ -2,15 +2,20 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from bench import put
 from bench.sizes import TINY
 from bench.suite import SUITE
+from properties.verdict import HarnessError
 from tornpage.cli import cli
 from tornpage.commands.bench import ROOMS, bench_outcome
+from tornpage.front import MessageStore
 
 
 def test_rooms_are_those_of_the_suite() -> None:
@@ -46,6 +51,42 @@ def test_a_wrong_directory_is_one_line_and_exit_code_2(arguments: list[str]) -> 
     assert run.output.count("\n") == 1
     assert run.output.startswith("tornpage: ")
     assert arguments[-1] in run.output
+
+
+def test_a_store_that_dispatches_no_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dispatch that has failed stays behind for ever: a full disk let the bench hang."""
+
+    def waits(seconds: float) -> None:
+        raise AssertionError(f"waits {seconds} s more")
+
+    monkeypatch.setattr(put, "sleep", waits)
+    store = SimpleNamespace(dispatch_behind_bytes=100, dispatch_error="queue file: No space left on device")
+    with pytest.raises(HarnessError, match="No space left"):
+        put.wait_for_dispatch(cast(MessageStore, store))
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["bench", "sim", "--seconds"],
+        ["bench", "sim", "--shard-seconds"],
+        ["exhaust", "--seconds"],
+        ["explore", "--seconds"],
+        ["shrink", "tp1-x", "--seconds"],
+        ["explain", "tp1-x", "--seconds"],
+        ["bugs", "score", "--budget"],
+        ["bugs", "score", "--shrink"],
+        ["bugs", "holes", "--seconds"],
+        ["sim", "calibrate", "--out", "/nonexistent/file", "--seconds"],
+        ["sim", "validate", "--seconds"],
+    ],
+)
+def test_a_time_without_an_end_is_misuse(command: list[str], seconds: str) -> None:
+    """A range of click takes nan, and a measurement compared its time with it for ever or not at all."""
+    run = CliRunner().invoke(cli, [*command, seconds])
+    assert run.exit_code == 2
+    assert "Invalid value" in run.output
 
 
 @pytest.mark.parametrize("arguments", [["bench", "nothing"], ["bench", "--seconds", "0"]])

@@ -223,7 +223,8 @@ def test_what_is_impossible_is_refused_in_one_line(arguments: list[str], sentenc
 def test_measuring_has_an_end(tmp_path: Path, command: str, seconds: str) -> None:
     out = ["--out", str(tmp_path / "out")] if command == "calibrate" else []
     result = call(command, str(tmp_path), "--seconds", seconds, *out)
-    assert (result.exit_code, result.stderr) == (2, f"tornpage: --seconds {seconds} has no end\n")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"'--seconds': {seconds} has no end" in result.stderr
     assert not list(tmp_path.iterdir())
 
 

@@ -25,12 +25,12 @@ ROOMS = ("put", "read", "recover", "lab", "sim", "audit", "campaign")
 @click.argument("rooms", nargs=-1, type=click.Choice(ROOMS), metavar="[put|read|recover|lab|sim|audit|campaign]...")
 @click.option("--directory", type=click.Path(), default=None, help="Where stores are made (default: a temporary one).")
 @click.option(
-    "--seconds", type=click.FloatRange(min=0.01), default=2.0, show_default=True, help="Time for each figure, about."
+    "--seconds", type=options.Seconds(min=0.01), default=2.0, show_default=True, help="Time for each figure, about."
 )
 @click.option("--quick", is_flag=True, help="Audit a store of 128 MiB, not 1 GiB; campaign shards of 3 s.")
 @click.option(
     "--shard-seconds",
-    type=click.FloatRange(min=0),
+    type=options.Seconds(min=0),
     default=None,
     help="Length of campaign shards, about.  [default: 10]",
 )

@@ -64,7 +64,7 @@ def show(bug_id: str, scores: Path | None, as_json: bool) -> None:
 @click.argument("ids", nargs=-1, metavar="[ID]...", shell_complete=bug_ids)
 @click.option("--trials", type=click.IntRange(1, 10_000), default=30, show_default=True, help="Of each with each.")
 @click.option(
-    "--budget", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="Seconds of a trial at most."
+    "--budget", type=options.Seconds(min=0.1), default=60.0, show_default=True, help="Seconds of a trial at most."
 )
 @click.option(
     "--clock",
@@ -78,7 +78,7 @@ def show(bug_id: str, scores: Path | None, as_json: bool) -> None:
 @click.option("--workers", type=click.IntRange(1, 256), default=2, show_default=True, help="Trials at once.")
 @click.option(
     "--shrink",
-    type=click.FloatRange(min=0),
+    type=options.Seconds(min=0),
     default=20.0,
     show_default=True,
     help="Seconds to make the shortest failure of a bug small; 0: it is left as it was met.",
@@ -136,7 +136,7 @@ def score(
 @click.option("--hunt", is_flag=True, help="Hunt each hole that can be planted, one after the other.")
 @click.option("--only", default="", help="Ids with commas between, as H1,C3 (default: all).")
 @click.option(
-    "--seconds", type=click.FloatRange(min=0.1), default=60.0, show_default=True, help="For each hunt, with --hunt."
+    "--seconds", type=options.Seconds(min=0.1), default=60.0, show_default=True, help="For each hunt, with --hunt."
 )
 @options.seed_option
 @options.out_option

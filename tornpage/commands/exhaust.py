@@ -48,7 +48,7 @@ __all__ = ["command"]
 @click.option("--check-facts", type=click.IntRange(0, 8), default=1, show_default=True, help="The same, in facts.")
 @click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Processes.")
 @click.option(
-    "--seconds", type=click.FloatRange(min=0.1), default=None, help="Stop after this time; claim what was finished."
+    "--seconds", type=options.Seconds(min=0.1), default=None, help="Stop after this time; claim what was finished."
 )
 @options.disk_option
 @options.bug_option

@@ -16,7 +16,7 @@ __all__ = ["command"]
 )
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0),
+    type=options.Seconds(min=0),
     default=0.0,
     help="Make it small first, for up to this time (default: no).",
 )

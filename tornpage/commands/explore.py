@@ -24,7 +24,7 @@ __all__ = ["command"]
     default=None,
     help="Stop after this many counted crash states, or interleavings.",
 )
-@click.option("--seconds", type=click.FloatRange(min=0.1), default=None, help="Stop after this time (default 10).")
+@click.option("--seconds", type=options.Seconds(min=0.1), default=None, help="Stop after this time (default 10).")
 @click.option(
     "--kills", type=click.IntRange(min=1), default=None, help="Instead: kill this many real writers by SIGKILL."
 )

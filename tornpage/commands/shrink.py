@@ -13,7 +13,7 @@ __all__ = ["command"]
 @click.argument("case", shell_complete=case_files)
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=options.Seconds(min=0, min_open=True),
     default=30.0,
     show_default=True,
     help="Stop after this time.",
