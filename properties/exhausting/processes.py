@@ -6,11 +6,13 @@ themselves when the run is over, at the next state; a keyboard interrupt is the 
 
 import multiprocessing
 import signal
-from collections.abc import Callable, Generator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.synchronize import Event
 from time import monotonic
 from typing import Literal, Protocol
@@ -22,6 +24,9 @@ from properties.recorder.dirty import DirtyTracker, choose_tracker
 from properties.verdict import HarnessError
 
 __all__ = ["Done", "Keeping", "Task", "performed"]
+
+_AHEAD = 32
+"""Tasks that wait for each process, so that none is idle while others are slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +57,57 @@ class Keeping(Protocol):
         """Keep one more."""
 
 
+_Result = Explored | Checked | None
+_Begin = Callable[[Task], Callable[[], _Result]]
+"""Begins a task, or notes that it is to be done; what it returns waits for the end of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A task under way, or one that was done before."""
+
+    task: Task
+    result: Callable[[], _Result]
+    is_kept: bool
+
+
 def performed(
-    tasks: Sequence[Task], plan: Plan, *, workers: int, deadline: float | None, kept: Keeping | None
+    tasks: Iterable[Task], plan: Plan, *, workers: int, deadline: float | None, kept: Keeping | None
 ) -> Generator[Done | None, None, None]:
     """Yield what came of each task, in order; None and no more when the deadline (`monotonic`) has passed before it.
 
-    Raises HarnessError if a process dies.
+    Tasks are taken as they are needed, some for each process ahead. Raises HarnessError if a process dies.
     """
-    known = [_known(task, kept) for task in tasks]
-    left = [task for task, done in zip(tasks, known, strict=True) if done is None]
-    with closing((_here if workers == 1 or not left else _elsewhere)(left, plan, workers, deadline)) as doing:
-        for task, done in zip(tasks, known, strict=True):
-            made = next(doing) if done is None else done
+    with _here(plan, deadline) if workers == 1 else _elsewhere(plan, workers, deadline) as begin:
+        for begun in _ahead(_begun(tasks, begin, kept), 0 if workers == 1 else _AHEAD * workers):
+            made = begun.result()
             if made is None:
                 yield None
                 return
-            yield Done(task, made, is_kept=done is not None)
+            yield Done(begun.task, made, is_kept=begun.is_kept)
+
+
+def _begun(tasks: Iterable[Task], begin: _Begin, kept: Keeping | None) -> Iterator[_Begun]:
+    for task in tasks:
+        known = _known(task, kept)
+        if known is None:
+            yield _Begun(task, begin(task), is_kept=False)
+        else:
+            yield _Begun(task, partial(_itself, known), is_kept=True)
+
+
+def _itself(known: Explored | Checked) -> _Result:
+    return known
+
+
+def _ahead(begun: Iterable[_Begun], count: int) -> Iterator[_Begun]:
+    """Yield each when so many behind it were begun."""
+    waiting: deque[_Begun] = deque()
+    for each in begun:
+        waiting.append(each)
+        if len(waiting) > count:
+            yield waiting.popleft()
+    yield from waiting
 
 
 def _known(task: Task, kept: Keeping | None) -> Explored | Checked | None:
@@ -82,27 +122,24 @@ def _perform(task: Task, plan: Plan, tracker: DirtyTracker, is_over: Callable[[]
     return check_workload(task.workload, plan.settings, plan.check_bound, tracker=tracker, is_over=is_over)
 
 
-def _here(
-    tasks: Sequence[Task], plan: Plan, workers: int, deadline: float | None
-) -> Generator[Explored | Checked | None, None, None]:
+@contextmanager
+def _here(plan: Plan, deadline: float | None) -> Iterator[_Begin]:
     with choose_tracker("auto") as tracker:
-        for task in tasks:
-            yield _perform(task, plan, tracker, lambda: deadline is not None and monotonic() > deadline)
+        yield lambda task: partial(
+            _perform, task, plan, tracker, lambda: deadline is not None and monotonic() > deadline
+        )
 
 
 # ---- several processes -----------------------------------------------------------------------------------------------
 
 
-def _elsewhere(
-    tasks: Sequence[Task], plan: Plan, workers: int, deadline: float | None
-) -> Generator[Explored | Checked | None, None, None]:
+@contextmanager
+def _elsewhere(plan: Plan, workers: int, deadline: float | None) -> Iterator[_Begin]:
     spawn = multiprocessing.get_context("spawn")
     over = spawn.Event()
     pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_begin, initargs=(plan, deadline, over))
     try:
-        futures = [pool.submit(_work, task) for task in tasks]
-        for future in futures:
-            yield future.result()
+        yield lambda task: pool.submit(_work, task).result
     except BrokenProcessPool as error:
         raise HarnessError(f"a process that explored has died: {error}") from error
     finally:

@@ -4,7 +4,7 @@ Workloads are independent of each other, so that several processes may share the
 the workloads, and nothing that is said of them depends on who did what. Only a length that was finished is claimed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -131,23 +131,26 @@ def _follow(
             return
 
 
-def _tasks(plan: Plan) -> list[Task]:
-    """Return what is to be done: all lengths in turn, and the check as soon as its bound is explored.
+def _tasks(plan: Plan) -> Iterator[Task]:
+    """Yield what is to be done: all lengths in turn, and the check as soon as its bound is explored.
 
-    Where a bug is planted the check comes last: who plants one wants to see it found.
+    Where a bug is planted the check comes last: who plants one wants to see it found. There may be billions.
     """
-    tasks = []
     check_ops = min(plan.check_ops, plan.ops)
     for length in range(plan.ops + 1):
-        tasks += _level("explore", list(workloads(plan.letters, length)), length)
+        yield from _level("explore", workloads(plan.letters, length), length)
         if length == (plan.ops if plan.bug else check_ops):
-            short = [each for shorter in range(check_ops + 1) for each in workloads(plan.letters, shorter)]
-            tasks += _level("check", short, check_ops)
-    return tasks
+            short = (each for shorter in range(check_ops + 1) for each in workloads(plan.letters, shorter))
+            yield from _level("check", short, check_ops)
 
 
-def _level(kind: Literal["explore", "check"], level: Sequence[Workload], length: int) -> list[Task]:
-    return [*(Task(kind, workload) for workload in level[:-1]), Task(kind, level[-1], completes=length)]
+def _level(kind: Literal["explore", "check"], level: Iterator[Workload], length: int) -> Iterator[Task]:
+    """Yield a task for each workload; the last one completes the length."""
+    before = next(level)
+    for workload in level:
+        yield Task(kind, before)
+        before = workload
+    yield Task(kind, before, completes=length)
 
 
 def _take(result: ExhaustResult, done: Done) -> None:

@@ -1,6 +1,6 @@
 """Exhaustive runs: honest claims, equal results however they are divided and interrupted, failures that replay."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
@@ -10,6 +10,7 @@ import pytest
 
 from properties.cases.replay import replay
 from properties.exhausting import checking, processes, run, workload
+from properties.exhausting.alphabet import Letter, Workload, workloads
 from properties.exhausting.explored import Plan
 from properties.exhausting.hunting import hunt_exhaustively
 from properties.exhausting.kept import KEPT_FILE, Kept, OtherPlan
@@ -53,6 +54,22 @@ def test_a_right_store_holds_and_the_statement_says_how_far(whole: ExhaustResult
     assert figures["states"] == figures["judged"] + figures["pruned"] == sum(each.states for each in whole.explored)
     assert figures["certified"] >= figures["workloads"]
     assert figures["images"] > figures["recovered_states"] > 1
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workloads_are_made_as_they_are_needed(workers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bound of eight operations has billions of them: all in one list took the memory, whatever the time allowed."""
+    made: list[Workload] = []
+
+    def noted(letters: Sequence[Letter], length: int) -> Iterator[Workload]:
+        for each in workloads(letters, length):
+            made.append(each)
+            yield each
+
+    monkeypatch.setattr(run, "workloads", noted)
+    result = run_exhaust(Plan(ops=4, facts=0), seconds=0.0, workers=workers)
+    assert (result.timed_out, result.ops, result.verdict) == (True, -1, Verdict.UNKNOWN)
+    assert len(made) < 100
 
 
 def test_an_interrupted_run_claims_the_smaller_bound_and_goes_on_from_there(
