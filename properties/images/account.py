@@ -46,8 +46,7 @@ def account_of(failure: Failure, *, tracker: DirtyTracker) -> dict[str, Any]:
     """Return the account of a failure as JSON values. What needs a crash is empty in a case without one."""
     case, broken = failure.case, failure.broken
     moment = last_crash(case, tracker=tracker, kills=True)
-    lived = moment.trial if moment is not None else _carried_out(case, tracker)
-    until = len(case.operations) if moment is None else moment.number
+    lived, until = (moment.trial, moment.number) if moment is not None else _carried_out(case, tracker)
     return {
         "contract": broken.contract,
         "sentence": broken.sentence,
@@ -70,15 +69,16 @@ _WITHOUT_A_CRASH: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _carried_out(case: Case, tracker: DirtyTracker) -> Trial:
-    """Carry a case out up to the operation that fails."""
+def _carried_out(case: Case, tracker: DirtyTracker) -> tuple[Trial, int]:
+    """Carry a case out up to the operation that fails; return how many have ended, or failed behind their answer."""
     trial = Trial(case.settings, tracker=tracker)
-    try:
-        for operation in case.operations:
+    for number, operation in enumerate(case.operations):
+        windows = len(trial.windows)
+        try:
             trial.run(operation)
-    except GuaranteeBroken:
-        pass
-    return trial
+        except GuaranteeBroken:
+            return trial, number + (len(trial.windows) > windows)
+    return trial, len(case.operations)
 
 
 # ---- lanes -----------------------------------------------------------------------------------------------------------

@@ -38,12 +38,20 @@ def _page_sentence(file: FileClaim, claim: PageClaim, disk: str) -> str:
     if disk == "kill":
         return f"{subject}: latest {_version(claim.versions[0])}; the page cache outlives the process"
     if claim.mask is None:
-        return f"{subject}: {_version(claim.versions[0])}, {_between(file, claim.versions[0])}"
+        return f"{subject}: {_version(claim.versions[0])}, {_around(file, claim, claim.versions[0])}"
     first, second = claim.versions
     sectors = ", ".join(str(sector) for sector in range(SECTORS) if claim.mask >> sector & 1)
     newest = max(number for number in claim.versions if number != "base")  # a tear takes two: one is an entry
     torn = f"torn: sectors {sectors} of the {_version(second)}, the others of the {_version(first)}"
-    return f"{subject}: {torn}, {_between(file, newest)}"
+    return f"{subject}: {torn}, {_around(file, claim, newest)}"
+
+
+def _around(file: FileClaim, page: PageClaim, origin: Origin) -> str:
+    """Say between which syncs a version of a page lies; one that counted as clean was passed by and not covered."""
+    before = file.barrier_before
+    if page.dropped_by is None or before is None or (origin != "base" and origin > before):
+        return _between(file, origin)
+    return f"passed by at the sync of entry {before}, {_after(file)}"
 
 
 def _version(origin: Origin) -> str:
@@ -52,9 +60,13 @@ def _version(origin: Origin) -> str:
 
 def _between(claim: FileClaim | OperationClaim, origin: Origin) -> str:
     before = claim.barrier_before
-    after = "not synced again" if claim.barrier_after is None else f"before the next at entry {claim.barrier_after}"
+    after = _after(claim)
     if before is None:
         return "never synced before the crash" + ("" if claim.barrier_after is None else f", {after}")
     if origin == "base" or origin < before:
         return f"covered by the sync at entry {before}, {after}"
     return f"after the sync at entry {before}, {after}"
+
+
+def _after(claim: FileClaim | OperationClaim) -> str:
+    return "not synced again" if claim.barrier_after is None else f"before the next at entry {claim.barrier_after}"

@@ -32,6 +32,16 @@ def test_a_put_that_the_crash_cut_short_has_not_answered(tracker: DirtyTracker) 
     assert answers[1] == "had not answered yet"
 
 
+def test_an_answer_stands_beside_the_operation_that_gave_it(tracker: DirtyTracker) -> None:
+    """An operation that fails before it has answered took the answer of the one before it, and so did all others."""
+    settings = Settings(file_bytes=2048, bug="larger-than-a-file")
+    puts = (Put(body_bytes=100), Put(body_bytes=200), Put(body_bytes=5_000))
+    failure = replay(Case(settings, puts), tracker=tracker)
+    assert failure is not None
+    told = account_of(failure, tracker=tracker)["lanes"]["operations"]
+    assert [operation["answer"][:19] for operation in told] == ["answered: 1 records", "answered: 2 records", ""]
+
+
 def test_a_case_without_a_crash_is_told_by_its_lanes(tracker: DirtyTracker) -> None:
     failure = replay(Case(Settings(bug="early-acknowledgement", sync_flush=True), (Put(),)), tracker=tracker)
     assert failure is not None

@@ -24,6 +24,7 @@ from properties.recorder.journal import (
     FileCreated,
     FileRenamed,
     FileSynced,
+    PagesDropped,
     PageWritten,
     ProcessKilled,
     Resized,
@@ -194,6 +195,24 @@ def test_the_document_is_json_and_holds_everything() -> None:
 )  # fmt: skip
 def test_a_person_can_read_what_it_rests_on(choices: Choices, disk: Disk, position: int, sentence: str) -> None:
     assert sentence in certified(choices, disk, position).sentences()
+
+
+def test_a_page_that_counted_as_clean_is_not_called_covered() -> None:
+    """Entry 4 makes durable what is dirty: page 0 no longer is, and may hold anything it has held."""
+    journal: list[Entry] = [
+        PageWritten(0, 0, b"1" * PAGE),
+        FileSynced(0, succeeded=False),
+        PagesDropped(0),
+        Resized(0, 2 * PAGE),
+        FileSynced(0, succeeded=True),
+    ]
+    for choice, version in ((0, "content it began with"), (1, "version written at entry 0")):
+        sentences = certify(BASE, journal, 5, {"page /s/a 0": choice}, disk="posix-strict").sentences()
+        subject = "page 0 of /s/a, counted as clean since the failed sync at entry 2"
+        assert f"{subject}: {version}, passed by at the sync of entry 4, not synced again" in sentences
+    later = [*journal, PageWritten(0, 0, b"2" * PAGE)]
+    sentences = certify(BASE, later, 6, {"page /s/a 0": 2}, disk="posix-strict").sentences()
+    assert f"{subject}: version written at entry 5, after the sync at entry 4, not synced again" in sentences
 
 
 def test_assert_legal_is_silent_about_a_legal_image_and_names_what_is_wrong_with_another() -> None:
