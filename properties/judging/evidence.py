@@ -33,7 +33,7 @@ def is_damaged(seen: SeenImage, log: LogRead, floor: Floor | None) -> bool:
 
 def _has_a_place(queue: Queue, number: int) -> bool:
     """Whether a queue file can be named for a message: logs of others may say anything."""
-    return is_topic(queue[0]) and queue[1] >= 0 and 0 <= number <= _NUMBER_MAX
+    return is_topic(queue[0]) and 0 <= number <= _NUMBER_MAX
 
 
 @dataclass

@@ -20,7 +20,7 @@ from properties.trial.derived_ledger import DerivedLedger, EntryPut
 
 __all__ = ["WithFront", "front_entries", "own_files", "without_front"]
 
-_OWN = re.compile(r"index/[0-9]{17}|consumequeue(_ext)?/[^/]+/[0-9]{1,10}/[0-9]{20}")
+_OWN = re.compile(r"index/[0-9]{17}|consumequeue(_ext)?/[^/]+/(?:0|-?[1-9][0-9]{0,9})/[0-9]{20}")
 
 
 class WithFront(DerivedLedger):

@@ -497,7 +497,6 @@ def test_a_queue_whose_numbers_jump_is_not_judged(tmp_path: Path) -> None:
     [
         {"queue_offset": 1 << 62},
         {"queue_offset": -1},
-        {"queue_id": -5},
         {"topic": b"../T"},
         {"properties": b"INNER_MULTI_DISPATCH\x01a/b\x02INNER_MULTI_QUEUE_OFFSET\x010"},
         {"properties": b"INNER_MULTI_DISPATCH\x01a\x02INNER_MULTI_QUEUE_OFFSET\x01" + b"9" * 18},
@@ -513,6 +512,18 @@ def test_a_queue_that_no_file_can_have_is_not_judged(fields: dict[str, Any], tmp
     assert judgement.numbers("broken") == []
     assert "no queue file can have it" in of(judgement, 4).sentence
     assert {of(judgement, number).verdict for number in (4, 5, 17)} == {"unknown"}
+
+
+@pytest.mark.parametrize("queue_id", [-1, -(2**31), 2**31 - 1])
+def test_a_queue_of_any_number_is_judged(queue_id: int, tmp_path: Path) -> None:
+    """RocketMQ stores negative ones. Their files were left out, and no queue of such a store was judged."""
+    log = tmp_path / "commitlog" / f"{0:020d}"
+    log.parent.mkdir()
+    first = record(0, topic=b"T", queue_id=queue_id, properties=b"KEYS\x01k")
+    log.write_bytes((first + record(len(first), topic=b"T")).ljust(65536, b"\0"))
+    judgement = judged(tmp_path, samples=2)
+    assert of(judgement, 4).sentence.startswith("2 units in 2 queues")
+    assert {of(judgement, number).verdict for number in (4, 5, 17)} == {"holds"}
 
 
 @pytest.mark.parametrize("store_timestamp", [-1, -(2**63), 2**63 - 1])
