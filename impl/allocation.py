@@ -99,6 +99,10 @@ class AllocateMappedFiles:
             request.failure, request.retry_ms = error, now_ms + _RETRY_MS
             _LOG.warning("allocation_failed path=%r error=%r", self._path(missing[0]), error.strerror)
             return request.retry_ms
+        except Exception as error:
+            # a mistake of ours: who waits for the file is told it at once, and the runner logs it
+            request.failure = OSError(errno.EIO, f"{type(error).__name__}: {error}", self._path(missing[0]))
+            raise
         finally:
             self._answer(request)
         return now_ms if len(missing) > 1 else None

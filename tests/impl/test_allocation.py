@@ -1,8 +1,11 @@
 """Files made ahead: in which order, who waits for them, what a refusal costs, and what becomes of those left over."""
 
 import errno
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -135,6 +138,31 @@ def test_failure_ahead_costs_no_put_whose_own_file_is_ready(tmp_path: Path) -> N
         service.take(2 * FILE_BYTES)
     files.mend()
     assert service.take(2 * FILE_BYTES).base_offset == 2 * FILE_BYTES, "who waits does not wait for the second to pass"
+    service.close()
+
+
+def test_an_error_that_is_not_the_disks_is_told_to_who_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was told as a file that was not ready after five seconds, at once."""
+    service, runner = service_of(tmp_path, FaultyFiles())
+
+    def fails(base_offset: int) -> NoReturn:
+        raise ValueError("mmap length is greater than file size")
+
+    monkeypatch.setattr(service._maker, "make", fails)
+    wait = runner["allocate"].wait
+
+    def logged(answer: Future[None], *, timeout_ms: int) -> bool:
+        with suppress(ValueError):  # as a thread does
+            wait(answer, timeout_ms=timeout_ms)
+        return answer.done()
+
+    monkeypatch.setattr(runner["allocate"], "wait", logged)
+    with pytest.raises(OSError, match="ValueError: mmap length is greater than file size") as refused:
+        service.take(0)
+    assert refused.value.errno == errno.EIO
+    assert refused.value.filename.endswith(file_name(0))
+    monkeypatch.undo()
+    assert service.take(0).base_offset == 0
     service.close()
 
 
