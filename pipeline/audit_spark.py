@@ -6,7 +6,6 @@ the order of the stores and equal to those of `pipeline.audit.audit_store`.
 
 from __future__ import annotations
 
-import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,6 +20,7 @@ from pipeline.agreement import differing, missing_module, versions
 from pipeline.audit import StoreAudit, audit_plan, audited
 from pipeline.index_compare import IndexSuspicion
 from pipeline.index_joins import index_suspicions_of
+from pipeline.jobs import reason_of
 from pipeline.joins import suspicions_of
 from pipeline.parquet_rows import TABLES
 from pipeline.schemas import ddl
@@ -97,15 +97,10 @@ def audit_joined(spark: SparkSession, plans: Sequence[StorePlan], work: Path, st
 
 
 def _one_line(error: Exception) -> SparkUnavailable:
-    """Return what made a job fail, without the traces of two languages."""
+    """Return what made a job fail, and what to do."""
     if (other := missing_module(error)) is not None:
         return other
-    said = str(error)
-    reasons = re.findall(r"^(?:Caused by: )?([\w.]*(?:Error|Exception): .+)$", said, re.MULTILINE)
-    reason = next(
-        (each for each in reasons if "SparkException" not in each and "Py4J" not in each), said.splitlines()[0]
-    )
-    return JobFailed(f"the job failed: {reason[:300]}; with --work and --resume the next one goes on from there")
+    return JobFailed(f"the job failed: {reason_of(error)}; with --work and --resume the next one goes on from there")
 
 
 def _table(spark: SparkSession, work: Path, name: str) -> DataFrame:

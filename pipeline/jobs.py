@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["Death", "do_each"]
+__all__ = ["Death", "do_each", "reason_of", "spark_failures"]
 
 _QUEUED_MIN = 16
 """Jobs that wait at least, for cores of workers that join late."""
@@ -31,6 +31,8 @@ _DEATHS = (
     (re.compile(r"Python worker failed to connect back"), "its process did not start"),
     (re.compile(r"ExecutorLostFailure"), "its executor was lost"),
 )
+
+_REASON = re.compile(r"(?:Caused by: )?([\w.]*(?:Error|Exception): .+)")
 
 Piece = TypeVar("Piece")
 Answer = TypeVar("Answer")
@@ -77,6 +79,26 @@ def do_each(
         _end(context, pool)
 
 
+def spark_failures() -> tuple[type[Exception], ...]:
+    """Return what calls to Spark raise when Spark itself fails; where its process is gone, nothing answers them."""
+    try:
+        from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+        from pyspark.errors import PySparkException
+    except ImportError:  # that it is not installed is told as such
+        return ()
+    return (Py4JError, PySparkException, ConnectionError)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return in one line what made a job fail, without the traces of two languages."""
+    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError":
+        return f"the Java process of Spark has ended or does not answer ({type(error).__name__})"
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    reasons = (_REASON.fullmatch(line) for line in lines)
+    told = [found[1] for found in reasons if found is not None]
+    return next((each for each in told if "SparkException" not in each and "Py4J" not in each), lines[0])[:300]
+
+
 def _task(do: Callable[[Piece], Answer], wanted: Mapping[str, str], piece: Piece) -> Answer | Death | _Other:
     """Do a piece, in a worker that is like the driver. Workers know this function by its name: it is their own."""
     mine = versions()
@@ -91,7 +113,7 @@ def _task(do: Callable[[Piece], Answer], wanted: Mapping[str, str], piece: Piece
 def _submit(
     context: SparkContext, piece: Piece, do: Callable[[Piece], Answer], is_over: threading.Event
 ) -> Answer | Death | _Other:
-    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     if is_over.is_set():

@@ -64,17 +64,19 @@ def sim_sweep_outcome(
     points, findings = points_of(**asked)
     rows: list[dict[str, Any]] = []
     best: list[int] | None = None
-    interrupted, begin = False, perf_counter()
+    interrupted, stopped, begin = False, "", perf_counter()
     try:
         if master is None:
             _run_here(points, out, rows)
         else:
-            rows, best = _run_on_spark(points, out, master, resume=resume)
+            rows, best, stopped = _run_on_spark(points, out, master, resume=resume)
     except KeyboardInterrupt:
         interrupted = True
         rows = rows if master is None or out is None else _kept_points(Path(out))
     failed = [row for row in rows if "error" in row]
     failures = [_failed_point(row, out) for row in failed]
+    if stopped:
+        failures.append({"code": "stopped", "severity": "harness", "sentence": f"{stopped}; {_again(out)}"})
     rows = [row for row in rows if "error" not in row]
     messages = sum(int(row["messages"]) for row in rows)
     figures: dict[str, float | int] = {
@@ -86,7 +88,7 @@ def sim_sweep_outcome(
     }
     outcome = Outcome(
         "sim sweep",
-        "harness" if failed else None,
+        "harness" if failures else None,
         figures,
         ["simulated_messages_per_s"],
         [*findings, *failures],
@@ -109,9 +111,12 @@ def _kept_points(out: Path) -> list[dict[str, Any]]:
 
 
 def _failed_point(row: dict[str, Any], out: str | None) -> dict[str, Any]:
-    remedy = "name an --out directory, to run it again with --resume" if out is None else "run it again with --resume"
-    sentence = f"point {row['point']} of the sweep failed: {row['error']}; {remedy}"
+    sentence = f"point {row['point']} of the sweep failed: {row['error']}; {_again(out)}"
     return {"code": "point-failed", "severity": "harness", "sentence": sentence}
+
+
+def _again(out: str | None) -> str:
+    return "name an --out directory, to run it again with --resume" if out is None else "run it again with --resume"
 
 
 def _run_here(points: Sequence["Point"], out: str | None, rows: list[dict[str, Any]]) -> None:
@@ -134,9 +139,13 @@ def _sent(show: Callable[[float, str], None], before: float, name: str, messages
 
 def _run_on_spark(
     points: Sequence["Point"], out: str | None, master: str, *, resume: bool
-) -> tuple[list[dict[str, Any]], list[int]]:
-    """Run the points in Spark tasks; return the rows, which are those of a serial run, and the points none beats."""
+) -> tuple[list[dict[str, Any]], list[int] | None, str]:
+    """Run the points in Spark tasks; return the rows, which are those of a serial run, and the points none beats.
+
+    Where Spark fails these are the rows that are kept; with them comes why it stopped early (empty: it did not).
+    """
     from pipeline.interrupts import apart
+    from pipeline.jobs import reason_of, spark_failures
     from pipeline.outputs import OutputTaken
     from pipeline.pareto import pareto_in_spark, points_frame
     from pipeline.session import SparkUnavailable, require_java, require_packages, spark_session
@@ -147,13 +156,16 @@ def _run_on_spark(
             prepare_sweep(Path(out), points, resume=resume)
         require_java()
         require_packages("pyspark", "pyarrow", "pandas")
-        with (
-            counted_progress("simulating", total=len(points), unit="points") as show,
-            spark_session("tornpage sim sweep", master=master, short=True) as spark,
-        ):
-            kept = None if out is None else Path(out)
-            rows = sweep(spark, points, kept, progress=lambda done: show(done, ""))
-            return rows, apart(spark, lambda: pareto_in_spark(points_frame(spark, rows)))
+        kept = None if out is None else Path(out)
+        try:
+            with (
+                counted_progress("simulating", total=len(points), unit="points") as show,
+                spark_session("tornpage sim sweep", master=master, short=True) as spark,
+            ):
+                rows = sweep(spark, points, kept, progress=lambda done: show(done, ""))
+                return rows, apart(spark, lambda: pareto_in_spark(points_frame(spark, rows))), ""
+        except spark_failures() as error:
+            return [] if out is None else _kept_points(Path(out)), None, reason_of(error)
     except (OutputTaken, SparkUnavailable) as error:
         refuse(str(error))
     except OSError as error:

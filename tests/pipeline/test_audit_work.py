@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.agreement import VersionsDiffer
 from pipeline.audit_spark import JobFailed, _in_tasks, _one_line
+from pipeline.jobs import reason_of
 from pipeline.store_rows import read_store
 from pipeline.stores import plan_store
 from pipeline.work import WorkError, do_task, open_work, outlines, plan_tasks
@@ -105,6 +106,22 @@ def test_failed_job_is_one_line(said: str, kind: type[Exception], part: str) -> 
     assert type(error) is kind
     assert part in str(error)
     assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ConnectionRefusedError(111, "Connection refused"), "the Java process of Spark has ended or does not answer"),
+        (
+            RuntimeError("An error occurred\norg.x.SparkException: y\nCaused by: java.io.IOException: no room\n"),
+            "java.io",
+        ),
+        (RuntimeError(""), "RuntimeError"),
+    ],
+)
+def test_the_reason_of_a_failure_is_one_line(error: Exception, reason: str) -> None:
+    assert reason_of(error).startswith(reason)
+    assert "\n" not in reason_of(error)
 
 
 def rows_in(work: Path, table: str) -> int:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from click.testing import CliRunner
 
+from pipeline.jobs import spark_failures
 from pipeline.session import SparkUnavailable, require_java
 from pipeline.stores import plan_store
 from pipeline.work import open_work
 from tests.pipeline.handmade import copied, overwrite
 from tornpage.auditing import engine_for
-from tornpage.commands import audit, campaign
+from tornpage.commands import audit, campaign, sim
 
 QUEUE_FILE = "consumequeue/TopicTest/0/00000000000000000000"
 
@@ -187,3 +189,28 @@ def test_the_engine_is_chosen_by_what_stores_take_in_memory_and_together() -> No
     assert engine_for([2 * gib]) == engine_for([2 * gib, 2 * gib]) == "plain"
     assert engine_for([2 * gib, 2 * gib, 1]) == "tasks"
     assert engine_for([2 * gib + 1]) == engine_for([1, 2 * gib + 1]) == "joins"
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError(111, "Connection refused"), "Py4JError", "PySparkException"])
+def test_a_spark_that_fails_under_way_ends_a_sweep_in_one_line(
+    error: Exception | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended in a traceback; one whose Java process had gone spoke of a directory that cannot be written."""
+    failures = {kind.__name__: kind for kind in spark_failures()}
+    if not failures:
+        pytest.skip("pyspark is not installed")
+
+    def fails(*_: Any, **__: Any) -> NoReturn:
+        raise failures[error]("Job aborted\nCaused by: java.io.IOException: gone") if isinstance(error, str) else error
+
+    monkeypatch.setattr("pipeline.session.require_java", lambda: 17)
+    monkeypatch.setattr("pipeline.session.spark_session", lambda *_, **__: nullcontext())
+    monkeypatch.setattr("pipeline.sweep.sweep", fails)
+    asked = ("sweep", "--messages", "1000", "--rate", "1000", "--master", "local[2]", "--out", str(tmp_path / "out"))
+    code, said, complaint = run(sim.command, *asked, "--json")
+    document = json.loads(said)
+    assert (code, document["verdict"]) == (4, "harness")
+    [finding] = [each for each in document["findings"] if each["severity"] == "harness"]
+    assert finding["sentence"].endswith("; run it again with --resume")
+    assert ("gone" if isinstance(error, str) else "the Java process of Spark") in finding["sentence"]
+    assert "Traceback" not in complaint

@@ -156,6 +156,7 @@ def _run(
     from pipeline.aggregates import counted_in_spark
     from pipeline.campaign import campaign, run_serial
     from pipeline.interrupts import apart
+    from pipeline.jobs import reason_of, spark_failures
     from pipeline.session import require_packages, spark_session
     from properties.exploring.rows import that_count
     from properties.exploring.shards import FAILURES_MAX
@@ -174,15 +175,11 @@ def _run(
             spark_session("tornpage campaign", master=master, short=True) as spark,
         ):
             start_s = perf_counter() - started
-            from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-            from pyspark.errors import PySparkException
-
-            try:
-                rows = that_count(campaign(spark, shards, out, progress=show), FAILURES_MAX)
-                shards_told = sorted({row["shard"] for row in rows})
-                return rows, apart(spark, lambda: counted_in_spark(spark, out, shards_told)), start_s, ""
-            except (Py4JError, PySparkException) as error:
-                return [], None, start_s, str(error).strip().splitlines()[0]
+            rows = that_count(campaign(spark, shards, out, progress=show), FAILURES_MAX)
+            shards_told = sorted({row["shard"] for row in rows})
+            return rows, apart(spark, lambda: counted_in_spark(spark, out, shards_told)), start_s, ""
+    except spark_failures() as error:
+        return [], None, start_s, reason_of(error)
     except KeyboardInterrupt:
         return [], None, start_s, "interrupted"
 
