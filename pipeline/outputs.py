@@ -1,18 +1,19 @@
 """Output directories that belong to one run: what was asked stands in a file of theirs, and is compared.
 
-What a run writes there gets its name when it is whole. It is not synced, so a power failure may leave less: who goes on
-with a run believes no file that it cannot read.
+What a run writes there gets its name when it is whole and synced, so that a power failure leaves all of it or nothing;
+whoever goes on with a run counts what has a name as done.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["OutputTaken", "claim", "read_json", "whole"]
+__all__ = ["OutputTaken", "claim", "name_durably", "read_json", "whole"]
 
 
 class OutputTaken(Exception):
@@ -21,7 +22,7 @@ class OutputTaken(Exception):
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Give a place to write a file to, which gets its name when all is written; nothing stays of what breaks off.
+    """Give a place to write a file to, which gets its name when all is durable; nothing stays of what breaks off.
 
     Its directory is made. Raises OSError.
     """
@@ -29,10 +30,25 @@ def whole(path: Path) -> Iterator[Path]:
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         yield unfinished
-        unfinished.replace(path)
+        name_durably(unfinished, path)
     finally:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
+
+
+def name_durably(unfinished: Path, path: Path) -> None:
+    """Give a file that was written its name: what it holds is durable before, the name behind. Raises OSError."""
+    _sync(unfinished)
+    unfinished.replace(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
 
 
 def read_json(path: Path) -> Any:
@@ -50,8 +66,8 @@ def claim(out: Path, asked: Mapping[str, Any], *, name: str, what: str, resume: 
     """
     path = out / name
     if not (out.is_dir() and any(out.iterdir())):
-        out.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(asked, indent=2, sort_keys=True) + "\n")
+        with whole(path) as unfinished:
+            unfinished.write_text(json.dumps(asked, indent=2, sort_keys=True) + "\n")
         return
     if not path.is_file():
         raise OutputTaken(f"{out} is not empty and holds no {what}; name another --out directory")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline.columns import QueueNumbers
+from pipeline.outputs import name_durably
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -55,7 +56,7 @@ TABLES: dict[str, dict[str, str]] = {
 
 
 class RowWriters:
-    """The Parquet files of one task; they get their names when all of them are whole."""
+    """The Parquet files of one task; they get their names, durably, when all of them are whole."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._directory = directory
@@ -73,7 +74,7 @@ class RowWriters:
             if kind is not None:
                 unfinished.unlink(missing_ok=True)
             elif table in self._open:
-                unfinished.replace(finished)
+                name_durably(unfinished, finished)
             else:
                 finished.unlink(missing_ok=True)  # of an earlier version of these files
 

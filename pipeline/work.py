@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.columns import LogBatch, QueueNumbers
 from pipeline.index_reading import IndexPartition, IndexRow, read_index
 from pipeline.outline import LogPartition, LogRow, QueuePartition, QueueRow
+from pipeline.outputs import whole
 from pipeline.parquet_rows import TABLES, RowWriters, plain_batch, records_batch, units_batch, wanted_batch
 from pipeline.queue_reading import read_queue
 from pipeline.sources import read_log
@@ -153,9 +154,8 @@ def do_task(task: WorkTask, directory: Path) -> bool:
                 else:
                     names = ("offset", "hash", "seconds", "file", "number")
                     writers.write("entries", plain_batch(task.store, said, names))
-    unfinished = done.with_suffix(".tmp")
-    unfinished.write_text(json.dumps({"asked": asked, "files": before, "rows": rows}))
-    unfinished.replace(done)
+    with whole(done) as unfinished:
+        unfinished.write_text(json.dumps({"asked": asked, "files": before, "rows": rows}))
     return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from pipeline.agreement import VersionsDiffer
 from pipeline.audit_spark import JobFailed, _in_tasks, _one_line
 from pipeline.jobs import reason_of
+from pipeline.parquet_rows import TABLES
 from pipeline.store_rows import read_store
 from pipeline.stores import plan_store
 from pipeline.work import WorkError, do_task, open_work, outlines, plan_tasks
@@ -191,3 +193,33 @@ def test_damaged_list_of_stores_is_refused(tmp_path: Path, content: str) -> None
     (tmp_path / "work/stores.json").write_text(content)
     with pytest.raises(WorkError, match=r"stores\.json is damaged; give --overwrite"):
         open_work(tmp_path / "work", [plan], resume=True, overwrite=False)
+
+
+def test_what_counts_as_done_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power loss could leave half of a file of rows whose task counted as done: a resumed audit believed it."""
+    did: list[tuple[str, Path]] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def synced(fd: int) -> None:
+        did.append(("sync", Path(os.readlink(f"/proc/self/fd/{fd}"))))
+        fsync(fd)
+
+    def replaced(path: Path, target: Path) -> Path:
+        assert did[-1] == ("sync", path)
+        did.append(("name", target))
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", replaced)
+    store, work = copied("03-rollover-blanks-retention", tmp_path / "store"), tmp_path / "work"
+    plan = plan_store(0, store)
+    open_work(work, [plan], resume=False, overwrite=False)
+    for task in plan_tasks(plan):
+        did.clear()
+        assert do_task(task, work)
+        named = [path for what, path in did if what == "name"]
+        assert named[-1] == work / "done" / f"{task.name}.json"
+        assert all(
+            did[number + 1] == ("sync", path.parent) for number, (what, path) in enumerate(did) if what == "name"
+        )
+        assert {path for table in TABLES for path in (work / table).glob(f"{task.name}.parquet")} == set(named[:-1])

@@ -1,5 +1,6 @@
 """Files of output directories: whole or not at all."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,21 @@ def test_a_file_is_there_once_it_is_whole(tmp_path: Path) -> None:
         assert not path.exists()
     assert [each.name for each in path.parent.iterdir()] == [path.name]
     assert path.read_text() == "row"
+
+
+def test_a_file_has_its_name_once_it_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A power loss could leave a shard that counted as done and could not be read."""
+    path, did = tmp_path / "histories" / "part", []
+    fsync = os.fsync
+
+    def synced(fd: int) -> None:
+        did.append((Path(os.readlink(f"/proc/self/fd/{fd}")), path.exists()))
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    with whole(path) as unfinished:
+        unfinished.write_text("row")
+    assert did == [(unfinished, False), (path.parent, True)]
 
 
 def fails_half_way(path: Path) -> None:
