@@ -9,18 +9,18 @@ import random
 from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
-from functools import cached_property
 from time import perf_counter
 
 from model.state import CommitLog
 from properties.cases.case import WITHOUT_A_VERB, Case, Crash, Operation
 from properties.cases.replay import Failure
 from properties.cases.workload import mode_of
+from properties.exploring.crash_places import Place, counts
 from properties.exploring.judges_at_work import fired_by_legal, fired_by_recovery
 from properties.exploring.tally import Tally
 from properties.images.certificate import assert_legal
-from properties.images.images import Fact, compose, facts_of
-from properties.images.sampling import CHANCES, Chances, armed_faults, draw, fired_faults
+from properties.images.images import compose, facts_of
+from properties.images.sampling import CHANCES, Chances, draw, fired_faults
 from properties.judges.delay_judges import delay_effects
 from properties.judges.judges import LegalLogs, Recovered
 from properties.judges.progress_judges import being_saved, progress_effects
@@ -37,8 +37,6 @@ from properties.verdict import GuaranteeBroken
 
 __all__ = ["CrashStates", "StateBroken"]
 
-COUNTED_FILES_MIN = 2
-COUNTED_RECORDS_MIN = 10
 STATES_PER_EVENT = 3
 LEGALITY_EVERY = 32
 DISCOVERY_EVERY = 256
@@ -48,49 +46,12 @@ _LEADING = (*LOG_PATHS, *(f"{ROOT}/{name}" for name in _SMALL))
 """What leads a recovery: where disks differ in something else alone, it does the same."""
 
 
-def _counts(log: CommitLog, *, file_bytes: int) -> bool:
-    """Whether a crash of this log is a state that counts; what is in a buffer of the pool is on no disk."""
-    committed = sum(record.end_offset <= log.committed_offset for record in log.retained)
-    in_files = log.committed_offset - log.min_offset
-    return in_files > file_bytes * (COUNTED_FILES_MIN - 1) and committed >= COUNTED_RECORDS_MIN
-
-
 class StateBroken(Exception):
     """Carries a failure out of the innermost state."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(str(failure.broken))
         self.failure = failure
-
-
-class _Place:
-    """One event of a life, at which several crashes fall: what is the same for all of them is worked out once.
-
-    `window` is the verb under way, `number` its place in the life, `back` how many events before its answer this one
-    lies; `position` is where the journal ends that led to `state`.
-    """
-
-    def __init__(self, state: DiskState, number: int, window: Window, event: int, position: int) -> None:
-        self.state = state
-        self.number = number
-        self.window = window
-        self.event = event
-        self.position = position
-
-    @property
-    def back(self) -> int:
-        """How many events before the answer; 0 is at rest."""
-        return self.window.last - self.event
-
-    @cached_property
-    def facts(self) -> list[Fact]:
-        """What may or may not have reached the disk."""
-        return facts_of(self.state)
-
-    @cached_property
-    def armed(self) -> frozenset[str]:
-        """The fault classes that these facts make possible."""
-        return frozenset(armed_faults(self.facts))
 
 
 class CrashStates:
@@ -127,19 +88,19 @@ class CrashStates:
         applied = 0
         for number, window in enumerate(trial.windows):
             self._legal = {}
-            counted = _counts(window.after, file_bytes=self._settings.file_bytes)
+            counted = counts(window.after, file_bytes=self._settings.file_bytes)
             for event in range(window.first, window.last):
                 position = trial.files.events[event]
                 state.apply_all(trial.files.journal[applied:position])
                 applied = position
                 if counted or self._rng.random() < 0.1:
-                    place = _Place(state, number, window, event, position)
+                    place = Place(state, number, window, event, position)
                     for _ in range(STATES_PER_EVENT):
                         yield self._crash(place, counted=counted)
             if counted:
-                yield self._crash(_Place(state, number, window, window.last, applied), counted=counted)
+                yield self._crash(Place(state, number, window, window.last, applied), counted=counted)
 
-    def _crash(self, place: _Place, *, counted: bool) -> Failure | None:
+    def _crash(self, place: Place, *, counted: bool) -> Failure | None:
         trial, tally, window, back = self._trial, self._tally, place.window, place.back
         started = perf_counter()
         kill = self._rng.random() < self._chances.kill
@@ -212,7 +173,7 @@ class CrashStates:
             self._legal[key] = self._trial.legal_at(window, at_rest=at_rest, kill=kill)
         return self._legal[key]
 
-    def _operations(self, place: _Place, crash: Crash) -> tuple[Operation, ...]:
+    def _operations(self, place: Place, crash: Crash) -> tuple[Operation, ...]:
         """Return the operations up to a crash. Recoveries are all made at the end of the life: it says how much later.
 
         Window 0 of a life is its open; each later one is that of the operations which make a verb.
