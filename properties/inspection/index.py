@@ -69,13 +69,16 @@ def index_files(view: StoreView, query: Query) -> Document:
         row = _file_row(reader)
         if query.hex:
             row |= hex_of(header_fields(reader.header_bytes), 0)
-        if reader.slots is None and reader.entry_count:
-            findings.append(unsettled(reader, query.slots))
-        if reader.slots is not None:
-            words = reader.slot_words()
-            row["slotsUsed"] = len(words) - words.count(0)
-            if reader.file.size_bytes <= STUDIED_BYTES_MAX or query.limit is None:
-                row |= _studied(view, reader, findings)
+        try:
+            if reader.slots is None and reader.entry_count:
+                findings.append(unsettled(reader, query.slots))
+            if reader.slots is not None:
+                words = reader.slot_words()
+                row["slotsUsed"] = len(words) - words.count(0)
+                if reader.file.size_bytes <= STUDIED_BYTES_MAX or query.limit is None:
+                    row |= _studied(view, reader, findings)
+        except OSError as error:
+            findings.append(_no_access(reader.file.label, error))
         rows.append(row)
     return part_document({"index_files": files, "index_entries": entries}, rows, findings)
 
@@ -90,20 +93,30 @@ def index_entries(view: StoreView, name: str, query: Query) -> Document:
             found = [unsettled(reader, query.slots)] if reader.entry_count else []
             return part_document({"index_entries": 0}, [], [*findings, *found])
         rows: list[Row] = []
-        with RecordReader(view) as records:
-            for number in range(1, reader.entry_count + 1):
-                if not query.has_room(len(rows)):
-                    break
-                entry = reader.entry(number)
-                if entry.offset < (query.offset or 0):
-                    continue
-                row = entry_row(view, reader, entry, records, query)
-                if query.has_filter and not row["accepted"]:
-                    continue
+        try:
+            for row in _entry_rows(view, reader, query):
                 rows.append(row)
                 findings += _pointing(view, row) if len(findings) < _FINDINGS_MAX else []
+        except OSError as error:
+            findings.append(_no_access(reader.file.label, error))
         return part_document({"index_entries": reader.entry_count}, rows, findings)
     raise InspectError(f"no index file {name!r} that can be read; `inspect STORE index` lists them")
+
+
+def _entry_rows(view: StoreView, reader: IndexReader, query: Query) -> Iterator[Row]:
+    """Yield the rows that are asked for, as many as there is room for. Raises OSError."""
+    shown = 0
+    with RecordReader(view) as records:
+        for number in range(1, reader.entry_count + 1):
+            if not query.has_room(shown):
+                return
+            entry = reader.entry(number)
+            if entry.offset < (query.offset or 0):
+                continue
+            row = entry_row(view, reader, entry, records, query)
+            if not query.has_filter or row["accepted"]:
+                shown += 1
+                yield row
 
 
 def index_chain(view: StoreView, query: Query) -> Document:
@@ -128,6 +141,8 @@ def index_chain(view: StoreView, query: Query) -> Document:
             except BrokenChain as error:
                 severity = derived_severity(view)
                 findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, str(error), _REMEDY))
+            except OSError as error:
+                findings.append(_no_access(reader.file.label, error))
             chains.append(chain)
     every = [row for chain in reversed(chains) for row in chain]
     figures = {

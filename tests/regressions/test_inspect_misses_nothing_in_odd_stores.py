@@ -10,6 +10,7 @@ what is listed is compared with what was asked.
 """
 
 import json
+import os
 import shutil
 import struct
 from collections.abc import Sequence
@@ -116,6 +117,33 @@ def test_a_directory_that_may_not_be_entered_is_a_finding(tmp_path: Path, monkey
         document = inspect_view(store, view, None, Query())
         assert document["verdict"] == "unknown"
         assert "CQ_NO_ACCESS" in [finding["code"] for finding in document["findings"]]
+
+
+def test_an_index_file_that_the_disk_does_not_give_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only its first 4,096 bytes are read: the header, the slots, and an entry or two."""
+    store = copied("01-plain-ascii", tmp_path)
+    [path] = (store / "index").iterdir()
+    [row] = inspect_view(store, "index", None, Query())["rows"]
+    slots, pread = row["slots"], os.pread
+    newest = inspect_view(store, "index", path.name, Query(limit=None))["rows"][-1]
+
+    def failing(fd: int, size_bytes: int, position: int) -> bytes:
+        if path.name in os.readlink(f"/proc/self/fd/{fd}") and position + size_bytes > 4096:
+            raise OSError(5, "Input/output error")
+        return pread(fd, size_bytes, position)
+
+    monkeypatch.setattr(os, "pread", failing)
+    for name, query in (
+        (None, Query(slots=slots)),
+        (path.name, Query(slots=slots)),
+        (None, Query(slots=slots, topic=newest["topic"], key=newest["keys"][0])),
+    ):
+        document = inspect_view(store, "index", name, query)
+        found = [(finding["code"], finding["file"]) for finding in document["findings"]]
+        assert ("IX_NO_ACCESS", f"index/{path.name}") in found
+        assert document["verdict"] == "unknown"
 
 
 @pytest.mark.parametrize("option", ["--topic", "--queue", "--tag"])
