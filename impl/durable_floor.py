@@ -53,10 +53,10 @@ class DurableFloor:
             return None
         file = self._files.open(self._path, writable=False)
         try:
-            data = self._files.read(file, 0, _SECTOR_BYTES)
+            data = self._files.read(file, 0, _SECTOR_BYTES + 1)
         finally:
             self._files.close(file)
-        if len(data) < _LAYOUT.size:
+        if len(data) != _SECTOR_BYTES:
             return None
         magic, offset, file_bytes, crc = _LAYOUT.unpack_from(data)
         if magic != _MAGIC or crc != crc32(data[:24]) or offset < 0:
@@ -66,13 +66,15 @@ class DurableFloor:
     def start(self, offset: int) -> None:
         """Open the file for writing, durable with its name before the first record of this opening can be.
 
-        One that was there is synced too: an opener before us may have been killed before its sync.
+        One that was there is synced too: an opener before us may have been killed before its sync. A longer file is no
+        floor, and would stay one that nobody can read: it is made anew.
         """
         directory = self._path.rpartition("/")[0]
-        if self._files.stat(self._path) is None:
-            self._file = self._files.create(self._path)
-        else:
-            self._file = self._files.open(self._path, writable=True)
+        stat = self._files.stat(self._path)
+        if stat is not None and stat.size_bytes > _SECTOR_BYTES:
+            self._files.unlink(self._path)
+            stat = None
+        self._file = self._files.create(self._path) if stat is None else self._files.open(self._path, writable=True)
         self._files.pwrite(self._file, _pack(offset, self._file_bytes), 0)
         self._offset = offset
         self._files.sync(self._file)

@@ -58,14 +58,18 @@ def test_changed_floor_is_not_trusted(tmp_path: Path, at: int) -> None:
     assert floor_of(path).load() is None
 
 
-@pytest.mark.parametrize("size_bytes", [0, 1, 19])
-def test_truncated_floor_is_not_trusted(tmp_path: Path, size_bytes: int) -> None:
+@pytest.mark.parametrize("size_bytes", [0, 1, 19, 28, 511, 513, 2048])
+def test_floor_of_another_size_is_not_trusted_and_made_anew(tmp_path: Path, size_bytes: int) -> None:
     path = tmp_path / "floor"
     floor = floor_of(path)
     floor.start(4711)
     floor.close()
-    path.write_bytes(path.read_bytes()[:size_bytes])
+    path.write_bytes(path.read_bytes()[:size_bytes].ljust(size_bytes, b"\0"))
     assert floor_of(path).load() is None
+    floor.start(5000)
+    floor.close()
+    assert path.stat().st_size == 512
+    assert floor_of(path).load() == Floor(5000, 1024)
 
 
 def test_foreign_and_zero_files_are_no_floor(tmp_path: Path) -> None:
