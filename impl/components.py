@@ -27,6 +27,7 @@ from impl.consumer_offsets import ConsumerOffsets
 from impl.delay_offsets import DelayOffsets
 from impl.deleted_topics import DeletedTopics
 from impl.derived import Derived
+from impl.derived_floor import DerivedFloor
 from impl.derived_proof import is_still_true
 from impl.disk_watch import DiskWatch
 from impl.dispatch_records import dispatch_records
@@ -102,6 +103,7 @@ class Components:
     walk_log: LogWalker = walk_log
     dispatch_records: Dispatcher = dispatch_records
     derived: Callable[..., Derived] = Derived
+    derived_floor: Callable[..., DerivedFloor] = DerivedFloor
     derived_is_true: Callable[..., bool] = is_still_true
     consume_queues: Callable[..., ConsumeQueues] = ConsumeQueues
     consume_queue: Callable[..., ConsumeQueue] = ConsumeQueue

@@ -61,7 +61,7 @@ class OpenDirectory:
             files, f"{directory}/config/durableFloor", file_bytes=config.mapped_file_size_commit_log
         )
         self.checkpoint = Checkpoint(files, f"{directory}/checkpoint", keeps_index=config.message_index_enable)
-        self._derived_floor = DerivedFloor(
+        self._derived_floor: DerivedFloor = components.derived_floor(
             files, f"{directory}/config/derivedFloor", settings=config.derived_settings()
         )
         self.deleted_topics: DeletedTopics = components.deleted_topics(files, f"{directory}/config/deletedTopics")

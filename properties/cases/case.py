@@ -96,10 +96,11 @@ class Settings:
 
     `pool_buffers` is the size of the transient store pool, 0 for none; `least_pages` is the page rule of the timed
     flush and of the timed commit; `files_ahead` is how many log files are made before they are needed; `log_paths` is
-    over how many directories they are spread, 1 or 2. A consume queue file has room for `queue_units` units; an index
-    file has `index_slots` slots and room for `index_entries` entries less one. `java_delays` is a store that takes
-    delayed messages in as RocketMQ 4.9.3 does, for what RocketMQ has left in its log. `pending_copies` is how many
-    copies of a delay level may wait for their answers where delivery is asynchronous; 0 is delivery that is not.
+    over how many directories they are spread, 1 or 2. A consume queue file has room for `queue_units` units; with
+    `queue_ext` queues have an extension, whose bit maps are empty without `bit_maps`. An index file has `index_slots`
+    slots and room for `index_entries` entries less one. `java_delays` is a store that takes delayed messages in as
+    RocketMQ 4.9.3 does, for what RocketMQ has left in its log. `pending_copies` is how many copies of a delay level may
+    wait for their answers where delivery is asynchronous; 0 is delivery that is not.
 
     `target` names a store that is not ours (properties/targets/spec.py), which may take `answer_seconds` for an answer;
     of the other settings `disk` and `bug` alone are about it.
@@ -123,6 +124,7 @@ class Settings:
     log_paths: int = 1
     queue_units: int = 16
     queue_ext: bool = False
+    bit_maps: bool = False
     index: bool = True
     index_slots: int = 3
     index_entries: int = 24

@@ -15,12 +15,12 @@ from __future__ import annotations
 import re
 import stat
 import struct
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from properties.decode.durable_floor import FLOOR_BYTES, Floor, parse_durable_floor
 from properties.decode.files import PIECE_BYTES, FileSource, is_locked_elsewhere, read_small
 from properties.decode.findings import Code, Finding, Severity
 from properties.decode.seek import items_from
@@ -45,9 +45,6 @@ RECORD_BYTES_MAX = 64 * 1024 * 1024
 _LOG_NAME = re.compile(r"[0-9]{20}")
 _CHECKPOINT = struct.Struct(">qqq")
 _CHECKPOINT_BYTES = 4096
-_FLOOR = struct.Struct(">8sqqI")
-_FLOOR_MAGIC = b"TPFLOOR1"
-_FLOOR_BYTES = 512
 _I64_MAX = 2**63 - 1
 
 
@@ -85,14 +82,6 @@ class Checkpoint:
     physic_timestamp: int
     logics_timestamp: int
     index_timestamp: int
-
-
-@dataclass(frozen=True, slots=True)
-class Floor:
-    """The durable floor: below physical offset `offset` everything was flushed; files were `file_bytes` long."""
-
-    offset: int
-    file_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,22 +193,19 @@ def read_floor(store_dir: Path, findings: list[Finding] | None = None) -> Floor 
     """
     name = "config/durableFloor"
     try:
-        stored = read_small(store_dir / name, _FLOOR_BYTES + 1)
+        stored = read_small(store_dir / name, FLOOR_BYTES + 1)
     except OSError as error:
         if findings is not None:
             findings.append(_no_access(name, error))
         return None
     if stored is None:
         return None
-    if len(stored) == _FLOOR_BYTES:
-        magic, offset, file_bytes, checksum = _FLOOR.unpack_from(stored)
-        if magic == _FLOOR_MAGIC and checksum == zlib.crc32(stored[:24]) and offset >= 0:
-            return Floor(int(offset), int(file_bytes))
-    if findings is not None:
+    floor = parse_durable_floor(stored)
+    if floor is None and findings is not None:
         message = "size, magic or checksum of the durable floor is wrong; tears and damage cannot be told apart by it"
         remedy = "none needed: the next flush of the store writes it again"
         findings.append(Finding("FLOOR_UNREADABLE", "note", name, None, message, remedy))
-    return None
+    return floor
 
 
 def _list_log(store_dir: Path, findings: list[Finding]) -> tuple[LogFile, ...]:

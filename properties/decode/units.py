@@ -34,10 +34,11 @@ def decode_ext_unit(files: Mapping[int, bytes], address: int) -> ExtUnit | None:
     base = max((base for base in files if base <= place), default=None)
     if base is None or place - base + _EXT.size > len(files[base]):
         return None
-    size, tags_code, store_timestamp, bits_bytes = _EXT.unpack_from(files[base], place - base)
-    if bits_bytes < 0 or size != _EXT.size + bits_bytes or place - base + size > len(files[base]):
+    at, data = place - base, files[base]
+    size, tags_code, store_timestamp, bits_bytes = _EXT.unpack_from(data, at)
+    if bits_bytes < 0 or size != _EXT.size + bits_bytes or at + size > len(data):
         return None
-    return ExtUnit(tags_code, store_timestamp)
+    return ExtUnit(tags_code, store_timestamp, data[at : at + size])
 
 
 def resolved_tags_code(unit: StoredUnit, files: Mapping[int, bytes]) -> int | None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from properties.cases.case import WITHOUT_A_VERB, Operation, Settings
 from properties.cases.workload import Rule
-from properties.exploring.judges_at_work import fired_judges
+from properties.exploring.judges_at_work import armed_judges, fired_judges
 from properties.exploring.tally import Tally
 from properties.judges.judges import LegalLogs, Recovered
 from properties.recorder.dirty import DirtyTracker
@@ -44,7 +44,7 @@ class CountedTrial(Trial):
         """Let every judge look, and count which had something to compare."""
         found = super().judged(files, legal, versions, known=known)
         if known is None or isinstance(known, _OfOneRecovery):
-            self._tally.saw(fired_judges(found))
+            self._tally.saw(armed_judges(found.settings), fired_judges(found))
         return found
 
     def recover(

@@ -16,7 +16,7 @@ from properties.cases.case import WITHOUT_A_VERB, Case, Crash, Operation
 from properties.cases.replay import Failure
 from properties.cases.workload import mode_of
 from properties.exploring.crash_places import Place, counts
-from properties.exploring.judges_at_work import fired_by_legal, fired_by_recovery
+from properties.exploring.judges_at_work import armed_judges, fired_by_legal, fired_by_recovery
 from properties.exploring.tally import Tally
 from properties.images.certificate import assert_legal
 from properties.images.images import compose, facts_of
@@ -195,7 +195,7 @@ class CrashStates:
         counted: bool,
     ) -> None:
         tally = self._tally
-        tally.saw((*fired_by_legal(legal), *outcome.fired))
+        tally.saw(armed_judges(self._settings), (*fired_by_legal(legal), *outcome.fired))
         tally.all_states += 1
         tally.states += counted
         if tally.all_states % DISCOVERY_EVERY == 0:
@@ -225,7 +225,7 @@ class CrashStates:
             delivered = self._trial.effects["delivered_after_recovery"] - before
             for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
                 counter["delivered_after_recovery"] += delivered
-        self._tally.saw((*fired_by_legal(legal), *outcome.fired))
+        self._tally.saw(armed_judges(self._settings), (*fired_by_legal(legal), *outcome.fired))
 
     def _crash_in_recovery(
         self, first: Recovered, answered: CommitLog | None, done: tuple[Operation, ...], *, counted: bool

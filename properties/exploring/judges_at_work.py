@@ -10,18 +10,28 @@ from functools import cache
 from typing import Literal
 
 from model.delay import SCHEDULE_TOPIC
-from properties.judges.judges import JUDGES, LegalLogs, physic_timestamp
+from properties.cases.case import Settings
+from properties.judges.derived_files import EXTENSIONS
+from properties.judges.judges import JUDGES, ROOT, LegalLogs, physic_timestamp
 from properties.judges.progress_judges import CONSUMER_FILES
 from properties.judges.queue_judges import checkpoint_times
 from properties.judges.recovered import Recovered
 from properties.trial.progress_ledger import DELAY_OFFSETS
 
-__all__ = ["ARMED_JUDGES", "NEEDS", "fired_by_legal", "fired_by_recovery", "fired_judges"]
+__all__ = [
+    "ALL_JUDGES",
+    "NEEDS",
+    "OF_SOME_STORES",
+    "armed_judges",
+    "fired_by_legal",
+    "fired_by_recovery",
+    "fired_judges",
+]
 
 
 Need = Literal[
-    "image", "head gone", "records", "room behind", "time", "units", "entries", "times of queues", "saved delays",
-    "delays", "progress", "groups",
+    "image", "head gone", "records", "room behind", "time", "units", "extension", "entries", "times of queues",
+    "saved delays", "delays", "progress", "groups",
 ]  # fmt: skip
 """What a recovered store must have for a judge to compare something."""
 
@@ -35,6 +45,7 @@ NEEDS: Mapping[str, Need] = {
     "watermarks_in_order": "records",
     "checkpoint_is_not_ahead": "time",
     "queues_hold_the_log": "units",
+    "extensions_hold_the_log": "extension",
     "index_holds_the_log": "entries",
     "queues_have_their_bounds": "units",
     "queues_are_read_in_order": "units",
@@ -43,12 +54,24 @@ NEEDS: Mapping[str, Need] = {
     "checkpoint_is_not_ahead_of_queues": "times of queues",
     "nothing_delayed_is_left_out": "saved delays",
     "delivery_goes_on_where_it_was_saved": "delays",
+    "small_files_are_whole": "records",
+    "floors_say_what_is_durable": "records",
     "files_are_old_or_new": "progress",
     "nobody_is_led_past": "groups",
 }
 """By name of the judge."""
 
-ARMED_JUDGES = tuple(f"judge_{judge.__name__}" for judge in JUDGES)
+ALL_JUDGES = tuple(f"judge_{judge.__name__}" for judge in JUDGES)
+
+OF_SOME_STORES = frozenset({"judge_extensions_hold_the_log"})
+"""Judges of what few stores have: a store without an extension does not arm them."""
+
+_OF_EVERY_STORE = tuple(name for name in ALL_JUDGES if name not in OF_SOME_STORES)
+
+
+def armed_judges(settings: Settings) -> tuple[str, ...]:
+    """Return the judges that a store with these settings arms, as activation tables call them."""
+    return ALL_JUDGES if settings.queue_ext else _OF_EVERY_STORE
 
 
 def fired_judges(found: Recovered) -> tuple[str, ...]:
@@ -75,6 +98,7 @@ def fired_by_recovery(found: Recovered) -> tuple[str, ...]:
         ("room behind", end_offset % found.ledger.file_bytes != 0),
         ("time", physic_timestamp(found.durable) > 0),
         ("units", has_records and bool(derived.queues)),
+        ("extension", has_records and found.settings.queue_ext and _has_extension(found)),
         ("entries", has_records and bool(derived.keys)),
         (
             "times of queues",
@@ -86,6 +110,10 @@ def fired_by_recovery(found: Recovered) -> tuple[str, ...]:
         ("groups", any(said.get(path) for path in CONSUMER_FILES)),
     )
     return _judges_with(tuple(need for need, is_there in there if is_there))
+
+
+def _has_extension(found: Recovered) -> bool:
+    return any(path.startswith(f"{ROOT}/{EXTENSIONS}") for path in found.files.paths())
 
 
 @cache

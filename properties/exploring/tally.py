@@ -5,8 +5,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import islice
 
-from properties.exploring.judges_at_work import ARMED_JUDGES
-
 __all__ = ["Seen", "Tally", "merged"]
 
 
@@ -47,9 +45,9 @@ class Tally:
     work: Counter[str] = field(default_factory=Counter)
     seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
-    def saw(self, fired: Iterable[str]) -> None:
-        """Count the judges of one recovered store: all have looked, those `fired` that had something to compare."""
-        self.armed.update(ARMED_JUDGES)
+    def saw(self, armed: Iterable[str], fired: Iterable[str]) -> None:
+        """Count the judges of one recovered store: `armed` ones looked, `fired` ones had something to compare."""
+        self.armed.update(armed)
         self.fired.update(fired)
 
 

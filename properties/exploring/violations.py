@@ -4,6 +4,7 @@ A judge that stays green on its violation proves nothing in a campaign, however 
 judges theirs (`judges_that_go_red`); what each violation is stands in `VIOLATIONS`.
 """
 
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from typing import Any
 
 from properties.cases.case import CommitOffset, DeleteTopics, Flush, Operation, Put, Settings, Step
 from properties.judges.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered, physic_timestamp
+from properties.judges.small_file_judges import DURABLE_FLOOR
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Image
 from properties.trial.log_places import log_files
@@ -20,7 +22,7 @@ from properties.verdict import GuaranteeBroken
 
 __all__ = ["VIOLATIONS", "judges_that_go_red", "right_recovery"]
 
-_SETTINGS = Settings(file_bytes=4096, queue_units=4, index_entries=6)
+_SETTINGS = Settings(file_bytes=4096, queue_units=4, queue_ext=True, bit_maps=True, index_entries=6)
 _KEYS = "KEYS\x01Aa k\x02TAGS\x01TagA"
 _PROGRAM: tuple[Operation, ...] = (
     Put(body_bytes=900, properties=_KEYS),
@@ -42,6 +44,8 @@ _PROGRAM: tuple[Operation, ...] = (
 )
 _FIRST = f"{LOG_DIRECTORY}/{0:020d}"
 _FIRST_QUEUE = f"{ROOT}/consumequeue/T/0/{0:020d}"
+_FIRST_EXTENSION = f"{ROOT}/consumequeue_ext/T/0/{0:020d}"
+_STORE_TIME_ENDS = 17
 
 
 def right_recovery(tracker: DirtyTracker) -> Recovered:
@@ -173,6 +177,14 @@ def _delayed_left_out(found: Recovered) -> Recovered:
     return replace(found, legal=legal)
 
 
+def _older_floor(found: Recovered) -> Recovered:
+    """The disk has a floor that was true before the last record came."""
+    said = found.durable.files[DURABLE_FLOOR]
+    head = said[:8] + found.ledger.ends[-2].to_bytes(8, "big") + said[16:24]
+    older = (head + zlib.crc32(head).to_bytes(4, "big")).ljust(len(said), b"\0")
+    return _durable(found, lambda content: content.update({DURABLE_FLOOR: older}))
+
+
 def _other_version(found: Recovered) -> Recovered:
     return replace(found, said_before={**found.said_before, CONSUMER_OFFSETS: ((("T", "g", 0), 0),)})
 
@@ -187,6 +199,7 @@ VIOLATIONS: Mapping[str, Callable[[Recovered], Recovered]] = {
     "watermarks_in_order": lambda found: _says(found, flushed_offset=0),
     "checkpoint_is_not_ahead": _checkpoint_ahead,
     "queues_hold_the_log": lambda found: _live(found, _flip(_FIRST_QUEUE, 7)),
+    "extensions_hold_the_log": lambda found: _live(found, _flip(_FIRST_EXTENSION, _STORE_TIME_ENDS)),
     "index_holds_the_log": _changed_index,
     "queues_have_their_bounds": lambda found: _says(found, max_offset_in_queue=lambda *_: 1 << 20),
     "queues_are_read_in_order": _reader_led_astray,
@@ -195,6 +208,8 @@ VIOLATIONS: Mapping[str, Callable[[Recovered], Recovered]] = {
     "checkpoint_is_not_ahead_of_queues": _checkpoint_ahead_of_queues,
     "nothing_delayed_is_left_out": _delayed_left_out,
     "delivery_goes_on_where_it_was_saved": lambda found: _says(found, delay_offsets=lambda: {1: 1 << 20}),
+    "small_files_are_whole": lambda found: _durable(found, _flip(DURABLE_FLOOR, 27)),
+    "floors_say_what_is_durable": _older_floor,
     "files_are_old_or_new": _other_version,
     "nobody_is_led_past": lambda found: _says(found, query_offset=lambda *_: 1 << 20),
 }

@@ -10,6 +10,7 @@ from properties.judges.delay_judges import DELAY_JUDGES, nothing_delayed_is_left
 from properties.judges.progress_judges import PROGRESS_JUDGES
 from properties.judges.queue_judges import (
     QUEUE_JUDGES,
+    extensions_hold_the_log,
     index_holds_the_log,
     keys_are_found,
     queues_are_read_in_order,
@@ -18,6 +19,7 @@ from properties.judges.queue_judges import (
     times_are_found,
 )
 from properties.judges.recovered import LegalLogs, Recovered, durable_image
+from properties.judges.small_file_judges import SMALL_FILE_JUDGES
 from properties.recorder.disk import Image
 from properties.recorder.recording_files import RecordingFiles
 from properties.trial.log_places import LOG_DIRECTORY, ROOT, log_files
@@ -152,6 +154,7 @@ JUDGES: tuple[Callable[[Recovered], None], ...] = (
     watermarks_in_order,
     checkpoint_is_not_ahead,
     *QUEUE_JUDGES,
+    *SMALL_FILE_JUDGES,
     *PROGRESS_JUDGES,
     *DELAY_JUDGES,
 )
@@ -162,6 +165,7 @@ OF_THE_PROCESS: frozenset[Callable[[Recovered], None]] = frozenset(
         is_a_prefix,
         watermarks_in_order,
         queues_hold_the_log,
+        extensions_hold_the_log,
         index_holds_the_log,
         queues_have_their_bounds,
         queues_are_read_in_order,

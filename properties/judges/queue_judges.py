@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from model.dispatch import Queue
 from model.queues import Unit
 from properties.judges.derived_files import DERIVED, index_is_right, missing_before, queues_are_right
+from properties.judges.extension_files import bit_maps_of, extensions_are_right
 from properties.judges.recovered import ROOT, Recovered
 from properties.recorder.disk import Image
 from properties.trial.reads import compare_first_times, compare_pull, compare_time, found_by_key
@@ -65,6 +66,19 @@ def queues_hold_the_log(found: Recovered) -> None:
     """Contract 4: the queue files hold exactly the units of the surviving records, in order, without a gap."""
     end, begin = found.store.max_offset, found.store.min_offset
     queues_are_right(_derived_files(found), found.derived, end, settings=found.settings, min_offset=begin)
+
+
+def extensions_hold_the_log(found: Recovered) -> None:
+    """Contract 4: what the extension of a queue has at an address is what the message there says."""
+    if found.settings.queue_ext:
+        extensions_are_right(
+            _derived_files(found),
+            found.derived,
+            found.store.max_offset,
+            settings=found.settings,
+            min_offset=found.store.min_offset,
+            bit_map_of=bit_maps_of(found.settings),
+        )
 
 
 def index_holds_the_log(found: Recovered) -> None:
@@ -196,6 +210,7 @@ def derived_on(image: Image) -> Mapping[str, bytes]:
 
 QUEUE_JUDGES = (
     queues_hold_the_log,
+    extensions_hold_the_log,
     index_holds_the_log,
     queues_have_their_bounds,
     queues_are_read_in_order,

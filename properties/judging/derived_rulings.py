@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from model.dispatch import Queue
 from model.state import Record as ModelRecord
 from properties.judges.derived_files import index_is_right, queues_are_right
+from properties.judges.extension_files import extensions_are_right
 from properties.judges.queue_judges import (
     keys_are_found,
     queues_are_read_in_order,
@@ -31,9 +32,10 @@ _READ_ONLY = "a read-only store leaves queues and index as they are; what it ser
 
 
 def queues_of(content: Mapping[str, bytes], derived: DerivedLedger, evidence: Evidence) -> None:
-    """Compare the queue files of a recovered store. Raises GuaranteeBroken (4)."""
+    """Compare the queue files of a recovered store; bit maps are not in an image. Raises GuaranteeBroken (4)."""
     log, files = evidence.after, without_front(own_files(content), begin=evidence.after.begin)
     queues_are_right(files, derived, log.end, settings=evidence.shape.settings)
+    extensions_are_right(files, derived, log.end, settings=evidence.shape.settings, bit_map_of=None)
 
 
 def index_of(content: Mapping[str, bytes], records: tuple[ModelRecord, ...], evidence: Evidence) -> bool:

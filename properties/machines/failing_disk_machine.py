@@ -44,6 +44,7 @@ def _settings() -> st.SearchStrategy[Settings]:
         pool_buffers=st.sampled_from((0, 0, 0, 2)),
         queue_units=st.sampled_from((4, 1, 16)),
         queue_ext=st.sampled_from((True, False)),
+        bit_maps=st.just(True),
         index=st.sampled_from((False, True)),
     )
 

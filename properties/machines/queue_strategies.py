@@ -39,6 +39,7 @@ def settings_of_queues() -> st.SearchStrategy[Settings]:
         pool_buffers=st.sampled_from((0, 0, 2)),
         queue_units=st.sampled_from((4, 1, 16, 60)),
         queue_ext=st.sampled_from((False, False, True)),
+        bit_maps=st.just(True),
         index=st.sampled_from((True, True, True, False)),
         index_slots=st.sampled_from((3, 1, 50)),
         index_entries=st.sampled_from((6, 2, 24, 300)),

@@ -52,6 +52,7 @@ def _settings() -> st.SearchStrategy[Settings]:
         log_paths=st.sampled_from((1, 2)),
         queue_units=st.sampled_from((2, 1, 4, 16)),
         queue_ext=st.sampled_from((False, False, True)),
+        bit_maps=st.just(True),
         index_slots=st.sampled_from((3, 1)),
         index_entries=st.sampled_from((4, 2, 24)),
     )

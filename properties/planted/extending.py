@@ -4,7 +4,8 @@ from functools import partial
 
 from impl.components import Components
 from impl.consume_queue import ConsumeQueue
-from impl.dispatching import ExtDraft
+from impl.consume_queue_ext import ConsumeQueueExt
+from impl.dispatching import ExtDraft, QueueRun
 from impl.queue_pull import Pull
 from impl.queue_reads import QueueReads
 from impl.units import Unit
@@ -28,9 +29,46 @@ class _AddressIsBelieved(ConsumeQueue):
         return True
 
 
+class _OneTimeForAll(ConsumeQueue):
+    """Extension units that are written at once have the store time of the first one, and any time will do."""
+
+    def _with_addresses(self, run: QueueRun) -> bytes:
+        first = run.ext[0].store_timestamp
+        return super()._with_addresses(run._replace(ext=[each._replace(store_timestamp=first) for each in run.ext]))
+
+    def _is_kept(self, stored: Unit, draft: ExtDraft) -> bool:
+        assert self.ext is not None
+        found = self.ext.get(stored.tags_code)
+        return super()._is_kept(stored, draft if found is None else draft._replace(store_timestamp=found[1]))
+
+
+class _BitMapOfTheOneBefore(ConsumeQueueExt):
+    """A message that passes no filter has the bit map of the one before it."""
+
+    _before = b""
+
+    def put(self, draft: ExtDraft) -> int:
+        self._before = draft.bit_map or self._before
+        return super().put(draft._replace(bit_map=self._before))
+
+
+class _KnownByItsTag(ConsumeQueue):
+    """After a clean exit an extension unit stays whose tags code fits, whatever message it is of."""
+
+    def _is_kept(self, stored: Unit, draft: ExtDraft) -> bool:
+        found = self.ext.get(stored.tags_code) if self.ext is not None else None
+        return found is not None and found.tags_code == draft.tags_code
+
+
 BUGS = (
     ("RMQ-B42", "a negative tags code is taken for an address and passes every filter", 17,
      Components(queue_reads=partial(QueueReads, pull=_NegativeIsAnAddress))),
     ("extension-believed", "a unit keeps the address of an extension unit that is gone", 4,
      Components(consume_queue=_AddressIsBelieved)),
+    ("one-store-time", "extension units that are written at once have one store time", 4,
+     Components(consume_queue=_OneTimeForAll)),
+    ("bit-map-of-another", "the extension gives a message that passes no filter the bit map of the one before", 4,
+     Components(consume_queue_ext=_BitMapOfTheOneBefore)),
+    ("known-by-its-tag", "an extension unit stays whose tags code fits, whatever message it is of", 4,
+     Components(consume_queue=_KnownByItsTag)),
 )  # fmt: skip

@@ -7,6 +7,7 @@ from impl.store import MessageStore
 from model import flushing
 from model.progress import save
 from properties.judges.derived_files import index_is_right, queues_are_right
+from properties.judges.extension_files import bit_maps_of, extensions_are_right
 from properties.judges.judges import ROOT
 from properties.judges.queue_judges import derived_on
 from properties.recorder.journal import DirectorySynced
@@ -105,3 +106,12 @@ class ClosingVerbs(HoldingVerbs):
         content = derived_on(image)
         for is_right in (queues_are_right, index_is_right):
             is_right(content, self.derived, self.log.end_offset, settings=self.settings, min_offset=self.log.min_offset)
+        if self.settings.queue_ext:
+            extensions_are_right(
+                content,
+                self.derived,
+                self.log.end_offset,
+                settings=self.settings,
+                min_offset=self.log.min_offset,
+                bit_map_of=bit_maps_of(self.settings),
+            )

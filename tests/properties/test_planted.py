@@ -23,6 +23,7 @@ from properties.planted import (
     dispatching,
     distrusting,
     extending,
+    floors,
     flushing,
     indexing,
     loading,
@@ -129,7 +130,7 @@ ONLY_IN_INTERLEAVINGS = tuple(bug for bug, *_ in racing.BUGS)
 MACHINE_OF = {
     module: machine
     for machine, modules in {
-        "commit-log": (acknowledging, creating, loading, reading, recovering, believing),
+        "commit-log": (acknowledging, creating, loading, reading, recovering, believing, floors),
         "put": (putting, batching, dispatching),
         "flush": (flushing, pooling, allocating),
         "queue": (queueing, dispatched, proving, extending, indexing, pulling, querying, rebuilding, reindexing),

@@ -30,6 +30,9 @@ NEGATIVE = Put(properties="TAGS\x01TagZZZ")
 DELAYED = Put(properties="DELAY\x011")
 NAMING = Put(properties="INNER_MULTI_DISPATCH\x01U")
 KILL, POWER_LOSS = Crash(kill=True), Crash()
+PASSES_NO_FILTER = "TAGS\x01TagB"
+"""In topic U: its bit map is empty (properties/cases/bit_maps.py)."""
+STORE_TIME_AT = 10
 
 CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
     "RMQ-B11": (Settings(), (Put(), Damage(kind="flip", amount=1))),
@@ -57,6 +60,13 @@ CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
     "named-queue-forgotten": (Settings(multi_dispatch=True), (NAMING, REPUT)),
     "RMQ-B42": (Settings(), (NEGATIVE, REPUT, GetMessage(tags="TagA"))),
     "extension-believed": (Settings(queue_ext=True), (Put(), HarmDerived(file="extension", harm="lost"))),
+    "one-store-time": (Settings(queue_ext=True), (Put(), Put(), KILL)),
+    "bit-map-of-another": (
+        Settings(queue_ext=True, bit_maps=True), (Put(topic="U"), Put(topic="U", properties=PASSES_NO_FILTER), KILL),
+    ),
+    "known-by-its-tag": (
+        Settings(queue_ext=True), (Put(), HarmDerived(file="extension", harm="zeroed", amount=STORE_TIME_AT + 6)),
+    ),
 }  # fmt: skip
 
 

@@ -1,0 +1,145 @@
+"""The judges of small files say no when they must: one recovered store, one thing wrong on a disk at a time."""
+
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from properties.cases.case import Crash, Flush, HarmDerived, Put, Settings, Step
+from properties.judges.recovered import ROOT, Recovered
+from properties.judges.small_file_judges import (
+    DERIVED_FLOOR,
+    DURABLE_FLOOR,
+    SMALL_FILE_JUDGES,
+    floors_say_what_is_durable,
+    small_files_are_whole,
+)
+from properties.recorder.dirty import DirtyTracker
+from properties.recorder.disk import Image
+from properties.trial.trial import Trial
+from properties.verdict import GuaranteeBroken
+
+CHECKPOINT = f"{ROOT}/checkpoint"
+FILE_BYTES = 1024
+Change = Callable[[bytes], bytes | None]
+
+
+@pytest.fixture
+def found(tracker: DirtyTracker) -> Recovered:
+    """A store that was recovered from a power loss behind a clean round, so that all small files are there."""
+    trial = Trial(Settings(file_bytes=FILE_BYTES), tracker=tracker)
+    dispatched = (Step(service="reput"), Step(service="flush-queues", after_ms=60_000))
+    for operation in (Put(), Put(), Flush(), *dispatched, Crash(), *dispatched):
+        trial.run(operation)
+    legal = trial.legal_between(trial.log, trial.log, kill=True)
+    return trial.judged(trial.new_disk(trial.durable(trial.files)), legal, trial.versions_now())
+
+
+def on_disk(found: Recovered, path: str, change: Change) -> list[Recovered]:
+    """The disk as the crash left it, then the disk as the recovery leaves it, holds something else."""
+    return [
+        replace(found, durable=_changed(found.durable, path, change)),
+        _seen_as(found, base=_changed(found.files.base, path, change)),
+    ]
+
+
+def _changed(image: Image, path: str, change: Change) -> Image:
+    files = dict(image.files)
+    content = change(files.pop(path))
+    return Image(image.directories, files if content is None else {**files, path: content})
+
+
+def _seen_as(found: Recovered, **changes: object) -> Recovered:
+    """The disk of the process is another one."""
+    files: Any = SimpleNamespace(
+        **{"paths": found.files.paths, "peek": found.files.peek, "base": found.files.base} | changes
+    )
+    return replace(found, files=files)
+
+
+def floor_of(offset: int, file_bytes: int = FILE_BYTES, magic: bytes = b"TPFLOOR1") -> bytes:
+    head = struct.pack(">8sqq", magic, offset, file_bytes)
+    return (head + struct.pack(">I", zlib.crc32(head))).ljust(512, b"\0")
+
+
+def derived_of(body: bytes) -> bytes:
+    return b"TPDERIVED1 %08x\n" % zlib.crc32(body) + body
+
+
+def test_a_right_recovery_passes_and_has_all_of_them(found: Recovered) -> None:
+    assert {DURABLE_FLOOR, DERIVED_FLOOR, CHECKPOINT} <= found.durable.files.keys()
+    for judge in SMALL_FILE_JUDGES:
+        judge(found)
+
+
+NOT_WHOLE: dict[str, tuple[str, Change]] = {
+    "floor lost": (DURABLE_FLOOR, lambda stored: None),
+    "floor empty": (DURABLE_FLOOR, lambda stored: b""),
+    "floor of zeros": (DURABLE_FLOOR, lambda stored: bytes(512)),
+    "floor with another checksum": (DURABLE_FLOOR, lambda stored: stored[:24] + b"\xff\xff" + stored[26:]),
+    "floor cut short": (DURABLE_FLOOR, lambda stored: stored[:100]),
+    "floor too long": (DURABLE_FLOOR, lambda stored: stored + bytes(1)),
+    "floor of another magic": (DURABLE_FLOOR, lambda stored: floor_of(1, magic=b"TPFLOOR2")),
+    "derived floor empty": (DERIVED_FLOOR, lambda stored: b""),
+    "derived floor cut short": (DERIVED_FLOOR, lambda stored: stored[:-1]),
+    "derived floor without an offset": (DERIVED_FLOOR, lambda stored: derived_of(b"{}")),
+    "checkpoint cut short": (CHECKPOINT, lambda stored: stored[:24]),
+    "checkpoint too long": (CHECKPOINT, lambda stored: stored + bytes(1)),
+    "something behind the times": (CHECKPOINT, lambda stored: stored[:-1] + b"x"),
+    "a negative time": (CHECKPOINT, lambda stored: stored[:8] + b"\x80" + stored[9:]),
+}
+
+
+@pytest.mark.parametrize("wrong", NOT_WHOLE)
+def test_what_is_not_whole_on_either_disk_is_noticed(found: Recovered, wrong: str) -> None:
+    for changed in on_disk(found, *NOT_WHOLE[wrong]):
+        with pytest.raises(GuaranteeBroken, match="contract 13"):
+            small_files_are_whole(changed)
+
+
+def test_an_empty_checkpoint_on_the_disk_and_none_are_as_good(found: Recovered) -> None:
+    changes: tuple[Change, ...] = (lambda stored: b"", lambda stored: None)
+    for change in changes:
+        for changed in on_disk(found, CHECKPOINT, change):
+            small_files_are_whole(changed)
+
+
+def test_a_process_without_a_whole_checkpoint_is_noticed(found: Recovered) -> None:
+    with pytest.raises(GuaranteeBroken, match="contract 13"):
+        small_files_are_whole(_seen_as(found, peek=lambda path, offset, size_bytes: bytes(24)))
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        (DURABLE_FLOOR, floor_of(1 << 20)),
+        (DURABLE_FLOOR, floor_of(0, file_bytes=2 * FILE_BYTES)),
+        (DERIVED_FLOOR, derived_of(b'{"offset":1048576}')),
+    ],
+    ids=["durable floor", "size of log files", "derived floor"],
+)
+def test_a_floor_beyond_the_log_is_noticed_on_either_disk(found: Recovered, path: str, content: bytes) -> None:
+    for changed in on_disk(found, path, lambda stored: content):
+        with pytest.raises(GuaranteeBroken, match="contract 7"):
+            floors_say_what_is_durable(changed)
+
+
+def test_a_low_floor_is_true_behind_a_crash_and_not_enough_behind_a_recovery(found: Recovered) -> None:
+    recovered, crashed = on_disk(found, DURABLE_FLOOR, lambda stored: floor_of(0))
+    floors_say_what_is_durable(crashed)
+    with pytest.raises(GuaranteeBroken, match="contract 7"):
+        floors_say_what_is_durable(recovered)
+
+
+@pytest.mark.parametrize("harm", ["lost", "zeroed", "torn", "stale", "misdirected", "resized", "stray"])
+@pytest.mark.parametrize("file", ["floor", "derived-floor", "checkpoint"])
+def test_what_somebody_has_harmed_is_not_held_against_the_store(tracker: DirtyTracker, file: str, harm: str) -> None:
+    trial = Trial(Settings(file_bytes=FILE_BYTES), tracker=tracker)
+    for amount in (3, 700):
+        trial.run(Put())
+        trial.run(HarmDerived(file=file, harm=harm, amount=amount))  # type: ignore[arg-type]
+        trial.run(Crash())

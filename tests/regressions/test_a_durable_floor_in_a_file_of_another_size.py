@@ -1,0 +1,37 @@
+"""Symptom: a store went on with a durable floor that nobody else could read; `judge` and `audit` called it unreadable.
+
+Cause: somebody had made the file longer. An open read the first sector alone, believed it, and wrote its own floor
+there; the format says that a floor of another size than one sector counts as absent.
+Fix: the size is looked at, and a longer file is made anew.
+Found by: the judge of small files (`small_files_are_whole`), `check --machine queue`.
+"""
+
+import pytest
+
+from impl.durable_floor import DurableFloor
+from properties.cases.case import HarmDerived, Put, Settings
+from tests.regressions.conftest import Attempt
+
+OPERATIONS = (Put(), HarmDerived(file="floor", harm="resized", amount=938), Put())
+SETTINGS = Settings(file_bytes=1024)
+
+
+def _write_into(floor: DurableFloor, offset: int) -> None:
+    """Write the floor to the begin of whatever file there is."""
+    there = floor._files.stat(floor._path) is not None
+    floor._file = floor._files.open(floor._path, writable=True) if there else floor._files.create(floor._path)
+    floor._offset = -1
+    floor.raise_to(offset)
+    floor.sync()
+    floor._files.sync_directory(floor._path.rpartition("/")[0])
+
+
+def test_a_longer_file_is_made_anew(attempt: Attempt) -> None:
+    assert attempt(OPERATIONS, SETTINGS) is None
+
+
+def test_one_that_stays_as_long_is_noticed(attempt: Attempt, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DurableFloor, "start", _write_into)
+    broken = attempt(OPERATIONS, SETTINGS)
+    assert broken is not None
+    assert broken.contract == 13
