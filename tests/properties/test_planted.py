@@ -63,6 +63,7 @@ NOT_IN_CAMPAIGNS = (
     "RMQ-B42",  # needs a tag with a negative hash
     "torn-unit-stays",  # needs harm that begins behind the size of the last unit
     "extension-believed",  # needs an extension that is harmed after a clean exit
+    "known-by-its-tag",  # the same
     "refused-unit-forgotten",  # needs a file that dispatch is refused, which few histories have
     "RMQ-B35",  # needs a pull behind a failed sync, which few histories have
     "pulls-behind-the-end",  # the same
