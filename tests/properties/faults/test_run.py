@@ -14,13 +14,14 @@ from pathlib import Path
 import pytest
 
 from impl.components import Components
+from impl.files import OpenFile
 from impl.mapped_file import MappedFile
+from impl.os_files import OsFiles
 from properties.faults.children import Page, in_child
 from properties.faults.full_disk import full_disk
 from properties.faults.mounts import Unavailable
 from properties.faults.report import FaultReport, FaultsReport
 from properties.faults.run import FAULTS, run_faults
-from properties.faults.sparse_sigbus import SparseFiles
 from properties.faults.sync_eio import sync_eio
 from properties.verdict import GuaranteeBroken, HarnessError, Verdict
 
@@ -28,6 +29,13 @@ Fault = Callable[[FaultReport, str, random.Random], None]
 
 
 # ---- other stores, other faults --------------------------------------------------------------------------------------
+
+
+class SparseFiles(OsFiles):
+    """A disk on which nobody reserves anything: neither the log nor what is derived from it."""
+
+    def allocate(self, file: OpenFile, size_bytes: int) -> None:
+        os.truncate(file.path, size_bytes)
 
 
 class TriesAgain(MappedFile):
