@@ -47,7 +47,7 @@ def test_explore_finds_the_bug_of_the_toy_and_its_token_shows_it_again(tmp_path:
 @pytest.mark.deep
 def test_check_finds_what_a_restart_shows() -> None:
     """The machine of targets, its failure made small."""
-    found = run("check", "--target", f"{BROKEN}:CountsAnew", "--examples", "10")
+    found = run("check", "--target", f"{BROKEN}:CountsAnew")
     assert found.exit_code == 1
     assert "contract 4 is broken: a put gives another number than the next one of its queue" in found.stdout
     assert re.search(r"1\. put\(\)\n +2\. open\(\)\n +3\. put\(\)\n", found.stdout)
