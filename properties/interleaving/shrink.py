@@ -1,11 +1,13 @@
 """A failure made small: fewer tasks, operations and switches, as long as it is broken in the same way.
 
 What is left out changes which yield point is which, so a smaller scenario is searched anew: the schedule as it was,
-then some that are drawn. At the end the switches that are not needed go, one by one.
+then some that are drawn. At the end the switches that are not needed go, one by one, and then two by two: the one that
+leaves a task, and the one that comes back to it.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from random import Random
 
 from properties.cases.case import Put
@@ -20,7 +22,7 @@ __all__ = ["BrokenInterleaving", "shrink"]
 
 _DRAWS = 10
 _TRIES_MAX = 500
-_TRIES_OF_SWITCHES = 200
+_TRIES_OF_SWITCHES = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +46,25 @@ class _Shrinking:
 
     def run(self) -> BrokenInterleaving:
         """Return the smallest failure found."""
-        self._fewer_switches()
+        self._fewest_switches()
+        before = None
+        while before is not self.best and self._tries < _TRIES_MAX:
+            before = self.best
+            self._tries_max = _TRIES_MAX
+            self._smallest_scenario()
+            self._tries_max += _TRIES_OF_SWITCHES
+            self._fewest_switches()
+        return self.best
+
+    def _smallest_scenario(self) -> None:
         found = True
         while found and self._tries < self._tries_max:
             found = any(self._fails_too(smaller) for smaller in _smaller(self.best.interleaving.scenario))
-        self._tries_max += _TRIES_OF_SWITCHES
+
+    def _fewest_switches(self) -> None:
         self._fewer_switches()
-        return self.best
+        while self._leaves_two_out():
+            self._fewer_switches()
 
     def _takes(self, interleaving: Interleaving) -> bool:
         """Take an interleaving that is broken in the same way."""
@@ -93,6 +107,16 @@ class _Shrinking:
         runs = (switches[start : start + count] for start in range(0, len(switches), count))
         return any(self._takes(replace(interleaving, schedule=_without(interleaving.schedule, run))) for run in runs)
 
+    def _leaves_two_out(self) -> bool:
+        """Try to do without two switches that lie apart: one that leaves a task, and the one that comes back to it."""
+        interleaving = self.best.interleaving
+        switches = [at for at, number in enumerate(interleaving.schedule) if number]
+        return any(
+            self._takes(replace(interleaving, schedule=_without(interleaving.schedule, pair)))
+            for pair in combinations(switches, 2)
+            if self._tries < self._tries_max
+        )
+
 
 def _without(schedule: tuple[int, ...], places: Sequence[int]) -> tuple[int, ...]:
     left = [0 if at in places else number for at, number in enumerate(schedule)]
@@ -122,5 +146,5 @@ def _with_task(scenario: Scenario, number: int, task: tuple[object, ...]) -> Sce
 
 
 def shrink(failure: BrokenInterleaving, *, tracker: DirtyTracker) -> BrokenInterleaving:
-    """Return the smallest failure found. Cost: up to 700 interleavings."""
+    """Return the smallest failure found. Cost: up to 900 interleavings."""
     return _Shrinking(failure, tracker).run()
