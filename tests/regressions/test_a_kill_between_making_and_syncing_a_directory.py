@@ -38,4 +38,5 @@ def test_taking_what_is_there_for_durable_loses_it(attempt: Attempt, monkeypatch
     for module in (opening, log_directories):
         monkeypatch.setattr(module, "make_directories", make_missing_only)
     broken = [attempt(operations, SETTINGS) for operations in kills_in_the_first_open()]
-    assert {error.contract for error in broken if error is not None} & {2, 6}
+    # the floor that a recovery leaves is on no disk, which is noticed before the power fails and takes the rest
+    assert {error.contract for error in broken if error is not None} & {2, 6, 7}

@@ -31,7 +31,7 @@ ASKED = [
 """Lines, and what one TAB makes of them."""
 SEVERAL = (
     "tornpage check --machine ",
-    {"all", "commit-log", "put", "flush", "queue", "retention", "delay", "consumer"},
+    {"all", "commit-log", "put", "flush", "queue", "retention", "delay", "consumer", "failing-disk"},
 )
 ANSWER_S = 30.0
 
