@@ -98,6 +98,7 @@ def test_guarantees_name_code_that_exists() -> None:
         "progress": "model.progress",
         "progress_judges": "properties.judges.progress_judges",
         "queue_judges": "properties.judges.queue_judges",
+        "small_file_judges": "properties.judges.small_file_judges",
         "judges": "properties.judges.judges",
         "linearise": "properties.history.linearise",
         "harm_at_rest": "properties.trial.harm_at_rest",
