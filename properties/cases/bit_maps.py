@@ -5,9 +5,11 @@ and of several lengths, so that units of the extension have several sizes and a 
 """
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-__all__ = ["BIT_MAP_BYTES_MAX", "LOOKED_AT", "bit_map_of"]
+from properties.cases.case import Settings
+
+__all__ = ["BIT_MAP_BYTES_MAX", "LOOKED_AT", "bit_map_of", "filters_of"]
 
 BIT_MAP_BYTES_MAX = 4
 LOOKED_AT = ("TAGS", "KEYS")
@@ -19,3 +21,8 @@ def bit_map_of(topic: bytes, properties: Mapping[str, str]) -> bytes:
     seen = repr((topic, [properties.get(name, "") for name in LOOKED_AT]))
     checksum = zlib.crc32(seen.encode("utf-8", "surrogatepass"))
     return checksum.to_bytes(4, "big")[: checksum % (BIT_MAP_BYTES_MAX + 1)]
+
+
+def filters_of(settings: Settings) -> Callable[[bytes, Mapping[str, str]], bytes] | None:
+    """Return what whoever opens a store with these settings gives it for its bit maps; None where it has no filters."""
+    return bit_map_of if settings.queue_ext and settings.bit_maps else None

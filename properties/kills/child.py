@@ -24,6 +24,7 @@ from impl.os_files import OsFiles
 from impl.runner import Service
 from impl.store import MessageStore
 from model.message import Batch
+from properties.cases.bit_maps import filters_of
 from properties.cases.case import (
     Close,
     Flush,
@@ -150,6 +151,7 @@ class _Child:
             files=self._files,
             clock=lambda: self._now_ms,
             components=self._components,
+            bit_map_of=filters_of(self._life.settings),
         )
         self._progress.end(verb, self._store.max_offset)
 

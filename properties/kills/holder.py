@@ -16,6 +16,7 @@ from impl.components import Components
 from impl.errors import StoreInUse
 from impl.os_files import OsFiles
 from impl.store import MessageStore
+from properties.cases.bit_maps import filters_of
 from properties.cases.bodies import message_of
 from properties.cases.case import Put, Settings
 from properties.cases.translation import store_config, store_message
@@ -42,6 +43,7 @@ def hold(lines: IO[str], answers: IO[str], components: Components | None = None)
             files=OsFiles(),
             clock=lambda: time.time_ns() // 1_000_000,
             components=components or components_of(settings.bug),
+            bit_map_of=filters_of(settings),
         )
     except StoreInUse as error:
         answer(refused=str(error))

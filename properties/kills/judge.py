@@ -14,6 +14,7 @@ from impl.os_files import OsFiles
 from impl.store import MessageStore
 from model import allocation, commitlog, disasters, flushing, pool
 from model.state import CommitLog, Layout
+from properties.cases.bit_maps import filters_of
 from properties.cases.case import Close, Flush, Open, Operation, Put, PutBatch, ServiceName, Settings, Step
 from properties.cases.translation import given_of, layout_of, store_config
 from properties.decode.record import BLANK_MAGIC
@@ -162,6 +163,7 @@ class _Disk:
                 files=files,
                 clock=self.clock,
                 components=replace(self.components, runner=lambda service: HandDriven(service, self.clock)),
+                bit_map_of=filters_of(self.settings),
             )
         except Exception as error:
             raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error

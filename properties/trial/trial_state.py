@@ -16,7 +16,7 @@ from impl.read_buffer import RecordBuffer
 from impl.store import MessageStore
 from model.progress import ConsumerProgress
 from model.state import BLANK_BYTES, CommitLog, Record
-from properties.cases.bit_maps import bit_map_of
+from properties.cases.bit_maps import filters_of
 from properties.cases.bodies import BORN_TIMESTAMP
 from properties.cases.case import Operation, Settings
 from properties.cases.translation import (
@@ -87,7 +87,6 @@ class TrialState:
         parts = components or components_of(settings.bug)
         self._components = self.surroundings.components(taking_delays_as_java(parts) if settings.java_delays else parts)
         self._config = store_config(settings)
-        self._bit_map_of = bit_map_of if settings.queue_ext and settings.bit_maps else None
         self.performed: list[Operation] = []
         self.losses: list[list[Fact]] = []
         self.effects: Counter[str] = Counter()
@@ -149,7 +148,7 @@ class TrialState:
                 files=files,
                 clock=self.surroundings.clock,
                 components=self._components,
-                bit_map_of=self._bit_map_of,
+                bit_map_of=filters_of(self.settings),
             )
         except Exception as error:
             raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error
