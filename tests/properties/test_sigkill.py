@@ -235,6 +235,12 @@ def test_one_cycle_can_be_replayed(run: Runner) -> None:
     assert [replace(v, kept="") for v in replayed.violations] == [replace(violation, kept="")]
 
 
+def test_a_store_with_bit_maps_is_killed_and_opened_with_its_filters(run: Runner) -> None:
+    """Lives and judges once had no filters; the fifteenth program of this seed has an extension with bit maps."""
+    report = run(0, seed=0, cycle=350)
+    assert (report.cycles, report.violations) == (1, [])
+
+
 # ---- broken stores are caught ----------------------------------------------------------------------------------------
 
 
