@@ -211,7 +211,8 @@ class RecoveryVerbs(DelayVerbs):
         adopted = opened_log(found)
         self.log = adopted
         if before is not None:
-            self.log = replace(before, poisoned=False, flags=0, min_offset=adopted.min_offset, hanging=None)
+            # the begin too: a file whose removal only the page cache knows may come back until this open has ended
+            self.log = replace(before, poisoned=False, flags=0)
         self.end_verb(first, adopted)
         self._serves_all()
 
