@@ -14,6 +14,7 @@ from impl.abort_marker import AbortMarker
 from impl.allocation import AllocateMappedFiles
 from impl.background import Background
 from impl.batch_encoder import BatchEncoder
+from impl.checkpoint import Checkpoint
 from impl.clean_commit_log import CleanCommitLog
 from impl.clean_consume_queues import CleanConsumeQueues
 from impl.clean_files import CleanFiles
@@ -97,6 +98,7 @@ class Components:
     background: Callable[..., Background] = Background
     runner: RunnerFactory = ThreadRunner
     durable_floor: Callable[..., DurableFloor] = DurableFloor
+    checkpoint: Callable[..., Checkpoint] = Checkpoint
     abort_marker: Callable[..., AbortMarker] = AbortMarker
     recovery: Callable[..., Recovery] = Recovery
     check_record: RecordChecker = codec.check_record

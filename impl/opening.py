@@ -60,7 +60,9 @@ class OpenDirectory:
         self.floor: DurableFloor = components.durable_floor(
             files, f"{directory}/config/durableFloor", file_bytes=config.mapped_file_size_commit_log
         )
-        self.checkpoint = Checkpoint(files, f"{directory}/checkpoint", keeps_index=config.message_index_enable)
+        self.checkpoint: Checkpoint = components.checkpoint(
+            files, f"{directory}/checkpoint", keeps_index=config.message_index_enable
+        )
         self._derived_floor: DerivedFloor = components.derived_floor(
             files, f"{directory}/config/derivedFloor", settings=config.derived_settings()
         )

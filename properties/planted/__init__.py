@@ -22,7 +22,6 @@ from properties.planted import (
     distrusting,
     durability,
     extending,
-    floors,
     flushing,
     indexing,
     loading,
@@ -41,6 +40,7 @@ from properties.planted import (
     recovering,
     reindexing,
     retaining,
+    small_files,
 )
 
 __all__ = ["GROUPS", "PLANTED", "PlantedBug", "UnknownBug", "bug_of", "bugs_named", "components_of", "nearest_bugs"]
@@ -92,7 +92,7 @@ PLANTED: dict[str, PlantedBug] = {
         *dispatched.BUGS,
         *extending.BUGS,
         *believing.BUGS,
-        *floors.BUGS,
+        *small_files.BUGS,
         *rebuilding.BUGS,
         *prefilling.BUGS,
         *reindexing.BUGS,

@@ -23,7 +23,6 @@ from properties.planted import (
     dispatching,
     distrusting,
     extending,
-    floors,
     flushing,
     indexing,
     loading,
@@ -42,6 +41,7 @@ from properties.planted import (
     recovering,
     reindexing,
     retaining,
+    small_files,
 )
 from properties.recorder.dirty import DirtyTracker
 from properties.trial.trial import Trial
@@ -131,7 +131,7 @@ ONLY_IN_INTERLEAVINGS = tuple(bug for bug, *_ in racing.BUGS)
 MACHINE_OF = {
     module: machine
     for machine, modules in {
-        "commit-log": (acknowledging, creating, loading, reading, recovering, believing, floors),
+        "commit-log": (acknowledging, creating, loading, reading, recovering, believing, small_files),
         "put": (putting, batching, dispatching),
         "flush": (flushing, pooling, allocating),
         "queue": (queueing, dispatched, proving, extending, indexing, pulling, querying, rebuilding, reindexing),

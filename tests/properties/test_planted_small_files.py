@@ -1,12 +1,12 @@
-"""Bugs of both floors, each with the smallest case that shows it, and that holds without the bug."""
+"""Bugs of the small files, each with the smallest case that shows it, and that holds without the bug."""
 
 from dataclasses import replace
 
 import pytest
 
-from properties.cases.case import Case, Crash, Flush, Operation, Put, Settings, Step
+from properties.cases.case import Case, Close, Crash, Flush, Operation, Put, Settings, Step
 from properties.cases.replay import replay
-from properties.planted import PLANTED, floors
+from properties.planted import PLANTED, small_files
 from properties.recorder.dirty import DirtyTracker
 
 DISPATCHED = (Step(service="reput"), Step(service="flush-queues", after_ms=60_000))
@@ -16,11 +16,12 @@ CASES: dict[str, tuple[Operation, ...]] = {
     "floor-in-two-writes": (Put(), Flush(), Crash(back=2, others="kept")),
     "floor-not-synced": (Put(), Crash(kill=True)),
     "derived-floor-renamed-first": (Put(), Flush(), *DISPATCHED, BEHIND_THE_RENAME),
+    "checkpoint-of-its-times": (Close(), Crash()),
 }
 
 
-def test_every_bug_of_floors_has_its_case() -> None:
-    assert {bug for bug, *_ in floors.BUGS} == CASES.keys()
+def test_every_bug_of_small_files_has_its_case() -> None:
+    assert {bug for bug, *_ in small_files.BUGS} == CASES.keys()
 
 
 @pytest.mark.parametrize("bug", CASES)

@@ -1,9 +1,12 @@
-"""Bugs of both floors, which an open believes when it tells a tear from damage and how far it need not look."""
+"""Bugs of the small files of a store: both floors, which an open believes when it tells a tear from damage and how far
+it need not look, and the checkpoint.
+"""
 
 import struct
 
 from isal.isal_zlib import crc32
 
+from impl.checkpoint import Checkpoint
 from impl.components import Components
 from impl.derived_floor import DerivedFloor, DerivedProof
 from impl.durable_floor import DurableFloor
@@ -67,6 +70,16 @@ class _SyncsNoFile:
         """Pass."""
 
 
+class _AsLongAsItsTimes(Checkpoint):
+    """A new checkpoint is not made as long as RocketMQ maps it."""
+
+    def start(self) -> None:
+        if self._files.stat(self._path) is None:
+            self._file = self._files.create(self._path)
+        else:
+            super().start()
+
+
 BUGS = (
     ("floor-in-two-writes", "the durable floor is written before its checksum", 13,
      Components(durable_floor=_InTwoWrites)),
@@ -74,4 +87,6 @@ BUGS = (
      Components(durable_floor=_NotSyncedAtOpen)),
     ("derived-floor-renamed-first", "a new derived floor takes its place before it is synced", 13,
      Components(derived_floor=_RenamedFirst)),
+    ("checkpoint-of-its-times", "a new checkpoint is only as long as its three times", 13,
+     Components(checkpoint=_AsLongAsItsTimes)),
 )  # fmt: skip
