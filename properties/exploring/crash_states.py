@@ -240,7 +240,7 @@ class CrashStates:
         position = files.events[event]
         state = DiskState(files.base, disk=self._settings.disk)
         state.apply_all(files.journal[:position])
-        crash = Crash(back=len(files.events) - event, survived=draw(facts_of(state), self._rng))
+        crash = Crash(back=len(files.events) - event, survived=draw(facts_of(state), self._rng, self._chances))
         recovered = first.legal[first.key]
         legal = trial.legal_between(answered or recovered, recovered, kill=False)
         corrected = said_by(first.durable.files, first.said_before)

@@ -18,6 +18,7 @@ _ROLLED_BACK = 0x0C
 _MILLISECONDS = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _QUEUE_ID = re.compile(r"-?[0-9]{1,10}")
+_CHOOSING = ("offset", "message_id", "key", "topic", "queue_id", "tag", "times", "queue_offset", "scan")
 
 
 class InspectError(ValueError):
@@ -56,6 +57,11 @@ class Query:
         ):
             if number is not None and number < least:
                 raise InspectError(f"{name} {number} is too small; give {least} or more")
+
+    def asked(self) -> set[str]:
+        """Return the names of the fields that choose rows and were given; `limit`, `hex` and settings choose none."""
+        given = {name: getattr(self, name) for name in _CHOOSING}
+        return {name for name, value in given.items() if value is not None and value is not False}
 
     @property
     def has_filter(self) -> bool:

@@ -18,6 +18,26 @@ __all__ = ["VIEWS", "inspect_view"]
 
 VIEWS: Final = ("log", "queues", "queue", "ext", "index", "checkpoint", "config", "progress")
 _NAMED = ("queue", "ext", "index", "config")
+_RECORDS = frozenset({"offset", "key", "topic", "queue_id", "tag", "times"})
+_IN_VIEW: Final = {
+    "log": _RECORDS | {"message_id", "scan"},
+    "queues": frozenset({"topic", "queue_id"}),
+    "queue": frozenset({"offset", "queue_offset", "key", "tag", "times"}),
+    "ext": frozenset[str](),
+    "index": frozenset({"key", "topic"}),
+    "checkpoint": frozenset[str](),
+    "config": frozenset[str](),
+    "progress": frozenset({"topic", "queue_id"}),
+}
+"""What each view can be asked for, the name of its queue or file aside; anything else would be passed over."""
+_WORDS: Final = {
+    "offset": "an offset",
+    "message_id": "a message id",
+    "queue_id": "a queue",
+    "times": "store times",
+    "queue_offset": "a queue offset",
+    "scan": "a look past the index",
+}
 
 
 def inspect_view(
@@ -35,8 +55,7 @@ def inspect_view(
     """
     if what is not None and name not in _NAMED:
         raise InspectError(f"the view {name!r} takes no name, but {what!r} was given; leave it out")
-    if query.message_id is not None and name != "log":
-        raise InspectError(f"a message id is looked up in the log, not in the view {name!r}; leave the view out")
+    _refuse_what_is_passed_over(name, what, query)
     queue = _queue(name, what, query) if name in ("queue", "ext") else None
     view = open_view(path, file_bytes=query.file_bytes)
     if queue is not None:
@@ -58,6 +77,18 @@ def inspect_view(
     if query.key is not None:
         return by_key(view, query, progress)
     return in_log(view, query, progress) if query.times is None else by_time(view, query, progress)
+
+
+def _refuse_what_is_passed_over(name: str, what: str | None, query: Query) -> None:
+    heeded = _IN_VIEW[name]
+    if name == "index" and what is not None:
+        heeded = _RECORDS
+    if name in ("queue", "ext") and what is None:
+        heeded |= {"topic", "queue_id"}
+    if passed_over := sorted(query.asked() - heeded):
+        asked = " and ".join(_WORDS.get(each, f"a {each.replace('_', ' ')}") for each in passed_over)
+        named = f"{name} {what}" if what is not None else name
+        raise InspectError(f"the view {named!r} cannot be asked for {asked}; leave the view out, or that")
 
 
 def _queue(name: str, what: str | None, query: Query) -> tuple[str, int]:

@@ -396,6 +396,16 @@ def test_markers_say_what_is_there_and_what_not() -> None:
         ("log", None, Query(message_id="12"), "message id"),
         ("log", None, Query(message_id="G" * 32), "message id"),
         ("queues", None, Query(message_id="0" * 32), "leave the view out"),
+        ("log", None, Query(queue_offset=3), "a queue offset"),
+        ("queues", None, Query(tag="t1", times=(0, 1)), "a tag and store times"),
+        ("queue", "RollTopic/0", Query(topic="RollTopic"), "a topic"),
+        ("queue", None, Query(topic="RollTopic", queue_id=0, scan=True), "a look past the index"),
+        ("ext", "RollTopic/0", Query(key="k1"), "a key"),
+        ("index", None, Query(offset=1), "an offset"),
+        ("index", "20261121", Query(queue_offset=1), "a queue offset"),
+        ("checkpoint", None, Query(topic="RollTopic"), "a topic"),
+        ("config", None, Query(queue_id=0), "a queue"),
+        ("progress", None, Query(key="k1"), "a key"),
     ],
 )
 def test_unclear_questions_are_refused_in_one_line(view: str, name: str | None, query: Query, words: str) -> None:
