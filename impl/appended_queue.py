@@ -61,8 +61,11 @@ class AppendedQueue(QueueUnits):
             if not self._may_begin(run):
                 return
             self._begin(run.queue_offset)
+        has_messages = self.min_offset < self.max_offset
         for part in self._fitted(run, self.max_offset):
             self._write(part)
+            if not has_messages and part.queue_offset < run.queue_offset:
+                self.min_offset = run.queue_offset  # who has expired units alone begins behind the pre-fill
 
     def _may_begin(self, run: QueueRun) -> bool:
         """Return whether a queue can begin with a run."""

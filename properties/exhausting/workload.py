@@ -118,7 +118,7 @@ class WorkloadStates:
         files = self._trial.files
         journal = (*files.journal[: place.position], ProcessKilled())
         legal = self._legal_at(place, kill=True)
-        answered = self._trial.windows[-1].at(at_rest=place.back == 0)
+        answered = self._trial.windows[-1].at_power_loss(at_rest=place.back == 0)
         state = CrashState("kill", (*done, Crash(kill=True, back=place.back)))
         yield from self._judged(state, lambda: self._disk(files.base, journal), place.versions, legal, answered)
 

@@ -136,7 +136,7 @@ class CrashStates:
             if found is not None:
                 self._again(found, drawn=again)
                 if goes_on:
-                    answered = window.at(at_rest=back == 0) if kill else None
+                    answered = window.at_power_loss(at_rest=back == 0) if kill else None
                     self._crash_in_recovery(found, answered, self._operations(place, crash), counted=counted)
                 trial.surroundings.give_up(found.store)
         except GuaranteeBroken as broken:

@@ -6,7 +6,7 @@ A story leaves its end, a crash or an open, to whoever tells it.
 import random
 from collections.abc import Iterator
 
-from properties.cases.case import AimFault, Close, CommitOffset, Flush, Operation, Put, Step
+from properties.cases.case import AimFault, Clean, Close, CommitOffset, Flush, Operation, Put, Step
 
 __all__ = ["story"]
 
@@ -44,6 +44,7 @@ def story(effect: str, rng: random.Random, *, anywhere: bool) -> Iterator[Operat
         Step("progress", _FAR_MS),
         Put(body_bytes=rng.choice((400, 14_000))),
         Step("allocate"),
+        Clean(after_hours=73, manual=True),
     ):
         if anywhere or rng.random() < 0.75:
             yield operation

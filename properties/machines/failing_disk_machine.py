@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from properties.aiming.effects import EFFECTS
-from properties.cases.case import AimFault, Close, CommitOffset, Flush, Open, Operation, Put, Settings, Step
+from properties.cases.case import AimFault, Clean, Close, CommitOffset, Flush, Open, Operation, Put, Settings, Step
 from properties.machines.machine import REPUT, TrialMachine
 from properties.machines.strategies import one_of
 
@@ -75,8 +75,16 @@ _SOME_PUTS = st.lists(_puts(), min_size=1, max_size=4)
 _BACKGROUND: tuple[Operation, ...] = (Flush(), REPUT, _FLUSH_QUEUES, CommitOffset(), _SAVE)
 _WORK = st.lists(st.sampled_from(_BACKGROUND), max_size=5)
 _LARGE = Put(body_bytes=3_000)
+_ROLLS = Put(body_bytes=700)
+_CLEAN = Clean(after_hours=73, manual=True)
+_OF_REMOVALS = ("unlink-error", "directory-sync-error")
 _OF_SYNCS = ("sync-lost", "sync-error")
 _FAULTS = st.lists(_aims(), min_size=1, max_size=2)
+_REMOVALS = st.builds(
+    AimFault,
+    st.sampled_from(_OF_REMOVALS),
+    st.sampled_from(("nth=1", "nth=2", "every=2", "kind=log", "path=*commitlog*")),
+)
 
 
 class FailingDiskMachine(TrialMachine):
@@ -91,9 +99,11 @@ class FailingDiskMachine(TrialMachine):
         "close",
         "open",
         "crash",
+        "clean",
     )
-    must_happen: ClassVar[tuple[tuple[str, ...], ...]] = tuple(
-        (f"aimed_{effect.replace('-', '_')}_fired",) for effect in EFFECTS
+    must_happen: ClassVar[tuple[tuple[str, ...], ...]] = (
+        *((f"aimed_{effect.replace('-', '_')}_fired",) for effect in EFFECTS),
+        ("cleaned_under_a_fault",),
     )
 
     @initialize(settings=_settings())
@@ -152,3 +162,13 @@ class FailingDiskMachine(TrialMachine):
         self._do([_LARGE], [Flush()])
         self._do([_LARGE] * count, [AimFault(effect, f"kind=log and nth={nth}")])
         self._lose_power(data, back=0)
+
+    @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
+    @rule(data=st.data(), count=st.integers(3, 6), fault=_REMOVALS, runs=st.integers(1, 3), kill=st.booleans())
+    def a_clean_up_fails(self, data: st.DataObject, count: int, fault: AimFault, runs: int, kill: bool) -> None:
+        """Log files expire, and some of them cannot be removed, or not durably."""
+        large = _ROLLS if self.trial.settings.file_bytes == 1024 else _LARGE
+        self._do([large] * count, [Flush()])
+        self._bring_into_queues()
+        self._do([], [fault, *[_CLEAN] * runs])
+        self._break_off(data, back=self._somewhere_inside(data), kill=kill)

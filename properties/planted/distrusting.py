@@ -1,8 +1,10 @@
 """Bugs in what a store makes of a disk that has failed: each needs a fault that is aimed (docs/faults.md, "Aiming")."""
 
 import contextlib
+from typing import Any
 
 from impl.abort_marker import AbortMarker
+from impl.clean_commit_log import CleanCommitLog
 from impl.components import Components
 from impl.config_file import ConfigFile
 from impl.consume_queue import ConsumeQueue
@@ -98,6 +100,31 @@ def _marker(files: Files, root: str) -> AbortMarker:
     return _StaysThere(files, root)
 
 
+class _PassesOverWhoStays(CleanCommitLog):
+    """A log file that cannot be removed is forgotten, and the next one goes: a gap, and then damage."""
+
+    def delete_first(self, now_ms: int, *, clock_ms: int, urgent: bool) -> bool:
+        try:
+            return super().delete_first(now_ms, clock_ms=clock_ms, urgent=urgent)
+        except OSError:
+            is_passed_over, self._hanging = self._hanging is not None, None
+            return is_passed_over
+
+
+class _QueuesFlushedIfPossible(CleanCommitLog):
+    """What a log file has in queues and index is flushed before it goes, and goes with it if that fails."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        flush = self._make_derived_durable
+
+        def flush_if_possible() -> None:
+            with contextlib.suppress(OSError):
+                flush()
+
+        self._make_derived_durable = flush_if_possible
+
+
 BUGS = (
     ("second-sync-trusted", "a sync that failed is tried again, and the second one counts (RMQ-B25)", 9,
      Components(mapped_file=_SecondSyncTrusted)),
@@ -114,4 +141,8 @@ BUGS = (
      Components(config_file=_NotRenamed)),
     ("marker-stays", "an exit is called clean although the marker is still there", 2,
      Components(abort_marker=_marker)),
+    ("who-stays-is-passed-over", "behind a log file that cannot be removed the next one goes", 10,
+     Components(clean_commit_log=_PassesOverWhoStays)),
+    ("queues-flushed-if-possible", "a log file goes although its queues could not be flushed", 4,
+     Components(clean_commit_log=_QueuesFlushedIfPossible)),
 )  # fmt: skip

@@ -29,7 +29,7 @@ __all__ = ["crash_under_fault", "open_under_fault"]
 def crash_under_fault(trial: "Trial", crash: Crash) -> None:
     """Crash, and open as `open_under_fault` does."""
     window, old = trial.windows[-1], trial.files
-    before = window.at(at_rest=crash.back == 0) if crash.kill else None
+    before = window.at_power_loss(at_rest=crash.back == 0) if crash.kill else None
     trial.now_ms += crash.later_ms
     disk, legal, versions = trial.after_crash(crash)
     disk.aimed, disk.fault_mattered, trial.files = old.aimed, old.fault_mattered, disk

@@ -59,7 +59,8 @@ class RecoveryVerbs(DelayVerbs):
 
     def legal_at(self, window: Window, *, at_rest: bool, kill: bool) -> LegalLogs:
         """Return the legal logs of a crash in a window, or right after its answer."""
-        return self.legal_between(window.at(at_rest=at_rest), window.after, kill=kill)
+        before = window.at(at_rest=at_rest) if kill else window.at_power_loss(at_rest=at_rest)
+        return self.legal_between(before, window.after, kill=kill)
 
     def image_at(self, position: int, crash: Crash) -> Image:
         """Return the image of a power loss at a journal position, proven legal. Raises HarnessError if it is not."""
@@ -87,7 +88,7 @@ class RecoveryVerbs(DelayVerbs):
 
     def crash(self, crash: Crash) -> None:
         """Lose power or kill the process, recover, judge, and go on with what was recovered."""
-        before = self.windows[-1].at(at_rest=crash.back == 0) if crash.kill else None
+        before = self.windows[-1].at_power_loss(at_rest=crash.back == 0) if crash.kill else None
         self.now_ms += crash.later_ms
         files, legal, versions = self.after_crash(crash)
         found = self.recover(files, legal, versions)
@@ -210,7 +211,9 @@ class RecoveryVerbs(DelayVerbs):
         self.happened("progress_crashed_in_save", len(found.legal_versions[self.consumer_file]) > 1)
         adopted = opened_log(found)
         self.log = adopted
-        if before is not None:
+        if before is None:
+            self._oldest = adopted.oldest_offset
+        else:
             # the begin too: a file whose removal only the page cache knows may come back until this open has ended
             self.log = replace(before, poisoned=False, flags=0)
         self.end_verb(first, adopted)

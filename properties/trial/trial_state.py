@@ -15,7 +15,7 @@ from impl.policy import BrokerRole
 from impl.read_buffer import RecordBuffer
 from impl.store import MessageStore
 from model.progress import ConsumerProgress
-from model.state import BLANK_BYTES, CommitLog, Record
+from model.state import BLANK_BYTES, CommitLog, Hanging, Record
 from properties.cases.bit_maps import filters_of
 from properties.cases.bodies import BORN_TIMESTAMP
 from properties.cases.case import Operation, Settings
@@ -52,7 +52,8 @@ _OTHER_FILES_BYTES = 4096 + 512 + 4
 class Window:
     """One verb: events `first` to `last` (exclusive) fall into it; the model leads from `before` to `after`.
 
-    It returned at `now_ms`, of time that nobody sets.
+    It returned at `now_ms`, of time that nobody sets. Log files from `oldest` on may be back with the power: while a
+    disk fails, a file may be removed and its directory not synced.
     """
 
     first: int
@@ -60,10 +61,16 @@ class Window:
     before: CommitLog
     after: CommitLog
     now_ms: int
+    oldest: int
 
     def at(self, *, at_rest: bool) -> CommitLog:
         """Return what had been answered when a crash fell into the verb, or right after it."""
         return self.after if at_rest else self.before
+
+    def at_power_loss(self, *, at_rest: bool) -> CommitLog:
+        """Return the same, with the removed files that may be back."""
+        log = self.at(at_rest=at_rest)
+        return log if log.oldest_offset <= self.oldest else replace(log, hanging=Hanging(self.oldest, 0, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +112,7 @@ class TrialState:
         self.files = self.new_disk(EMPTY_DISK)
         self.closed = False
         self.windows: list[Window] = []
+        self._oldest = 0
         self.store = self.open_on(self.files)
         self.surroundings.use(self.store)
         self.end_verb(0, self.log)
@@ -195,8 +203,10 @@ class TrialState:
         self.files.mark("returned")
         self.versions.saved(self.consumer_file, self.consumers.saved, first, len(self.files.events))
         self.versions.saved(DELAY_OFFSETS, after.saved_delays, first, len(self.files.events))
-        self.windows.append(Window(first, len(self.files.events), self.log, after, self.now_ms))
+        self.windows.append(Window(first, len(self.files.events), self.log, after, self.now_ms, self._oldest))
         self.log = after
+        if not self.files.aimed:
+            self._oldest = after.oldest_offset
 
     def appended(self, records: Sequence[Record], *, end_after: int) -> None:
         """Say what a put wrote: its records, or only the blank before a refused append."""

@@ -23,6 +23,7 @@ from properties.aiming.armed import ArmedFault
 from properties.cases.case import (
     WITHOUT_A_VERB,
     AimFault,
+    Clean,
     Close,
     Flush,
     Operation,
@@ -33,6 +34,7 @@ from properties.cases.case import (
 from properties.cases.translation import born_at, given_of
 from properties.judges.judges import ROOT
 from properties.trial.answers import expected_answer, found_answer
+from properties.trial.clean_under_fault import clean_under_fault
 from properties.trial.progress_ledger import DELAY_OFFSETS
 from properties.verdict import GuaranteeBroken, observed
 
@@ -43,7 +45,7 @@ __all__ = ["aim", "carry_out_under_fault", "close_under_fault", "count_faults", 
 
 _FAR = 1 << 62
 _STEPS = ("group-commit", "time-outs", "flush", "commit", "allocate", "reput", "flush-queues", "progress")
-"""Services that are stepped under a fault; deletion, delivery and waiting pulls are compared with one answer only."""
+"""Services that are stepped under a fault; delivery and waiting pulls are compared with one answer only."""
 
 
 def aim(trial: "Trial", operation: AimFault) -> None:
@@ -72,6 +74,8 @@ def carry_out_under_fault(trial: "Trial", operation: Operation) -> None:
                 after = _put(trial, operation)
         case Flush() if not trial.closed:
             after = _flushed(trial)
+        case Clean() if not trial.closed:
+            after = says(trial, clean_under_fault(trial, operation))
         case Step():
             trial.now_ms += operation.after_ms
             if not trial.closed and operation.service in _STEPS and operation.service in trial.services:

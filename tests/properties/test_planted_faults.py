@@ -10,6 +10,7 @@ import pytest
 from properties.cases.case import (
     AimFault,
     Case,
+    Clean,
     Close,
     CommitOffset,
     Crash,
@@ -28,6 +29,8 @@ PUT, REPUT, FLUSH, COMMIT = Put(), Step(service="reput"), Flush(), CommitOffset(
 SAVE = Step(service="progress", after_ms=5_000)
 SMALL, THREE_PAGES = Settings(file_bytes=1024), Settings(file_bytes=16_384)
 BIG = Put(body_bytes=3_000)
+THREE_FILES: tuple[Operation, ...] = (Put(queue_id=1, body_bytes=700), *[Put(body_bytes=700)] * 2, FLUSH, REPUT)
+EXPIRED = Clean(after_hours=73, manual=True)
 LOST = AimFault("sync-lost", "kind=log and nth=1")
 
 CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
@@ -45,6 +48,8 @@ CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
     "half-written-progress": (SMALL, (PUT, REPUT, COMMIT, AimFault("short-write", "kind=progress"), Close(), Open())),
     "not-renamed": (SMALL, (PUT, REPUT, COMMIT, AimFault("rename-error", "kind=progress"), Close(), Open())),
     "marker-stays": (SMALL, (PUT, AimFault("unlink-error", "kind=marker"), Close())),
+    "who-stays-is-passed-over": (SMALL, (*THREE_FILES, AimFault("unlink-error", "nth=1"), EXPIRED)),
+    "queues-flushed-if-possible": (SMALL, (*THREE_FILES, AimFault("sync-error", "kind=queue"), EXPIRED, Crash())),
 }
 
 
