@@ -57,15 +57,14 @@ class AppendedQueue(QueueUnits):
             self._write(run)
 
     def _append_fitted(self, run: QueueRun) -> None:
+        if not self.is_empty and self.min_offset == self.max_offset < run.queue_offset:
+            self._erase(0)  # units of expired messages alone: the queue begins with this one
         if self.is_empty:
             if not self._may_begin(run):
                 return
             self._begin(run.queue_offset)
-        has_messages = self.min_offset < self.max_offset
         for part in self._fitted(run, self.max_offset):
             self._write(part)
-            if not has_messages and part.queue_offset < run.queue_offset:
-                self.min_offset = run.queue_offset  # who has expired units alone begins behind the pre-fill
 
     def _may_begin(self, run: QueueRun) -> bool:
         """Return whether a queue can begin with a run."""

@@ -25,6 +25,7 @@ from properties.cases.case import (
     AimFault,
     Clean,
     Close,
+    CommitOffset,
     Flush,
     Operation,
     Put,
@@ -74,6 +75,9 @@ def carry_out_under_fault(trial: "Trial", operation: Operation) -> None:
                 after = _put(trial, operation)
         case Flush() if not trial.closed:
             after = _flushed(trial)
+        case CommitOffset(behind=behind) if behind >= 0:  # how far beyond the end it is, nobody knows under a fault
+            trial.commit_offset(operation)
+            return
         case Clean() if not trial.closed:
             after = says(trial, clean_under_fault(trial, operation))
         case Step():
