@@ -30,13 +30,20 @@ _decoded_index = lru_cache(maxsize=4096)(decode_index)  # the same log gives the
 
 
 def queues_are_right(
-    content: Mapping[str, bytes], derived: DerivedLedger, end_offset: int, *, settings: Settings, min_offset: int = 0
+    content: Mapping[str, bytes],
+    derived: DerivedLedger,
+    end_offset: int,
+    *,
+    settings: Settings,
+    min_offset: int = 0,
+    was_harmed: bool = False,
 ) -> None:
     """Contract 4: each queue file holds the units of the surviving records in order, zeros behind them, and no file
     lies beside; what stands before the first unit is the filler that points nowhere.
 
     Units of records in front of `min_offset` may still be there, filler in their place, or nothing if they were all
-    that a file held; the file with the last unit of a queue stays, since it has its number.
+    that a file held; the file with the last unit of a queue stays, since it has its number. In a store that was
+    harmed behind its back they may say something else of what is in front: nobody can tell what it was, or reads it.
     """
     file_bytes = settings.queue_units * UNIT_BYTES
     left = {name: data for name, data in content.items() if name.startswith(QUEUES) and not name.endswith(STRAY)}
@@ -51,7 +58,8 @@ def queues_are_right(
                     raise GuaranteeBroken(4, f"the queue file {name} is not there")
                 continue
             is_needed = True  # those behind it: there is no gap
-            wanted = _as_far_as_removed(name, wanted, found, gone, ext=settings.queue_ext)
+            end = max(0, min(gone - int(name[-20:]), len(wanted)))
+            wanted = _removed(found[:end], wanted[:end], min_offset, settings.queue_ext, was_harmed) + wanted[end:]
             if found != wanted:
                 _compare_units(name, found, wanted, content if settings.queue_ext else {})
         if gone and not is_needed:
@@ -69,18 +77,25 @@ def _removed_places(memory: QueueMemory, count: int, min_offset: int) -> int:
     return (memory.units[0].queue_offset + first) * UNIT_BYTES if first else 0
 
 
-def _as_far_as_removed(name: str, wanted: bytes, found: bytes, gone: int, *, ext: bool) -> bytes:
-    """Return what a file should hold, with the filler where that stands in place of a unit that is gone.
+def _removed(found: bytes, wanted: bytes, min_offset: int, has_ext: bool, was_harmed: bool) -> bytes:
+    """Return what should stand where units are of removed records: what is found, where that may stand there.
 
-    What such a unit has in the extension may be gone too, and its address then leads nowhere.
+    It may be filler. What such a unit has in the extension may be gone too, and its address then leads nowhere.
     """
-    end = max(0, min(gone - int(name[-20:]), len(wanted)))
     pieces = []
-    for position in range(0, end, UNIT_BYTES):
+    for position in range(0, len(wanted), UNIT_BYTES):
         stored = found[position : position + UNIT_BYTES]
         unit = wanted[position : position + UNIT_BYTES]
-        pieces.append(stored if stored == PREFILL_UNIT or (ext and stored[:12] == unit[:12]) else unit)
-    return b"".join(pieces) + wanted[end:]
+        may_stand = stored == PREFILL_UNIT or (has_ext and stored[:12] == unit[:12])
+        may_stand |= was_harmed and _points_in_front_of(min_offset, stored)
+        pieces.append(stored if may_stand else unit)
+    return b"".join(pieces)
+
+
+def _points_in_front_of(offset: int, stored: bytes) -> bool:
+    """Return whether a unit points to something, and all of it in front of a physical offset."""
+    ((begin, size, _),) = decode_units(stored)
+    return begin >= 0 and size > 0 and begin + size <= offset
 
 
 def _expected_files(queue: Queue, memory: QueueMemory, count: int, *, file_bytes: int) -> Iterator[tuple[str, bytes]]:

@@ -65,7 +65,14 @@ def made_good(found: Recovered) -> set[str]:
 def queues_hold_the_log(found: Recovered) -> None:
     """Contract 4: the queue files hold exactly the units of the surviving records, in order, without a gap."""
     end, begin = found.store.max_offset, found.store.min_offset
-    queues_are_right(_derived_files(found), found.derived, end, settings=found.settings, min_offset=begin)
+    queues_are_right(
+        _derived_files(found),
+        found.derived,
+        end,
+        settings=found.settings,
+        min_offset=begin,
+        was_harmed=found.was_harmed,
+    )
 
 
 def extensions_hold_the_log(found: Recovered) -> None:

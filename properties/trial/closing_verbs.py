@@ -103,9 +103,11 @@ class ClosingVerbs(HoldingVerbs):
         if f"{ROOT}/abort" in stored:
             raise GuaranteeBroken(2, "a clean exit left its abort marker on disk")
         self.checkpoint_is_right(self.log)
-        content = derived_on(image)
-        for is_right in (queues_are_right, index_is_right):
-            is_right(content, self.derived, self.log.end_offset, settings=self.settings, min_offset=self.log.min_offset)
+        content, end, begin = derived_on(image), self.log.end_offset, self.log.min_offset
+        queues_are_right(
+            content, self.derived, end, settings=self.settings, min_offset=begin, was_harmed=self.was_harmed
+        )
+        index_is_right(content, self.derived, end, settings=self.settings, min_offset=begin)
         if self.settings.queue_ext:
             extensions_are_right(
                 content,
