@@ -34,7 +34,10 @@ SIMULATED = {failure: f"{name}, simulated" for failure, name in FAILURES.items()
 
 
 def crash_frontier(*, crashes: int = 24, kills: int = 2, directory: str | None = None) -> Experiment:
-    """Return the experiment: so many power losses and process kills for each policy, files below `directory`."""
+    """Return the experiment: so many power losses and process kills for each policy.
+
+    Files are below `directory`, or below the system's temporary one.
+    """
     return replace(
         FRONTIER,
         name="crash-frontier",
@@ -45,13 +48,13 @@ def crash_frontier(*, crashes: int = 24, kills: int = 2, directory: str | None =
             "disk in virtual time, at the simulated moments, drawn at the simulated latency. Real kills: processes "
             "ended by SIGKILL on real files, drawn at the latency of the Python store on this machine."
         ),
-        measure=_measure(crashes, kills, directory or tempfile.gettempdir()),
+        measure=_measure(crashes, kills, directory),
         caption=caption,
         is_measured=True,
     )  # fmt: skip
 
 
-def _measure(crashes: int, kills: int, directory: str) -> Callable[[Setup, Progress], Iterator[Row]]:
+def _measure(crashes: int, kills: int, directory: str | None) -> Callable[[Setup, Progress], Iterator[Row]]:
     def measure(setup: Setup, progress: Progress) -> Iterator[Row]:
         for policy in POLICIES.values():
             progress(f"{policy.name}: power losses")
@@ -71,7 +74,7 @@ def _measure(crashes: int, kills: int, directory: str) -> Callable[[Setup, Progr
                     rate_per_s=frontier.RATE,
                     file_bytes=FILE_BYTES,
                     seed=setup.seed * 1000 + kill,
-                    directory=directory,
+                    directory=directory or tempfile.gettempdir(),
                 )
                 for kill in range(kills)
             ]

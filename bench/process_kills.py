@@ -7,6 +7,7 @@ are those of this machine at that time, and belong to no preset.
 
 import os
 import random
+import signal
 import struct
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import numpy as np
 
 from bench.crash_policies import store_config
 from bench.figures import scratch
-from bench.killed_producer import ANSWERED, BEGAN_NS, HEADER_BYTES, PAGE_BYTES, PUT
+from bench.killed_producer import ANSWERED, BEGAN_NS, CANNOT_PUT, HEADER_BYTES, PAGE_BYTES, PUT
 from bench.power_losses import Loss
 from properties.verdict import HarnessError
 from sim.experiments.policies import RECORD_BYTES, StorePolicy
@@ -26,9 +27,9 @@ from tornpage.front import MessageStore
 __all__ = ["Killed", "kill_one"]
 
 LIVES_S = (0.6, 1.6)
-"""How long a process puts before it is killed: drawn evenly between these."""
+"""How long a process puts, once it is warm, before it is killed: drawn evenly between these."""
 WARMING_PUTS = 50
-"""Left out of the latencies."""
+"""Left out of the latencies: a process is warm when it has one answer more."""
 PATIENCE_S = 60.0
 LOOK_S = 0.002
 
@@ -43,13 +44,16 @@ class Killed:
 
 
 def kill_one(policy: StorePolicy, *, rate_per_s: float, file_bytes: int, seed: int, directory: str) -> Killed:
-    """Run a process with a store below `directory`, kill it, and count. Raises HarnessError."""
+    """Run a process with a store below `directory`, kill it, and count.
+
+    Raises OSError or StoreError when the directory cannot hold a store, HarnessError for what a kill does not explain.
+    """
     lives_s = random.Random(seed).uniform(*LIVES_S)
     with scratch(directory) as place:
         page = f"{place}/page"
         with open(page, "wb") as file:
-            file.truncate(PAGE_BYTES)
-        what = [f"{place}/store", policy.name, str(file_bytes), str(rate_per_s), str(seed), page]
+            os.posix_fallocate(file.fileno(), 0, PAGE_BYTES)  # a store into a hole of a full disk is a SIGBUS
+        what = [f"{place}/store", policy.name, str(file_bytes), str(rate_per_s), str(seed), page, str(os.getpid())]
         child = subprocess.Popen(
             [sys.executable, "-P", "-m", "bench.killed_producer", *what],
             stdout=subprocess.DEVNULL,
@@ -57,26 +61,27 @@ def kill_one(policy: StorePolicy, *, rate_per_s: float, file_bytes: int, seed: i
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         try:
-            _wait_for_first(child, page)
+            _wait_until_warm(child, page)
             sleep(lives_s)
             child.kill()
             killed_ns = perf_counter_ns()
         finally:
             child.kill()
             _, said = child.communicate()
-        if child.returncode != -9:
+        if child.returncode == CANNOT_PUT:
+            raise OSError(said.decode(errors="replace").splitlines()[-1])
+        if child.returncode != -signal.SIGKILL:
             raise HarnessError(f"a process that was to be killed ended by itself: {said.decode()[-300:]!r}")
         return _count(policy, place, file_bytes, rate_per_s, seed, killed_ns)
 
 
-def _wait_for_first(child: "subprocess.Popen[bytes]", page: str) -> None:
+def _wait_until_warm(child: "subprocess.Popen[bytes]", page: str) -> None:
+    """Wait for the first answer whose latency counts, so that there is one however slow the disk is."""
     for _ in range(round(PATIENCE_S / LOOK_S)):
-        if _read(page, PUT) > 0:
-            return
-        if child.poll() is not None:
+        if _read(page, ANSWERED) > WARMING_PUTS or child.poll() is not None:
             return
         sleep(LOOK_S)
-    raise HarnessError(f"a process did not put anything within {PATIENCE_S:g} s")
+    raise HarnessError(f"a process did not have {WARMING_PUTS} puts answered within {PATIENCE_S:g} s")
 
 
 def _read(page: str, place: int) -> int:
@@ -91,6 +96,8 @@ def _count(policy: StorePolicy, place: str, file_bytes: int, rate_per_s: float, 
     with open(page, "rb") as file:
         latencies = np.frombuffer(os.pread(file.fileno(), 8 * put, HEADER_BYTES), np.int64)
     with MessageStore.open(f"{place}/store", store_config(policy, file_bytes=file_bytes)) as store:
+        if store.read_only_reason is not None:
+            raise HarnessError(f"a store is read-only behind a kill: {store.read_only_reason}")
         kept = sum(1 for _ in store.messages())
     if kept > put + 1:
         raise HarnessError(f"{put} messages were put, and {kept} are there after a kill")

@@ -77,10 +77,12 @@ def experiments_outcome(
     effort: float = 1.0,
     out: str | None = None,
     again: Callable[[str], str] = "sim experiment {}".format,
+    elsewhere: str = "name a directory with room in TMPDIR",
 ) -> tuple[Outcome, str]:
-    """Carry experiments out, one after another; return the outcome and what people read.
+    """Carry experiments out, one after another, until one cannot be; return the outcome and what people read.
 
-    `again` tells from the name of an experiment which command, without the options shared by all, carries it out.
+    `again` tells from the name of an experiment which command, without the options shared by all, carries it out;
+    `elsewhere` how to have the real store in another place.
     """
     from impl.errors import StoreError
     from properties.verdict import HarnessError
@@ -91,7 +93,7 @@ def experiments_outcome(
     directory = None if out is None else prepare(out)
     setup = Setup(device, seed, effort)
     results: list[Result] = []
-    interrupted = False
+    interrupted, verdict, findings = False, None, []
     try:
         with counted_progress("simulating", total=len(experiments), unit="experiments") as show:
             for done, experiment in enumerate(experiments):
@@ -100,10 +102,13 @@ def experiments_outcome(
     except KeyboardInterrupt:
         interrupted = True
     except HarnessError as error:
-        finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
-        return Outcome(command, "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
+        verdict = "harness"
+        findings = [{"code": "harness", "severity": "harness", "sentence": f"the harness is at fault: {error}"}]
     except (StoreError, OSError) as error:
-        refuse(f"the real store cannot work here: {error}; name another --directory")
+        said = f"the real store cannot work here: {error}; {elsewhere}"
+        if not results:
+            refuse(said)
+        findings = [{"code": "no-store", "severity": "warning", "sentence": said}]
     less = "" if effort == 1 else f" --effort {effort:g}"
     documents = {
         result.experiment.name: _document(result, place, f"tornpage {again(result.experiment.name)}{less}")
@@ -111,12 +116,14 @@ def experiments_outcome(
     }
     outcome = Outcome(
         command,
-        None,
+        verdict,
         {"experiments": len(experiments), "experiments_done": len(results)},
+        findings=findings,
         seed=seed,
         extra={"device": device.name, "effort": effort, "results": documents},
         interrupted=interrupted,
         tables={f"{TABLE_PREFIX}{name}": document for name, document in documents.items()},
+        unwritten=bool(findings),
     )
     if directory is not None:
         write_run(directory, outcome)
@@ -158,9 +165,10 @@ def _text(results: "Sequence[Result]", outcome: Outcome, out: str | None) -> str
     lines = []
     for result in results:
         lines += [result.experiment.title, f"  {result.experiment.question}", f"  {result.caption}", ""]
-    if outcome.interrupted:
-        figures = outcome.figures
-        lines.append(f"interrupted: {figures['experiments_done']} of {figures['experiments']} experiments are done")
+    lines += [finding["sentence"] for finding in outcome.findings]
+    if outcome.interrupted or outcome.findings:
+        how, figures = "interrupted: " if outcome.interrupted else "", outcome.figures
+        lines.append(f"{how}{figures['experiments_done']} of {figures['experiments']} experiments are done")
     if out is not None:
         lines.append(f"tables in {out}; `tornpage report {out}` draws them")
     elif sys.stdout.isatty():

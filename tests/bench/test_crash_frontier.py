@@ -103,7 +103,7 @@ def test_a_killed_process_leaves_what_was_in_the_page_cache(
     monkeypatch.setattr(process_kills, "LIVES_S", (0.2, 0.4))
     killed = kill_one(POLICIES[name], rate_per_s=1_000.0, file_bytes=FILE_BYTES, seed=1, directory=str(tmp_path))
     assert killed.puts > 10
-    assert killed.latencies_ns or killed.puts < 60
+    assert killed.latencies_ns
     if POLICIES[name].pool is None:
         assert killed.loss == Loss(0, 0, 0.0, 0)
     else:

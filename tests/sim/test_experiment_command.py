@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tornpage.experiments
+from bench.crash_frontier import crash_frontier
+from properties.verdict import HarnessError
 from sim.experiments.pool import POOL
 from sim.experiments.registry import EXPERIMENTS
 from sim.experiments.stalls import STALLS
@@ -102,6 +104,62 @@ def test_a_foreign_directory_is_left_alone(tmp_path: Path) -> None:
     result = call("experiment", "stalls", "--effort", "0.002", "--out", str(tmp_path))
     assert result.exit_code == 2
     assert "letters" in result.stderr
+
+
+def failing(error: Exception) -> tuple[Experiment, ...]:
+    """Return two experiments, the second of which meets an error."""
+
+    def fails(setup: Setup, progress: Progress) -> Iterator[Row]:
+        progress("half way")
+        raise error
+
+    return (STALLS, replace(POOL, measure=fails))
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "verdict", "told"),
+    [
+        (OSError("no room"), 2, None, "the real store cannot work here: no room; name a directory with room in TMPDIR"),
+        (HarnessError("odd"), 4, "harness", "the harness is at fault: odd"),
+    ],
+)
+def test_an_experiment_that_cannot_be_keeps_those_that_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, verdict: str | None, told: str
+) -> None:
+    """The last of ten measures the real store: where that failed, minutes of simulation were lost with it."""
+    monkeypatch.setattr(tornpage.experiments, "catalogue", lambda: failing(error))
+    result = call("experiment", "--all", "--effort", "0.002", "--out", str(tmp_path / "run"))
+    assert result.exit_code == code
+    assert STALLS.question in result.output
+    assert told in result.output
+    assert "1 of 2 experiments are done" in result.output
+    assert [path.name for path in (tmp_path / "run" / "tables").iterdir()] == ["experiment-stalls.json"]
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["verdict"] == verdict
+
+
+def test_the_only_experiment_that_cannot_be_is_a_refusal_with_the_remedy_of_its_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`sim experiment` spoke of a --directory that it does not have."""
+    monkeypatch.setattr(tornpage.experiments, "catalogue", lambda: failing(OSError("no room"))[1:])
+    result = call("experiment", "pool")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == (
+        "tornpage: the real store cannot work here: no room; name a directory with room in TMPDIR\n"
+    )
+
+
+def test_experiments_are_listed_without_a_temporary_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To name the experiments took a place to write in: on a full disk it ended with a traceback."""
+
+    def nowhere() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.gettempdir", nowhere)
+    assert crash_frontier(kills=0).is_measured
+    refused = call("frontier", "--crashes", "1", "--kills", "1", "--effort", "0.001")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "No usable temporary directory found; name another --directory" in refused.stderr
 
 
 def test_an_interrupt_keeps_the_experiments_that_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -110,5 +110,6 @@ def frontier_command(
         effort=effort,
         out=out,
         again=lambda _: f"sim frontier --crashes {crashes} --kills {kills}",
+        elsewhere="name another --directory",
     )
     emit(outcome, as_json=as_json, text=text)

@@ -1,0 +1,119 @@
+"""Processes to be killed: what is no loss is told apart from losses, and nobody outlives who wanted to kill him."""
+
+import os
+import select
+import signal
+import struct
+import subprocess
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from bench import killed_producer, process_kills
+from bench.crash_frontier import FILE_BYTES
+from bench.killed_producer import ANSWERED, PAGE_BYTES, PUT, put_until_killed
+from bench.process_kills import kill_one
+from impl.message import PutResult, PutStatus
+from sim.experiments.policies import POLICIES
+from tornpage.guard import python_command
+
+LONGER_THAN_ANY_DISK = 1 << 52
+
+
+def test_a_disk_that_cannot_hold_the_store_is_no_fault_of_the_harness(tmp_path: Path) -> None:
+    """A full disk below `sim frontier --directory` was exit code 4 and the end of a traceback."""
+    with pytest.raises(OSError, match=r"^[^\n]*(no space|mapped_file_size_commit_log)[^\n]*$"):
+        kill_one(POLICIES["sync"], rate_per_s=1_000.0, file_bytes=LONGER_THAN_ANY_DISK, seed=1, directory=str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_process_had_an_answer_that_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a slow disk a process died before its puts were warm, and the quantile of no latency ended the command."""
+    monkeypatch.setattr(process_kills, "LIVES_S", (0.0, 0.0))
+    killed = kill_one(POLICIES["sync"], rate_per_s=1_000.0, file_bytes=FILE_BYTES, seed=1, directory=str(tmp_path))
+    assert killed.latencies_ns
+    assert min(killed.latencies_ns) > 0
+    assert killed.loss.messages == 0
+
+
+class _Stopped(BaseException):
+    pass
+
+
+def test_a_put_that_is_refused_is_not_counted_as_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its message was never in the store, so that a kill could not take it; yet it counted as put and answered."""
+    asked = 0
+
+    def put_async(_: object) -> "Future[PutResult]":
+        nonlocal asked
+        asked += 1
+        if asked > 3:
+            raise _Stopped
+        answer: Future[PutResult] = Future()
+        answer.set_result(PutResult(PutStatus.PUT_OK if asked < 3 else PutStatus.CREATE_MAPEDFILE_FAILED, 0, 1024))
+        return answer
+
+    def leaves(status: int) -> None:
+        raise _Stopped(status)
+
+    store = SimpleNamespace(put_async=put_async)
+    monkeypatch.setattr(killed_producer, "MessageStore", SimpleNamespace(open=lambda *_: store))
+    monkeypatch.setattr(os, "_exit", leaves)
+    page = tmp_path / "page"
+    page.write_bytes(bytes(PAGE_BYTES))
+    with pytest.raises(_Stopped) as stopped:
+        put_until_killed("/nowhere", "sync", FILE_BYTES, 1e6, 1, str(page))
+    assert stopped.value.args == (killed_producer.CANNOT_PUT,)
+    assert "CREATE_MAPEDFILE_FAILED" in capfd.readouterr().err
+    put, answered = (struct.unpack_from("<q", page.read_bytes(), place)[0] for place in (PUT, ANSWERED))
+    assert (put, answered) == (3, 2)
+
+
+PARENT = """
+import subprocess, sys, time
+from bench import process_kills
+from sim.experiments.policies import POLICIES
+
+class Told(subprocess.Popen):
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        print(self.pid, flush=True)
+
+def told(seconds):
+    if seconds > 1:
+        print("warm", flush=True)
+    time.sleep(seconds)
+
+subprocess.Popen, process_kills.sleep, process_kills.LIVES_S = Told, told, (600.0, 600.0)
+process_kills.kill_one(POLICIES["async 500 ms"], rate_per_s=100.0, file_bytes=1 << 20, seed=1, directory=sys.argv[1])
+"""
+
+
+def test_who_is_to_be_killed_does_not_outlive_who_wanted_to(tmp_path: Path) -> None:
+    """A terminated `sim frontier` left a process behind that filled the disk for two minutes."""
+    command = [*python_command("bench.process_kills")[:-2], "-c", PARENT, str(tmp_path)]
+    parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    try:
+        child = os.pidfd_open(int(parent.stdout.readline()))
+        try:
+            assert parent.stdout.readline() == "warm\n"
+            parent.kill()
+            ended, _, _ = select.select([child], [], [], 20.0)
+            assert ended, "the process puts on"
+        finally:
+            end(child)
+    finally:
+        parent.kill()
+        parent.communicate()
+
+
+def end(child: int) -> None:
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(child, signal.SIGKILL)
+    os.close(child)
