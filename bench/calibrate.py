@@ -1,5 +1,6 @@
 """Calibrates a disk: rounds of slices in random order until the time is over, then samples and machine together."""
 
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -65,11 +66,13 @@ def calibrate(
             raise
         interrupted = True
     snapshot = machine_snapshot(directory)
-    snapshot |= pressure_between(begin, Pressure.now(), int(snapshot["cores"]))
+    snapshot |= pressure_between(begin, Pressure.now(), os.cpu_count() or 1)
     try:
         return Calibrated(Calibration.from_samples(Samples.joined(done), snapshot), interrupted)
     except TooFewSamples as error:
-        raise CannotCalibrate(f"too little was measured: {error}; give it more --seconds") from error
+        raise CannotCalibrate(
+            f"too little was measured: {error}; give it more --seconds, or a disk whose syncs take less than some 10 ms"
+        ) from error
 
 
 def require_disk(directory: str, kind: str, free_bytes: int) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from tornpage.doctor import MEMORY_FILE_SYSTEMS, check_file_system
+from tornpage.doctor import MEMORY_FILE_SYSTEMS, check_file_system, mounts_text
 
 __all__ = ["Figure", "Machine", "Skipped", "describe_machine", "figure", "file_system_of", "scratch"]
 
@@ -85,7 +85,7 @@ def scratch(directory: str) -> Iterator[str]:
 
 def file_system_of(directory: str) -> str:
     """Return the type of the file system that holds `directory`, e.g. "ext4"; "unknown" when no mount tells."""
-    check = check_file_system(directory, Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+    check = check_file_system(directory, mounts_text())
     kind, found, _ = check.detail.partition(" at ")
     return kind if found else "unknown"
 
@@ -104,7 +104,11 @@ def describe_machine(directory: str) -> Machine:
 
 
 def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    """Return its name; nothing where the kernel tells none, or there is no /proc."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 

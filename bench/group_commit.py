@@ -70,7 +70,7 @@ def _together(outstanding: int, directory: str, sizes: Sizes) -> float:
     """Return the rate of `outstanding` puts that wait at any time, a window of them in each thread."""
     threads = min(THREADS_MAX, outstanding)
     message, count = message_of(1024), SHARED_PUTS * sizes.syncs // threads
-    refused = [0] * threads
+    refused = [count] * threads  # of a thread that does not come to its end, too
     with scratch(directory) as path, _open(path, sizes) as store:
         store.put(message)
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from bench.crash_policies import MESSAGE, store_config
 from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.message import PutStatus
 from impl.runner import Service
 from impl.store import MessageStore
 from properties.images.images import compose
@@ -102,7 +103,7 @@ class _Life:
     def put(self) -> None:
         """Put one message and count it if it is answered."""
         result = self._store.put(MESSAGE)
-        if not result.stored:
+        if result.status is not PutStatus.PUT_OK:
             raise HarnessError(f"a put was answered {result.status.name}")
         self.record_bytes = result.size_bytes
         self._ends.append(result.offset + result.size_bytes)

@@ -1,6 +1,5 @@
 """A file to measure with, whose name is gone before the first byte is written: nothing stays behind, however we end."""
 
-import contextlib
 import mmap
 import os
 from collections.abc import Iterator
@@ -23,10 +22,17 @@ class ScratchFile:
     fd: int
     memory: mmap.mmap
 
-    def populate(self, begin: int, size_bytes: int) -> None:
-        """Have the kernel make these pages writable, as the store does. Source: madvise(2), Linux 5.14."""
-        with contextlib.suppress(OSError):
+    def populate(self, begin: int, size_bytes: int) -> bool:
+        """Have the kernel make these pages writable, as the store does, and return whether it did.
+
+        A kernel that cannot leaves it to stores into the pages. Source: madvise(2), Linux 5.14.
+        """
+        try:
             self.memory.madvise(_MADV_POPULATE_WRITE, begin, size_bytes)
+        except OSError:
+            touch_pages(self.memory, begin, begin + size_bytes)
+            return False
+        return True
 
 
 @contextmanager

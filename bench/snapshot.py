@@ -55,7 +55,7 @@ def machine_snapshot(directory: str, root: Path = Path("/")) -> dict[str, str | 
         found["disk"] = queue.parent.name
         for key, name in QUEUE.items():
             found |= _read(key, queue / name)
-    if machine.file_system in ("ext3", "ext4"):
+    if queue is not None and machine.file_system in ("ext3", "ext4"):
         found["journal"] = "yes" if _has_journal(os.stat(directory).st_dev, root) else "no"
     return found
 
@@ -77,7 +77,10 @@ class Pressure:
 
 
 def pressure_between(begin: Pressure, end: Pressure, cores: int) -> Mapping[str, float]:
-    """Return as shares of the time what the counters grew by; stolen time is a share of all cores' time."""
+    """Return as shares of the time what the counters grew by; stolen time is a share of the time of all `cores`.
+
+    The kernel adds stolen time up over every core that it has, whichever this process may use.
+    """
     elapsed_s = max(end.at_s - begin.at_s, 1e-9)
     return {
         "measured_s": round(elapsed_s, 3),

@@ -26,7 +26,7 @@ SMALL_PAGES = 16
 
 
 def puts_of(slices: Sequence[Driven], stalls: StallLaw) -> PutTable:
-    """Return the table of the puts of these slices, of a thread that stalls so. Raises ValueError for too few."""
+    """Return the table of the puts of these slices, of a thread that stalls so. Raises TooFewSamples."""
     gap, lately, late, took = _all_puts(slices)
     runs = np.maximum(late, took) < THREAD_STALLED_NS
     return PutTable.of(gap_ns=gap[runs], lately_ns=lately[runs], late_ns=late[runs], took_ns=took[runs], stalls=stalls)
@@ -72,10 +72,13 @@ def _seconds(slices: Sequence[Driven]) -> float:
 
 
 def _stalled(found: Samples) -> NDArray[np.bool_]:
-    is_small = found.syncs["pages"] <= SMALL_PAGES
-    took_ns = found.syncs["took_ns"]
-    limit_ns = STALLED * np.median(took_ns[is_small]) if is_small.any() else 0.0
-    return is_small & (took_ns > limit_ns)
+    """Return which syncs met a stall. Their kind is the state of their blocks: a journal may make one of them slow."""
+    is_small, state, took_ns = found.syncs["pages"] <= SMALL_PAGES, found.syncs["state"], found.syncs["took_ns"]
+    stalled = np.zeros(len(took_ns), bool)
+    for kind in np.unique(state[is_small]):
+        own = is_small & (state == kind)
+        stalled |= own & (took_ns > STALLED * np.median(took_ns[own]))
+    return stalled
 
 
 def durable_ns(one: Driven) -> Int64s:

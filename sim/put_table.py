@@ -20,6 +20,7 @@ from sim.distributions import Int64s
 from sim.empirical import Uniform32
 from sim.stalls import NEVER, StallLaw, Stalls
 from sim.streams import Draws
+from sim.sync_table import TooFewSamples
 
 __all__ = ["GAP_EDGES_NS", "LATELY_EDGES_NS", "LATELY_SHIFT", "PutTable", "Serving", "lately_ns"]
 
@@ -52,7 +53,7 @@ class PutTable:
     def of(
         cls, *, gap_ns: Int64s, lately_ns: Int64s, late_ns: Int64s, took_ns: Int64s, stalls: StallLaw = NEVER
     ) -> "PutTable":
-        """Return the table of these puts; an empty bin takes the nearest one. Raises ValueError when all are empty."""
+        """Return the table of these puts; an empty bin takes the nearest one. Raises TooFewSamples if all are empty."""
         places = np.searchsorted(LATELY_EDGES_NS, lately_ns, side="right") * GAP_BINS
         places += np.searchsorted(GAP_EDGES_NS, gap_ns, side="right")
         order = np.lexsort((took_ns, late_ns, places))
@@ -64,7 +65,7 @@ class PutTable:
             if count >= ENOUGH
         }
         if not filled:
-            raise ValueError(f"{len(places)} puts are too few to know what a put takes")
+            raise TooFewSamples(f"{len(places)} puts are too few to know what a put takes")
         bins = np.array([filled[_nearest(place, filled)] for place in range(LATELY_BINS * GAP_BINS)], np.int64)
         hasher = hashlib.sha256()
         for part in (late_ns, took_ns, bins):

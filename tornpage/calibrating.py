@@ -70,6 +70,8 @@ def _require_places(directory: str, out: str, *, overwrite: bool) -> None:
         refuse(f"{directory} is no directory; name one on the disk to be measured")
     if not os.access(directory, os.W_OK | os.X_OK):
         refuse(f"{directory} cannot be written to; name a directory of yours on the disk to be measured")
+    if not os.path.basename(out):
+        refuse(f"--out {out!r} names no file; name one")
     if os.path.isdir(out):
         refuse(f"--out {out} is a directory; name a file")
     if os.path.exists(out) and not overwrite:

@@ -36,6 +36,7 @@ __all__ = [
     "check_spark",
     "check_write_protect",
     "examine",
+    "mounts_text",
 ]
 
 GIB = 1 << 30
@@ -289,6 +290,14 @@ def _existing(directory: str) -> Path:
     """Return `directory` or its nearest ancestor that exists."""
     path = Path(os.path.realpath(directory))
     return next(each for each in (path, *path.parents) if each.is_dir())
+
+
+def mounts_text() -> str:
+    """Return what the kernel tells of the mounts of this process; nothing where it does not."""
+    try:
+        return _read("/proc/self/mountinfo")
+    except OSError:
+        return ""
 
 
 def _read(path: str) -> str:

@@ -20,25 +20,31 @@ __all__ = ["machine", "prepare", "write_run"]
 
 RUN_FILE = "run.json"
 TABLES = "tables"
-_ROWS = {"trials.jsonl", "small.jsonl", "workloads.jsonl", "scores.jsonl", "quantiles.jsonl", "slices.jsonl"}
-_OURS = {RUN_FILE, TABLES, "index.html", *_ROWS}
+_KEPT = {"trials.jsonl", "small.jsonl", "workloads.jsonl"}
+"""Rows of what is done, which the next run of the same plan goes on from."""
+_MADE = {RUN_FILE, "index.html", "scores.jsonl", "quantiles.jsonl", "slices.jsonl"}
+"""Results of one run alone."""
+_OURS = {TABLES, *_KEPT, *_MADE}
 
 
 def machine(directory: Path) -> dict[str, Any]:
     """Return what a figure depends on: processors, kernel, Python, file system."""
-    from tornpage.doctor import check_file_system
+    from tornpage.doctor import check_file_system, mounts_text
 
-    mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
     return {
         "cpus": len(os.sched_getaffinity(0)),
         "kernel": platform.release(),
         "python": platform.python_version(),
-        "file_system": check_file_system(str(directory.absolute()), mounts).detail,
+        "file_system": check_file_system(str(directory.absolute()), mounts_text()).detail,
     }
 
 
 def prepare(out: str) -> Path:
-    """Return the directory for a run, made if need be and emptied of an earlier run; refuses one that holds more."""
+    """Return the directory for a run, made if need be and emptied of an earlier run; refuses one that holds more.
+
+    What an earlier run found would be taken for what this one did, should this one end early. Cases stay, and so does
+    what a run goes on from.
+    """
     directory = Path(out)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -47,6 +53,8 @@ def prepare(out: str) -> Path:
         )
         if foreign:
             refuse(f"{directory} holds {foreign[0]}, which is no part of a run; name a new --out directory")
+        for name in _MADE:
+            (directory / name).unlink(missing_ok=True)
         shutil.rmtree(directory / TABLES, ignore_errors=True)
         (directory / TABLES).mkdir()
     except OSError as error:
@@ -55,7 +63,7 @@ def prepare(out: str) -> Path:
 
 
 def write_run(directory: Path, outcome: Outcome) -> None:
-    """Write `run.json` and the tables of an outcome into a directory.
+    """Write the tables of an outcome into a directory, and `run.json` when they are there.
 
     A disk that refuses is said in one line and noted in the outcome: its results are printed, not lost.
     """
@@ -69,9 +77,9 @@ def write_run(directory: Path, outcome: Outcome) -> None:
     }
     try:
         (directory / TABLES).mkdir(parents=True, exist_ok=True)
-        _write(directory / RUN_FILE, run)
         for name, table in outcome.tables.items():
             _write(directory / TABLES / f"{name}.json", table)
+        _write(directory / RUN_FILE, run)
     except OSError as error:
         outcome.unwritten = True
         warn(f"results not written to {directory}: {error.strerror}; name another --out directory")

@@ -2,13 +2,13 @@
 
 import json
 import os
-import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from tornpage.document import Outcome, refuse, warn
+from tornpage.places import temporary_directory
 from tornpage.progress import steps_progress
 from tornpage.run_directory import prepare, write_run
 
@@ -28,23 +28,17 @@ def validate_outcome(
 ) -> tuple[Outcome, str]:
     """Measure and predict for about so many seconds, two rounds at least; return the outcome and its table.
 
-    An interrupt ends the run with the rounds it has. `cases`, calibrating and held out, are for tests.
+    An interrupt ends the run with the rounds it has. Whatever came of it is what `out` holds then, and nothing else.
+    `cases`, calibrating and held out, are for tests.
     """
     from bench.driven import real_time
-    from bench.figures import describe_machine
-    from bench.snapshot import machine_snapshot
-    from bench.validation import ROUNDS_MIN, validate
     from impl.errors import StoreError
     from properties.verdict import HarnessError
-    from sim.sync_table import TooFewSamples
 
     place = _usable(directory)
     target = None if out is None else prepare(out)
-    machine = describe_machine(place)
-    if machine.is_memory_disk:
-        refuse(f"{place} lives in memory ({machine.file_system}), where a sync takes no time; name one on a disk")
     rounds: list[Round] = []
-    interrupted = False
+    interrupted, fault = False, ""
     with real_time() as is_first:
         try:
             _measure(place, seconds, seed, rounds, cases)
@@ -55,31 +49,54 @@ def validate_outcome(
         except OSError as error:
             refuse(f"cannot measure in {place}: {error.strerror or error}; name another DIRECTORY")
         except HarnessError as error:
-            return _at_fault(str(error), seed)
+            fault = str(error)
+    outcome, text = _at_fault(fault, seed) if fault else _judged(rounds, place, target, seed=seed, is_first=is_first)
+    outcome.interrupted = interrupted
+    if target is not None:
+        write_run(target, outcome)
+    return outcome, text
+
+
+def _judged(
+    rounds: "Sequence[Round]", place: str, target: Path | None, *, seed: int, is_first: bool
+) -> tuple[Outcome, str]:
+    """Predict what was measured, and return the outcome and its table; rows go to `target`."""
+    from bench.snapshot import machine_snapshot
+    from bench.validation import ROUNDS_MIN, validate
+    from sim.sync_table import TooFewSamples
+
     findings = [] if is_first else [_note("not-first", "not allowed to run before other programs: expect a high floor")]
     if len(rounds) < ROUNDS_MIN:
-        findings.append(
-            _note("too-few-rounds", f"{len(rounds)} whole rounds were measured; a floor needs {ROUNDS_MIN}")
-        )
-        outcome = Outcome("sim validate", "unknown", {"rounds": len(rounds)}, ["rounds"], findings, seed=seed)
-        outcome.interrupted = interrupted
-        return outcome, findings[-1]["sentence"]
+        few = _note("too-few-rounds", f"{len(rounds)} whole rounds were measured; a floor needs {ROUNDS_MIN}")
+        return _unknown(few, findings, rounds, seed)
     try:
         validation = validate(rounds, machine_snapshot(place))
     except TooFewSamples as error:
-        return _at_fault(f"the calibrating slices were too few: {error}; ask for more --seconds", seed)
+        # seldom a matter of time: each round has to tell what it is predicted from
+        why = "syncs of more than some 5 ms, or a machine that is too busy, leave nothing of it to see"
+        return _unknown(
+            _note("too-few-samples", f"a round does not tell enough: {error}; {why}"), findings, rounds, seed
+        )
     if validation.is_noisy:
         findings.append(_note("noisy", "the calibrating loads differ between even and odd rounds: nothing can be said"))
     outcome = _outcome(validation, findings, seed, place)
-    outcome.interrupted = interrupted
     if target is not None:
         _write(target, validation, rounds, outcome)
-        write_run(target, outcome)
-    return outcome, _text(validation, findings, place, is_first)
+    return outcome, _text(validation, outcome, is_first)
+
+
+def _unknown(
+    why: dict[str, str], findings: list[dict[str, str]], rounds: "Sequence[Round]", seed: int
+) -> tuple[Outcome, str]:
+    figures = {"rounds": len(rounds)}
+    return Outcome("sim validate", "unknown", figures, list(figures), [*findings, why], seed=seed), why["sentence"]
 
 
 def _usable(directory: str | None) -> str:
-    named = tempfile.gettempdir() if directory is None else directory
+    """Return the directory to measure in. Refuses what would fail, or mean nothing, before anything is touched."""
+    from bench.figures import describe_machine
+
+    named = temporary_directory("name a DIRECTORY on the disk to be measured") if directory is None else directory
     if not os.path.isdir(named):
         refuse(f"{named!r} is no directory; name one that exists, on the disk to be measured")
     place = os.path.abspath(named)
@@ -88,6 +105,9 @@ def _usable(directory: str | None) -> str:
     found = os.statvfs(place)
     if found.f_bavail * found.f_frsize < FREE_BYTES_MIN:
         refuse(f"{place} has less than 1 GiB free; free some, or name a DIRECTORY on another disk")
+    machine = describe_machine(place)
+    if machine.is_memory_disk:
+        refuse(f"{place} lives in memory ({machine.file_system}), where a sync takes no time; name one on a disk")
     return place
 
 
@@ -140,7 +160,7 @@ def _outcome(validation: "Validation", findings: list[dict[str, str]], seed: int
     return Outcome("sim validate", validation.verdict, figures, timings, findings, seed=seed, extra=extra)
 
 
-def _write(target: Path, validation: "Validation", rounds: "list[Round]", outcome: Outcome) -> None:
+def _write(target: Path, validation: "Validation", rounds: "Sequence[Round]", outcome: Outcome) -> None:
     from bench.validation_rows import quantile_rows, score_rows, slice_rows
 
     tables: dict[str, Iterable[dict[str, Any]]] = {
@@ -157,26 +177,26 @@ def _write(target: Path, validation: "Validation", rounds: "list[Round]", outcom
         warn(f"rows not written to {target}: {error.strerror or error}; name another --out directory")
 
 
-def _text(validation: "Validation", findings: list[dict[str, str]], place: str, is_first: bool) -> str:
+def _text(validation: "Validation", outcome: Outcome, is_first: bool) -> str:
     head = f"{'held out':<34}{'messages':>9}{'p50 us':>9}" + "".join(f"{name:>19}" for name in _COLUMNS)
     lines = [
-        f"{validation.rounds} rounds at {place}, {'before other programs' if is_first else 'like any other program'}",
+        f"{validation.rounds} rounds at {outcome.extra['directory']}, "
+        f"{'before other programs' if is_first else 'like any other program'}",
         "error of the prediction (floor: even against odd rounds of the measurement)",
         "",
         head,
     ]
-    for case in validation.cases:
-        p50_us = sorted(case.measured.latency_ns.tolist())[len(case.measured.latency_ns) // 2] / 1000
+    for case, row in zip(validation.cases, outcome.extra["scores"], strict=True):
         cells = "".join(f"{_cell(case, name):>19}" for name in _COLUMNS)
         mark = "" if case.passes else "  missed"
-        lines.append(f"{case.name:<34}{len(case.measured.latency_ns):>9,}{p50_us:>9,.0f}{cells}{mark}")
+        lines.append(f"{case.name:<34}{case.messages:>9,}{row['measured_p50_us']:>9,.0f}{cells}{mark}")
     lines += [
         "",
         f"{validation.passed} of {len(validation.cases)} pass; ranks agree by tau {validation.tau_p50:.2f} at p50 "
         f"(floor {validation.tau_p50_floor:.2f}), {validation.tau_at_risk:.2f} at risk "
         f"(floor {validation.tau_at_risk_floor:.2f}): {validation.verdict}",
     ]
-    return "\n".join([*lines, *(finding["sentence"] for finding in findings)])
+    return "\n".join([*lines, *(finding["sentence"] for finding in outcome.findings)])
 
 
 _COLUMNS = ("p50", "p90", "p99", "ks", "flushes", "at_risk")

@@ -53,6 +53,22 @@ def test_a_wrong_directory_is_one_line_and_exit_code_2(arguments: list[str]) -> 
     assert arguments[-1] in run.output
 
 
+@pytest.mark.parametrize("arguments", [["bench", "sim"], ["sim", "validate"]])
+def test_a_machine_without_room_for_temporary_files_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    """On a full disk both ended with a traceback, which named no remedy."""
+
+    def nowhere() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.gettempdir", nowhere)
+    run = CliRunner().invoke(cli, arguments)
+    assert run.exit_code == 2
+    assert run.output.startswith("tornpage: no temporary directory can be written; free some space there, or name a")
+    assert run.output.count("\n") == 1
+
+
 def test_a_store_that_dispatches_no_more_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dispatch that has failed stays behind for ever: a full disk let the bench hang."""
 

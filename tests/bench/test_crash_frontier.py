@@ -1,6 +1,8 @@
 """Real crashes beside simulated ones: power losses take what the simulator says, kills what was not committed."""
 
+from concurrent.futures import Future
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,8 @@ from bench.crash_policies import MESSAGE, store_config
 from bench.experiments import EXPERIMENTS
 from bench.power_losses import Loss, power_losses
 from bench.process_kills import kill_one
+from properties.trial.hand_driven import HandDriven
+from properties.verdict import HarnessError
 from sim.crashes import crash_moments, losses
 from sim.device import PRESETS
 from sim.experiments.frontier import loss_row
@@ -53,6 +57,18 @@ def test_a_store_whose_interval_is_not_the_simulated_one_is_seen() -> None:
     hasty = replace(policy, flush=replace(policy.flush, flush_interval_commit_log=50))
     real = power_losses(hasty, trace.arrival_ns, moments.tolist(), FILE_BYTES)
     assert np.mean([loss.messages for loss in real]) < 0.8 * losses(trace, moments)["power_messages"].mean()
+
+
+def test_a_put_that_was_told_of_no_disk_is_not_counted_as_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FLUSH_DISK_TIMEOUT promises nothing: what its producer loses was never promised to be kept."""
+    real = HandDriven.wait
+
+    def late(own: HandDriven, answer: "Future[Any]", *, timeout_ms: int) -> bool:
+        return own._service.name != "group-commit" and real(own, answer, timeout_ms=timeout_ms)
+
+    monkeypatch.setattr(HandDriven, "wait", late)
+    with pytest.raises(HarnessError, match="a put was answered FLUSH_DISK_TIMEOUT"):
+        power_losses(POLICIES["sync"], np.array([10**6, 2 * 10**6]), [3 * 10**6], FILE_BYTES)
 
 
 def test_the_settings_of_the_real_store_are_those_of_the_policy() -> None:

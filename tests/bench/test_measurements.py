@@ -1,14 +1,18 @@
 """Every measurement runs, in tiny sizes: the right name, positive rounds, and nothing left behind."""
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import pytest
 
+from bench import group_commit
 from bench.figures import Figure, Skipped, describe_machine, figure, file_system_of, scratch
 from bench.sizes import TINY, Sizes
 from bench.suite import SUITE, Measurement, measure
+from properties.verdict import HarnessError
 
 ALL = list(dict.fromkeys(measurement for room in SUITE.values() for measurement in room))
 OF_THE_MACHINE = {"write_protect_look_us_1m"}
@@ -105,6 +109,21 @@ def interrupting_at(name: str) -> Callable[[str], None]:
             raise KeyboardInterrupt
 
     return progress
+
+
+def test_a_thread_that_breaks_off_makes_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its puts counted into the rate of 64 outstanding ones, though it had made none of them."""
+    real, calls = group_commit._put_in_window, iter(range(99))
+
+    def breaks_off(*arguments: Any, **options: Any) -> int:
+        if next(calls) == 1:
+            raise MemoryError
+        return real(*arguments, **options)
+
+    monkeypatch.setattr(group_commit, "_put_in_window", breaks_off)
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    with pytest.raises(HarnessError, match="8 puts were refused"):
+        group_commit.sync_64(str(tmp_path), seconds=0.01, sizes=TINY)
 
 
 def test_sizes_of_a_round_fit_one_log_file() -> None:

@@ -4,11 +4,12 @@ import os
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from bench import page_slices, probes, sync_sweep
+from bench import page_slices, probes, scratch_file, sync_sweep
 from bench.calibrate import CannotCalibrate, calibrate, require_disk
 from bench.driven import COMMIT_DTYPE, FLUSH_DTYPE, Driven
 from bench.figures import describe_machine
@@ -20,6 +21,7 @@ from sim.calibration import Calibration
 from sim.samples import MODES, PROBES, STATES, Samples
 from tests.sim.made_samples import made_samples
 from tests.sim.support import SYNC, scenario
+from tornpage import run_directory
 
 MIB = 1 << 20
 
@@ -237,6 +239,55 @@ def test_the_snapshot_finds_the_disk_below_a_directory(
     assert "write_cache" not in found, "what the machine does not tell is left out"
     assert str(tmp_path) not in str(found)
     assert os.uname().nodename not in (str(value) for value in found.values())
+
+
+def test_whether_there_is_a_journal_is_left_out_where_the_disk_is_not_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without /sys a disk was said to have no journal."""
+    machine = replace(describe_machine("/"), file_system="ext4")
+    monkeypatch.setattr("bench.snapshot.describe_machine", lambda _: machine)
+    assert "journal" not in machine_snapshot(str(tmp_path), tmp_path / "nothing")
+
+
+def test_a_machine_without_proc_is_told_as_far_as_it_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = Path.read_text
+
+    def read_text(path: Path, *arguments: Any, **options: Any) -> str:
+        if path.is_relative_to("/proc"):
+            raise FileNotFoundError(2, "No such file or directory")
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    machine = describe_machine("/")
+    assert (machine.processor, machine.file_system) == (os.uname().machine, "unknown")
+    assert machine_snapshot("/")["memory_mib"] == 0
+    assert run_directory.machine(Path("/"))["file_system"] == "no mount found for /"
+
+
+def test_stolen_time_is_a_share_of_all_cores_of_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was one of the cores that this process may use, while the kernel counts what was stolen from any."""
+    seen: list[int] = []
+
+    def between(begin: Pressure, end: Pressure, cores: int) -> dict[str, float]:
+        seen.append(cores)
+        return dict(pressure_between(begin, end, cores))
+
+    stand_in(monkeypatch)
+    monkeypatch.setattr("bench.calibrate.pressure_between", between)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    calibrate(str(tmp_path), seconds=1e-9, modes=MODES, seed=0, file_system=lambda _: "ext4")
+    assert seen == [64]
+
+
+@pytest.mark.usefixtures("small")
+def test_what_the_kernel_cannot_populate_took_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Linux 5.14 the time of a call that was refused counted as that of populating."""
+    monkeypatch.setattr(scratch_file, "_MADV_POPULATE_WRITE", 9_999)
+    found = page_slices.page_slice(str(tmp_path), np.random.default_rng(1), 0)
+    measured = Counter(PROBES[number] for number in found.probes["probe"].tolist())
+    assert "populate" not in measured
+    assert measured["pwrite"] == len(STATES) * 4
 
 
 def test_pressure_is_what_the_counters_grew_by(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from bench.driven import Driven
 from bench.load_slices import samples_of
 from bench.validation import Case, Validation, validate
 from bench.validation_cases import CALIBRATING, HELD_OUT, Cases
-from bench.validation_costs import durable_ns, puts_of
+from bench.validation_costs import durable_ns, puts_of, without_stalls
 from bench.validation_rounds import Round
 from bench.validation_rows import SHARES, quantile_rows, score_rows, slice_rows
 from properties.verdict import HarnessError
@@ -23,7 +23,7 @@ from sim.distributions import LogNormal
 from sim.gap_table import GapTable
 from sim.put_table import PutTable
 from sim.run import run
-from sim.samples import PROBES, Samples
+from sim.samples import PROBES, STATES, Samples
 from sim.scenario import Scenario
 from sim.stalls import NEVER
 
@@ -117,6 +117,14 @@ def test_what_calibrating_slices_tell_of_puts_is_what_was_put_in(true_rounds: li
     puts = puts_of([one.calibrating["group commit 1500/s"] for one in true_rounds], NEVER)
     assert (puts.late_ns.min(), puts.took_ns.max()) == pytest.approx((5_000, 60_000), abs=100)
     assert np.median(puts.took_ns) == pytest.approx(45_000, rel=0.03)
+
+
+def test_a_stall_is_one_among_syncs_of_its_kind() -> None:
+    """Syncs into reserved blocks of a disk whose journal makes them 20 times as slow were all taken for stalls."""
+    kinds = [(STATES.index("written"), 100_000)] * 60 + [(STATES.index("reserved"), 2_000_000)] * 40
+    slow = [(STATES.index("written"), 1_100_000), (STATES.index("reserved"), 21_000_000)]
+    found = Samples.of([(0, 0, state, 0, 1, 0, took_ns) for state, took_ns in kinds + slow])
+    assert without_stalls(found).syncs["took_ns"].tolist() == [took_ns for _, took_ns in kinds]
 
 
 def held_out(change: Callable[[Driven], Driven]) -> Fault:

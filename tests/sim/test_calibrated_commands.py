@@ -83,6 +83,8 @@ def test_the_calibration_of_another_machine_is_refused_unless_any_will_do(tmp_pa
         (["sweep", "--device-mode", "mmap"], "go with a calibration as --device"),
         (["calibrate", "/nonexistent", "--out", "x"], "/nonexistent is no directory; name one on the disk"),
         (["calibrate", ".", "--out", "."], "--out . is a directory; name a file"),
+        (["calibrate", ".", "--out", ""], "--out '' names no file; name one"),
+        (["calibrate", ".", "--out", "disk/"], "--out 'disk/' names no file; name one"),
         (["calibrate", ".", "--out", "/dev/null"], "--out /dev/null is there already; name another file, or say"),
         (["calibrate", ".", "--out", "/nonexistent/x"], "cannot write to /nonexistent; name another --out"),
         (["calibrate", "/dev/shm", "--out", "calibration.of.memory"], "is on tmpfs, in memory"),

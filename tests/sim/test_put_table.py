@@ -12,6 +12,7 @@ from sim.fast import can_run_fast
 from sim.put_table import GAP_BINS, LATELY_BINS, PutTable, Serving, lately_ns
 from sim.run import run
 from sim.scenario import ImpossibleScenario, Scenario
+from sim.sync_table import TooFewSamples
 from sim.workload import ClosedLoop, OpenPoisson, Sizes
 
 COLD, WARM, QUEUED = (80_000, 90_000), (10_000, 30_000), (1_000, 20_000)
@@ -90,7 +91,7 @@ def test_the_mean_gap_lately_follows_the_gaps() -> None:
 
 def test_too_few_puts_are_refused() -> None:
     few = np.full(3, 60_000)
-    with pytest.raises(ValueError, match="3 puts are too few"):
+    with pytest.raises(TooFewSamples, match="3 puts are too few"):
         PutTable.of(gap_ns=few, lately_ns=few, late_ns=few, took_ns=few)
 
 

@@ -1,21 +1,35 @@
 """`tornpage sim validate`: what cannot be measured is refused in a line; a small run leaves rows that can be drawn."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from bench.validation import Case, Validation
+from bench.validation_scores import Observed, score
+from properties.verdict import HarnessError
 from reports.prediction import read_validation
+from sim.sync_table import TooFewSamples
+from tornpage import validating
 from tornpage.commands.sim import command
+from tornpage.run_directory import prepare
 from tornpage.validating import validate_outcome
 
 
 def validate(*arguments: str) -> Result:
     return CliRunner().invoke(command, ["validate", *arguments])
+
+
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """Yield a directory that is not in memory, where those of tests may be."""
+    with TemporaryDirectory(dir="/var/tmp") as path:
+        yield Path(path)
 
 
 @pytest.mark.parametrize("name", ["", "/no/such/place"], ids=["empty", "missing"])
@@ -33,9 +47,9 @@ def test_a_directory_in_memory_is_refused_since_a_sync_takes_no_time_there() -> 
     assert found.output.startswith("tornpage: /dev/shm lives in memory (tmpfs), where a sync takes no time")
 
 
-def test_an_out_that_cannot_be_made_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    found = validate(str(tmp_path), "--out", str(tmp_path / "file" / "out"))
+def test_an_out_that_cannot_be_made_is_refused_before_anything_is_measured(on_disk: Path) -> None:
+    (on_disk / "file").write_text("")
+    found = validate(str(on_disk), "--out", str(on_disk / "file" / "out"))
     assert found.exit_code == 2
     assert "name another --out directory" in found.output
 
@@ -45,11 +59,62 @@ def test_seconds_have_to_be_some_time(seconds: str, tmp_path: Path) -> None:
     assert validate(str(tmp_path), "--seconds", seconds).exit_code == 2
 
 
-@pytest.fixture
-def on_disk() -> Iterator[Path]:
-    """Yield a directory that is not in memory, where those of tests may be."""
-    with TemporaryDirectory(dir="/var/tmp") as path:
-        yield Path(path)
+def test_a_refusal_leaves_the_results_of_an_earlier_run_alone(tmp_path: Path) -> None:
+    """They were removed before it was seen that the directory to measure is in memory."""
+    prepare(str(tmp_path / "out"))
+    table = tmp_path / "out" / "tables" / "experiment.json"
+    table.write_text("{}")
+    assert validate("/dev/shm", "--out", str(tmp_path / "out")).exit_code == 2
+    assert table.exists()
+
+
+def ends(error: BaseException) -> Callable[..., None]:
+    def measure(place: str, seconds: float, seed: int, rounds: list[object], cases: object) -> None:
+        rounds.append(None)
+        raise error
+
+    return measure
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "verdict"),
+    [(KeyboardInterrupt(), 130, "unknown"), (HarnessError("a put was refused"), 4, "harness")],
+    ids=["Ctrl-C", "harness"],
+)
+def test_a_run_that_ends_early_is_not_taken_for_the_one_before(
+    on_disk: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, verdict: str
+) -> None:
+    """Its directory went on showing the verdict and the rows of an earlier run."""
+    for name in ("run.json", "scores.jsonl", "quantiles.jsonl", "slices.jsonl", "index.html"):
+        (on_disk / name).write_text('{"verdict": "holds"}')
+    monkeypatch.setattr(validating, "_measure", ends(error))
+    assert validate("/var/tmp", "--out", str(on_disk)).exit_code == code
+    assert sorted(path.name for path in on_disk.iterdir()) == ["run.json", "tables"]
+    assert json.loads((on_disk / "run.json").read_text())["verdict"] == verdict
+
+
+def test_rounds_that_tell_too_little_leave_the_verdict_unknown(on_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a disk whose syncs take 8 ms the harness was said to be at fault, and more --seconds to be the remedy."""
+
+    def too_few(*_: object) -> None:
+        raise TooFewSamples("no 'wake' was measured")
+
+    monkeypatch.setattr(validating, "_measure", lambda *known: known[3].extend((None, None)))
+    monkeypatch.setattr("bench.validation.validate", too_few)
+    found = validate(str(on_disk))
+    assert found.exit_code == 3
+    assert "a round does not tell enough: no 'wake' was measured; syncs of more than some 5 ms" in found.stdout
+
+
+def test_text_and_document_have_one_median() -> None:
+    """That of an even number of messages was the lower of the middle ones in the document, the upper in the text."""
+    seen = Observed(np.array([1_000_000, 9_000_000]), 1.0, 1.0)
+    scores = score(seen, seen)
+    case = Case("two messages", 2, seen, seen, seen, seen, scores, scores)
+    validation = Validation((case,), 2, {}, 1.0, 1.0, 1.0, 1.0)
+    outcome = validating._outcome(validation, [], 0, "/disk")
+    assert outcome.extra["scores"][0]["measured_p50_us"] == 1_000
+    assert "two messages                              2    1,000 " in validating._text(validation, outcome, True)
 
 
 @pytest.mark.deep

@@ -1,7 +1,6 @@
 """`tornpage bench`."""
 
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ import click
 
 from tornpage import options
 from tornpage.document import Outcome, emit, refuse
+from tornpage.places import temporary_directory
 from tornpage.progress import steps_progress
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def bench_outcome(
     from properties.verdict import HarnessError
 
     chosen = [room for room in ROOMS if room in rooms or not rooms]
-    place = os.path.abspath(directory or tempfile.gettempdir())
+    place = os.path.abspath(directory or temporary_directory("name another --directory"))
     if not os.path.isdir(place):
         refuse(f"{place} is no directory; name one that exists, on the disk to be measured")
     try:
