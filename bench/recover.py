@@ -5,6 +5,7 @@ All three walk the same kind of bytes: records of 1,024 random body bytes with t
 
 import os
 import random
+import shutil
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from time import perf_counter
 
 from isal.isal_zlib import crc32
 
-from bench.figures import Figure, figure, scratch
+from bench.figures import Figure, Skipped, figure, scratch
 from bench.put import message_of
 from bench.sizes import FULL, Sizes
 from impl.batch import encode_batch_body
@@ -53,6 +54,7 @@ def open_4gib_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figur
     member = BatchMember(message_of(1024).body or b"")
     batch = MessageBatch("TopicBench", encode_batch_body([member] * _BATCH))
     config = MessageStoreConfig(mapped_file_size_commit_log=sizes.open_file_bytes)
+    _require_room(directory, sizes.open_bytes, sizes.open_file_bytes)
     with scratch(directory) as base:
         path = f"{base}/store"
         with MessageStore.open(path, config) as store:
@@ -121,7 +123,11 @@ def crc_gb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) ->
 
 @contextmanager
 def log_to_recover(directory: str, sizes: Sizes) -> Iterator[tuple[str, int, int]]:
-    """Yield a closed store of several files: its path, its end offset, and how many records it holds."""
+    """Yield a closed store of several files: its path, its end offset, and how many records it holds.
+
+    Raises Skipped where there is no room for it.
+    """
+    _require_room(directory, sizes.recover_bytes, sizes.recover_file_bytes)
     message = message_of(1024)
     config = MessageStoreConfig(mapped_file_size_commit_log=sizes.recover_file_bytes)
     with scratch(directory) as base:
@@ -134,3 +140,10 @@ def log_to_recover(directory: str, sizes: Sizes) -> Iterator[tuple[str, int, int
                 records += 1
             end_offset = store.max_offset
         yield path, end_offset, records
+
+
+def _require_room(directory: str, log_bytes: int, file_bytes: int) -> None:
+    """Raise Skipped where a log does not fit with the file that is made ahead of it, and room for its queues."""
+    needed, free = log_bytes + 2 * file_bytes, shutil.disk_usage(directory).free
+    if free < needed:
+        raise Skipped(f"{directory} has {free >> 20:,} MiB free, and its store takes up to {needed >> 20:,} MiB")

@@ -11,10 +11,11 @@ from math import inf, nan, sqrt
 
 import numpy as np
 
+from sim.calibration import ks_distance
 from sim.distributions import Floats, Int64s
 from sim.tables import quantile
 
-__all__ = ["DEMERIT_POINTS", "Scores", "demerit", "floor_of", "kendall_tau", "ks_distance", "relative_error", "score"]
+__all__ = ["DEMERIT_POINTS", "Scores", "demerit", "floor_of", "kendall_tau", "relative_error", "score"]
 
 DEMERIT_POINTS = 1_000
 """Quantiles at which the demerit figure compares, evenly spread."""
@@ -66,8 +67,9 @@ def score(measured: Observed, predicted: Observed) -> Scores:
 def floor_of(even: Observed, odd: Observed) -> Scores:
     """Return how far two halves of one measurement are apart: no prediction can be asked to be nearer.
 
-    Half the rounds scatter by more than all of them; that is left as it is, so that the floor is rather too high than
-    too low by a factor of at most the square root of two.
+    Half the rounds scatter more than all of them, by the square root of two. That is left as it is, so that the floor
+    is rather too high than too low: by that factor where the prediction scatters as the measurement does, by two where
+    it does not scatter at all.
     """
     return score(even, odd)
 
@@ -77,14 +79,6 @@ def relative_error(measured: float, predicted: float) -> float:
     if measured:
         return (predicted - measured) / measured
     return 0.0 if not predicted else inf
-
-
-def ks_distance(one: Int64s, two: Int64s) -> float:
-    """Return the largest difference of the shares below any value; both are sorted."""
-    values = np.concatenate((one, two))
-    below_one = np.searchsorted(one, values, side="right") / len(one)
-    below_two = np.searchsorted(two, values, side="right") / len(two)
-    return float(np.abs(below_one - below_two).max())
 
 
 def demerit(measured: Int64s, predicted: Int64s) -> float:

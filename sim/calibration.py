@@ -16,7 +16,7 @@ from sim.device import DeviceTimes
 from sim.distributions import Int64s
 from sim.samples import MODES, STATES, Rows, Samples
 
-__all__ = ["NOISY_KS", "NOISY_PRESSURE", "Calibration", "Floor", "Snapshot"]
+__all__ = ["NOISY_KS", "NOISY_PRESSURE", "Calibration", "Floor", "Snapshot", "ks_distance"]
 
 Snapshot = Mapping[str, str | int | float]
 """What is known of the machine; keys are those of `bench.snapshot`, any may be missing."""
@@ -126,11 +126,11 @@ def _floor(what: str, rows: Rows) -> Floor:
     if not len(even) or not len(odd):
         return Floor(what, len(rows), 1.0, *(0.0 for _ in QUANTILES))
     apart = [float(np.quantile(odd, share) / max(np.quantile(even, share), 1.0) - 1) for share in QUANTILES]
-    return Floor(what, len(rows), _ks(even, odd), *apart)
+    return Floor(what, len(rows), ks_distance(even, odd), *apart)
 
 
-def _ks(one: Int64s, two: Int64s) -> float:
-    """Return the Kolmogorov-Smirnov distance of two ordered samples."""
+def ks_distance(one: Int64s, two: Int64s) -> float:
+    """Return the Kolmogorov-Smirnov distance of two ordered samples, neither of them empty."""
     at = np.concatenate((one, two))
     shares = (ordered.searchsorted(at, side="right") / len(ordered) for ordered in (one, two))
     return float(np.abs(next(shares) - next(shares)).max())

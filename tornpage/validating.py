@@ -102,12 +102,12 @@ def _usable(directory: str | None) -> str:
     place = os.path.abspath(named)
     if not os.access(place, os.W_OK | os.X_OK):
         refuse(f"{place} cannot be written to; name another DIRECTORY, on the disk to be measured")
-    found = os.statvfs(place)
-    if found.f_bavail * found.f_frsize < FREE_BYTES_MIN:
-        refuse(f"{place} has less than 1 GiB free; free some, or name a DIRECTORY on another disk")
     machine = describe_machine(place)
     if machine.is_memory_disk:
         refuse(f"{place} lives in memory ({machine.file_system}), where a sync takes no time; name one on a disk")
+    found = os.statvfs(place)
+    if found.f_bavail * found.f_frsize < FREE_BYTES_MIN:
+        refuse(f"{place} has less than 1 GiB free; free some, or name a DIRECTORY on another disk")
     return place
 
 

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -109,6 +110,20 @@ def interrupting_at(name: str) -> Callable[[str], None]:
             raise KeyboardInterrupt
 
     return progress
+
+
+@pytest.mark.parametrize("room", ["recover", "read"])
+def test_a_log_that_does_not_fit_costs_its_figures_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: str
+) -> None:
+    """Where 4 GiB did not fit, the harness was at fault after a minute, and all figures were lost."""
+    sizes = replace(TINY, open_bytes=1 << 60, recover_bytes=1 << 60)
+    result = measure([room], str(tmp_path), seconds=0.01, sizes=sizes)
+    sentences = [finding["sentence"] for finding in result.findings if finding["code"] == "skipped"]
+    assert sentences
+    assert all(" MiB free, and its store takes up to 1,099,511,627,776 MiB" in said for said in sentences)
+    assert "crc_gb_per_s_1024" in {figure.name for figure in result.figures}
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_thread_that_breaks_off_makes_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

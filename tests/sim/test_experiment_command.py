@@ -1,6 +1,7 @@
 """`tornpage sim experiment` and `sim frontier`: documents, tables, refusals, interrupts."""
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -88,7 +89,7 @@ def test_people_read_question_and_answer() -> None:
         (("experiment", "pool", "--effort", "0"), "0"),
         (("experiment", "pool", "--effort", "2"), "2"),
         (("experiment", "pool", "--effort", "nan"), "--effort nan is no share"),
-        (("frontier", "--directory", "/no/such/place"), "/no/such/place is no directory"),
+        (("frontier", "--directory", "/no/such/place"), "'/no/such/place' is no directory"),
         (("frontier", "--crashes", "0"), "0"),
     ],
 )
@@ -97,6 +98,15 @@ def test_what_cannot_be_done_is_refused_in_one_line(arguments: tuple[str, ...], 
     assert result.exit_code == 2
     assert told in result.stderr
     assert "Traceback" not in result.output
+
+
+def test_a_place_for_kills_that_cannot_be_written_is_refused_before_anything_is_simulated(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda _, mode: mode == os.R_OK)
+    result = call("frontier", "--kills", "1", "--directory", str(tmp_path))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == f"tornpage: {tmp_path} cannot be written to; name another --directory\n"
 
 
 def test_a_foreign_directory_is_left_alone(tmp_path: Path) -> None:

@@ -100,7 +100,9 @@ def frontier_command(
     from bench.crash_frontier import crash_frontier
 
     if directory is not None and not os.path.isdir(directory):
-        refuse(f"{directory} is no directory; name one that exists")
+        refuse(f"{directory!r} is no directory; name one that exists")
+    if directory is not None and kills and not os.access(directory, os.W_OK | os.X_OK):
+        refuse(f"{directory} cannot be written to; name another --directory")
     experiment = crash_frontier(crashes=crashes, kills=kills, directory=directory)
     outcome, text = experiments_outcome(
         "sim frontier",
