@@ -80,7 +80,11 @@ def scratch(directory: str) -> Iterator[str]:
     try:
         yield path
     finally:
-        shutil.rmtree(path, ignore_errors=True)
+        try:
+            shutil.rmtree(path, ignore_errors=True)
+        except KeyboardInterrupt:  # large files take their time to go, so that it comes here more often than by chance
+            shutil.rmtree(path, ignore_errors=True)
+            raise
 
 
 def file_system_of(directory: str) -> str:

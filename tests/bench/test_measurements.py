@@ -1,5 +1,6 @@
 """Every measurement runs, in tiny sizes: the right name, positive rounds, and nothing left behind."""
 
+import shutil
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -65,6 +66,21 @@ def test_scratch_is_gone_after_an_error(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), scratch(str(tmp_path)) as path:  # noqa: PT012
         Path(path, "file").touch()
         raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_scratch_is_gone_after_an_interrupt_while_it_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One Ctrl-C of twenty fell into the removal of a store, and left it where the measurement was."""
+    real, calls = shutil.rmtree, iter((True, False))
+
+    def interrupted(path: str, *, ignore_errors: bool) -> None:
+        if next(calls):
+            raise KeyboardInterrupt
+        real(path, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(KeyboardInterrupt), scratch(str(tmp_path)) as path:
+        Path(path, "file").touch()
     assert list(tmp_path.iterdir()) == []
 
 
