@@ -15,14 +15,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from bench.figures import file_system_of
 from bench.power_losses import Loss, power_losses
 from bench.process_kills import kill_one
 from sim.crashes import crash_moments
 from sim.experiments import frontier
 from sim.experiments.frontier import FAILURES, FRONTIER, loss_row, simulated_row
-from sim.experiments.policies import POLICIES
+from sim.experiments.policies import POLICIES, StorePolicy
 from sim.experiments.values import Experiment, Progress, Row, Setup
 from sim.experiments.words import listed, number, of, span_us
+from tornpage.doctor import MEMORY_FILE_SYSTEMS
 
 __all__ = ["FILE_BYTES", "REAL", "crash_frontier"]
 
@@ -63,31 +65,31 @@ def _measure(crashes: int, kills: int, directory: str | None) -> Callable[[Setup
             trace = setup.trace(scenario)
             moments = crash_moments(trace, crashes, seed=setup.seed)
             for failure in FAILURES if policy.pool else ("power",):
-                row = simulated_row(policy, trace, moments, failure)
+                row = simulated_row(policy, trace, moments, failure) | {"file_system": ""}
                 yield row
             lost = power_losses(policy, trace.arrival_ns, moments.tolist(), FILE_BYTES)
             yield _row(policy.name, REAL["power"], of(row, "put_p99_us"), lost)
-            progress(f"{policy.name}: kills")
-            killed = [
-                kill_one(
-                    policy,
-                    rate_per_s=frontier.RATE,
-                    file_bytes=FILE_BYTES,
-                    seed=setup.seed * 1000 + kill,
-                    directory=directory or tempfile.gettempdir(),
-                )
-                for kill in range(kills)
-            ]
-            if killed:
-                latencies = [latency for one in killed for latency in one.latencies_ns]
-                p99_us = float(np.quantile(latencies, 0.99)) / 1000
-                yield _row(policy.name, REAL["kill"], p99_us, [one.loss for one in killed])
+            if kills:
+                progress(f"{policy.name}: kills")
+                yield _killed(policy, kills, seed=setup.seed, directory=directory or tempfile.gettempdir())
 
     return measure
 
 
-def _row(policy: str, crash: str, put_p99_us: float, lost: Sequence[Loss]) -> Row:
-    return loss_row(
+def _killed(policy: StorePolicy, kills: int, *, seed: int, directory: str) -> Row:
+    """Kill so many processes; return what that took, at the latency that they measured."""
+    killed = [
+        kill_one(policy, rate_per_s=frontier.RATE, file_bytes=FILE_BYTES, seed=seed * 1000 + kill, directory=directory)
+        for kill in range(kills)
+    ]
+    p99_us = float(np.quantile([latency for one in killed for latency in one.latencies_ns], 0.99)) / 1000
+    lost = [one.loss for one in killed]
+    return _row(policy.name, REAL["kill"], p99_us, lost, file_system=file_system_of(directory))
+
+
+def _row(policy: str, crash: str, put_p99_us: float, lost: Sequence[Loss], *, file_system: str = "") -> Row:
+    """Return a row; the file system is that of the files whose latency it tells."""
+    row = loss_row(
         policy,
         crash,
         put_p99_us=put_p99_us,
@@ -96,6 +98,7 @@ def _row(policy: str, crash: str, put_p99_us: float, lost: Sequence[Loss]) -> Ro
         ages_ms=[loss.age_ms for loss in lost],
         answered=[loss.answered for loss in lost],
     )
+    return row | {"file_system": file_system}
 
 
 def caption(rows: Sequence[Row]) -> str:
@@ -126,6 +129,9 @@ def caption(rows: Sequence[Row]) -> str:
             f"On this machine the put p99 of the Python store was {span_us(latency[0])} to {span_us(latency[-1])}, "
             "which the device of the simulation does not foretell."
         )
+        in_memory = sorted({str(row["file_system"]) for row in kills} & {*MEMORY_FILE_SYSTEMS})
+        if in_memory:
+            told.append(f"The killed stores lay on {listed(in_memory)}, in memory, where a sync costs nothing.")
     return " ".join(told)
 
 

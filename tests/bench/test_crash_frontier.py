@@ -11,8 +11,9 @@ from bench import process_kills
 from bench.crash_frontier import FILE_BYTES, REAL, SIMULATED, caption, crash_frontier
 from bench.crash_policies import MESSAGE, store_config
 from bench.experiments import EXPERIMENTS
+from bench.figures import file_system_of
 from bench.power_losses import Loss, power_losses
-from bench.process_kills import kill_one
+from bench.process_kills import Killed, kill_one
 from properties.trial.hand_driven import HandDriven
 from properties.verdict import HarnessError
 from sim.crashes import crash_moments, losses
@@ -85,10 +86,11 @@ def test_every_experiment_has_its_own_name() -> None:
     assert "crash-frontier" in names
 
 
-def losing(policy: str, crash: str, messages: int, answered: int = 0) -> Row:
-    return loss_row(
+def losing(policy: str, crash: str, messages: int, answered: int = 0, file_system: str = "ext4") -> Row:
+    row = loss_row(
         policy, crash, put_p99_us=5.0, messages=[messages], size_bytes=[1024], ages_ms=[2.0], answered=[answered]
     )
+    return row | {"file_system": file_system}
 
 
 def test_the_caption_tells_how_far_off_the_simulation_is_and_who_lost_what() -> None:
@@ -102,6 +104,24 @@ def test_the_caption_tells_how_far_off_the_simulation_is_and_who_lost_what() -> 
     killed = [*near[:2], losing("a", SIMULATED["kill"], 7), losing("a", REAL["kill"], 9, answered=9)]
     assert "Kills took 9 messages from a in the mean of 1 (7 simulated)" in caption(killed)
     assert "No policy lost enough" in caption([losing("a", SIMULATED["power"], 3), losing("a", REAL["power"], 5)])
+
+
+def test_the_caption_tells_that_a_latency_is_that_of_memory() -> None:
+    """Where TMPDIR is in memory the p99 of group commit stood there as if it were a disk's."""
+    power = [losing("sync", SIMULATED["power"], 0), losing("sync", REAL["power"], 0)]
+    kill = losing("sync", REAL["kill"], 0, file_system="tmpfs")
+    assert "The killed stores lay on tmpfs, in memory, where a sync costs nothing." in caption([*power, kill])
+    assert "in memory" not in caption([*power, losing("sync", REAL["kill"], 0)])
+
+
+def test_rows_of_killed_processes_say_where_their_files_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    killed = Killed(Loss(0, 0, 0.0, 0), 60, (5_000, 7_000))
+    monkeypatch.setattr("bench.crash_frontier.kill_one", lambda *_, **__: killed)
+    monkeypatch.setattr("bench.crash_frontier.POLICIES", {"sync": POLICIES["sync"]})
+    found = run_experiment(crash_frontier(crashes=2, kills=1, directory="/dev/shm"), SETUP, lambda step: None)
+    named = {row["crash"]: row["file_system"] for row in found.rows}
+    assert named == {SIMULATED["power"]: "", REAL["power"]: "", REAL["kill"]: file_system_of("/dev/shm")}
+    assert found.rows[-1]["put_p99_us"] == pytest.approx(6.98)
 
 
 @pytest.mark.deep

@@ -74,6 +74,42 @@ def test_a_put_that_is_refused_is_not_counted_as_lost(
     assert (put, answered) == (3, 2)
 
 
+def test_the_moment_a_message_was_meant_for_is_the_one_its_producer_drew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who kills draws the moments again, to know how old the oldest lost message is."""
+    now_ns = 0
+    put_at_ns: list[int] = []
+
+    def clock() -> int:
+        nonlocal now_ns
+        now_ns += 1_000
+        return now_ns
+
+    def nap(seconds: float) -> None:
+        nonlocal now_ns
+        now_ns += round(seconds * 1e9)
+
+    def put_async(_: object) -> "Future[PutResult]":
+        if len(put_at_ns) == 30:
+            raise _Stopped
+        put_at_ns.append(now_ns)
+        return Future()
+
+    monkeypatch.setattr(killed_producer, "perf_counter_ns", clock)
+    monkeypatch.setattr(killed_producer, "sleep", nap)
+    store = SimpleNamespace(put_async=put_async)
+    monkeypatch.setattr(killed_producer, "MessageStore", SimpleNamespace(open=lambda *_: store))
+    page = tmp_path / "page"
+    page.write_bytes(bytes(PAGE_BYTES))
+    with pytest.raises(_Stopped):
+        put_until_killed("/nowhere", "sync", FILE_BYTES, 1_000.0, 7, str(page))
+    (began_ns,) = struct.unpack_from("<q", page.read_bytes(), killed_producer.BEGAN_NS)
+    meant_ns = [process_kills._meant_ns(number, began_ns, 1_000.0, 7) for number in range(30)]
+    late_ns = [put - meant for put, meant in zip(put_at_ns, meant_ns, strict=True)]
+    assert 0 <= min(late_ns) <= max(late_ns) < 10_000
+
+
 PARENT = """
 import subprocess, sys, time
 from bench import process_kills
