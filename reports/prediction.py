@@ -188,6 +188,9 @@ def _errors_figure(predictions: Sequence[Prediction], caption: Caption) -> Drawi
         f"{passed} of {len(predictions)} configurations that the calibration never saw are foretold within 10 % at p50 "
         "and 15 % at p90, or within 1.5 times the floor. p99 is shown and does not count."
     )
+    beyond = sum(abs(one.error[name]) > ERROR_MAX for one in predictions for name in SHOWN)
+    if beyond:
+        sentence += f" Marks at the edge are further off than {100 * ERROR_MAX:.0f} %: {beyond} here."
     columns = ("held out", "messages", *(f"{name}: error (floor)" for name in (*SHOWN, "ks", "flushes", "at_risk")))
     cells = tuple(
         (one.case, number(one.messages), *(_cell(one, name) for name in (*SHOWN, "ks", "flushes", "at_risk")))

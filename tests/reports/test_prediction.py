@@ -88,6 +88,9 @@ def test_figures_tell_their_numbers_in_a_table_and_carry_no_markup_of_a_name(dir
     predictions, quantiles = read_validation(directory)
     errors, first, _ = prediction_figures(predictions, quantiles, Caption("measurement", 1, "sim validate"))
     assert "1 of 2 configurations" in errors.sentence
+    assert errors.sentence.endswith("Marks at the edge are further off than 100 %: 1 here."), "3 looked as 1 does"
+    near = prediction_figures(predictions[:1], quantiles, Caption("measurement", 1, "sim validate"))[0]
+    assert "edge" not in near.sentence
     assert errors.cells[1][:5] == ("pool", "5,000", "+5.0 % (-2.0 %)", "+5.0 % (-2.0 %)", "+300.0 % (-2.0 %)")
     assert [cell[0] for cell in first.cells] == ["p10", "p50", "p90", "p99"]
     assert "<b>" not in errors.svg + first.svg
