@@ -73,7 +73,7 @@ def _judged(
         validation = validate(rounds, machine_snapshot(place))
     except TooFewSamples as error:
         # seldom a matter of time: each round has to tell what it is predicted from
-        why = "syncs of more than some 5 ms, or a machine that is too busy, leave nothing of it to see"
+        why = "syncs of more than some 10 ms, or a machine that is too busy, leave nothing of it to see"
         return _unknown(
             _note("too-few-samples", f"a round does not tell enough: {error}; {why}"), findings, rounds, seed
         )
