@@ -63,6 +63,7 @@ def _judged(
     """Predict what was measured, and return the outcome and its table; rows go to `target`."""
     from bench.snapshot import machine_snapshot
     from bench.validation import ROUNDS_MIN, validate
+    from properties.verdict import HarnessError
     from sim.sync_table import TooFewSamples
 
     findings = [] if is_first else [_note("not-first", "not allowed to run before other programs: expect a high floor")]
@@ -71,6 +72,8 @@ def _judged(
         return _unknown(few, findings, rounds, seed)
     try:
         validation = validate(rounds, machine_snapshot(place))
+    except HarnessError as error:
+        return _at_fault(str(error), seed)
     except TooFewSamples as error:
         # seldom a matter of time: each round has to tell what it is predicted from
         why = "syncs of more than some 10 ms, or a machine that is too busy, leave nothing of it to see"

@@ -106,6 +106,20 @@ def test_rounds_that_tell_too_little_leave_the_verdict_unknown(on_disk: Path, mo
     assert "a round does not tell enough: no 'wake' was measured; syncs of more than some 10 ms" in found.stdout
 
 
+def test_a_fault_of_the_harness_in_predicting_is_told_and_kept(on_disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found while predicting, and not while measuring, it ended with a traceback."""
+
+    def differs(*_: object) -> None:
+        raise HarnessError("store and simulator were not asked for the same puts")
+
+    monkeypatch.setattr(validating, "_measure", lambda *known: known[3].extend((None, None)))
+    monkeypatch.setattr("bench.validation.validate", differs)
+    found = validate("/var/tmp", "--out", str(on_disk))
+    assert found.exit_code == 4
+    assert found.stdout == "the harness is at fault: store and simulator were not asked for the same puts\n"
+    assert json.loads((on_disk / "run.json").read_text())["verdict"] == "harness"
+
+
 def test_text_and_document_have_one_median() -> None:
     """That of an even number of messages was the lower of the middle ones in the document, the upper in the text."""
     seen = Observed(np.array([1_000_000, 9_000_000]), 1.0, 1.0)
