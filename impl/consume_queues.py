@@ -206,18 +206,15 @@ class ConsumeQueues:
     def remove(self, queue: ConsumeQueue) -> None:
         """Forget a queue and remove its files, durably; its directory stays. Nobody appends meanwhile. Raises OSError.
 
-        It is unknown to readers before anything of it goes, and known again if the disk refuses that. A queue of the
-        same key may come to be anew, then from whatever number it is told.
+        It is unknown from here on, whatever the disk refuses: its numbers begin anew, and files that stay are gone with
+        the next open. A queue of the same key may come to be anew, then from whatever number it is told.
         """
         with self._guard:
             self._queues.pop(queue.key, None)
         try:
             queue.destroy()
-        except BaseException:
-            with self._guard:
-                self._queues[queue.key] = queue
-            raise
-        queue.close()
+        finally:
+            queue.close()
 
     def all(self) -> tuple[ConsumeQueue, ...]:
         """Return the queues there are now, in the order in which they came to be."""

@@ -3,7 +3,7 @@
 Source: `DefaultMessageStore.cleanUnusedTopic`, `cleanExpiredConsumerQueue`, `cleanUnusedLmqTopic`.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 from impl.consume_queue import ConsumeQueue
@@ -77,10 +77,14 @@ class TopicCleaning:
 
         with self._alone(), ExitStack() as until_removed:
             self._without_puts(forget)
-            for queue in self._queues.all():
-                if queue.key[0] in topics:
-                    self._queues.remove(queue)
+            self._remove([queue for queue in self._queues.all() if queue.key[0] in topics])
         return topics
+
+    def _remove(self, queues: Sequence[ConsumeQueue]) -> None:
+        """Remove all of these queues. Raises an OSError only once none of them is known any more."""
+        with ExitStack() as removals:  # goes on behind one that is refused
+            for queue in reversed(queues):
+                removals.callback(self._queues.remove, queue)
 
     def _remember(self, topics: Collection[bytes]) -> None:
         """Have them stay deleted: from here on they begin anew."""
@@ -108,8 +112,7 @@ class TopicCleaning:
 
         with self._alone(), ExitStack() as until_removed:
             self._without_puts(forget)
-            for queue in expired:
-                self._queues.remove(queue)
+            self._remove(expired)
         return sorted(queue.key for queue in expired)
 
     def _is_expired(self, queue: ConsumeQueue) -> bool:

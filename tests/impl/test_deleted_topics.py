@@ -15,6 +15,7 @@ from tests.impl.retained import NIGHT_MS, Retained, names_in
 from tests.impl.support import MESSAGE, config_of
 
 LATER_MS = NIGHT_MS + 3 * 24 * 3_600_000
+TWO_UNITS = replace(config_of(), time_zone="UTC", mapped_file_size_consume_queue=40)
 MULTI = replace(config_of(), time_zone="UTC", enable_multi_dispatch=True, enable_lmq=True)
 NAMING = replace(MESSAGE, topic="Parent", properties={"INNER_MULTI_DISPATCH": "%LMQ%a,%LMQ%b"})
 
@@ -158,6 +159,34 @@ def test_a_kill_before_the_queue_files_go_leaves_no_queue(kept: Retained) -> Non
     reopen(kept)
     assert kept.store.queues() == [("Other", 1)]
     assert names_in(kept.directory / "consumequeue" / "TopicTest" / "1") == []
+
+
+@pytest.mark.parametrize("ext", [False, True], ids=["queues", "extensions"])
+@pytest.mark.parametrize("refused", [1, 2, 3])
+def test_what_a_disk_refuses_to_remove_is_deleted_all_the_same(tmp_path: Path, refused: int, ext: bool) -> None:
+    """Symptom: messages of a deleted topic were back, and the next one was in no queue, until the next open.
+
+    Cause: the queue was known again where a file of it could not be removed, its numbers had begun anew. Fix: it stays
+    unknown, and the next open removes what is left. Found by: reading what a failing disk may do to a deletion.
+    """
+    kept = Retained(tmp_path, replace(TWO_UNITS, enable_consume_queue_ext=ext))
+    kept.put(5)
+    kept.put(1, topic="Unused")
+    kept.put(1, topic="Other")
+    kept.settle()
+    kept.disk.fail("unlink", part="/consumequeue", times=refused)
+    with pytest.raises(OSError, match="Input/output error"):
+        kept.store.clean_unused_topics({"Other"})
+    kept.disk.mend()
+    assert kept.store.queues() == [("Other", 1)]
+    new = kept.put(3)
+    kept.settle()
+    for _ in range(2):
+        assert bounds(kept) == (0, 3)
+        found = kept.store.get_message("TopicTest", 1, 0).messages
+        assert [message.offset for message in found] == new
+        reopen(kept)
+        assert kept.store.queues() == [("Other", 1), ("TopicTest", 1)]
 
 
 def test_a_log_that_was_cut_keeps_what_follows(kept: Retained, tmp_path: Path) -> None:
