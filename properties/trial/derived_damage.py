@@ -84,6 +84,8 @@ def harmed_image(
         loses = _latest_offset(before, harm.file, index_slots) >= min_offset
     if loses and harm.file == "queue" and after is not None:
         loses = not _still_says(before, after, tags_codes)
+    if loses and harm.file == "index" and after is not None:
+        loses = _without_first_seconds(before, index_slots) != _without_first_seconds(after, index_slots)
     return HarmedImage(Image(image.directories, files), loses)
 
 
@@ -98,6 +100,17 @@ def _still_says(before: bytes, after: bytes, tags_codes: Mapping[int, int]) -> b
         if unit != other and (unit[:_CODE_AT] != other[:_CODE_AT] or tags_codes.get(offset) != code):
             return False
     return True
+
+
+def _without_first_seconds(content: bytes, index_slots: int) -> bytes:
+    """Return an index file without the seconds of its first entry, which is of the file's begin whatever they say.
+
+    They count from a time in the file before, which may be gone. Source: docs/format.md, "The first entry of a later
+    file".
+    """
+    # of the entry with number 1, behind its physical offset
+    seconds = _FIRST_OFFSETS["index"] + _SLOT_BYTES * index_slots + _UNIT_BYTES + 8
+    return content[:seconds] + content[seconds + 4 :]
 
 
 def _latest_offset(content: bytes, file: DerivedFile, index_slots: int) -> int:

@@ -1,15 +1,17 @@
-"""Symptom: the lab said that an index file which is torn goes unnamed, where all messages in it had expired.
+"""Symptom: the lab said that an index file which is harmed goes unnamed, where nothing in it was lost.
 
 Cause: of the lab, not the store. Whatever bytes a queue or index file had counted as promised, also those of messages
-in front of the log's begin. Fix: it looks for an offset that the log still has.
-Found by: a campaign.
+in front of the log's begin, and the seconds of a file's first entry, which count from the file before and are not used.
+Fix: it looks for an offset that the log still has, and leaves those seconds out.
+Found by: a campaign, and `tornpage check --examples 1280 --seed 81`.
 """
 
 import struct
+from dataclasses import replace
 
 import pytest
 
-from properties.cases.case import Clean, HarmDerived, Put, Settings, Step
+from properties.cases.case import Clean, Flush, HarmDerived, Put, Settings, Step
 from properties.recorder.disk import Image
 from properties.recorder.recording_files import EMPTY_DISK
 from properties.trial.derived_damage import harmed_image
@@ -36,3 +38,11 @@ def test_a_loss_is_an_entry_that_the_log_still_has(min_offset: int, is_noticed: 
     harmed = harmed_image(TORN, image, EMPTY_DISK, min_offset=min_offset, index_slots=3)
     assert harmed is not None
     assert harmed.is_noticed is is_noticed
+
+
+def test_seconds_that_count_from_a_file_that_is_gone_are_no_loss(attempt: Attempt) -> None:
+    """The index file before the one that is zeroed behind its only entry's offset has expired."""
+    program = (KEYED, PLAIN, replace(KEYED, advance_ms=3_600_000), REPUT, Flush(), Clean(after_hours=73, manual=True))
+    for byte in range(84, 92):
+        harm = HarmDerived(file="index", harm="zeroed", amount=byte)
+        assert attempt((*program, harm), Settings(file_bytes=1024, index_entries=2)) is None
