@@ -86,18 +86,17 @@ class ClosingVerbs(HoldingVerbs):
 
     def clean_exit_is_durable(self, *, unused_may_stay: bool = False) -> None:
         """After a clean close all of the log is on disk and nothing else, with what is made from it (2, 4, 5), and the
-        word that the exit was clean. Where the disk has refused to remove files, those of zeros may stay.
+        word that the exit was clean. Where the disk has refused to remove files, those of zeros may stay, and expired
+        ones may be back with the power.
         """
-        image = self.durable(self.files)
+        image, file_bytes = self.durable(self.files), self.settings.file_bytes
         stored = image.files
-        expected = {
-            self.log_file(base): self.ledger.expected(base, self.log.end_offset)
-            for base in range(
-                self.log.oldest_offset, self.log.files * self.settings.file_bytes, self.settings.file_bytes
-            )
-        }
-        unused = [path for path in log_files(stored) if path not in expected and not stored[path].strip(b"\0")]
+        bases = range(self._oldest, self.log.files * file_bytes, file_bytes)
+        contents = {self.log_file(base): self.ledger.expected(base, self.log.end_offset) for base in bases}
+        expired = {self.log_file(base) for base in range(self._oldest, self.log.oldest_offset, file_bytes)}
+        unused = {path for path in log_files(stored) if path not in contents and not stored[path].strip(b"\0")}
         left = {path: stored[path] for path in log_files(stored) if not (unused_may_stay and path in unused)}
+        expected = {path: content for path, content in contents.items() if path in left or path not in expired}
         if left != expected:
             raise GuaranteeBroken(2, "a clean exit left the log not durable, or files that it has no use for")
         if f"{ROOT}/abort" in stored:
