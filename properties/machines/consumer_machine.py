@@ -28,7 +28,7 @@ from properties.cases.case import (
     Step,
 )
 from properties.cases.translation import HELD_PULLS_MAX
-from properties.machines.machine import COMMIT, TrialMachine
+from properties.machines.machine import TrialMachine
 from properties.machines.polling_strategies import held_pulls, pulls_beside_dispatch, tagged_puts
 from properties.machines.strategies import one_of
 
@@ -63,6 +63,7 @@ def _commits() -> st.SearchStrategy[CommitOffset]:
 
 
 _WAITS_MS = st.sampled_from((0, 0, 1, 999, 1_000, 15_000))
+_MOSTLY = st.sampled_from((True, True, False))
 _SOME_TAGGED = st.lists(tagged_puts(), min_size=1, max_size=5)
 _SOME_PULLS = st.lists(held_pulls(), min_size=1, max_size=4)
 _SOME_PUTS = st.lists(_puts(), min_size=1, max_size=5)
@@ -182,15 +183,19 @@ class ConsumerMachine(TrialMachine):
         """Somebody begins to wait while what he waits for is dispatched."""
         for put, pull in several:
             self.carry_out(put)
-            if "commit" in self.trial.services:
-                self.carry_out(COMMIT)
+            self._commit()
             self.carry_out(replace(pull, topic=put.topic, queue_id=put.queue_id))
             self.carry_out(Step(service="pull-hold"))
 
     @precondition(lambda self: not self.trial.closed)
-    @rule(pulls=_SOME_PULLS, several=_SOME_TAGGED, looked=st.booleans())
-    def what_somebody_waits_for_is_deleted(self, pulls: list[PullHeld], several: list[Put], looked: bool) -> None:
-        """The topics that consumers wait for go, and come back, or not."""
+    @rule(pulls=_SOME_PULLS, several=_SOME_TAGGED, here=_MOSTLY, looked=_MOSTLY, back=_MOSTLY)
+    def what_somebody_waits_for_is_deleted(
+        self, pulls: list[PullHeld], several: list[Put], here: bool, looked: bool, back: bool
+    ) -> None:
+        """The topics that consumers wait for go, all of them `here` in one queue or not, and come back, or some do."""
+        if here:
+            pulls = [replace(pull, topic=pulls[0].topic, queue_id=pulls[0].queue_id) for pull in pulls]
+            several = [replace(put, topic=pulls[0].topic, queue_id=pulls[0].queue_id) for put in several]
         self._put(several)
         for pull in pulls:
             self.carry_out(pull)
@@ -198,7 +203,7 @@ class ConsumerMachine(TrialMachine):
             self._put(several)
             self.carry_out(Step(service="pull-hold"))
         self.carry_out(DeleteTopics())
-        self._put(several[1:])
+        self._put(several if back else several[1:])
         self.carry_out(Step(service="pull-hold"))
 
     # ---- what becomes of it --------------------------------------------------------------------------------------
@@ -206,10 +211,14 @@ class ConsumerMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed)
     @rule(several=_SOME_PUTS, commits=_SOMECOMMITS, data=st.data())
     def what_was_read_is_lost(self, several: list[Put], commits: list[CommitOffset], data: st.DataObject) -> None:
-        """Groups read what is not durable, that is saved, and the power fails; then other messages come."""
-        self._put(several)
-        self._commit_and_save(commits)
-        self._lose_power(data, back=0)
+        """A group reads all there is, durable or not, others some; that is saved, the power fails, other messages come.
+
+        Nobody waits for the disk there, so that it is so in stores that answer by the disk too.
+        """
+        self._put([replace(put, properties="WAIT\x01false") for put in several])
+        everything = [CommitOffset(queue=queue) for queue in range(len(self.trial.derived.queues))]
+        self._commit_and_save([*everything, *commits])
+        self._lose_messages(data)
         self._put(several[:2])
         self.carry_out(Flush())
         if data.draw(st.booleans(), label="again"):
@@ -267,9 +276,14 @@ class ConsumerMachine(TrialMachine):
         self.carry_out(QueryOffsets(group=commits[0].group, queue=commits[0].queue))
 
     @precondition(lambda self: not self.trial.log.poisoned)
-    @rule(harm=st.sampled_from(("lost", "empty", "torn", "both")), commits=_SOMECOMMITS, data=st.data())
-    def the_backup_counts(self, harm: str, commits: list[CommitOffset], data: st.DataObject) -> None:
+    @rule(harm=st.sampled_from(("lost", "empty", "torn", "both", "both")), commits=_SOMECOMMITS, later=_SOMECOMMITS,
+          data=st.data())  # fmt: skip
+    def the_backup_counts(
+        self, harm: str, commits: list[CommitOffset], later: list[CommitOffset], data: st.DataObject
+    ) -> None:
         """The file says nothing, the store begins with the backup, and the power fails in its first save."""
+        if not self.trial.closed:
+            self._commit_and_save(commits)
         self.carry_out(HarmProgress(harm=harm))  # type: ignore[arg-type]
-        self._commit_and_save(commits)
+        self._commit_and_save(later)
         self._lose_power(data, back=self._somewhere_inside(data))

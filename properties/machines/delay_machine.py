@@ -72,7 +72,7 @@ def _settings() -> st.SearchStrategy[Settings]:
         queue_ext=st.sampled_from((False, False, True)),
         java_delays=st.sampled_from((False, True)),
         role=st.sampled_from(("ASYNC_MASTER", "ASYNC_MASTER", "SYNC_MASTER")),
-        pending_copies=st.sampled_from((0, 1, 3, 20)),
+        pending_copies=st.sampled_from((0, 0, 0, 1, 3, 20)),
     )
 
 
@@ -183,7 +183,7 @@ class DelayMachine(TrialMachine):
     # ---- what stands in the way ----------------------------------------------------------------------------------
 
     @precondition(lambda self: not self.trial.closed)
-    @rule(several=_SOME_PUTS, trouble=st.sampled_from(("append", "disk", "flag")), tries=st.integers(0, 3))
+    @rule(several=_SOME_PUTS, trouble=st.sampled_from(("append", "append", "disk", "flag")), tries=st.integers(0, 3))
     def copies_are_refused(self, several: list[Put], trouble: str, tries: int) -> None:
         """A copy cannot be put for now, nor when it is tried again; a while later it can."""
         self._put(several)
@@ -261,13 +261,17 @@ class DelayMachine(TrialMachine):
     # ---- what breaks it off --------------------------------------------------------------------------------------
 
     @precondition(lambda self: not self.trial.closed)
-    @rule(data=st.data(), several=_SOME_PUTS, saves=st.booleans(), kill=st.booleans())
-    def it_breaks_off_inside(self, data: st.DataObject, several: list[Put], saves: bool, kill: bool) -> None:
-        """Power fails, or the process dies, between two copies, or inside of a save."""
+    @rule(data=st.data(), several=_SOME_PUTS, saves=st.booleans(), fails=st.booleans(), kill=st.booleans())
+    def it_breaks_off_inside(
+        self, data: st.DataObject, several: list[Put], saves: bool, fails: bool, kill: bool
+    ) -> None:
+        """Power fails, or the process dies, between two copies, or inside of a save that may fail."""
         self._put(several * 2)
         self.carry_out(Flush())
         self._deliver(3_000)
         if saves:
+            if fails:
+                self.carry_out(FailSync())
             self.carry_out(_SAVE)
         window = self.trial.windows[-1]
         events = window.last - window.first

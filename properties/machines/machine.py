@@ -31,13 +31,13 @@ from properties.cases.case import (
     describe,
 )
 from properties.cases.replay import Failure
-from properties.images.images import disk_state, facts_of
-from properties.machines.strategies import choices_of, damages, odd_puts, puts, settings_of_trials
+from properties.images.images import Fact, disk_state, facts_of
+from properties.machines.strategies import choices_of, damages, holes_of, odd_puts, puts, settings_of_trials
 from properties.recorder.dirty import DirtyTracker, choose_tracker
 from properties.trial.trial import Trial
 from properties.verdict import GuaranteeBroken
 
-__all__ = ["COMMIT", "REPUT", "CommitLogMachine", "Progress", "TrialMachine", "planted_machine"]
+__all__ = ["REPUT", "CommitLogMachine", "Progress", "TrialMachine", "planted_machine"]
 
 COMMIT, REPUT = Step(service="commit", after_ms=200), Step(service="reput")
 
@@ -132,14 +132,21 @@ class TrialMachine(RuleBasedStateMachine):
         window = self.trial.windows[-1]
         self._lose_power(data, back=min(back, window.last - window.first))
 
-    def _lose_power(self, data: st.DataObject, *, back: int) -> None:
+    def _open_facts(self, *, back: int) -> list[Fact]:
+        """Return what a power loss so many events before the answer of the last verb leaves open."""
         files, window = self.trial.files, self.trial.windows[-1]
         position = files.events[window.last - back] if back else len(files.journal)
-        state = disk_state(files.base, files.journal, position, disk=self.settings.disk)
-        survived = data.draw(choices_of(facts_of(state)), label="survived")
+        return facts_of(disk_state(files.base, files.journal, position, disk=self.settings.disk))
+
+    def _lose_power(self, data: st.DataObject, *, back: int) -> None:
+        survived = data.draw(choices_of(self._open_facts(back=back)), label="survived")
         before = len(self.trial.log.records)
         self.carry_out(Crash(back=back, survived=survived))
         event("power loss", payload="records lost" if len(self.trial.log.records) < before else "nothing lost")
+
+    def _lose_messages(self, data: st.DataObject) -> None:
+        """Lose power at rest, and a page of the log with it that is not durable, if there is one."""
+        self.carry_out(Crash(survived=data.draw(holes_of(self._open_facts(back=0)), label="survived")))
 
     def _somewhere_inside(self, data: st.DataObject) -> int:
         """Draw a place inside the last verb: so many events before its answer."""
@@ -154,10 +161,14 @@ class TrialMachine(RuleBasedStateMachine):
         else:
             self._lose_power(data, back=back)
 
-    def _bring_into_queues(self) -> None:
-        """Let what was put be committed and dispatched."""
+    def _commit(self) -> None:
+        """Let what was put leave the buffers of a pool, if there is one."""
         if "commit" in self.trial.services:
             self.carry_out(COMMIT)
+
+    def _bring_into_queues(self) -> None:
+        """Let what was put be committed and dispatched."""
+        self._commit()
         self.carry_out(REPUT)
 
     @rule(back=st.integers(0, 40))

@@ -48,6 +48,12 @@ _MANY = PutBatch(members=(Member(),) * (_LONG // 2))
 _KEYED = Put(topic="T", body_bytes=10, properties="KEYS\x01Aa")
 _SOME_PUTS = st.lists(queued_puts(), min_size=2, max_size=8)
 _FILES: tuple[DerivedFile, ...] = get_args(DerivedFile)
+_HARMED: tuple[DerivedFile, ...] = ("queue", "checkpoint", "index", "floor", "queue", "extension", "derived-floor",
+                                    "queue", "index", "extension")  # fmt: skip
+"""Which files are harmed, in turn: those of units and entries more often, since they can be wrong in more ways.
+
+The marker, which can only be there when it should not, comes last.
+"""
 _HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
 _FLUSH_QUEUES = Step(service="flush-queues", after_ms=60_000)
 
@@ -248,12 +254,12 @@ class QueueMachine(TrialMachine):
         self.carry_out(_FLUSH_QUEUES)
 
     @precondition(lambda self: not self.trial.log.poisoned)
-    @rule(first=st.integers(0, len(_FILES) - 1), several=_SOME_PUTS, number=st.integers(0, 12),
-          amount=st.integers(0, 4000))  # fmt: skip
+    @rule(first=st.integers(0, len(_HARMED) - 1), several=_SOME_PUTS, number=st.integers(0, 12),
+          amount=st.integers(0, 40) | st.integers(0, 400) | st.integers(0, 4000))  # fmt: skip
     def derived_files_are_harmed(self, first: int, several: list[Put], number: int, amount: int) -> None:
         """After clean exits files of queues and index are not what they were, each in another way, one after the other.
 
-        There is a derived floor once log and queues were flushed.
+        There is a derived floor once log and queues were flushed. What small files hold lies in their first bytes.
         """
         if not self.trial.closed:
             self._put(*several)
@@ -263,7 +269,8 @@ class QueueMachine(TrialMachine):
         for turn, harm in enumerate(_HARMS):
             if not self.trial.closed and not self.trial.log.poisoned:
                 self._put(several[number % len(several)])
-            self.carry_out(HarmDerived(_FILES[(first + turn) % len(_FILES)], harm, number=number, amount=amount))
+            self.carry_out(HarmDerived(_HARMED[(first + turn) % len(_HARMED)], harm, number=number, amount=amount))
+        self.carry_out(HarmDerived("marker", "stale"))
 
     @precondition(lambda self: not self.trial.closed)
     @rule(data=st.data(), several=_SOME_PUTS, service=st.sampled_from(("reput", "flush-queues")))

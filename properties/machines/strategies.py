@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from properties.cases.case import Damage, DerivedHarm, Put, Settings
 from properties.images.images import Choice, Fact
+from properties.trial.log_places import log_files
 
-__all__ = ["choices_of", "damages", "odd_puts", "one_of", "puts", "settings_of_trials"]
+__all__ = ["choices_of", "damages", "holes_of", "odd_puts", "one_of", "puts", "settings_of_trials"]
 
 Value = TypeVar("Value")
 
@@ -107,6 +108,26 @@ def choices_of(facts: Sequence[Fact]) -> st.SearchStrategy[dict[str, Choice]]:
         return some | all_but_few
     page = st.sampled_from(pages)
     return some | all_but_few | page.map(pages_but) | st.builds(pages_but_a_tear, page, _masks())
+
+
+def holes_of(facts: Sequence[Fact]) -> st.SearchStrategy[dict[str, Choice]]:
+    """Draw a page of the log that is lost or torn while everything else survives, what lies behind it too.
+
+    Where no such page is open, what survives is drawn as ever.
+    """
+    pages = [fact.name for fact in facts if fact.kind == "page" and log_files([fact.name.split()[1]])]
+    if not pages:
+        return choices_of(facts)
+    latest = {fact.name: fact.alternatives - 1 for fact in facts}
+
+    def without(page: str) -> dict[str, Choice]:
+        return {**latest, page: 0}
+
+    def with_a_tear(page: str, mask: int) -> dict[str, Choice]:
+        return {**latest, page: (0, latest[page], mask)}
+
+    page = st.sampled_from(pages)
+    return page.map(without) | st.builds(with_a_tear, page, _masks())
 
 
 def _choice(fact: Fact) -> st.SearchStrategy[Choice]:
