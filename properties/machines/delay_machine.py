@@ -72,7 +72,7 @@ def _settings() -> st.SearchStrategy[Settings]:
         queue_ext=st.sampled_from((False, False, True)),
         java_delays=st.sampled_from((False, True)),
         role=st.sampled_from(("ASYNC_MASTER", "ASYNC_MASTER", "SYNC_MASTER")),
-        pending_copies=st.sampled_from((0, 0, 0, 1, 3, 20)),
+        pending_copies=st.sampled_from((0, 0, 1, 3, 20)),
     )
 
 
