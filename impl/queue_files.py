@@ -131,8 +131,9 @@ class QueueFiles(QueueDirectory):
             gone = self.mapped[count:]
             erased = any(mapped.first_nonzero(0) is not None for mapped in gone)
             for mapped in reversed(gone):
+                self._unname(mapped)
                 self.mapped = self.mapped[:-1]
-                self._give_up(mapped)
+                mapped.close()
             return (self._cut_file(self.mapped[count - 1], position) if count else False) or erased
 
     def _cut_file(self, mapped: MappedFile, position: int) -> bool:
@@ -164,14 +165,16 @@ class QueueFiles(QueueDirectory):
         return True
 
     def drop_before(self, position: int) -> None:
-        """Remove the files that end at or before a position, first ones first; the last file stays."""
+        """Remove the files that end at or before a position, first ones first; the last file stays. Raises OSError."""
         with self._flush_lock:
             while len(self.mapped) > 1 and self.mapped[0].end_offset <= position:
-                first, self.mapped = self.mapped[0], self.mapped[1:]
-                self._give_up(first)
+                first = self.mapped[0]
+                self._unname(first)
+                self.mapped = self.mapped[1:]
+                first.close()
 
-    def _give_up(self, mapped: MappedFile) -> None:
-        mapped.close()
+    def _unname(self, mapped: MappedFile) -> None:
+        """Take a file's name away. Raises OSError: it is one of the files then as before."""
         if self._writable:
             self._files.unlink(mapped.path)
             self._names_pending = True

@@ -207,7 +207,7 @@ class QueueUnits:
         """Erase the units from a number on; return whether there was anything. Raises OSError."""
         try:
             erased = self._files.cut(number * UNIT_BYTES)
-        except OSError:  # files that are no longer listed hold no units, be they gone or not
+        except OSError:  # those behind the one that stays are gone
             self.max_offset = min(self.max_offset, self._files.end_position // UNIT_BYTES)
             self.min_offset = min(self.min_offset, self.max_offset)
             raise

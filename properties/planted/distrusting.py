@@ -46,7 +46,7 @@ class _ErasureBelieved(Recovery):
 
 
 class _CountsWhatIsGone(ConsumeQueue):
-    """A queue whose file could not be removed still counts the units of it."""
+    """A queue that could not be erased whole still counts the units of the files that are gone."""
 
     def _erase(self, number: int) -> bool:
         erased = self._files.cut(number * UNIT_BYTES)
@@ -132,7 +132,7 @@ BUGS = (
      Components(recovery=_PageCacheBelieved)),
     ("erasure-believed", "recovery believes an erasure whose sync has failed", 3,
      Components(recovery=_ErasureBelieved)),
-    ("counts-what-is-gone", "a queue counts units of a file that could not be removed", 7,
+    ("counts-what-is-gone", "a queue that could not be erased whole counts what is gone", 7,
      Components(consume_queue=_CountsWhatIsGone)),
     ("unread-is-empty", "progress that cannot be read counts as none", 13, Components(config_file=_Unread)),
     ("half-written-progress", "progress is replaced by what the disk took of the new version", 13,

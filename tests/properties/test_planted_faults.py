@@ -31,6 +31,7 @@ SMALL, THREE_PAGES = Settings(file_bytes=1024), Settings(file_bytes=16_384)
 BIG = Put(body_bytes=3_000)
 THREE_FILES: tuple[Operation, ...] = (Put(queue_id=1, body_bytes=700), *[Put(body_bytes=700)] * 2, FLUSH, REPUT)
 EXPIRED = Clean(after_hours=73, manual=True)
+SECOND_STAYS = AimFault("unlink-error", "kind=marker or kind=queue and nth=2")
 LOST = AimFault("sync-lost", "kind=log and nth=1")
 
 CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
@@ -40,7 +41,7 @@ CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
         THREE_PAGES,
         (BIG, FLUSH, BIG, BIG, BIG, LOST, Crash(survived={"page /store/commitlog/00000000000000000000 2": 1})),
     ),
-    "counts-what-is-gone": (replace(SMALL, queue_ext=True), (AimFault("unlink-error"), PUT, Open())),
+    "counts-what-is-gone": (replace(SMALL, queue_ext=True, queue_units=1), (SECOND_STAYS, PUT, PUT, Open())),
     "unread-is-empty": (
         SMALL,
         (PUT, REPUT, FLUSH, COMMIT, SAVE, AimFault("read-error", "path=consumerOffset.json and op=open"), Open()),

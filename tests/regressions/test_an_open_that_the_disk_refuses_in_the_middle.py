@@ -9,6 +9,7 @@ Found by: aimed faults at opens, `read-error` and `unlink-error`.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -62,8 +63,10 @@ def test_a_queue_that_is_remembered_too_late_is_noticed(attempt: Attempt) -> Non
 
 
 def test_a_queue_file_that_cannot_be_removed_holds_no_units(attempt: Attempt) -> None:
-    operations = (AimFault("unlink-error"), PUT, Open())
-    assert attempt(operations, EXTENDED) is None
-    broken = attempt(operations, EXTENDED, components_of("counts-what-is-gone"))
+    operations = (AimFault("unlink-error", "kind=marker or kind=queue and nth=2"), PUT, PUT, Open())
+    settings = replace(EXTENDED, queue_units=1)
+    assert attempt((AimFault("unlink-error"), PUT, Open()), EXTENDED) is None
+    assert attempt(operations, settings) is None
+    broken = attempt(operations, settings, components_of("counts-what-is-gone"))
     assert broken is not None
     assert broken.contract == 7
