@@ -156,9 +156,10 @@ class IndexDirectory:
         dropped = 0
         while len(self._index_files) > 1 and self._index_files[0].header.end_offset < log_min:
             with self._flush_guard:
-                first, self._index_files = self._index_files[0], self._index_files[1:]
+                first = self._index_files[0]
+                self._files.unlink(first.path)  # first: one that cannot be removed is asked for again
+                self._index_files = self._index_files[1:]
                 first.close()
-                self._files.unlink(first.path)
                 self._files.sync_directory(self._directory)
             dropped += 1
         return dropped

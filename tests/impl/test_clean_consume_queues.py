@@ -84,6 +84,17 @@ def test_files_of_the_index_go_but_the_last(kept: Retained) -> None:
     assert calls[first : first + 2] == [("unlink", f"{directory}/{before[0]}"), ("sync_directory", directory)]
 
 
+@pytest.mark.parametrize("part", ["/consumequeue/", "/index/"])
+def test_a_file_that_cannot_be_removed_is_asked_for_again(kept: Retained, part: str) -> None:
+    """It was forgotten, and the next ones went: a gap, for which the next open made all of the index anew."""
+    kept.disk.fail("unlink", part=part, times=1)
+    with pytest.raises(OSError, match="Input/output error"):
+        kept.clean(at_ms=LATER_MS)
+    kept.store.delete_expired_files_manually()
+    kept.clean()
+    assert (queue_files(kept), len(names_in(kept.directory / "index"))) == ([12], 1)
+
+
 def test_a_key_finds_what_is_left(kept: Retained) -> None:
     kept.clean(at_ms=LATER_MS)
     found = kept.store.query_message("TopicTest", "k").messages
