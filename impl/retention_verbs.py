@@ -27,7 +27,8 @@ class RetentionVerbs:
         """Delete the queues of all other topics, and return their names; a deleted topic begins at number 0 again.
 
         SCHEDULE_TOPIC_XXXX, RMQ_SYS_TRANS_OP_HALF_TOPIC and light queues stay. The messages stay in the log, and can be
-        read by place and key, until they expire. Source: `cleanUnusedTopic`.
+        read by place and key, until they expire. Raises OSError: nothing has changed where the disk refuses to remember
+        it; files that it refuses to remove go with the next open. Source: `cleanUnusedTopic`.
         """
         self._lifecycle.require_open()
         in_use = {topic.encode(errors="surrogateescape") for topic in topics_in_use}
