@@ -32,9 +32,9 @@ def clean_under_fault(trial: "Trial", operation: Clean) -> CommitLog:
     if operation.manual:
         observed("delete_expired_files_manually", trial.store.delete_expired_files_manually)
         before = retention.ask_for_runs(before)
-    # dispatch may have come further than anybody knows under a fault
+    # dispatch may have come further than anybody knows under a fault, and so may a commit that was broken off
     most, _ = retention.clean(
-        replace(before, dispatched_offset=before.end_offset),
+        replace(before, dispatched_offset=before.end_offset, buffers=()),
         layout=trial.layout,
         now_ms=trial.now_ms,
         percent=trial.surroundings.percent_used(trial.files),
@@ -47,7 +47,8 @@ def clean_under_fault(trial: "Trial", operation: Clean) -> CommitLog:
     trial.happened("cleaned_under_a_fault", begin > before.min_offset)
     oldest = _oldest_on_disk(trial, begin)
     hanging = None if oldest == begin else Hanging(oldest, trial.now_ms, trial.now_ms)
-    return replace(most, min_offset=begin, hanging=hanging, dispatched_offset=max(before.dispatched_offset, begin))
+    dispatched_offset = max(before.dispatched_offset, begin)
+    return replace(most, min_offset=begin, hanging=hanging, dispatched_offset=dispatched_offset, buffers=before.buffers)
 
 
 def _makes_a_run(trial: "Trial") -> None:
