@@ -40,7 +40,6 @@ SPIN_NS = 300_000
 def put_until_killed(directory: str, policy: str, file_bytes: int, rate_per_s: float, seed: int, page: str) -> None:
     """Put for ever, or for as long as the page has places."""
     rng = random.Random(seed)
-    gc.disable()
     with open(page, "r+b") as file, mmap.mmap(file.fileno(), PAGE_BYTES) as shared:
         try:
             store = MessageStore.open(directory, store_config(POLICIES[policy], file_bytes=file_bytes))
@@ -86,6 +85,7 @@ def _give_up(why: str) -> NoReturn:
 
 
 if __name__ == "__main__":
+    gc.disable()
     directory, policy, file_bytes, rate, seed, page, parent = sys.argv[1:]
     die_with_parent()
     if os.getppid() != int(parent):  # it was gone before we asked to be told
