@@ -91,6 +91,9 @@ class TrialMachine(RuleBasedStateMachine):
             self.is_broken = True
             type(self).failure = Failure(Case(self.settings, tuple(self.trial.performed)), broken)
             raise
+        except KeyboardInterrupt:
+            self.is_broken = True  # in the middle of a verb: nothing is said of a store that is left there
+            raise
 
     # ---- what users do -------------------------------------------------------------------------------------------
 

@@ -5,8 +5,9 @@ from collections import Counter
 import pytest
 
 import properties.machines.check as runs
+from properties.cases.case import Flush, Operation, Settings
 from properties.machines.check import MACHINES, PROFILES, check
-from properties.machines.machine import TrialMachine
+from properties.machines.machine import TrialMachine, planted_machine
 from properties.machines.put_machine import PutMachine
 from properties.recorder.dirty import DirtyTracker
 from properties.verdict import Verdict
@@ -58,3 +59,21 @@ def test_machines_share_a_small_run_equally(tracker: DirtyTracker, monkeypatch: 
 def test_the_deep_profile_holds(tracker: DirtyTracker) -> None:
     examples, steps = PROFILES["deep"]
     assert check(bug="", examples=examples, steps=steps, start_seed=0, tracker=tracker).verdict is Verdict.HOLDS
+
+
+def test_of_a_verb_that_is_interrupted_nothing_else_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store left in the middle of a verb was closed and called broken: a Ctrl-C ended in a traceback."""
+    monkeypatch.setattr("properties.machines.machine.note", lambda told: None)  # for examples of Hypothesis alone
+    machine = planted_machine(PutMachine, bug="")()
+    machine.start(Settings())
+    carried_out: list[Operation] = []
+
+    def interrupted(operation: Operation) -> None:
+        carried_out.append(operation)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(machine.trial, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        machine.carry_out(Flush())
+    machine.teardown()
+    assert carried_out == [Flush()]
