@@ -7,7 +7,7 @@ from reports.shape import Count, Scalar
 
 __all__ = ["FactRow", "PageMapRow", "PageRow", "wrong_maps"]
 
-_FATES = frozenset({"durable", "kept", "lost", "older", "torn"})
+_FATES = frozenset({"durable", "kept", "lost", "older", "torn", "gone"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,9 @@ FATES = {
     "lost": FateStyle("L", _RED.light, "////", filled=False),
     "older": FateStyle("O", _OCHRE.light, "....", filled=False),
     "torn": FateStyle("T", _PURPLE.light, "xxx", filled=False),
+    "gone": FateStyle("G", _SLATE.light, "--", filled=False),
 }
-"""The fates of a page, in the order of a legend."""
+"""The fates of a page, in the order of a legend; gone is a page of a file that has no name any more."""
 
 
 def series_style(number: int) -> SeriesStyle:

@@ -13,6 +13,7 @@ from model.state import CommitLog
 from properties.cases.case import WITHOUT_A_VERB, Case, describe
 from properties.cases.replay import Failure
 from properties.images.framing import Frame, frames_of, hex_of
+from properties.images.images import named_inodes
 from properties.images.moment import CrashMoment, last_crash
 from properties.images.page_history import histories_of, versions_of
 from properties.images.pagemap import PageFate, map_of
@@ -174,6 +175,7 @@ def _of_the_crash(moment: CrashMoment, case: Case) -> dict[str, Any]:
     counts = sorted(key[:2] for key in legal)
     histories = histories_of(moment)
     by_page = {(history.file, history.number): history for history in histories}
+    paths = {moment.state.inodes[n].name: path for n, path in named_inodes(moment.state, moment.choices).items()}
     return {
         "pages": [asdict(page) for page in shown.pages],
         "facts": [asdict(fact) for fact in shown.facts],
@@ -184,7 +186,7 @@ def _of_the_crash(moment: CrashMoment, case: Case) -> dict[str, Any]:
                 "file": page.file,
                 "page": page.number,
                 "fate": page.fate,
-                "lines": [asdict(line) for line in hex_of(image, _path(page.file), page.number, frames)],
+                "lines": [asdict(line) for line in hex_of(image, paths[page.file], page.number, frames)],
                 "versions": [
                     asdict(version)
                     for version in versions_of(moment, by_page[page.file, page.number], file_bytes=file_bytes)
@@ -199,15 +201,14 @@ def _of_the_crash(moment: CrashMoment, case: Case) -> dict[str, Any]:
     }
 
 
-def _path(inode_name: str) -> str:
-    """Return the path of what a map calls a file; a second file of the same name has a number behind it."""
-    return inode_name.partition("#")[0]
-
-
 def _most_telling(pages: Sequence[PageFate]) -> list[PageFate]:
-    """Return the pages that did not survive as they were written, those of the log first, then a few that did."""
+    """Return the pages that did not survive as they were written, those of the log first, then a few that did.
+
+    Pages that nobody can find any more have nothing to show.
+    """
     order = {"torn": 0, "older": 1, "lost": 2, "kept": 3, "durable": 4}
-    telling = [page for page in pages if page.versions or "/commitlog/" in page.file]
+    found = [page for page in pages if page.fate != "gone"]
+    telling = [page for page in found if page.versions or "/commitlog/" in page.file]
     return sorted(telling, key=lambda page: (order[page.fate], "log/" not in page.file))[:PAGES_SHOWN_MAX]
 
 

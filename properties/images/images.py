@@ -38,6 +38,7 @@ __all__ = [
     "disk_state",
     "facts_of",
     "mixed",
+    "named_inodes",
     "surviving_operations",
 ]
 
@@ -108,13 +109,7 @@ def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOp
 
 def compose(state: DiskState, choices: Choices) -> Image:
     """Return the disk that recovery finds under the chosen facts. Unknown facts and too large numbers count as 0."""
-    names, directories = state.names, state.directories
-    survive = surviving_operations(state, choices) if state.pending else ()
-    if survive:
-        names, directories = dict(names), set(directories)
-        for operation in survive:
-            apply_operation(names, directories, operation)
-    reachable = {path for path in directories if _is_reachable(path, directories)}
+    names, reachable = _names_and_directories(state, choices)
     inodes, everything = state.inodes, state.disk == "kill"
     files = {
         path: _content(inodes[number], choices, everything=everything)
@@ -122,6 +117,23 @@ def compose(state: DiskState, choices: Choices) -> Image:
         if parent_of(path) in reachable
     }
     return Image(directories=frozenset(reachable), files=files)
+
+
+def named_inodes(state: DiskState, choices: Choices) -> dict[int, str]:
+    """Return the path at which recovery finds each inode; nobody finds the pages of the others."""
+    names, reachable = _names_and_directories(state, choices)
+    return {number: path for path, number in names.items() if parent_of(path) in reachable}
+
+
+def _names_and_directories(state: DiskState, choices: Choices) -> tuple[Mapping[str, int], set[str]]:
+    """Return the names that survive, and the directories that can be reached."""
+    names, directories = state.names, state.directories
+    survive = surviving_operations(state, choices) if state.pending else ()
+    if survive:
+        names, directories = dict(names), set(directories)
+        for operation in survive:
+            apply_operation(names, directories, operation)
+    return names, {path for path in directories if _is_reachable(path, directories)}
 
 
 def _is_reachable(path: str, directories: set[str]) -> bool:

@@ -1,13 +1,14 @@
 """The page map of a crash: what the disk held, fact by fact, when the power went.
 
-Made from a case whose last power loss is the interesting one: each page of each file is durable, kept, lost, older or
-torn; each name and size likewise; with the sentence of the certificate that says why that is legal.
+Made from a case whose last power loss is the interesting one: each page of each file is durable, kept, lost, older,
+torn or gone; each name and size likewise; with the sentence of the certificate that says why that is legal.
 """
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from properties.cases.case import Case, describe
+from properties.images.images import named_inodes
 from properties.images.moment import CrashMoment, last_crash
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Image
@@ -15,7 +16,8 @@ from properties.recorder.journal import PAGE_BYTES
 
 __all__ = ["FactFate", "Fate", "PageFate", "PageMap", "crash_image", "map_of", "page_map"]
 
-Fate = Literal["durable", "kept", "lost", "older", "torn"]
+Fate = Literal["durable", "kept", "lost", "older", "torn", "gone"]
+"""Gone: the file has no name on the disk, because it was removed or because its name did not survive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +79,16 @@ def crash_image(case: Case, *, tracker: DirtyTracker) -> Image | None:
 
 
 def _pages(moment: CrashMoment) -> list[PageFate]:
+    named = named_inodes(moment.state, moment.choices)
     pages = []
-    for inode in moment.state.inodes.values():
+    for inode_number, inode in moment.state.inodes.items():
         for number in range(-(-inode.size_bytes // PAGE_BYTES)):
             versions = len(inode.versions.get(number, ()))
             choice = moment.choices.get(f"page {inode.name} {number}", 0)
             fate: Fate = "durable"
-            if versions and moment.state.disk == "kill":
+            if inode_number not in named:
+                fate = "gone"
+            elif versions and moment.state.disk == "kill":
                 fate = "kept"
             elif versions:
                 fate = "torn" if isinstance(choice, tuple) else _fate(choice, versions)

@@ -1,7 +1,7 @@
 for (const stepper of document.querySelectorAll(".stepper")) {
   const slider = stepper.querySelector("input"), out = stepper.querySelector("output");
   const crash = Number(stepper.dataset.crash);
-  const letters = { durable: "D", kept: "K", lost: "L", older: "O", torn: "T" };
+  const letters = { durable: "D", kept: "K", lost: "L", older: "O", torn: "T", gone: "G" };
   const cells = [...document.querySelectorAll(".cell[data-fate]")].map((cell) => ({
     cell, fate: cell.dataset.fate, name: cell.getAttribute("aria-label"),
     writes: cell.dataset.writes.split(" ").filter(Boolean).map(Number),

@@ -8,7 +8,9 @@ import pytest
 from impl.config import MessageStoreConfig
 from impl.os_files import OsFiles
 from impl.store import MessageStore
-from properties.cases.case import Case, Crash, Flush, Operation, Put, Settings
+from properties.cases.case import AimFault, Case, Clean, Crash, Flush, Operation, Put, Settings, Step
+from properties.cases.replay import Failure
+from properties.images.account import account_of
 from properties.images.image_directory import write_image
 from properties.images.images import Choice, compose, disk_state, facts_of
 from properties.images.pagemap import crash_image, page_map
@@ -16,6 +18,7 @@ from properties.images.sampling import draw
 from properties.recorder.dirty import DirtyTracker
 from properties.recorder.disk import Image
 from properties.trial.trial import Trial
+from properties.verdict import GuaranteeBroken
 
 SETTINGS = Settings(file_bytes=16384)
 OPERATIONS: tuple[Operation, ...] = (
@@ -70,6 +73,36 @@ def test_the_page_map_tells_every_page_of_the_image(tracker: DirtyTracker) -> No
     assert image.files[log][8192:] == bytes(8192)
     assert image.files[log][:4096].strip(b"\0")
     assert any(log in sentence for sentence in shown.sentences)
+
+
+THREE_FILES = (*[Put(body_bytes=700)] * 3, Flush(), Step(service="reput"))
+EXPIRED = Clean(after_hours=73, manual=True)
+NOT_SYNCED = AimFault("directory-sync-error", "path=commitlog")
+
+
+@pytest.mark.parametrize(
+    ("operations", "fate"),
+    [
+        ((*THREE_FILES, EXPIRED, Crash()), "gone"),
+        ((*THREE_FILES, NOT_SYNCED, EXPIRED, Crash(others="kept")), "gone"),
+        ((*THREE_FILES, NOT_SYNCED, EXPIRED, Crash(others="lost")), "durable"),
+        ((Put(body_bytes=700), Crash(back=4)), "gone"),
+    ],
+    ids=["removed", "removal kept", "removal lost", "creation lost"],
+)
+def test_pages_of_a_file_without_a_name_are_gone(
+    tracker: DirtyTracker, operations: tuple[Operation, ...], fate: str
+) -> None:
+    log = "/store/commitlog/00000000000000000000"
+    case = Case(Settings(file_bytes=1024), operations)
+    shown = page_map(case, tracker=tracker)
+    image = crash_image(case, tracker=tracker)
+    assert shown is not None
+    assert image is not None
+    assert {page.fate for page in shown.pages if page.file == log} == {fate}
+    assert (log in image.files) == (fate != "gone")
+    account = account_of(Failure(case, GuaranteeBroken(2, "as if something were broken")), tracker=tracker)
+    assert (log in {page["file"] for page in account["hexes"]}) == (fate != "gone")
 
 
 def test_a_case_without_a_power_loss_has_neither(tracker: DirtyTracker) -> None:

@@ -74,10 +74,10 @@ def test_a_malformed_table_is_told_with_its_place(make_run: MakeRun, table: str,
     assert caught.value.remedy
 
 
-@pytest.mark.parametrize(("change", "said"), [({"crash": 9}, "crash is 9"), ({"pages": "?"}, "unknown fate 'gone'")])
+@pytest.mark.parametrize(("change", "said"), [({"crash": 9}, "crash is 9"), ({"pages": "?"}, "unknown fate 'eaten'")])
 def test_a_page_map_that_contradicts_itself_is_refused(make_run: MakeRun, change: dict[str, Any], said: str) -> None:
     if "pages" in change:
-        change = {"pages": [{"file": "/s/lock", "number": 0, "versions": 1, "fate": "gone"}]}
+        change = {"pages": [{"file": "/s/lock", "number": 0, "versions": 1, "fate": "eaten"}]}
     directory = make_run()
     path = directory / "tables" / "page_map.json"
     document = json.loads(path.read_text())
