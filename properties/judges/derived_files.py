@@ -93,9 +93,9 @@ def _removed(found: bytes, wanted: bytes, min_offset: int, has_ext: bool, was_ha
 
 
 def _points_in_front_of(offset: int, stored: bytes) -> bool:
-    """Return whether a unit points to something, and all of it in front of a physical offset."""
+    """Return whether a unit points to something in front of a physical offset; its length may have been pre-fill's."""
     ((begin, size, _),) = decode_units(stored)
-    return begin >= 0 and size > 0 and begin + size <= offset
+    return 0 <= begin < offset and size > 0
 
 
 def _expected_files(queue: Queue, memory: QueueMemory, count: int, *, file_bytes: int) -> Iterator[tuple[str, bytes]]:
