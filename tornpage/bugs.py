@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from properties.cases.case import describe
 from properties.holes import HOLES, Hole
 from properties.planted import PLANTED, PlantedBug
 from properties.planted.origins import Origin, origins_of
+from properties.planted.smallest import BROKEN_FIRST, SMALLEST
 from properties.promises import PROMISES
 from properties.scoring.reach import reason_why_not
 from properties.scoring.strategies import STRATEGIES
 from tornpage.document import Outcome, refuse
+from tornpage.failures import program_lines
 from tornpage.scoring import read_scoreboard, read_small
 
 __all__ = ["list_outcome", "show_outcome"]
@@ -37,13 +40,35 @@ def show_outcome(bug: PlantedBug, scores: Path | None) -> tuple[Outcome, str]:
     """Return one bug: what it is, where it comes from, and how strategies fared, if a score directory is named."""
     rows = [] if scores is None else [row for row in _scores(scores) if row["bug"] == bug.id]
     found = {**_listed(bug), "promise": PROMISES[bug.contract], "group": bug.group, "kind": bug.kind, "scores": rows}
+    found["smallest"] = _smallest(bug)
     lines = [bug.id, f"  {bug.sentence}", "", f"  breaks contract {bug.contract}: {PROMISES[bug.contract]}"]
     if bug.group:
         lines.append(f"  {bug.group}: {bug.kind}")
     lines += [f"  {line}" for line in _told_origins(bug)]
+    lines += ["", *_told_smallest(bug)]
     lines += ["", *_told_scores(bug, rows, given=scores is not None)]
     lines += _told_failure(rows, [] if scores is None else read_small(scores, bug.id))
     return Outcome("bugs show", None, {}, extra={"bug": found}), "\n".join(lines)
+
+
+def _smallest(bug: PlantedBug) -> Row | None:
+    """Return the smallest known case, with the contract that it breaks; None where threads have to meet."""
+    case = SMALLEST.get(bug.id)
+    if case is None:
+        return None
+    return {
+        "operations": [describe(operation) for operation in case.operations],
+        "breaks": BROKEN_FIRST.get(bug.id, bug.contract),
+        "token": case.token(),
+    }
+
+
+def _told_smallest(bug: PlantedBug) -> list[str]:
+    smallest = _smallest(bug)
+    if smallest is None:
+        return ["  smallest case: none, two threads have to meet (docs/interleaving.md)"]
+    besides = "" if smallest["breaks"] == bug.contract else f", which breaks contract {smallest['breaks']} first"
+    return [f"  smallest case{besides}:", *program_lines(SMALLEST[bug.id]), f"    tornpage replay {smallest['token']}"]
 
 
 def _told_failure(rows: Sequence[Row], small: Sequence[Row]) -> list[str]:

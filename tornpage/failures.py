@@ -7,14 +7,14 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from properties.cases.case import Crash, describe
+from properties.cases.case import Case, Crash, describe
 from properties.cases.replay import Failure
 from tornpage.document import warn
 
 if TYPE_CHECKING:
     from properties.images.pagemap import PageMap
 
-__all__ = ["failure_finding", "failure_text", "save_case"]
+__all__ = ["failure_finding", "failure_text", "program_lines", "save_case"]
 
 _SENTENCES_MAX = 6
 
@@ -42,10 +42,8 @@ def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
     Carries the case out again, for what the disk held.
     """
     broken, case = failure.broken, failure.case
-    settings = ", ".join(f"{name}={value}" for name, value in case.document()["settings"].items()) or "defaults"
-    lines = [f"contract {broken.contract} is broken: {broken.sentence}", "", "  program"]
-    lines += [f"    {number}. {describe(operation)}" for number, operation in enumerate(case.operations, 1)]
-    lines += [f"  settings  {settings}", *_crash_lines(failure)]
+    lines = [f"contract {broken.contract} is broken: {broken.sentence}", "", "  program", *program_lines(case)]
+    lines += _crash_lines(failure)
     if broken.expected or broken.found:
         lines += ["", f"  expected  {broken.expected or '(nothing)'}", f"  found     {broken.found or '(nothing)'}"]
     bug = f" with the planted bug {case.settings.bug}" if case.settings.bug else ""
@@ -57,6 +55,13 @@ def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
     lines += [f"  smaller: tornpage shrink,{page} as a test: tornpage promote; {given}"]
     lines += [f"  kept in {kept_in}"] if kept_in else []
     return "\n".join([*lines, *([f"  {seen}"] if seen else [])])
+
+
+def program_lines(case: Case) -> list[str]:
+    """Return the operations of a case, numbered from 1, and its settings."""
+    settings = ", ".join(f"{name}={value}" for name, value in case.document()["settings"].items()) or "defaults"
+    program = (f"    {number}. {describe(operation)}" for number, operation in enumerate(case.operations, 1))
+    return [*program, f"  settings  {settings}"]
 
 
 def _crash_lines(failure: Failure) -> list[str]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from properties.holes.hunt import Hunt
 
-__all__ = ["Hole"]
+__all__ = ["Hole", "smallest_case"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +35,8 @@ class Hole:
     def is_hosted(self) -> bool:
         """Whether our store can have it."""
         return bool(self.bug)
+
+
+def smallest_case(bug: str) -> str:
+    """Return the test in which the smallest case of a planted bug shows it (properties/planted/smallest)."""
+    return f"tests/properties/test_smallest_cases.py::test_the_smallest_case_shows_the_bug_and_holds_without_it[{bug}]"

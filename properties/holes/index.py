@@ -1,16 +1,12 @@
 """Holes of the index (I1 to I7)."""
 
-from properties.holes.hole import Hole
+from properties.holes.hole import Hole, smallest_case
 from properties.holes.hunt import Hunt
 
 __all__ = ["HOLES"]
 
 _INDEX = "tests/regressions/test_holes_index.py::"
 _QUEUE = Hunt("queue")
-
-
-def _smallest(bug: str) -> str:
-    return f"tests/properties/test_planted_reads.py::test_its_smallest_case_shows_it_and_holds_without_it[{bug}]"
 
 
 HOLES = (
@@ -21,7 +17,7 @@ HOLES = (
         "the index is compared with the log; what is right stays, what is missing is put",
         bug="newest-index-file-dropped",
         hunt=_QUEUE,
-        regression=_smallest("newest-index-file-dropped"),
+        regression=smallest_case("newest-index-file-dropped"),
     ),
     Hole(
         "I2",
@@ -30,7 +26,7 @@ HOLES = (
         "all files are, before the abort marker goes",
         bug="RMQ-B48",
         hunt=_QUEUE,
-        regression=_smallest("RMQ-B48"),
+        regression=smallest_case("RMQ-B48"),
     ),
     Hole(
         "I3",
@@ -75,6 +71,6 @@ HOLES = (
         "entries at the end of the index are known, one by one",
         bug="equal-is-not-skipped",
         hunt=Hunt("queue", fixed={"index": True, "index_entries": 3, "queue_units": 60}),
-        regression=_smallest("equal-is-not-skipped"),
+        regression=smallest_case("equal-is-not-skipped"),
     ),
 )

@@ -1,16 +1,12 @@
 """Holes of consume queues and their extension (C1 to C17)."""
 
-from properties.holes.hole import Hole
+from properties.holes.hole import Hole, smallest_case
 from properties.holes.hunt import Hunt
 
 __all__ = ["HOLES"]
 
 _QUEUES = "tests/regressions/test_holes_queues.py::"
 _QUEUE, _RETENTION = Hunt("queue"), Hunt("retention")
-
-
-def _smallest(bug: str) -> str:
-    return f"tests/properties/test_planted_queues.py::test_its_smallest_case_shows_it_and_holds_without_it[{bug}]"
 
 
 HOLES = (
@@ -24,7 +20,7 @@ HOLES = (
             "queue",
             fixed={"sync_flush": False, "pool_buffers": 0, "queue_units": 16, "index": False, "queue_ext": False},
         ),
-        regression=_smallest("stale-units-behind"),
+        regression=smallest_case("stale-units-behind"),
     ),
     Hole(
         "C2",
@@ -33,7 +29,7 @@ HOLES = (
         "each unit that is not proved by a checksum is compared with its record, tags code too",
         bug="torn-unit-stays",
         hunt=Hunt("queue", 6, fixed={"index": False, "queue_ext": False}),
-        regression=_smallest("torn-unit-stays"),
+        regression=smallest_case("torn-unit-stays"),
     ),
     Hole(
         "C3",
@@ -51,7 +47,7 @@ HOLES = (
         "all files of all queues, then the checkpoint",
         bug="one-queue-file-a-round",
         hunt=_QUEUE,
-        regression=_smallest("one-queue-file-a-round"),
+        regression=smallest_case("one-queue-file-a-round"),
     ),
     Hole(
         "C5",
@@ -101,7 +97,7 @@ HOLES = (
         "each queue is proved for itself",
         bug="furthest-queue-first",
         hunt=_QUEUE,
-        regression=_smallest("furthest-queue-first"),
+        regression=smallest_case("furthest-queue-first"),
     ),
     Hole(
         "C10",
@@ -110,7 +106,7 @@ HOLES = (
         "it raises, and the batch is dispatched again",
         bug="refused-unit-forgotten",
         hunt=_QUEUE,
-        regression=_smallest("refused-unit-forgotten"),
+        regression=smallest_case("refused-unit-forgotten"),
     ),
     Hole(
         "C11",
@@ -128,7 +124,7 @@ HOLES = (
         "the levels are known first",
         bug="delays-known-too-late",
         hunt=_QUEUE,
-        regression=_smallest("delays-known-too-late"),
+        regression=smallest_case("delays-known-too-late"),
     ),
     Hole(
         "C13",
@@ -145,8 +141,7 @@ HOLES = (
         "deleted topics are remembered, with the offset below which they are not dispatched",
         bug="RMQ-B39",
         hunt=_RETENTION,
-        regression="tests/properties/test_planted_retention.py::"
-        "test_its_smallest_case_shows_it_and_holds_without_it[RMQ-B39]",
+        regression=smallest_case("RMQ-B39"),
     ),
     Hole(
         "C15",
@@ -155,7 +150,7 @@ HOLES = (
         "a number that is there is known, whichever it is",
         bug="zero-is-new",
         hunt=_QUEUE,
-        regression=_smallest("zero-is-new"),
+        regression=smallest_case("zero-is-new"),
     ),
     Hole(
         "C16",
@@ -173,6 +168,6 @@ HOLES = (
         "an address counts if the extension has there what it should",
         bug="extension-believed",
         hunt=_QUEUE,
-        regression=_smallest("extension-believed"),
+        regression=smallest_case("extension-believed"),
     ),
 )  # fmt: skip

@@ -1,6 +1,6 @@
 """Holes of starting, and of recovering more than once (G1 to G11, F1, F2)."""
 
-from properties.holes.hole import Hole
+from properties.holes.hole import Hole, smallest_case
 from properties.holes.hunt import Hunt
 from properties.holes.log import HOLES as LOG_HOLES
 
@@ -9,10 +9,6 @@ __all__ = ["HOLES"]
 _STARTING = "tests/regressions/test_holes_starting.py::"
 _QUEUE = Hunt("queue")
 _GAP = next(hole for hole in LOG_HOLES if hole.id == "H4")
-
-
-def _smallest(bug: str) -> str:
-    return f"tests/properties/test_planted_queues.py::test_its_smallest_case_shows_it_and_holds_without_it[{bug}]"
 
 
 HOLES = (
@@ -64,7 +60,7 @@ HOLES = (
         "blocks are reserved, a full disk is an error of the call, and each round is tried again",
         bug="RMQ-B12",
         hunt=_QUEUE,
-        regression=_smallest("RMQ-B12"),
+        regression=smallest_case("RMQ-B12"),
     ),
     Hole(
         "G7",
@@ -81,7 +77,7 @@ HOLES = (
         "no properties are no further queues",
         bug="RMQ-B73",
         hunt=Hunt("queue"),
-        regression=_smallest("RMQ-B73"),
+        regression=smallest_case("RMQ-B73"),
     ),
     Hole(
         "G9",
@@ -97,8 +93,7 @@ HOLES = (
         "every length is checked before it is used",
         bug="RMQ-B11",
         hunt=Hunt("commit-log"),
-        regression="tests/properties/test_planted_queues.py::"
-        "test_its_smallest_case_shows_it_and_holds_without_it[RMQ-B11]",
+        regression=smallest_case("RMQ-B11"),
         paragraph="G9",
     ),
     Hole(

@@ -9,6 +9,7 @@ import pytest
 
 from properties.holes import HOLES, Hole, UnknownHole, holes_named
 from properties.planted import PLANTED
+from properties.planted.smallest import SMALLEST
 from tornpage.holes import hunt_outcome, list_outcome
 
 GROUPS = {"H": 12, "A": 7, "C": 17, "I": 7, "G": 11, "F": 2}
@@ -40,13 +41,14 @@ def test_its_bug_and_its_regression_exist(hole: Hole, repository: Path) -> None:
     source = (repository / path).read_text(encoding="utf-8")
     assert function in {node.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)}
     if case:
-        assert f'"{case.removesuffix("]")}": (' in source
+        assert case.removesuffix("]") == hole.bug
+        assert hole.bug in SMALLEST
 
 
 def test_a_regression_is_named_after_its_hole() -> None:
     for hole in HOSTED:
         name = hole.regression.partition("::")[2]
-        if not name.startswith("test_its_smallest_case"):
+        if not name.startswith("test_the_smallest_case"):
             ids = {hole.id} | {other.id for other in HOSTED if other.regression == hole.regression}
             assert re.fullmatch(rf"test_({'|'.join(ids)})_[a-z0-9_]+", name, re.IGNORECASE)
 

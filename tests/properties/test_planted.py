@@ -180,8 +180,7 @@ MACHINE_HUNTS_IN_EVERY_RUN = (
 )
 """Bugs that machines hunt in each run of the tests, from every machine some; the others are hunted with `-m deep`.
 
-Those of queues, index and reads have smallest cases besides, which are run each time (test_planted_queues.py,
-test_planted_reads.py).
+Each bug that one thread can show is shown in every run besides, by its smallest case (test_smallest_cases.py).
 """
 
 IN_EVERY_RUN = ("lying-flush", "no-erase-after-cut", "readers-see-buffers")

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from properties.cases.case import Case
 from properties.planted import PLANTED
 from properties.planted.durability import DURABILITY
+from properties.planted.smallest import SMALLEST
 from tornpage.cli import cli
 
 
@@ -38,6 +40,22 @@ def test_a_bug_is_shown_with_promise_and_origin() -> None:
     assert "contract 3: What a recovery has cut stays gone" in result.stdout
     assert "hole H1" in result.stdout
     assert "durability: skip the erase" in result.stdout
+
+
+def test_a_bug_is_shown_with_its_smallest_case() -> None:
+    smallest = json.loads(run("show", "whole-pages-only", "--json").stdout)["bug"]["smallest"]
+    assert smallest["operations"] == ["put()", "close()"]
+    assert smallest["breaks"] == 2
+    assert Case.from_token(smallest["token"]) == SMALLEST["whole-pages-only"]
+    text = run("show", "whole-pages-only").stdout
+    assert "1. put()" in text
+    assert f"tornpage replay {smallest['token']}" in text
+    assert "which breaks contract 9 first" in run("show", "early-acknowledgement").stdout
+
+
+def test_a_bug_of_threads_has_no_smallest_case_and_says_so() -> None:
+    assert json.loads(run("show", "RMQ-B24", "--json").stdout)["bug"]["smallest"] is None
+    assert "two threads have to meet" in run("show", "RMQ-B24").stdout
 
 
 @pytest.mark.parametrize("wrong", [("show", "lyng-flush"), ("score", "lyng-flush")])

@@ -1,11 +1,6 @@
-"""Bugs of progress files, each with the smallest case that shows it, and that holds without the bug."""
-
-from dataclasses import replace
-
-import pytest
+"""Of progress files: consumer offsets, their saves, their backups."""
 
 from properties.cases.case import (
-    Case,
     Close,
     CommitOffset,
     Crash,
@@ -20,16 +15,16 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.cases.replay import replay
-from properties.planted import PLANTED, progressing
-from properties.recorder.dirty import DirtyTracker
+from properties.planted.smallest.program import Program
+
+__all__ = ["PROGRAMS"]
 
 PUT, REPUT, FLUSH, COMMIT = Put(), Step(service="reput"), Flush(), CommitOffset()
 SAVE = Step(service="progress", after_ms=5_000)
 READ = (PUT, REPUT, COMMIT)
 POWER_LOSS = Crash()
 
-CASES: dict[str, tuple[Operation, ...]] = {
+_OPERATIONS: dict[str, tuple[Operation, ...]] = {
     "RMQ-B63": (PUT, REPUT, FLUSH, COMMIT, SAVE, POWER_LOSS),
     "backup-overwritten": (
         PUT, REPUT, FLUSH, COMMIT, SAVE, CommitOffset(behind=1), SAVE, HarmProgress(harm="empty"), COMMIT, SAVE,
@@ -52,15 +47,4 @@ CASES: dict[str, tuple[Operation, ...]] = {
     "progress-saved-once": (SAVE,),
 }  # fmt: skip
 
-
-def test_every_bug_of_progress_has_its_case() -> None:
-    assert {bug for bug, *_ in progressing.BUGS} == CASES.keys()
-
-
-@pytest.mark.parametrize("bug", CASES)
-def test_its_case_breaks_the_promise_and_holds_without_the_bug(bug: str, tracker: DirtyTracker) -> None:
-    settings, operations = Settings(file_bytes=1024), CASES[bug]
-    failure = replay(Case(replace(settings, bug=bug), operations), tracker=tracker)
-    assert failure is not None
-    assert failure.broken.contract == PLANTED[bug].contract
-    assert replay(Case(settings, operations), tracker=tracker) is None
+PROGRAMS: dict[str, Program] = {bug: (Settings(file_bytes=1024), done) for bug, done in _OPERATIONS.items()}

@@ -1,25 +1,19 @@
-"""Bugs of long polling, each with the smallest case that shows it, and that holds without the bug."""
-
-from dataclasses import replace
-
-import pytest
+"""Of long polling: consumers that wait in the store, and who wakes them."""
 
 from properties.cases.case import (
     CancelPull,
-    Case,
     Close,
     DeleteTopics,
-    Operation,
     PullHeld,
     PullWhileDispatching,
     Put,
     Settings,
     Step,
 )
-from properties.cases.replay import replay
 from properties.cases.translation import HELD_PULLS_MAX
-from properties.planted import PLANTED, polling
-from properties.recorder.dirty import DirtyTracker
+from properties.planted.smallest.program import Program
+
+__all__ = ["PROGRAMS"]
 
 REPUT, LOOK, PUT, PULL = Step(service="reput"), Step(service="pull-hold"), Put(), PullHeld()
 TAGGED, WANTED = Put(properties="TAGS\x01TagA"), PullHeld(tags="TagA")
@@ -32,7 +26,7 @@ def beside(*schedule: int) -> PullWhileDispatching:
     return PullWhileDispatching(schedule=tuple(choice for before in schedule for choice in (*(0,) * before, 1)))
 
 
-CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
+PROGRAMS: dict[str, Program] = {
     "lost-wake-up": (Settings(), (PUT, beside(4), LOOK)),
     "told-beforehand": (Settings(), (PUT, beside(0, 30), LOOK)),
     "any-message-ends-it": (Settings(), (WANTED, PUT, REPUT, LOOK)),
@@ -49,17 +43,3 @@ CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
     "place-of-who-gave-up": (Settings(), (PULL, CancelPull())),
     "no-limit-of-pulls": (Settings(), (PULL,) * (HELD_PULLS_MAX + 1)),
 }
-
-
-def test_every_bug_of_long_polling_has_its_case() -> None:
-    assert {bug for bug, *_ in polling.BUGS} == CASES.keys()
-
-
-@pytest.mark.parametrize("bug", CASES)
-def test_its_smallest_case_shows_it_and_holds_without_it(bug: str, tracker: DirtyTracker) -> None:
-    settings, operations = CASES[bug]
-    failure = replay(Case(replace(settings, bug=bug), operations), tracker=tracker)
-    assert failure is not None
-    assert failure.broken.contract == PLANTED[bug].contract
-    assert failure.case.operations == operations
-    assert replay(Case(settings, operations), tracker=tracker) is None

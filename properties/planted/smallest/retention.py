@@ -1,11 +1,8 @@
-"""Bugs of retention, each with the smallest case that shows it, and that holds without the bug."""
+"""Of retention: clean-ups, deleted topics, buffers that readers keep."""
 
 from dataclasses import replace
 
-import pytest
-
 from properties.cases.case import (
-    Case,
     Clean,
     Crash,
     DeleteTopics,
@@ -13,15 +10,14 @@ from properties.cases.case import (
     Flush,
     Get,
     HoldBuffer,
-    Operation,
     Put,
     ReleaseBuffer,
     Settings,
     Step,
 )
-from properties.cases.replay import replay
-from properties.planted import PLANTED, retaining
-from properties.recorder.dirty import DirtyTracker
+from properties.planted.smallest.program import Program
+
+__all__ = ["PROGRAMS"]
 
 REPUT, FLUSH = Step(service="reput"), Flush()
 FULL, KEYED = Put(body_bytes=800), Put(properties="KEYS\x01k")
@@ -32,7 +28,7 @@ NEARLY, TOO_FULL = Clean(percent=80), Clean(percent=86)
 SMALL = Settings(file_bytes=1024)
 POWER_LOSS, KILL = Crash(), Crash(kill=True)
 
-CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
+PROGRAMS: dict[str, Program] = {
     "RMQ-B04": (SMALL, (FULL, FULL, FLUSH, TOO_FULL)),
     "neighbour-found": (SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL, FULL, Get(record=1))),
     "RMQ-B39": (Settings(), (Put(), REPUT, DeleteTopics(), KILL)),
@@ -57,17 +53,3 @@ CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
     "age-on-a-full-disk": (SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL)),
     "buffer-taken-back": (SMALL, (FULL, FULL, REPUT, FLUSH, HoldBuffer(), TOO_FULL)),
 }  # fmt: skip
-
-
-def test_every_bug_of_retention_has_its_case() -> None:
-    assert {bug for bug, *_ in retaining.BUGS} == CASES.keys()
-
-
-@pytest.mark.parametrize("bug", CASES)
-def test_its_smallest_case_shows_it_and_holds_without_it(bug: str, tracker: DirtyTracker) -> None:
-    settings, operations = CASES[bug]
-    failure = replay(Case(replace(settings, bug=bug), operations), tracker=tracker)
-    assert failure is not None
-    assert failure.broken.contract == PLANTED[bug].contract
-    assert failure.case.operations == operations
-    assert replay(Case(settings, operations), tracker=tracker) is None

@@ -1,26 +1,20 @@
-"""Bugs of dispatch, queues and extension, each with the smallest case that shows it, and that holds without the bug."""
-
-from dataclasses import replace
-
-import pytest
+"""Of dispatch, queues and their extension."""
 
 from properties.cases.case import (
-    Case,
     Close,
     Crash,
     Damage,
     Flush,
     GetMessage,
     HarmDerived,
-    Operation,
     Put,
     RefuseFile,
     Settings,
     Step,
 )
-from properties.cases.replay import replay
-from properties.planted import PLANTED, dispatched, extending, queueing
-from properties.recorder.dirty import DirtyTracker
+from properties.planted.smallest.program import Program
+
+__all__ = ["PROGRAMS"]
 
 REPUT = Step(service="reput")
 COMMIT = Step(service="commit", after_ms=200)
@@ -34,7 +28,7 @@ PASSES_NO_FILTER = "TAGS\x01TagB"
 """In topic U: its bit map is empty (properties/cases/bit_maps.py)."""
 STORE_TIME_AT = 10
 
-CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
+PROGRAMS: dict[str, Program] = {
     "RMQ-B11": (Settings(), (Put(), Damage(kind="flip", amount=1))),
     "RMQ-B02": (Settings(), (Put(), REPUT, FLUSH_QUEUES, POWER_LOSS)),
     "RMQ-B03": (Settings(), (Put(), KILL)),
@@ -68,18 +62,3 @@ CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
         Settings(queue_ext=True), (Put(), HarmDerived(file="extension", harm="zeroed", amount=STORE_TIME_AT + 6)),
     ),
 }  # fmt: skip
-
-
-def test_every_bug_of_queues_has_its_case() -> None:
-    planted = {bug for module in (queueing, dispatched, extending) for bug, *_ in module.BUGS}
-    assert planted == CASES.keys() - {"RMQ-B11"}
-
-
-@pytest.mark.parametrize("bug", CASES)
-def test_its_smallest_case_shows_it_and_holds_without_it(bug: str, tracker: DirtyTracker) -> None:
-    settings, operations = CASES[bug]
-    failure = replay(Case(replace(settings, bug=bug), operations), tracker=tracker)
-    assert failure is not None
-    assert failure.broken.contract == PLANTED[bug].contract
-    assert failure.case.operations == operations
-    assert replay(Case(settings, operations), tracker=tracker) is None

@@ -1,11 +1,8 @@
-"""Bugs of delayed delivery, each with the smallest case that shows it, and that holds without the bug."""
+"""Of delayed delivery: levels, copies, progress, and delivery that waits for its answers."""
 
 from dataclasses import replace
 
-import pytest
-
 from properties.cases.case import (
-    Case,
     ChangeRole,
     Clean,
     ClockStep,
@@ -15,15 +12,14 @@ from properties.cases.case import (
     FailAppend,
     FailSync,
     Flush,
-    Operation,
     Put,
     Settings,
     Step,
     SwitchFlag,
 )
-from properties.cases.replay import replay
-from properties.planted import PLANTED, awaiting, delaying
-from properties.recorder.dirty import DirtyTracker
+from properties.planted.smallest.program import Program
+
+__all__ = ["PROGRAMS"]
 
 REPUT, FLUSH, SAVE = Step(service="reput"), Flush(), Step(service="progress", after_ms=10_000)
 FIRST, SECOND = Put(properties="DELAY\x011"), Put(properties="DELAY\x012")
@@ -34,7 +30,7 @@ FULL = Put(body_bytes=800)
 AWAITED, ALONE = Settings(sync_flush=True, pending_copies=2), Settings(sync_flush=True, pending_copies=1)
 NARROW, SMALL = Settings(record_bytes_max=320), Settings(file_bytes=1024)
 
-CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
+PROGRAMS: dict[str, Program] = {
     "RMQ-B22": (replace(NARROW, java_delays=True), (LONG, REPUT, SOON)),
     "RMQ-B57": (Settings(), (FIRST, REPUT, DelayOffsetsAre(by=2))),
     "RMQ-B58": (Settings(), (FIRST, REPUT, DelayOffsetsAre(by=2))),
@@ -65,17 +61,3 @@ CASES: dict[str, tuple[Settings, tuple[Operation, ...]]] = {
         (FIRST, REPUT, SwitchFlag(), SOON, Step(service="schedule", after_ms=100)),
     ),
 }
-
-
-def test_every_bug_of_delivery_has_its_case() -> None:
-    assert {bug for bug, *_ in (*delaying.BUGS, *awaiting.BUGS)} == CASES.keys()
-
-
-@pytest.mark.parametrize("bug", CASES)
-def test_its_smallest_case_shows_it_and_holds_without_it(bug: str, tracker: DirtyTracker) -> None:
-    settings, operations = CASES[bug]
-    failure = replay(Case(replace(settings, bug=bug), operations), tracker=tracker)
-    assert failure is not None
-    assert failure.broken.contract == PLANTED[bug].contract
-    assert failure.case.operations == operations
-    assert replay(Case(settings, operations), tracker=tracker) is None
