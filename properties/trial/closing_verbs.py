@@ -22,7 +22,9 @@ class ClosingVerbs(HoldingVerbs):
     """Flush and close of a trial."""
 
     def flush(self) -> None:
-        """Flush; a failed sync, or a commit that fails, is answered as such and moves nothing."""
+        """Flush a store that is open; a failed sync, or a commit that fails, is answered as such and moves nothing."""
+        if self.closed:
+            return
         first = len(self.files.events)
         after, durable = flushing.flush(
             self.log, sync_fails=bool(self.files.failing_syncs), write_fails=bool(self.files.failing_writes)

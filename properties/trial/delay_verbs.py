@@ -14,9 +14,14 @@ from properties.verdict import GuaranteeBroken, observed
 
 __all__ = ["DelayVerbs"]
 
+_LOOKS_AFTER_MS_MAX = 1_000
+"""A clock that is set forward is noticed within a second (docs/statuses.md)."""
+
 
 class DelayVerbs(ProgressVerbs):
-    """Delayed delivery of a trial."""
+    """Delayed delivery of a trial. `set_forward_ms` is how far the clock was set forward since delivery last looked."""
+
+    set_forward_ms = 0
 
     # ---- delivery ------------------------------------------------------------------------------------------------
 
@@ -33,6 +38,7 @@ class DelayVerbs(ProgressVerbs):
 
     def _delivered(self) -> CommitLog:
         """Contract 12: a round puts the copies that are due, in order, and none that is not."""
+        self.set_forward_ms = 0
         self.files.failing_syncs = 0  # which of the round's files it would hit is not worth a model
         after, outcome = schedule.deliver_round(
             self.log,
@@ -91,7 +97,11 @@ class DelayVerbs(ProgressVerbs):
             return
         due_ms = schedule.earliest_due(self.log, self.layout)
         if due_ms is not None and due_ms != before_ms:
-            self.require_will_step("schedule", by_ms=due_ms - self.clock_ahead_ms)
+            self.require_will_step("schedule", by_ms=self._seen_by(due_ms - self.clock_ahead_ms))
+
+    def _seen_by(self, due_ms: int) -> int:
+        """Return by when somebody looks at what is due then: a second later if the clock was set forward meanwhile."""
+        return max(due_ms, min(due_ms + self.set_forward_ms, self.now_ms + _LOOKS_AFTER_MS_MAX))
 
     # ---- saves ---------------------------------------------------------------------------------------------------
 
@@ -126,4 +136,5 @@ class DelayVerbs(ProgressVerbs):
     def set_clock(self, operation: ClockStep) -> None:
         """Set the clock; nobody is told."""
         self.clock_ahead_ms += operation.by_ms
+        self.set_forward_ms += max(0, operation.by_ms)
         self.was_harmed |= operation.by_ms < 0  # the checkpoint's times say nothing of what comes after it then

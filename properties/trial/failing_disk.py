@@ -1,7 +1,7 @@
 """The recorded disk of a trial, on which a commit of the transient store pool may fail half way.
 
 What is made from the log, queues and index, takes none of its room, so that a trial knows how many log files fit; such
-a file can be refused on its own. Progress takes none either.
+a file can be refused on its own. Nor do others take any that only some stores have, as progress.
 """
 
 import errno
@@ -20,8 +20,8 @@ __all__ = ["FailingDisk", "UnmarkedDisk"]
 
 
 _DERIVED = tuple(f"{ROOT}/{name}" for name in ("consumequeue/", "consumequeue_ext/", "index/", "config/derivedFloor"))
-_PROGRESS = tuple(f"{ROOT}/config/{name}.json" for name in ("consumerOffset", "lmqConsumerOffset", "delayOffset"))
-_WITHOUT_ROOM = (*_DERIVED, *_PROGRESS)
+_WITH_ROOM = frozenset(f"{ROOT}/{name}" for name in ("checkpoint", "config/durableFloor", "lock"))
+"""Files that take room beside the log: there is one of each in every store."""
 
 
 class FailingDisk(RecordingFiles):
@@ -46,7 +46,7 @@ class FailingDisk(RecordingFiles):
         super().__init__(base, tracker=tracker, journal=journal, budget_bytes=budget_bytes, state=state)
         self._dropped = {entry.inode for entry in journal if isinstance(entry, PagesDropped)}
         for path, inode in self._names.files.items():
-            if path.startswith(_WITHOUT_ROOM):
+            if path not in _WITH_ROOM and not log_files([path]):
                 inode.allocated_bytes = 0
 
     def mend(self) -> None:

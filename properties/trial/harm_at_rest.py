@@ -11,6 +11,7 @@ from properties.trial.damaged_reads import readers_get_what_verifies
 from properties.trial.derived_damage import harmed_image
 from properties.trial.log_places import log_files
 from properties.trial.page_versions import earlier_contents
+from properties.trial.progress_ledger import ProgressLedger, said_by
 from properties.verdict import GuaranteeBroken, observed
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def damage(trial: "Trial", operation: Damage) -> None:
         raise GuaranteeBroken(7, "a damaged store was changed by opening it")
     trial.files, trial.closed, trial.windows = trial.new_disk(trial.durable(trial.files)), True, []
     trial.store = store
+    trial.versions = ProgressLedger(said_by(image.files, trial.versions.paths))  # the close had saved what was new
     trial.end_verb(0, trial.log)
     trial.happened(f"damaged_{operation.kind}")
     trial.happened("damaged_beside", not is_complete)

@@ -25,7 +25,9 @@ class ReadingVerbs(ServiceVerbs):
     """Reads of a trial: by physical offset, through a queue, by key, by time."""
 
     def get(self, record: int, shift: int) -> None:
-        """Get at or beside a record; the store serves exactly what the model holds there."""
+        """Get at or beside a record of a store that is open; it serves exactly what the model holds there."""
+        if self.closed:
+            return
         base = self.log.records[record % len(self.log.records)].offset if self.log.records else 0
         self.get_at(base + shift, self.log)
 

@@ -227,14 +227,20 @@ class TrialState:
             if (item.end_offset if isinstance(item, Record) else item + BLANK_BYTES) > end:
                 break
             self._note_next()
+        if self.files.half_written_end > self.log.committed_offset:
+            self._note_what_came_whole()
 
     def note_what_is_whole(self) -> None:
         """Take in what no buffer holds back, and of what may be in a buffer what has got into the page cache whole."""
         self.note_what_the_page_cache_has()
         if self.layout.has_pool:
-            with suppress(GuaranteeBroken):
-                while self._unnoted:
-                    self._note_next()
+            self._note_what_came_whole()
+
+    def _note_what_came_whole(self) -> None:
+        """Take in what is whole in the page cache; the zeros that a record may end with are there before it is."""
+        with suppress(GuaranteeBroken):
+            while self._unnoted:
+                self._note_next()
 
     def _note_next(self) -> None:
         item = self._unnoted[0]

@@ -52,6 +52,7 @@ _STEPS = ("group-commit", "time-outs", "flush", "commit", "allocate", "reput", "
 def aim(trial: "Trial", operation: AimFault) -> None:
     """Arm a fault, beside those that are armed; a store that takes no puts any more gets none."""
     files = trial.files
+    trial.surroundings.append_fails = False
     if trial.log.poisoned or (not trial.closed and trial.store.read_only_reason is not None):
         return
     files.failing_syncs = files.failing_writes = files.refused_files = 0

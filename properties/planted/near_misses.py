@@ -1,0 +1,85 @@
+"""Programs beside the smallest cases of planted bugs, for the store without a bug.
+
+A smallest case leads to the place where a promise is hard to keep. What lies one or two changes beside it is hard too,
+for the store, which has to hold there, and for the tester, which may take a right answer for a wrong one.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+from properties.cases.case import Case, Crash, Operation, Settings
+from properties.planted.smallest import SMALLEST
+
+__all__ = ["near_miss"]
+
+Change = Callable[[list[Operation], Random], list[Operation]]
+
+_CASES = tuple(SMALLEST.values())
+_BY_KIND: dict[type, list[Operation]] = {}
+for _case in _CASES:
+    for _operation in _case.operations:
+        _BY_KIND.setdefault(type(_operation), []).append(_operation)
+_KINDS = tuple(_BY_KIND)
+_SETTINGS_TO_MIX = (
+    "sync_flush", "trailer", "disk", "role", "pool_buffers", "files_ahead", "queue_units", "queue_ext", "bit_maps",
+    "log_paths", "multi_dispatch", "index", "index_slots", "index_entries",
+)  # fmt: skip
+_CHANGES_MAX = 3
+_BACK_MAX = 24
+"""Events in front of an answer in which a crash may fall; it falls into the verb, however many that has."""
+
+
+def near_miss(rng: Random) -> Case:
+    """Return a smallest case without its bug, with one to three changes; every third one has settings of another."""
+    case = rng.choice(_CASES)
+    operations = list(case.operations)
+    for _ in range(rng.randint(1, _CHANGES_MAX)):
+        operations = rng.choice(_CHANGES)(operations, rng)
+    settings = replace(case.settings, bug="")
+    return Case(_mixed(settings, rng) if rng.random() < 1 / 3 else settings, tuple(operations))
+
+
+def _mixed(settings: Settings, rng: Random) -> Settings:
+    """Return settings of which two are another case's."""
+    other = rng.choice(_CASES).settings
+    return replace(settings, **{name: getattr(other, name) for name in rng.sample(_SETTINGS_TO_MIX, 2)})
+
+
+def _with_another(operations: list[Operation], rng: Random) -> list[Operation]:
+    """Put an operation in between, of a kind that is drawn first: most cases put, and few harm anything."""
+    place = rng.randint(0, len(operations))
+    return [*operations[:place], rng.choice(_BY_KIND[rng.choice(_KINDS)]), *operations[place:]]
+
+
+def _with_one_again(operations: list[Operation], rng: Random) -> list[Operation]:
+    if not operations:
+        return operations
+    place = rng.randint(0, len(operations))
+    return [*operations[:place], rng.choice(operations), *operations[place:]]
+
+
+def _without_one(operations: list[Operation], rng: Random) -> list[Operation]:
+    left_out = rng.randrange(len(operations)) if operations else 0
+    return [*operations[:left_out], *operations[left_out + 1 :]]
+
+
+def _going_on_as_another(operations: list[Operation], rng: Random) -> list[Operation]:
+    other = rng.choice(_CASES).operations
+    return [*operations[: rng.randint(0, len(operations))], *other[rng.randrange(len(other)) :]]
+
+
+def _crashing_elsewhere(operations: list[Operation], rng: Random) -> list[Operation]:
+    """Move each crash, and have it take the facts it took, or all, or none."""
+    return [_moved(each, rng) if isinstance(each, Crash) else each for each in operations]
+
+
+def _moved(crash: Crash, rng: Random) -> Crash:
+    survived = crash.survived if rng.random() < 1 / 2 else {}
+    return replace(crash, back=rng.randint(0, _BACK_MAX), others=rng.choice(("kept", "lost")), survived=survived)
+
+
+_CHANGES: tuple[Change, ...] = (
+    _with_another, _with_another, _with_another, _with_one_again, _without_one, _going_on_as_another,
+    _crashing_elsewhere,
+)  # fmt: skip

@@ -1,0 +1,54 @@
+"""Beside the smallest case of each planted bug the store holds, and the tester says so."""
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from properties.cases.case import Case, Crash
+from properties.cases.replay import replay
+from properties.planted.near_misses import near_miss
+from properties.planted.smallest import SMALLEST
+from properties.recorder.dirty import DirtyTracker
+
+CASES_OF_A_SEED = 150
+
+
+def test_near_misses_are_drawn_from_the_seed_alone_and_are_of_every_kind() -> None:
+    drawn = [near_miss(Random(seed)) for seed in range(2_000)]
+    assert drawn[:50] == [near_miss(Random(seed)) for seed in range(50)]
+    assert {case.settings.bug for case in drawn} == {""}
+    kinds = Counter(type(operation) for case in drawn for operation in case.operations)
+    assert kinds.keys() == {type(operation) for case in SMALLEST.values() for operation in case.operations}
+    settings = {replace(case.settings, bug="") for case in SMALLEST.values()}
+    assert 0 < sum(case.settings not in settings for case in drawn) < len(drawn) / 3
+    backs = {operation.back for case in drawn for operation in case.operations if isinstance(operation, Crash)}
+    assert backs >= set(range(25))
+    assert all(Case.from_token(case.token()) == case for case in drawn[:50])
+
+
+def test_a_bug_shows_beside_the_smallest_cases_of_others(tracker: DirtyTracker) -> None:
+    for number in range(CASES_OF_A_SEED):
+        case = near_miss(Random(number))
+        if replay(replace(case, settings=replace(case.settings, bug="lying-flush")), tracker=tracker) is not None:
+            return
+    pytest.fail("nothing is asked there")
+
+
+def holds_beside_the_smallest_cases(seed: int, tracker: DirtyTracker) -> None:
+    for number in range(CASES_OF_A_SEED):
+        case = near_miss(Random(f"{seed}:{number}"))
+        failure = replay(case, tracker=tracker)
+        assert failure is None, f"{failure.broken}: tornpage replay {failure.case.token()}"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_store_holds_beside_the_smallest_cases(seed: int, tracker: DirtyTracker) -> None:
+    holds_beside_the_smallest_cases(seed, tracker)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(4, 204))
+def test_the_store_holds_beside_the_smallest_cases_in_long_runs(seed: int, tracker: DirtyTracker) -> None:
+    holds_beside_the_smallest_cases(seed, tracker)
