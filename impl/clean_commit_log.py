@@ -40,8 +40,8 @@ class _Hanging:
 class CleanCommitLog:
     """Deletes from the head of one log; called by one thread at a time.
 
-    `dispatched_end` is up to where the log is in queues and index, `make_derived_durable` flushes these, and
-    `take_back` ends what readers hold of a file.
+    `dispatched_end` is up to where the log is in queues and index, `make_derived_durable` flushes these,
+    `settle_deletions` makes certain which topics are deleted, and `take_back` ends what readers hold of a file.
     """
 
     def __init__(
@@ -52,6 +52,7 @@ class CleanCommitLog:
         check: RecordChecker,
         dispatched_end: Callable[[], int],
         make_derived_durable: Callable[[], None],
+        settle_deletions: Callable[[], None],
         take_back: Callable[[MappedFile], int],
     ) -> None:
         self._log = log
@@ -59,6 +60,7 @@ class CleanCommitLog:
         self._check = check
         self._dispatched_end = dispatched_end
         self._make_derived_durable = make_derived_durable
+        self._settle_deletions = settle_deletions
         self._take_back = take_back
         self._durable_end = 0
         self._hanging: _Hanging | None = None
@@ -87,6 +89,7 @@ class CleanCommitLog:
             dispatched_end = self._dispatched_end()
             self._make_derived_durable()
             self._durable_end = dispatched_end
+        self._settle_deletions()  # of a log without the file nobody could tell any more
         self._hanging = _Hanging(self._log.drop_first(), now_ms, now_ms)
         return self._retry(self._hanging, now_ms)
 

@@ -51,6 +51,21 @@ class ConsumeQueue(AppendedQueue):
         if self._erased:
             self._rewritten_from = self.max_offset
 
+    def erase_deleted(self, deleted_below: int, log_min: int) -> None:
+        """Erase what is left of the queue before its topic was deleted, below a physical offset. Raises OSError.
+
+        Its files are of before or of behind it, never of both. While the log has a record of before, it tells of all
+        that came behind, so that nothing is lost with what cannot be told apart.
+        """
+        begin = self._behind_prefill()
+        if deleted_below > log_min:
+            self.drop_in_front()
+            is_left = begin == self.max_offset or self._stored(begin).offset < deleted_below
+        else:
+            is_left = self._last_end_offset() <= deleted_below
+        if is_left:
+            self._erased |= self._erase(0)
+
     # ---- reconciling ---------------------------------------------------------------------------------------------
 
     def believe(self, end_number: int, log_min: int) -> None:
@@ -164,12 +179,6 @@ class ConsumeQueue(AppendedQueue):
             self._keep(Finding("note", "queue_rebuilt", self.directory, self._rewritten_from * UNIT_BYTES, message))
         self._first_proved = None
         return self._erased
-
-    def erase_untold(self) -> None:
-        """Erase everything unless the log has told of this queue. Raises OSError."""
-        if self._first_proved is None:
-            self.drop_in_front()
-            self._erased |= self._erase(0)
 
     def _rewrite_from(self, number: int) -> None:
         """Erase the units from a number on: the log says something else."""

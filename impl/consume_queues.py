@@ -9,7 +9,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queue_ext import ConsumeQueueExt
@@ -79,6 +79,7 @@ class ConsumeQueues:
         self._tree = DirectoryTree(files, root)
         self._queues: dict[QueueKey, ConsumeQueue] = {}
         self._nowhere: dict[QueueKey, ConsumeQueue] = {}
+        self._left: dict[QueueKey, ConsumeQueue] = {}
         self._findings: list[Finding] = []
         self._guard = guard()
 
@@ -125,11 +126,11 @@ class ConsumeQueues:
             if queue is not None:
                 queue.drop_in_front()
 
-    def erase_untold(self, topics: Collection[bytes]) -> None:
-        """Erase the queues of topics that the log has told nothing of: they were deleted. Raises OSError."""
+    def erase_deleted(self, offsets: Mapping[bytes, int], log_min: int) -> None:
+        """Erase what is left of topics that were deleted, each below a physical offset. Raises OSError."""
         for queue in self.all():
-            if queue.key[0] in topics:
-                queue.erase_untold()
+            if queue.key[0] in offsets:
+                queue.erase_deleted(offsets[queue.key[0]], log_min)
 
     def end_reconcile(self, log_min: int) -> bool:
         """End the reconciling of every queue; return whether anything was erased. Raises OSError."""
@@ -175,6 +176,8 @@ class ConsumeQueues:
             self._nowhere[key] = _NowhereQueue(key, self._files_in("consumequeue/nowhere", self._file_bytes))
         if key in self._nowhere:
             return self._nowhere[key]
+        if key in self._left:
+            self._destroy(self._left[key])
         queue = self._make(key)
         with self._guard:
             self._queues[key] = queue
@@ -206,15 +209,23 @@ class ConsumeQueues:
     def remove(self, queue: ConsumeQueue) -> None:
         """Forget a queue and remove its files, durably; its directory stays. Nobody appends meanwhile. Raises OSError.
 
-        It is unknown from here on, whatever the disk refuses: its numbers begin anew, and files that stay are gone with
-        the next open. A queue of the same key may come to be anew, then from whatever number it is told.
+        It is unknown from here on, whatever the disk refuses: its numbers begin anew. Files that stay are removed by
+        `remove_left`, or before a queue of the same key comes to be, from whatever number it is told.
         """
         with self._guard:
             self._queues.pop(queue.key, None)
-        try:
-            queue.destroy()
-        finally:
-            queue.close()
+            self._left[queue.key] = queue
+        self._destroy(queue)
+
+    def remove_left(self) -> None:
+        """Remove what the disk has refused to remove so far. Nobody appends meanwhile. Raises OSError."""
+        for queue in tuple(self._left.values()):
+            self._destroy(queue)
+
+    def _destroy(self, queue: ConsumeQueue) -> None:
+        queue.destroy()
+        del self._left[queue.key]
+        queue.close()
 
     def all(self) -> tuple[ConsumeQueue, ...]:
         """Return the queues there are now, in the order in which they came to be."""
@@ -235,7 +246,7 @@ class ConsumeQueues:
 
     def close(self) -> None:
         """Give up all mappings; nothing is written or synced here. The queues can still be asked, and are empty."""
-        for queue in self.all():
+        for queue in (*self.all(), *self._left.values()):
             queue.close()
 
     def check(self) -> None:

@@ -42,6 +42,7 @@ class DeletedTopics:
         self._path = path
         self.offsets: dict[bytes, int] = {}
         self.findings: tuple[Finding, ...] = ()
+        self._is_doubtful = False
 
     # ---- the file ------------------------------------------------------------------------------------------------
 
@@ -62,7 +63,25 @@ class DeletedTopics:
         self.offsets = offsets or {}
 
     def _write(self, offsets: dict[bytes, int]) -> None:
-        """Put them in the place of the old ones, durably; they count from then on. Raises OSError."""
+        """Put them in the place of the old ones, durably; they count from then on.
+
+        Raises OSError: the old ones count then, and the file says so again unless the disk refuses that too.
+        """
+        try:
+            self._replace(offsets)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.make_certain()
+            raise
+        self.offsets = offsets
+
+    def make_certain(self) -> None:
+        """Have the file say what counts, durably, where a disk may have taken what does not count. Raises OSError."""
+        if self._is_doubtful:
+            self._replace(self.offsets)
+
+    def _replace(self, offsets: dict[bytes, int]) -> None:
+        """Replace the file. Behind the rename nobody knows what is on the disk, until the directory is synced."""
         new = f"{self._path}.new"
         with contextlib.suppress(FileNotFoundError):  # of an attempt that was broken off
             self._files.unlink(new)
@@ -72,21 +91,23 @@ class DeletedTopics:
             self._files.sync(file)
         finally:
             self._files.close(file)
+        self._is_doubtful = True
         self._files.rename(new, self._path)
         self._files.sync_directory(directory_of(self._path))
-        self.offsets = offsets
+        self._is_doubtful = False
 
     # ---- what is remembered --------------------------------------------------------------------------------------
 
     def add(self, topics: Collection[bytes], offset: int) -> None:
         """Remember that topics were deleted while the log ended at an offset. Raises OSError: nothing has changed then.
 
-        No message is put meanwhile.
+        No message is put meanwhile. A crash may find what was refused, until something else is remembered or
+        `make_certain` has come through.
         """
         self._write({**self.offsets, **dict.fromkeys(topics, offset)})
 
     def settle(self, *, log_min: int, log_max: int) -> None:
-        """Follow a log that was just recovered, before it is appended to. Raises OSError.
+        """Follow a log that was just recovered, its queues too, before it is appended to. Raises OSError.
 
         Where a crash cut it, what comes next belongs to no deleted topic.
         """

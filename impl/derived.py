@@ -122,6 +122,8 @@ class Derived:
             for name, queue_id in proof.named_queues:
                 self.named_queues[bytes.fromhex(name), queue_id] = 0
                 table.learn_named((bytes.fromhex(name), queue_id))
+        if self._deleted is not None:
+            self.queues.erase_deleted(self._deleted.offsets, log.min_offset)
         self._move_to(offset, 0 if proof is None else proof.store_timestamp)
         if self.index is not None:
             proofs = None if proof is None else proof.index_files
@@ -154,8 +156,6 @@ class Derived:
             self.index.reconcile(given.index)
 
     def _end_reconcile(self, log_min_offset: int) -> None:
-        if self._deleted is not None:
-            self.queues.erase_untold(self._deleted.offsets.keys())
         self.queues.end_reconcile(log_min_offset)
         if self.index is not None:
             self.index.end_reconcile()

@@ -167,13 +167,13 @@ class OpenDirectory:
         recovery.carry_out(plan)
         self.log.populate_last()
         self.floor.start(self.log.flushed_where)
-        self.deleted_topics.settle(log_min=self.log.min_offset, log_max=self.log.max_offset)
         index_timestamp = self.checkpoint.index_msg_timestamp
         if index_timestamp and clean_exit:
             index_timestamp += 1  # all of that time are durable then
         self._promise_nothing_of_derived(clean_exit=clean_exit)  # before loading: that removes files it cannot use
         derived = self._load_derived(components, writable=True, clean_exit=clean_exit)
         derived.reconcile(self.log, self.queue_offsets, index_timestamp=index_timestamp, proof=proof)
+        self.deleted_topics.settle(log_min=self.log.min_offset, log_max=self.log.max_offset)
         if not clean_exit:
             write_again(derived, self.directory, proof)
         self._promise_no_later_log(derived.store_timestamp)
@@ -278,6 +278,8 @@ class OpenDirectory:
 
     def note_clean_exit(self) -> None:
         """Make queues, index and small files durable, then remove the abort marker. Raises OSError; it then stays."""
+        self.derived.queues.remove_left()
+        self.deleted_topics.make_certain()
         self.raise_derived_floor.sample()
         self.derived.flush()
         self.raise_derived_floor.raise_floor()

@@ -39,6 +39,7 @@ class QueueFiles(QueueDirectory):
     ) -> None:
         super().__init__(files, directory, tree=tree, file_bytes=file_bytes, writable=writable, mapped_file=mapped_file)
         self._flush_lock = guard()
+        self._half_made: str | None = None
 
     # ---- positions and reading -----------------------------------------------------------------------------------
 
@@ -105,20 +106,29 @@ class QueueFiles(QueueDirectory):
     def _add(self, base: int) -> None:
         """Make the next file, of zeros. Its name is durable after the first flush of what is in it."""
         self._tree.make(self.directory)
+        self._names_pending = True  # of the directory, be it that the file is refused
         path = f"{self.directory}/{file_name(base)}"
         if self._files.stat(path) is not None:  # what is left of an attempt that failed
             self._files.unlink(path)
+        self._half_made = None
         file = self._files.create(path)
         try:
             self._files.allocate(file, self.file_bytes)
             mapped = self._mapped(file, base, 0)
         except BaseException:
             self._files.close(file)
+            self._half_made = path
             with contextlib.suppress(OSError):
-                self._files.unlink(path)
+                self._remove_half_made()
             raise
-        self._names_pending = True
+        self._names_pending = True  # again: a flush may have come meanwhile
         self.mapped = (*self.mapped, mapped)  # last: whoever flushes the file knows of its name
+
+    def _remove_half_made(self) -> None:
+        """Remove the file behind the last one that could not be made. Raises OSError."""
+        if self._half_made is not None:
+            self._files.unlink(self._half_made)
+            self._half_made = None
 
     def cut(self, position: int) -> bool:
         """Keep what lies in front of a position; return whether anything but zeros was behind it. Raises OSError.
@@ -127,6 +137,7 @@ class QueueFiles(QueueDirectory):
         directory that may not be changed keeps everything.
         """
         with self._flush_lock:
+            self._remove_half_made()
             count = sum(mapped.base_offset < position for mapped in self.mapped)
             gone = self.mapped[count:]
             erased = any(mapped.first_nonzero(0) is not None for mapped in gone)

@@ -47,14 +47,26 @@ class Retention:
         self._guard = components.guard()
         self._stopped = False
         self._queues_deleted = queues_deleted
+
+        def settle_deletions() -> None:
+            with self._guard:
+                deleted.make_certain()
+
         cleaner = components.clean_commit_log(
             log,
             policy=policy,
             check=components.check_record,
             dispatched_end=lambda: held.derived.reput_from_offset,
             make_derived_durable=held.derived.flush,
+            settle_deletions=settle_deletions,
             take_back=buffers.take_back,
         )
+
+        def forget_expired() -> None:
+            with reput.alone():
+                held.derived.queues.remove_left()  # first: what is left of a topic that nobody remembers is its queue
+            deleted.forget_expired(cleaner.oldest_offset)
+
         self._service = components.clean_files(
             policy,
             watch=watch,
@@ -64,7 +76,7 @@ class Retention:
             ),
             clock=clock,
             may_clean=lambda: not lifecycle.shut,
-            followed=lambda: self._with_files(lambda: deleted.forget_expired(cleaner.oldest_offset)),
+            followed=lambda: self._with_files(forget_expired),
         )
         self.topics: TopicCleaning = components.topic_cleaning(
             log,

@@ -28,7 +28,7 @@ class RetentionVerbs:
 
         SCHEDULE_TOPIC_XXXX, RMQ_SYS_TRANS_OP_HALF_TOPIC and light queues stay. The messages stay in the log, and can be
         read by place and key, until they expire. Raises OSError: nothing has changed where the disk refuses to remember
-        it; files that it refuses to remove go with the next open. Source: `cleanUnusedTopic`.
+        it, but for a crash that may find it; files that it refuses to remove go later. Source: `cleanUnusedTopic`.
         """
         self._lifecycle.require_open()
         in_use = {topic.encode(errors="surrogateescape") for topic in topics_in_use}

@@ -14,7 +14,8 @@ survivors: the queues go on behind the last of them, light queues are known that
 of them and nothing else, whatever was dispatched before. Running flags are those of a fresh process.
 
 A run that deletes files may be cut behind any of them, whatever else survives: each is gone durably before the next. A
-file that hangs is back. A deletion of topics has happened for all of them or for none.
+file that hangs is back. A deletion of topics has happened for all of them or for none; so has one that a disk refused,
+until the list of deleted topics is durable again.
 """
 
 from collections.abc import Iterator
@@ -45,7 +46,8 @@ def process_kill(before: CommitLog, after: CommitLog, *, layout: Layout) -> Iter
 def _cleaned(before: CommitLog, after: CommitLog, layout: Layout) -> Iterator[CommitLog]:
     """Yield the log after a verb with each part of what the verb may have deleted by then."""
     for min_offset in range(before.oldest_offset, after.oldest_offset + 1, layout.file_bytes):
-        for deleted in dict.fromkeys((before.deleted, after.deleted)):
+        undecided = (*before.undecided, *after.undecided) if min_offset <= before.min_offset else ()
+        for deleted in dict.fromkeys((before.deleted, after.deleted, *undecided)):
             yield replace(after, min_offset=min_offset, hanging=None, deleted=deleted)
 
 

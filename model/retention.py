@@ -24,7 +24,7 @@ from model.delay import SCHEDULE_TOPIC
 from model.dispatch import counted
 from model.state import CommitLog, Hanging, Layout
 
-__all__ = ["Cleaned", "ask_for_runs", "clean", "delete_topics", "is_expired"]
+__all__ = ["Cleaned", "ask_for_runs", "clean", "delete_topics", "is_expired", "refuse_deletion"]
 
 KEPT_TOPICS = (SCHEDULE_TOPIC, "RMQ_SYS_TRANS_OP_HALF_TOPIC")
 LIGHT_PREFIX = "%LMQ%"
@@ -107,3 +107,11 @@ def delete_topics(log: CommitLog, *, layout: Layout, in_use: Collection[str]) ->
     )
     deleted = {**dict(log.deleted), **dict.fromkeys(gone, log.end_offset)}
     return replace(log, deleted=tuple(sorted(deleted.items()))), tuple(gone)
+
+
+def refuse_deletion(before: CommitLog, after: CommitLog) -> CommitLog:
+    """Return the log behind a deletion that leads from one log to another, and that the disk has refused.
+
+    The disk may have taken it all the same.
+    """
+    return replace(before, undecided=tuple(dict.fromkeys((*before.undecided, after.deleted))))

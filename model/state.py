@@ -31,6 +31,7 @@ __all__ = [
     "Buffer",
     "CommitLog",
     "Conditions",
+    "Deleted",
     "Delivery",
     "Hanging",
     "Layout",
@@ -170,6 +171,10 @@ Progress = tuple[tuple[int, int], ...]
 """Levels in order, each with the number of the message in its queue that is to be delivered next."""
 
 
+Deleted = tuple[tuple[str, int], ...]
+"""Topics that were deleted, in order, each with the offset below which its records count in no queue."""
+
+
 class Delivery(NamedTuple):
     """Message `number` of a level was delivered by a copy that ends at a physical offset, or passed by for good; the
     offset is the end of the message itself then.
@@ -201,8 +206,8 @@ class CommitLog:
     log are in their queues besides. `cut` are the records that recoveries took away.
 
     `files` counts those in front of `min_offset` too, which are gone but for the one that is `hanging`. `deleted` has
-    each topic that was ever deleted, with the offset below which its records count in no queue; `manual_runs` is how
-    many runs of the clean-up were asked for.
+    each topic that was ever deleted; `undecided` is what a crash may find in its place, since a deletion was refused by
+    a disk that may have taken it all the same. `manual_runs` is how many runs of the clean-up were asked for.
 
     `delays` is the progress of the delay levels, `saved_delays` what of it was saved last, and `delays_due_ms` when it
     is saved next, None before the first time; `delivered` has every delivery whose copy is in the log. `pending` are
@@ -229,7 +234,8 @@ class CommitLog:
     cut: tuple[Record, ...] = ()
     min_offset: int = 0
     hanging: Hanging | None = None
-    deleted: tuple[tuple[str, int], ...] = ()
+    deleted: Deleted = ()
+    undecided: tuple[Deleted, ...] = ()
     manual_runs: int = 0
     delays: Progress = ()
     saved_delays: Progress = ()

@@ -6,7 +6,7 @@ A story leaves its end, a crash or an open, to whoever tells it.
 import random
 from collections.abc import Iterator
 
-from properties.cases.case import AimFault, Clean, Close, CommitOffset, Flush, Operation, Put, Step
+from properties.cases.case import AimFault, Clean, Close, CommitOffset, DeleteTopics, Flush, Operation, Put, Step
 
 __all__ = ["story"]
 
@@ -42,6 +42,7 @@ def story(effect: str, rng: random.Random, *, anywhere: bool) -> Iterator[Operat
         Step("reput"),
         Step("flush-queues", _FAR_MS),
         Step("progress", _FAR_MS),
+        DeleteTopics(in_use=("TopicC",)),
         Put(body_bytes=rng.choice((400, 14_000))),
         Step("allocate"),
         Clean(after_hours=73, manual=True),

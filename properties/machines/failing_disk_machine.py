@@ -11,7 +11,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from properties.aiming.effects import EFFECTS
-from properties.cases.case import AimFault, Clean, Close, CommitOffset, Flush, Open, Operation, Put, Settings, Step
+from properties.cases.case import (
+    AimFault,
+    Clean,
+    Close,
+    CommitOffset,
+    DeleteTopics,
+    Flush,
+    Open,
+    Operation,
+    Put,
+    Settings,
+    Step,
+)
 from properties.machines.machine import REPUT, TrialMachine
 from properties.machines.strategies import one_of
 
@@ -87,6 +99,22 @@ _REMOVALS = st.builds(
     st.sampled_from(_OF_REMOVALS),
     st.sampled_from(("nth=1", "nth=2", "every=2", "kind=log", "path=*commitlog*")),
 )
+_OF_DELETIONS = {
+    "unlink-error": ("kind=queue,extension",),
+    "directory-sync-error": ("path=config", "path=*consumequeue*"),
+    "rename-error": ("kind=topics", "kind=progress"),
+    "sync-error": ("kind=topics", "kind=progress"),
+    "no-space": ("kind=topics", "kind=progress"),
+}
+"""Where a deletion of topics writes: offsets of consumers first, then the list of deleted topics; then files go."""
+_DELETIONS = st.sampled_from(
+    [
+        AimFault(effect, f"{where}{count}")
+        for effect, places in _OF_DELETIONS.items()
+        for where in places
+        for count in ("", " and nth=1", " and nth=2")
+    ]
+)
 
 
 class FailingDiskMachine(TrialMachine):
@@ -102,10 +130,14 @@ class FailingDiskMachine(TrialMachine):
         "open",
         "crash",
         "clean",
+        "delete_topics",
     )
     must_happen: ClassVar[tuple[tuple[str, ...], ...]] = (
         *((f"aimed_{effect.replace('-', '_')}_fired",) for effect in EFFECTS),
         ("cleaned_under_a_fault",),
+        ("deleted_under_a_fault",),
+        ("deleted_with_files_left",),
+        ("deletion_refused",),
     )
 
     @initialize(settings=_settings())
@@ -180,3 +212,36 @@ class FailingDiskMachine(TrialMachine):
         self._bring_into_queues()
         self._do([], [fault, *[_CLEAN] * runs])
         self._break_off(data, back=self._somewhere_inside(data), kill=kill)
+
+    @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
+    @rule(
+        data=st.data(),
+        several=_SOME_PUTS,
+        fault=_DELETIONS,
+        in_use=st.sampled_from(((), ("U",))),
+        read=st.booleans(),
+        new=_SOME_PUTS,
+        work=_WORK,
+        ending=st.sampled_from(("power loss", "kill", "open", "exit")),
+    )
+    def a_deletion_fails(
+        self,
+        data: st.DataObject,
+        several: list[Put],
+        fault: AimFault,
+        in_use: tuple[str, ...],
+        read: bool,
+        new: list[Put],
+        work: list[Operation],
+        ending: str,
+    ) -> None:
+        """Topics go while the disk refuses to remember it, or to remove their queues; new messages come."""
+        self._do([Put(), *several], [])
+        self._bring_into_queues()
+        self._do([], [CommitOffset(), _SAVE] if read else [])
+        self._do([], [fault, DeleteTopics(in_use=in_use)])
+        self._do(new, work)
+        if ending in ("open", "exit"):
+            self._do([], [Close(), Open()] if ending == "exit" else [Open()])
+        else:
+            self._break_off(data, back=self._somewhere_inside(data), kill=ending == "kill")

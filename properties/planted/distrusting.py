@@ -1,6 +1,7 @@
 """Bugs in what a store makes of a disk that has failed: each needs a fault that is aimed (docs/faults.md, "Aiming")."""
 
 import contextlib
+from collections.abc import Collection
 from typing import Any
 
 from impl.abort_marker import AbortMarker
@@ -8,10 +9,13 @@ from impl.clean_commit_log import CleanCommitLog
 from impl.components import Components
 from impl.config_file import ConfigFile
 from impl.consume_queue import ConsumeQueue
+from impl.consume_queues import ConsumeQueues
+from impl.deleted_topics import DeletedTopics
 from impl.dispatching import UNIT_BYTES
 from impl.files import Files
 from impl.mapped_file import MappedFile
 from impl.recovery import Recovery, RecoveryPlan
+from impl.topic_cleaning import TopicCleaning
 
 __all__ = ["BUGS"]
 
@@ -125,6 +129,43 @@ class _QueuesFlushedIfPossible(CleanCommitLog):
         self._make_derived_durable = flush_if_possible
 
 
+class _KnownAgain(ConsumeQueues):
+    """A queue that cannot be removed whole is known again, although its numbers have begun anew."""
+
+    def remove(self, queue: ConsumeQueue) -> None:
+        try:
+            super().remove(queue)
+        except OSError:
+            self._queues[queue.key] = self._left.pop(queue.key)
+            raise
+
+
+class _LeftBehind(ConsumeQueues):
+    """What cannot be removed of a deleted queue is nobody's business any more."""
+
+    def _destroy(self, queue: ConsumeQueue) -> None:
+        del self._left[queue.key]
+        try:
+            queue.destroy()
+        finally:
+            queue.close()
+
+
+class _DeletionNotTakenBack(DeletedTopics):
+    """A deletion that was refused stays on the disk where only the sync of its name has failed."""
+
+    def make_certain(self) -> None:
+        """Leave it to chance."""
+
+
+class _DeletedIfPossible(TopicCleaning):
+    """Topics are deleted although the disk refuses to remember it."""
+
+    def _remember(self, topics: Collection[bytes]) -> None:
+        with contextlib.suppress(OSError):
+            super()._remember(topics)
+
+
 BUGS = (
     ("second-sync-trusted", "a sync that failed is tried again, and the second one counts (RMQ-B25)", 9,
      Components(mapped_file=_SecondSyncTrusted)),
@@ -145,4 +186,12 @@ BUGS = (
      Components(clean_commit_log=_PassesOverWhoStays)),
     ("queues-flushed-if-possible", "a log file goes although its queues could not be flushed", 4,
      Components(clean_commit_log=_QueuesFlushedIfPossible)),
+    ("deleted-queue-known-again", "a deleted queue is known again when a file of it cannot be removed", 10,
+     Components(consume_queues=_KnownAgain)),
+    ("deleted-queue-left-behind", "files of a deleted queue that cannot be removed are forgotten", 4,
+     Components(consume_queues=_LeftBehind)),
+    ("refused-deletion-stays", "a deletion that was refused is found behind a clean exit", 10,
+     Components(deleted_topics=_DeletionNotTakenBack)),
+    ("deleted-if-possible", "topics are deleted although the disk refuses to remember it", 10,
+     Components(topic_cleaning=_DeletedIfPossible)),
 )  # fmt: skip

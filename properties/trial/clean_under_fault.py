@@ -48,7 +48,14 @@ def clean_under_fault(trial: "Trial", operation: Clean) -> CommitLog:
     oldest = _oldest_on_disk(trial, begin)
     hanging = None if oldest == begin else Hanging(oldest, trial.now_ms, trial.now_ms)
     dispatched_offset = max(before.dispatched_offset, begin)
-    return replace(most, min_offset=begin, hanging=hanging, dispatched_offset=dispatched_offset, buffers=before.buffers)
+    return replace(
+        most,
+        min_offset=begin,
+        hanging=hanging,
+        dispatched_offset=dispatched_offset,
+        buffers=before.buffers,
+        undecided=before.undecided if begin == before.min_offset else (),  # decided before a file goes
+    )
 
 
 def _makes_a_run(trial: "Trial") -> None:

@@ -26,6 +26,7 @@ from properties.cases.case import (
     Clean,
     Close,
     CommitOffset,
+    DeleteTopics,
     Flush,
     Operation,
     Put,
@@ -36,6 +37,7 @@ from properties.cases.translation import born_at, given_of
 from properties.judges.judges import ROOT
 from properties.trial.answers import expected_answer, found_answer
 from properties.trial.clean_under_fault import clean_under_fault
+from properties.trial.delete_under_fault import delete_under_fault, queues_serve_the_log
 from properties.trial.progress_ledger import DELAY_OFFSETS
 from properties.verdict import GuaranteeBroken, observed
 
@@ -81,6 +83,8 @@ def carry_out_under_fault(trial: "Trial", operation: Operation) -> None:
             return
         case Clean() if not trial.closed:
             after = says(trial, clean_under_fault(trial, operation))
+        case DeleteTopics(in_use) if not trial.closed:
+            after = says(trial, delete_under_fault(trial, in_use, first))
         case Step():
             trial.now_ms += operation.after_ms
             if not trial.closed and operation.service in _STEPS and operation.service in trial.services:
@@ -89,6 +93,8 @@ def carry_out_under_fault(trial: "Trial", operation: Operation) -> None:
             return
     trial.end_verb(first, after)
     trial.note_what_is_whole()
+    if not trial.closed and isinstance(operation, Clean | DeleteTopics | Step):
+        queues_serve_the_log(trial)
 
 
 def says(trial: "Trial", log: CommitLog) -> CommitLog:
@@ -192,7 +198,7 @@ def close_under_fault(trial: "Trial") -> None:
     if is_durable:
         after = replace(after, flushed_offset=after.end_offset, buffers=(), dispatched_offset=after.end_offset)
     if clean:
-        after = replace(after, saved_delays=after.delays)
+        after = replace(after, saved_delays=after.delays, undecided=())
         trial.consumers = progress.save(trial.consumers)
     else:
         after = _may_have_saved(trial, after, first)

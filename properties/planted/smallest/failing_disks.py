@@ -8,6 +8,7 @@ from properties.cases.case import (
     Close,
     CommitOffset,
     Crash,
+    DeleteTopics,
     Flush,
     Open,
     Operation,
@@ -21,11 +22,13 @@ __all__ = ["PROGRAMS"]
 
 PUT, REPUT, FLUSH, COMMIT = Put(), Step(service="reput"), Flush(), CommitOffset()
 SAVE = Step(service="progress", after_ms=5_000)
+FLUSH_QUEUES = Step(service="flush-queues", after_ms=60_000)
 SMALL, THREE_PAGES = Settings(file_bytes=1024), Settings(file_bytes=16_384)
 BIG = Put(body_bytes=3_000)
 THREE_FILES: tuple[Operation, ...] = (Put(queue_id=1, body_bytes=700), *[Put(body_bytes=700)] * 2, FLUSH, REPUT)
 EXPIRED = Clean(after_hours=73, manual=True)
 SECOND_STAYS = AimFault("unlink-error", "kind=marker or kind=queue and nth=2")
+QUEUE_STAYS = AimFault("unlink-error", "kind=queue and nth=1")
 LOST = AimFault("sync-lost", "kind=log and nth=1")
 
 PROGRAMS: dict[str, Program] = {
@@ -45,4 +48,8 @@ PROGRAMS: dict[str, Program] = {
     "marker-stays": (SMALL, (PUT, AimFault("unlink-error", "kind=marker"), Close())),
     "who-stays-is-passed-over": (SMALL, (*THREE_FILES, AimFault("unlink-error", "nth=1"), EXPIRED)),
     "queues-flushed-if-possible": (SMALL, (*THREE_FILES, AimFault("sync-error", "kind=queue"), EXPIRED, Crash())),
+    "deleted-queue-known-again": (SMALL, (PUT, REPUT, QUEUE_STAYS, DeleteTopics())),
+    "deleted-queue-left-behind": (SMALL, (PUT, REPUT, FLUSH_QUEUES, QUEUE_STAYS, DeleteTopics(), Close())),
+    "refused-deletion-stays": (SMALL, (PUT, AimFault("directory-sync-error", "path=config"), DeleteTopics(), Open())),
+    "deleted-if-possible": (SMALL, (PUT, FLUSH, AimFault("rename-error", "kind=topics"), DeleteTopics(), Crash())),
 }

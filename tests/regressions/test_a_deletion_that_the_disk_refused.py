@@ -1,0 +1,82 @@
+"""Symptom: topics whose deletion had been refused, "nothing has changed", were gone with the next start (contract 10).
+
+Cause: the list of deleted topics had taken the place of the old one, and the sync of its directory failed. The store
+went on with the topics, and whoever opened it next believed the list; where messages had come meanwhile, he kept those
+of before in their queues, too. Fix: the old list is written again, at the latest before an exit is clean or a log file
+goes; where a crash comes first the topics are deleted, and a queue begins with what came behind.
+Found by: the first hunt for deletions on disks that fail.
+"""
+
+import pytest
+
+from impl.components import Components
+from impl.consume_queue import ConsumeQueue
+from impl.deleted_topics import DeletedTopics
+from properties.cases.case import (
+    AimFault,
+    Clean,
+    Close,
+    Crash,
+    DeleteTopics,
+    Flush,
+    Open,
+    Operation,
+    Put,
+    Settings,
+    Step,
+)
+from tests.regressions.conftest import Attempt
+
+SETTINGS = Settings(file_bytes=1024)
+REPUT = Step(service="reput")
+FIRST_SYNC_FAILS = AimFault("directory-sync-error", "path=config and nth=1")
+ALL_FAIL = AimFault("directory-sync-error", "path=config")
+REFUSED: tuple[Operation, ...] = (Put(), REPUT, Flush(), ALL_FAIL, DeleteTopics(), Put(), REPUT)
+ENDINGS: dict[str, tuple[Operation, ...]] = {
+    "exit": (Close(), Crash()),
+    "open": (Open(),),
+    "kill": (Crash(kill=True), Put(), REPUT),
+    "power loss": (Crash(others="kept"), Put(), REPUT),
+    "expiry": (Put(body_bytes=700), Put(body_bytes=700), Flush(), REPUT, Clean(after_hours=73, manual=True), Crash()),
+}
+
+
+class ListNotWrittenAgain(DeletedTopics):
+    """A half of the mistake: nobody looks after a list that does not count."""
+
+    def make_certain(self) -> None:
+        """Pass."""
+
+
+class DeletedUnitsStay(ConsumeQueue):
+    """The other half: units of deleted messages in front of the first one that counts are left there."""
+
+    def erase_deleted(self, deleted_below: int, log_min: int) -> None:
+        """Pass."""
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_it_is_taken_back_or_has_happened(attempt: Attempt, ending: str) -> None:
+    assert attempt((*REFUSED, *ENDINGS[ending]), SETTINGS) is None
+
+
+def test_it_is_taken_back_at_once(attempt: Attempt) -> None:
+    operations = (Put(), REPUT, FIRST_SYNC_FAILS, DeleteTopics(), Put(), Crash(kill=True))
+    assert attempt(operations, SETTINGS) is None
+
+
+def test_a_list_that_nobody_writes_again_counts_behind_an_exit(attempt: Attempt) -> None:
+    broken = attempt(
+        (Put(), FIRST_SYNC_FAILS, DeleteTopics(), Close(), Crash(others="kept")),
+        SETTINGS,
+        Components(deleted_topics=ListNotWrittenAgain),
+    )
+    assert broken is not None
+    assert broken.contract == 10
+
+
+def test_units_that_nobody_erases_are_in_the_queue_again(attempt: Attempt) -> None:
+    mistakes = Components(deleted_topics=ListNotWrittenAgain, consume_queue=DeletedUnitsStay)
+    broken = attempt((*REFUSED, Crash(kill=True)), SETTINGS, mistakes)
+    assert broken is not None
+    assert broken.contract == 4
