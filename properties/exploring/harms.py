@@ -134,7 +134,7 @@ class Harms:
         for number in range(_TRIES):
             before = dict(self._trial.effects)
             self._opened()
-            for operation in story(effect, self._rng, anywhere=number == _TRIES - 1):
+            for operation in story(effect, random.Random(self._rng.random()), anywhere=number == _TRIES - 1):
                 self._carry_out(operation)
             self._carry_out(self._ending(effect))
             count_aimed(self._trial, before, self._tally)

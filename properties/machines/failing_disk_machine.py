@@ -74,6 +74,13 @@ def _aims_of(effect: str) -> st.SearchStrategy[AimFault]:
     return st.builds(aim, st.sampled_from(_FILES[effect]), st.sampled_from(_COUNTS))
 
 
+def _aims_at(places: dict[str, tuple[str, ...]]) -> st.SearchStrategy[AimFault]:
+    """Draw from places by what happens there: at each call, or at one of the first two."""
+    counts = ("", " and nth=1", " and nth=2")
+    wheres = [(effect, where) for effect, several in places.items() for where in several]
+    return st.sampled_from([AimFault(effect, f"{where}{count}") for effect, where in wheres for count in counts])
+
+
 def _puts() -> st.SearchStrategy[Put]:
     return st.builds(
         Put,
@@ -99,22 +106,38 @@ _REMOVALS = st.builds(
     st.sampled_from(_OF_REMOVALS),
     st.sampled_from(("nth=1", "nth=2", "every=2", "kind=log", "path=*commitlog*")),
 )
-_OF_DELETIONS = {
-    "unlink-error": ("kind=queue,extension",),
-    "directory-sync-error": ("path=config", "path=*consumequeue*"),
-    "rename-error": ("kind=topics", "kind=progress"),
-    "sync-error": ("kind=topics", "kind=progress"),
-    "no-space": ("kind=topics", "kind=progress"),
-}
-"""Where a deletion of topics writes: offsets of consumers first, then the list of deleted topics; then files go."""
-_DELETIONS = st.sampled_from(
-    [
-        AimFault(effect, f"{where}{count}")
-        for effect, places in _OF_DELETIONS.items()
-        for where in places
-        for count in ("", " and nth=1", " and nth=2")
-    ]
+_DELETIONS = _aims_at(
+    {
+        "unlink-error": ("kind=queue,extension",),
+        "directory-sync-error": ("path=config", "path=*consumequeue*"),
+        "rename-error": ("kind=topics", "kind=progress"),
+        "sync-error": ("kind=topics", "kind=progress"),
+        "no-space": ("kind=topics", "kind=progress"),
+    }
 )
+"""Where a deletion of topics writes: offsets of consumers first, then the list of deleted topics; then files go."""
+_DELIVERIES = _aims_at(
+    {
+        "no-space": ("op=create and kind=log", "op=allocate and kind=log"),
+        "sync-error": ("kind=log",),
+        "sync-lost": ("kind=log",),
+        "rename-error": ("kind=progress",),
+        "directory-sync-error": ("path=config",),
+    }
+)
+"""Where a round of delivery, and a save of it, write: copies into the log, progress into its file."""
+_DELAYED = st.lists(
+    st.builds(
+        Put,
+        topic=one_of(("T", "U")),
+        body_bytes=st.sampled_from((200, 700, 10)),
+        properties=st.sampled_from(("DELAY\x011", "DELAY\x011\x02TAGS\x01TagA", "DELAY\x012")),
+    ),
+    min_size=2,
+    max_size=6,
+)
+_ENDINGS = st.sampled_from(("power loss", "kill", "open", "exit"))
+_ROUNDS = st.lists(st.sampled_from((0, 1_000, 4_000)), min_size=1, max_size=3)
 
 
 class FailingDiskMachine(TrialMachine):
@@ -138,6 +161,8 @@ class FailingDiskMachine(TrialMachine):
         ("deleted_under_a_fault",),
         ("deleted_with_files_left",),
         ("deletion_refused",),
+        ("delivered_under_a_fault",),
+        ("delivery_refused_under_a_fault",),
     )
 
     @initialize(settings=_settings())
@@ -156,6 +181,13 @@ class FailingDiskMachine(TrialMachine):
     def store_works(self, several: list[Put], work: list[Operation]) -> None:
         """Messages come, services take their turns, a group commits."""
         self._do(several, work)
+
+    def _end(self, data: st.DataObject, ending: str) -> None:
+        """Open again, behind a close of its own or not, or be broken off inside of the last verb."""
+        if ending in ("open", "exit"):
+            self._do([], [Close(), Open()] if ending == "exit" else [Open()])
+        else:
+            self._break_off(data, back=self._somewhere_inside(data), kill=ending == "kill")
 
     # ---- what stands in the way ----------------------------------------------------------------------------------
 
@@ -222,7 +254,7 @@ class FailingDiskMachine(TrialMachine):
         read=st.booleans(),
         new=_SOME_PUTS,
         work=_WORK,
-        ending=st.sampled_from(("power loss", "kill", "open", "exit")),
+        ending=_ENDINGS,
     )
     def a_deletion_fails(
         self,
@@ -241,7 +273,28 @@ class FailingDiskMachine(TrialMachine):
         self._do([], [CommitOffset(), _SAVE] if read else [])
         self._do([], [fault, DeleteTopics(in_use=in_use)])
         self._do(new, work)
-        if ending in ("open", "exit"):
-            self._do([], [Close(), Open()] if ending == "exit" else [Open()])
-        else:
-            self._break_off(data, back=self._somewhere_inside(data), kill=ending == "kill")
+        self._end(data, ending)
+
+    @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
+    @rule(
+        data=st.data(),
+        delayed=_DELAYED,
+        fault=_DELIVERIES,
+        rounds=_ROUNDS,
+        work=_WORK,
+        ending=_ENDINGS,
+    )
+    def a_delivery_fails(
+        self,
+        data: st.DataObject,
+        delayed: list[Put],
+        fault: AimFault,
+        rounds: list[int],
+        work: list[Operation],
+        ending: str,
+    ) -> None:
+        """Delayed messages are due while the disk refuses files for their copies, or to save who was delivered."""
+        self._do(delayed, [])
+        self._bring_into_queues()
+        self._do([], [fault, *(Step(service="schedule", after_ms=pause_ms) for pause_ms in rounds), *work])
+        self._end(data, ending)

@@ -14,7 +14,9 @@ from impl.deleted_topics import DeletedTopics
 from impl.dispatching import UNIT_BYTES
 from impl.files import Files
 from impl.mapped_file import MappedFile
+from impl.message import Message, PutStatus
 from impl.recovery import Recovery, RecoveryPlan
+from impl.schedule import DeliverDelayedMessages
 from impl.topic_cleaning import TopicCleaning
 
 __all__ = ["BUGS"]
@@ -166,6 +168,16 @@ class _DeletedIfPossible(TopicCleaning):
             super()._remember(topics)
 
 
+class _PutAgainAtOnce(DeliverDelayedMessages):
+    """A copy that has found no file is put again at once, and the first answer counts."""
+
+    def _refusal_of(self, copy: Message) -> PutStatus | None:
+        refused = super()._refusal_of(copy)
+        if refused is PutStatus.CREATE_MAPEDFILE_FAILED:
+            super()._refusal_of(copy)
+        return refused
+
+
 BUGS = (
     ("second-sync-trusted", "a sync that failed is tried again, and the second one counts (RMQ-B25)", 9,
      Components(mapped_file=_SecondSyncTrusted)),
@@ -194,4 +206,6 @@ BUGS = (
      Components(deleted_topics=_DeletionNotTakenBack)),
     ("deleted-if-possible", "topics are deleted although the disk refuses to remember it", 10,
      Components(topic_cleaning=_DeletedIfPossible)),
+    ("refused-copy-put-again", "a copy that found no file is put again at once, and the first answer counts", 12,
+     Components(schedule=_PutAgainAtOnce)),
 )  # fmt: skip

@@ -38,6 +38,7 @@ from properties.judges.judges import ROOT
 from properties.trial.answers import expected_answer, found_answer
 from properties.trial.clean_under_fault import clean_under_fault
 from properties.trial.delete_under_fault import delete_under_fault, queues_serve_the_log
+from properties.trial.deliver_under_fault import behind_answered_copies, deliver_under_fault
 from properties.trial.progress_ledger import DELAY_OFFSETS
 from properties.verdict import GuaranteeBroken, observed
 
@@ -48,7 +49,7 @@ __all__ = ["aim", "carry_out_under_fault", "close_under_fault", "count_faults", 
 
 _FAR = 1 << 62
 _STEPS = ("group-commit", "time-outs", "flush", "commit", "allocate", "reput", "flush-queues", "progress")
-"""Services that are stepped under a fault; delivery and waiting pulls are compared with one answer only."""
+"""Services whose steps change no log; asynchronous delivery and waiting pulls are compared with one answer only."""
 
 
 def aim(trial: "Trial", operation: AimFault) -> None:
@@ -87,7 +88,7 @@ def carry_out_under_fault(trial: "Trial", operation: Operation) -> None:
             after = says(trial, delete_under_fault(trial, in_use, first))
         case Step():
             trial.now_ms += operation.after_ms
-            if not trial.closed and operation.service in _STEPS and operation.service in trial.services:
+            if not trial.closed and operation.service in trial.services:
                 after = _stepped(trial, operation, first)
         case _ if isinstance(operation, WITHOUT_A_VERB):
             return
@@ -163,6 +164,10 @@ def _has_promised(flushed_offset: int, end_offset: int, what: str) -> None:
 
 
 def _stepped(trial: "Trial", step: Step, first: int) -> CommitLog:
+    if step.service == "schedule" and not trial.layout.pending_copies:
+        return says(trial, deliver_under_fault(trial))
+    if step.service not in _STEPS:
+        return trial.log
     service = trial.surroundings.service(step.service)
     if service is None:
         raise GuaranteeBroken(16, "the store lacks a service", step.service, "none of that name")
@@ -194,7 +199,7 @@ def close_under_fault(trial: "Trial") -> None:
         raise GuaranteeBroken(2, "an exit is not clean, and the disk has let nothing fail", found=reason)
     _matters(trial, not clean)
     is_durable = clean or f"{ROOT}/abort" not in trial.durable(trial.files).files
-    after = replace(trial.log, poisoned=not is_durable)
+    after = replace(behind_answered_copies(trial), poisoned=not is_durable)
     if is_durable:
         after = replace(after, flushed_offset=after.end_offset, buffers=(), dispatched_offset=after.end_offset)
     if clean:

@@ -25,6 +25,7 @@ SAVE = Step(service="progress", after_ms=5_000)
 FLUSH_QUEUES = Step(service="flush-queues", after_ms=60_000)
 SMALL, THREE_PAGES = Settings(file_bytes=1024), Settings(file_bytes=16_384)
 BIG = Put(body_bytes=3_000)
+DELAYED = Put(body_bytes=500, properties="DELAY\x011")
 THREE_FILES: tuple[Operation, ...] = (Put(queue_id=1, body_bytes=700), *[Put(body_bytes=700)] * 2, FLUSH, REPUT)
 EXPIRED = Clean(after_hours=73, manual=True)
 SECOND_STAYS = AimFault("unlink-error", "kind=marker or kind=queue and nth=2")
@@ -52,4 +53,8 @@ PROGRAMS: dict[str, Program] = {
     "deleted-queue-left-behind": (SMALL, (PUT, REPUT, FLUSH_QUEUES, QUEUE_STAYS, DeleteTopics(), Close())),
     "refused-deletion-stays": (SMALL, (PUT, AimFault("directory-sync-error", "path=config"), DeleteTopics(), Open())),
     "deleted-if-possible": (SMALL, (PUT, FLUSH, AimFault("rename-error", "kind=topics"), DeleteTopics(), Crash())),
+    "refused-copy-put-again": (
+        SMALL,
+        (DELAYED, REPUT, AimFault("no-space", "op=create and nth=1"), Step(service="schedule", after_ms=1_000)),
+    ),
 }
