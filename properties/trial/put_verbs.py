@@ -55,8 +55,7 @@ class PutVerbs(TrialState):
     def put(self, put: Put | PutBatch) -> None:
         """Put a message or a batch; a closed store answers SERVICE_NOT_AVAILABLE."""
         first = len(self.files.events)
-        self.now_ms += put.advance_ms
-        self.was_harmed |= put.advance_ms < 0  # the checkpoint's times say nothing of what comes after it then
+        self.let_pass(put.advance_ms)
         conditions = self.conditions()
         given = self._summed(put, born_at(put, given_of(put), self.clock_ms), conditions)
         if self.closed:
@@ -227,10 +226,10 @@ class PutVerbs(TrialState):
             self._flag(bit, on=on)
 
     def fill_disk(self, percent: int) -> None:
-        """Use the disk to so many percent and let the store look at it."""
+        """Use the disk to so many percent and let the store look at it, also if the clock is then set back a little."""
         if not self.closed:
             self.surroundings.use_disk(self.files, percent)
-            self.now_ms += CLEAN_RESOURCE_INTERVAL_MS + 1
+            self.now_ms += 2 * CLEAN_RESOURCE_INTERVAL_MS + 1
             self._flag(RunningFlag.DISK_FULL, on=percent > DISK_FULL_ABOVE_PERCENT)
 
     def _flag(self, bit: int, *, on: bool) -> None:

@@ -122,6 +122,12 @@ class TrialState:
         """What the clock says that records get their times from; `now_ms` is time that nobody sets."""
         return self.now_ms + self.clock_ahead_ms
 
+    def let_pass(self, by_ms: int) -> None:
+        """Let time pass, or have somebody set the clock back: time that nobody sets does not go back."""
+        self.now_ms += max(0, by_ms)
+        self.clock_ahead_ms += min(0, by_ms)
+        self.was_harmed |= by_ms < 0  # the checkpoint's times say nothing of what comes after it then
+
     # ---- disks and stores ----------------------------------------------------------------------------------------
 
     def new_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> AimedDisk:

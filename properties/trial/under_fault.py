@@ -73,8 +73,7 @@ def carry_out_under_fault(trial: "Trial", operation: Operation) -> None:
             close_under_fault(trial)
             return
         case Put() | PutBatch():
-            trial.now_ms += operation.advance_ms
-            trial.was_harmed |= operation.advance_ms < 0
+            trial.let_pass(operation.advance_ms)
             if not trial.closed:
                 after = _put(trial, operation)
         case Flush() if not trial.closed:
