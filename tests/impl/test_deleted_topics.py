@@ -189,6 +189,52 @@ def test_what_a_disk_refuses_to_remove_is_deleted_all_the_same(tmp_path: Path, r
         assert kept.store.queues() == [("Other", 1), ("TopicTest", 1)]
 
 
+def refuse_a_deletion(kept: Retained, *, for_good: bool) -> None:
+    """Have the list renamed and its directory not synced; `for_good` lets the old one not be written again."""
+    kept.disk.fail("sync_directory", part="/config", times=1)
+    kept.disk.fail("rename", part="deletedTopics", skip=1, times=for_good)
+    with pytest.raises(OSError, match="Input/output error"):
+        kept.store.clean_unused_topics({"Other"})
+
+
+@pytest.mark.parametrize(("for_good", "said"), [(False, {}), (True, {b"TopicTest": 1627})], ids=["at once", "later"])
+def test_a_deletion_that_is_refused_behind_its_rename_is_taken_back(
+    kept: Retained, for_good: bool, said: dict[bytes, int]
+) -> None:
+    """By the close at the latest: a start behind it finds what the open store served."""
+    refuse_a_deletion(kept, for_good=for_good)
+    on_disk = DeletedTopics(OsFiles(), str(kept.directory / "config" / "deletedTopics"))
+    on_disk.load()
+    assert on_disk.offsets == said
+    kept.put(1)
+    reopen(kept, closed=True)
+    assert bounds(kept) == (0, 5)
+
+
+def test_numbers_that_went_on_begin_behind_a_deletion_that_a_crash_has_found(kept: Retained) -> None:
+    """The deletion was refused and could not be taken back; then the process was killed."""
+    refuse_a_deletion(kept, for_good=True)
+    new = kept.put(1)
+    kept.settle()
+    reopen(kept)
+    assert bounds(kept) == (4, 5)
+    assert [message.offset for message in kept.store.get_message("TopicTest", 1, 4).messages] == new
+
+
+@pytest.mark.parametrize("goes", ["with the next run", "with the close"])
+def test_what_a_disk_refuses_to_remove_goes_later(kept: Retained, goes: str) -> None:
+    kept.disk.fail("unlink", part="/consumequeue", times=1)
+    with pytest.raises(OSError, match="Input/output error"):
+        kept.store.clean_unused_topics({"Other"})
+    directory = kept.directory / "consumequeue" / "TopicTest" / "1"
+    assert names_in(directory)
+    if goes == "with the next run":
+        kept.clean(at_ms=LATER_MS)
+    else:
+        kept.store.close()
+    assert names_in(directory) == []
+
+
 def test_a_log_that_was_cut_keeps_what_follows(kept: Retained, tmp_path: Path) -> None:
     """The end of the log at the deletion was lost: messages put there later are not deleted ones."""
     kept.put(1)
