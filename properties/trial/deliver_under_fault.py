@@ -37,7 +37,6 @@ class _Round:
 def deliver_under_fault(trial: "Trial") -> CommitLog:
     """Let the schedule service make a round; return the log with what it has put, as it says itself."""
     before, readable_end = trial.log, trial.store.committed_offset
-    trial.surroundings.append_fails = False  # that is for a disk that lets nothing fail
     _makes_a_round(trial)
     said = dict(observed("delay_offsets", trial.store.delay_offsets))
     # dispatch may have come further than anybody knows under a fault
