@@ -37,19 +37,6 @@ class RecoveryPlan:
         return any(finding.severity == "damage" for finding in self.findings)
 
 
-@dataclass(frozen=True, slots=True)
-class _Erased:
-    """From where on a file was erased, and the byte that was there."""
-
-    file: MappedFile
-    position: int
-    byte: int
-
-    def take_back(self) -> None:
-        """Show the next recovery that there is something to erase: the disk has it perhaps, and memory does not."""
-        self.file.view[self.position] = self.byte
-
-
 class Recovery:
     """One recovery of one loaded log."""
 
@@ -107,22 +94,20 @@ class Recovery:
         scan, mapped = plan.scan, self._log.mapped
         if plan.dirty_tail and self._floor is None:
             quarantine(self._files, self._root, self._log, cut=scan.end_offset, check=self._check)
-        erased = self._cut(plan) if scan.reason is not None and mapped else None
-        try:
-            self._make_durable()
-        except OSError:
-            if erased is not None:
-                erased.take_back()
-            raise
+        if scan.reason is not None and mapped:
+            self._cut(plan)
+        self._make_durable()
         self._log.flushed_where = self._log.max_offset
         if mapped:
             mapped[-1].flushed_position = mapped[-1].written_position
 
     def _make_durable(self) -> None:
-        """Sync every file that reaches above the floor; after an unclean exit write there once more what is kept.
+        """Sync every file that reaches above the floor; after an unclean exit write there once more what is kept, and
+        the zeros behind it.
 
-        Whoever was there before us may have seen a sync fail, and the pages count as clean since then. Without a floor,
-        in a store of RocketMQ, that is done for the last file.
+        Whoever was there before us may have seen a sync fail, and the pages count as clean since then: records may be
+        lost, and what a recovery has erased may still be on the disk. Without a floor, in a store of RocketMQ, that is
+        done for the last file.
         """
         mapped = self._log.mapped
         floor_offset = 0 if self._floor is None else self._floor.offset
@@ -130,30 +115,32 @@ class Recovery:
         for file in mapped:
             if file.end_offset > floor_offset:
                 if not self._clean_exit:
-                    file.rewrite(max(0, rewritten_from - file.base_offset), file.written_position)
+                    file.rewrite(max(0, rewritten_from - file.base_offset), self._rewritten_to(file))
                 file.sync()
 
-    def _cut(self, plan: RecoveryPlan) -> "_Erased | None":
-        """Cut; return what was erased for it and is to be made durable."""
+    def _rewritten_to(self, file: MappedFile) -> int:
+        """Return up to where a file is written once more: to its end, for behind the log lies what may have been erased
+        by a recovery that saw no sync of it.
+        """
+        return file.size_bytes
+
+    def _cut(self, plan: RecoveryPlan) -> None:
         scan = plan.scan
         last = self._log.mapped[scan.file_index]
         position = scan.end_offset - last.base_offset
         if position == 0 and (scan.file_index > 0 or last.base_offset == 0):
             self._log.drop_behind(scan.file_index - 1)  # a file without a record is as good as none
-            return None
+            return
         self._log.drop_behind(scan.file_index)
-        erased = self._erase(last, position) if plan.dirty_tail else None
+        if plan.dirty_tail:
+            self._erase(last, position)
         last.written_position = position
-        return erased
 
-    def _erase(self, last: MappedFile, position: int) -> "_Erased | None":
+    def _erase(self, last: MappedFile, position: int) -> None:
         """Zero everything behind the cut; the sync that follows makes it durable."""
         dirty = last.first_nonzero(position)
-        if dirty is None:
-            return None
-        erased = _Erased(last, dirty, last.view[dirty])
-        last.zero(dirty, last.size_bytes - dirty)
-        return erased
+        if dirty is not None:
+            last.zero(dirty, last.size_bytes - dirty)
 
     def _dirty_at(self, scan: LogScan) -> int | None:
         """Return where the first byte lies that is not zero behind the end of the valid prefix."""

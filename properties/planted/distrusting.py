@@ -15,7 +15,7 @@ from impl.dispatching import UNIT_BYTES
 from impl.files import Files
 from impl.mapped_file import MappedFile
 from impl.message import Message, PutStatus
-from impl.recovery import Recovery, RecoveryPlan
+from impl.recovery import Recovery
 from impl.schedule import DeliverDelayedMessages
 from impl.topic_cleaning import TopicCleaning
 
@@ -47,8 +47,8 @@ class _PageCacheBelieved(Recovery):
 class _ErasureBelieved(Recovery):
     """What a recovery before this one has erased in memory counts as erased, although its sync has failed."""
 
-    def _cut(self, plan: RecoveryPlan) -> None:
-        super()._cut(plan)
+    def _rewritten_to(self, file: MappedFile) -> int:
+        return file.written_position
 
 
 class _CountsWhatIsGone(ConsumeQueue):

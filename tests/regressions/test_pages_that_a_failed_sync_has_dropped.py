@@ -3,9 +3,10 @@ its floor; a power loss took them, and the next open found damage below the floo
 
 Cause: a kernel whose sync fails counts the pages as clean and keeps them in memory. The recovery behind it read them
 there, and its own sync, of clean pages, wrote nothing. What a recovery had erased could come back the same way.
-Fix: after an unclean exit recovery writes once more what it keeps above the floor; if the sync of an erasure fails, a
-byte of what was there is shown again, so that the next recovery erases it again.
-Found by: aimed faults (`sync-lost: kind=log`) with an open behind them.
+Fix: after an unclean exit recovery writes once more what it keeps above the floor, and the zeros behind it, as far as
+the disk has anything there.
+Found by: aimed faults (`sync-lost: kind=log`) with an open behind them; the machine of failing disks, which killed a
+recovery between the sync that failed and the byte that was shown again in place of what it had erased.
 """
 
 import pytest
@@ -30,6 +31,8 @@ def test_what_a_recovery_presents_is_written_again(attempt: Attempt) -> None:
 def test_an_erasure_whose_sync_failed_is_done_again(attempt: Attempt) -> None:
     operations, settings = (BIG, Flush(), BIG, BIG, BIG, LOST, TORN), Settings(file_bytes=16_384)
     assert attempt(operations, settings) is None
+    for back in range(40):
+        assert attempt((*operations, Crash(kill=True, back=back)), settings) is None, f"killed {back} events before"
     broken = attempt(operations, settings, components_of("erasure-believed"))
     assert broken is not None
     assert broken.contract == 3
