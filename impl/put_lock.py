@@ -7,6 +7,7 @@ between left the lock held forever (RMQ-B17).
 import threading
 import time
 from collections.abc import Callable
+from itertools import repeat
 from types import TracebackType
 from typing import Protocol
 
@@ -33,6 +34,9 @@ class PutLock(Protocol):
         """Give it back."""
 
 
+_WITHOUT_WAITING = repeat(False)
+
+
 def _give_way() -> None:
     time.sleep(0)
 
@@ -43,13 +47,17 @@ class SpinLock:
     `pause` runs between two tries and lets another thread have the interpreter. Not re-entrant: a thread that takes the
     lock twice waits for itself. Any thread may release it. Source: `PutMessageSpinLock`, which does not pause, and
     which lets the release of a free lock pass.
+
+    An interrupt leaves it to nobody: none falls between flag and `is_taken`, which is one step of a loop, nor in front
+    of the release at the end of a `with`, which is compiled.
     """
 
-    __slots__ = ("_flag", "_pause")
+    __slots__ = ("__exit__", "_flag", "_pause")
 
     def __init__(self, pause: Callable[[], object] = _give_way) -> None:
         self._flag = threading.Lock()
         self._pause = pause
+        self.__exit__ = self._flag.__exit__
 
     def acquire(self, blocking: bool = True) -> bool:
         """Take the flag; try again and again if `blocking`."""
@@ -64,13 +72,17 @@ class SpinLock:
         self._flag.release()
 
     def __enter__(self) -> "SpinLock":
-        self.acquire()
+        is_taken = False
+        try:
+            for is_taken in map(self._flag.acquire, _WITHOUT_WAITING):
+                if is_taken:
+                    break
+                self._pause()
+        except BaseException:
+            if is_taken:
+                self._flag.release()
+            raise
         return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
-    ) -> None:
-        self._flag.release()
 
 
 def make_put_lock(kind: PutLockKind) -> PutLock:

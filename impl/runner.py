@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, Protocol
 
 __all__ = ["Runner", "RunnerFactory", "Service", "ThreadRunner"]
@@ -55,7 +56,8 @@ class ThreadRunner:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._state = threading.Condition()
+        self._guard = threading.RLock()  # `with` takes it, and no condition: an interrupt may leave that one locked
+        self._state = threading.Condition(self._guard)
         self._has_work = False
         self._stopped = False
         self._due_ms: int | None = None
@@ -67,7 +69,7 @@ class ThreadRunner:
 
     def start(self, *, after_ms: int) -> None:
         """Let the thread begin; where there are no more threads to be had, only those who wake make steps."""
-        with self._state:
+        with self._guard:
             if not self._stopped:
                 self._due_ms = self.now_ms() + after_ms
                 self._thread_runs()
@@ -77,7 +79,7 @@ class ThreadRunner:
         """Let the thread step once more."""
         if self._has_work:
             return  # that step has not begun yet
-        with self._state:
+        with self._guard:
             self._has_work = True
             running = self._stopped or self._thread_runs()
             self._state.notify()
@@ -89,11 +91,12 @@ class ThreadRunner:
         if self._thread is not None:
             return True
         thread = threading.Thread(target=self._run, name=f"tornpage-{self._service.name}", daemon=True)
+        self._thread = thread  # first: an interrupt of the start leaves one that stop() ends
         try:
             thread.start()
         except RuntimeError:
+            self._thread = None
             return False
-        self._thread = thread
         return True
 
     def wait(self, answer: "Future[Any]", *, timeout_ms: int) -> bool:
@@ -106,12 +109,13 @@ class ThreadRunner:
 
     def stop(self) -> None:
         """End the thread after the step it may be in."""
-        with self._state:
+        with self._guard:
             self._stopped = True
             self._state.notify()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join()
+            with suppress(RuntimeError):  # an interrupt came before it was started
+                thread.join()
 
     def _run(self) -> None:
         while self._sleep():
@@ -119,7 +123,7 @@ class ThreadRunner:
 
     def _sleep(self) -> bool:
         """Wait for work or for the next round; False when there is no next one."""
-        with self._state:
+        with self._guard:
             while not (self._has_work or self._stopped):
                 left_ms = None if self._due_ms is None else self._due_ms - self.now_ms()
                 if left_ms is not None and left_ms <= 0:

@@ -1,7 +1,9 @@
 """Both put locks: what they share, and where they differ."""
 
+import random
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -100,6 +102,41 @@ def test_a_spin_lock_pauses_between_tries_and_never_when_it_is_free() -> None:
     assert pauses == []
     assert spin.acquire()
     assert pauses == [0, 1, 2]
+
+
+class Interrupted(Exception):
+    """Raised wherever the main thread is."""
+
+
+@pytest.fixture
+def alarm() -> Iterator[Callable[[float], object]]:
+    """What has Interrupted raised, so many seconds later."""
+
+    def ring(_number: int, _frame: object) -> None:
+        raise Interrupted
+
+    before = signal.signal(signal.SIGALRM, ring)
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.signal(signal.SIGALRM, before)
+
+
+def take_it_for_ever(lock: PutLock) -> None:
+    while True:
+        with lock:
+            pass
+
+
+def test_an_interrupt_leaves_the_lock_to_nobody(lock: PutLock, alarm: Callable[[float], object]) -> None:
+    """One Ctrl-C of twenty into a run of puts left the spin lock held, and close() waited for it for ever."""
+    rng = random.Random(0)
+    for _ in range(500):
+        try:
+            alarm(rng.uniform(2e-5, 2e-4))
+            take_it_for_ever(lock)
+        except Interrupted:
+            pass
+        assert lock.acquire(blocking=False)
+        lock.release()
 
 
 def test_nothing_is_lost_between_threads(lock: PutLock) -> None:

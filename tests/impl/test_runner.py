@@ -3,6 +3,8 @@
 All waits are bounded; no test waits for a time to pass, except rounds that are wanted at once.
 """
 
+import random
+import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -47,6 +49,34 @@ def test_each_wake_is_followed_by_a_step() -> None:
         runner.wake()
         assert steps.count.acquire(timeout=PATIENCE_S)
     runner.stop()
+
+
+def test_an_interrupt_does_not_keep_the_runner() -> None:
+    """A Ctrl-C while a service was woken left the runner locked: its thread and stop() waited for ever."""
+
+    class Interrupted(Exception):
+        pass
+
+    def ring(_number: int, _frame: object) -> None:
+        raise Interrupted
+
+    steps, rng = Steps(), random.Random(0)
+    runner = ThreadRunner(steps)
+    runner.wake()
+    assert steps.count.acquire(timeout=PATIENCE_S)
+    before = signal.signal(signal.SIGALRM, ring)
+    for _ in range(200):
+        try:
+            signal.setitimer(signal.ITIMER_REAL, rng.uniform(2e-5, 2e-4))
+            while True:
+                runner.start(after_ms=60_000)  # takes the lock whether there is work or not, else as a wake
+        except Interrupted:
+            pass
+    signal.signal(signal.SIGALRM, before)
+    stopping = threading.Thread(target=runner.stop, daemon=True)
+    stopping.start()
+    stopping.join(PATIENCE_S)
+    assert not stopping.is_alive()
 
 
 def test_a_wake_during_a_step_is_not_lost() -> None:
