@@ -1,4 +1,4 @@
-"""All measurements by room, and a run over them that keeps what it has when it is interrupted."""
+"""All measurements by room, and a run over them that keeps what it has when it is interrupted, or a room fails."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,8 +7,11 @@ from typing import Any, Protocol
 from bench import audit, campaign, group_commit, lab, put, read, recover, sim
 from bench.figures import Figure, Machine, Skipped, describe_machine
 from bench.sizes import FULL, Sizes
+from impl.errors import StoreError
+from pipeline.jobs import reason_of, spark_failures
+from properties.verdict import HarnessError
 
-__all__ = ["SUITE", "Measurement", "SuiteResult", "measure"]
+__all__ = ["SUITE", "Failed", "Measurement", "SuiteResult", "measure"]
 
 
 class Measurement(Protocol):
@@ -80,13 +83,24 @@ SUITE: Mapping[str, Sequence[Measurement]] = {
 """Room to its figures; each is named like the function that measures it, and may stand in several rooms."""
 
 
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A room that ended at one of its figures: the harness was at fault, else the directory could not be used."""
+
+    room: str
+    figure: str
+    reason: str
+    is_harness: bool
+
+
 @dataclass
 class SuiteResult:
-    """What was measured so far, on which machine, and what has to be said about it."""
+    """What was measured so far, on which machine, what has to be said about it, and which rooms failed."""
 
     machine: Machine
     figures: list[Figure] = field(default_factory=list)
     findings: list[dict[str, Any]] = field(default_factory=list)
+    failed: list[Failed] = field(default_factory=list)
     interrupted: bool = False
 
 
@@ -100,23 +114,43 @@ def measure(
 ) -> SuiteResult:
     """Take every figure of the rooms, below an existing directory; `progress` is called with each name before it.
 
-    A keyboard interrupt ends the run with the figures it has. Raises HarnessError when a result is wrong, StoreError
-    or OSError when the directory cannot be used.
+    A keyboard interrupt ends the run with the figures it has. A room in which a result is wrong, Spark fails or the
+    directory cannot be used ends there, and the next one begins.
     """
     result = SuiteResult(describe_machine(directory))
     if result.machine.is_memory_disk:
         kind = result.machine.file_system
         result.findings.append(_finding("memory-file-system", f"{kind}: sync figures are meaningless"))
+    begun: set[str] = set()
     try:
-        for measurement in dict.fromkeys(one for room in rooms for one in SUITE[room]):
-            progress(measurement.__name__)
-            try:
-                result.figures.append(measurement(directory, seconds=seconds, sizes=sizes))
-            except Skipped as reason:
-                result.findings.append(_finding("skipped", f"{measurement.__name__} was skipped: {reason}"))
+        for room in rooms:
+            for measurement in SUITE[room]:
+                name = measurement.__name__
+                if name in begun:
+                    continue
+                begun.add(name)
+                progress(name)
+                try:
+                    result.figures.append(measurement(directory, seconds=seconds, sizes=sizes))
+                except Skipped as reason:
+                    result.findings.append(_finding("skipped", f"{name} was skipped: {reason}"))
+                except Exception as error:
+                    result.failed.append(_failed(room, name, error))
+                    break
     except KeyboardInterrupt:
         result.interrupted = True
     return result
+
+
+def _failed(room: str, name: str, error: Exception) -> Failed:
+    """Return what became of a room; raise what no measurement may raise."""
+    if isinstance(error, spark_failures()):
+        return Failed(room, name, reason_of(error), is_harness=True)
+    if isinstance(error, OSError):
+        return Failed(room, name, error.strerror or str(error), is_harness=False)
+    if isinstance(error, HarnessError | StoreError):
+        return Failed(room, name, str(error), is_harness=isinstance(error, HarnessError))
+    raise error
 
 
 def _finding(code: str, sentence: str) -> dict[str, Any]:

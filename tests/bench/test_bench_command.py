@@ -1,6 +1,8 @@
 """`tornpage bench`: its document, its table, its refusals."""
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -10,8 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from bench import put
-from bench.sizes import TINY
+from bench.figures import Figure
+from bench.sizes import TINY, Sizes
 from bench.suite import SUITE
+from impl.errors import StoreError
 from properties.verdict import HarnessError
 from tornpage.cli import cli
 from tornpage.commands.bench import ROOMS, bench_outcome
@@ -79,6 +83,49 @@ def test_a_store_that_dispatches_no_more_is_not_waited_for(monkeypatch: pytest.M
     store = SimpleNamespace(dispatch_behind_bytes=100, dispatch_error="queue file: No space left on device")
     with pytest.raises(HarnessError, match="No space left"):
         put.wait_for_dispatch(cast(MessageStore, store))
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "told"),
+    [
+        (HarnessError("odd"), 4, "the harness is at fault in the room read, at fails: odd"),
+        (ConnectionRefusedError(), 4, "at fails: the Java process of Spark has ended"),
+        (OSError(28, "No space left on device"), 2, "the room read ended at fails: cannot measure in"),
+        (StoreError("no store there"), 2, "no store there; name another --directory"),
+    ],
+    ids=repr,
+)
+def test_a_room_that_fails_takes_no_figure_of_another_with_it(
+    error: Exception, code: int, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the last of five rooms met, the figures of all of them were lost."""
+
+    def figure(directory: str, *, seconds: float, sizes: Sizes) -> Figure:
+        return Figure("taken", 1.0, "GB/s", (1.0,), "ext4")
+
+    def fails(directory: str, *, seconds: float, sizes: Sizes) -> Figure:
+        raise error
+
+    def never(directory: str, *, seconds: float, sizes: Sizes) -> Figure:
+        raise AssertionError("the room ended before")
+
+    suite = {"put": (figure,), "read": (fails, never), "recover": (replace_name(figure, "also"),)}
+    monkeypatch.setattr("bench.suite.SUITE", suite)
+    outcome, text = bench_outcome(list(suite), directory=str(tmp_path), seconds=0.01)
+    assert outcome.exit_code == code
+    assert len(outcome.document()["results"]) == 2
+    assert told in text
+    assert text.count("at fails: ") == 1
+
+
+def replace_name(measurement: Callable[..., Figure], name: str) -> Callable[..., Figure]:
+    """Return a measurement that is called otherwise."""
+
+    def other(directory: str, *, seconds: float, sizes: Sizes) -> Figure:
+        return replace(measurement(directory, seconds=seconds, sizes=sizes), name=name)
+
+    other.__name__ = name
+    return other
 
 
 @pytest.mark.parametrize("seconds", ["nan", "inf", "-inf"])

@@ -1,7 +1,7 @@
 """`tornpage bench`."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from tornpage.progress import steps_progress
 
 if TYPE_CHECKING:
     from bench.sizes import Sizes
-    from bench.suite import SuiteResult
+    from bench.suite import Failed, SuiteResult
 
 __all__ = ["bench_outcome", "command"]
 
@@ -66,23 +66,17 @@ def bench_outcome(
     """Measure the rooms, or all of them; return the outcome and its table. `sizes` is for tests."""
     from bench.sizes import FULL
     from bench.suite import SUITE, measure
-    from impl.errors import StoreError
-    from properties.verdict import HarnessError
 
     chosen = [room for room in ROOMS if room in rooms or not rooms]
     place = os.path.abspath(directory or temporary_directory("name another --directory"))
     if not os.path.isdir(place):
         refuse(f"{place} is no directory; name one that exists, on the disk to be measured")
-    try:
-        with steps_progress("measuring", total=len({one for room in chosen for one in SUITE[room]})) as show:
-            result = measure(chosen, place, seconds=seconds, sizes=sizes or FULL, progress=show)
-    except StoreError as error:
-        refuse(str(error))
-    except OSError as error:
-        refuse(f"cannot measure in {place}: {error.strerror or error}; name another --directory")
-    except HarnessError as error:
-        finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
-        return Outcome("bench", "harness", {}, findings=[finding]), f"the harness is at fault: {error}"
+    with steps_progress("measuring", total=len({one for room in chosen for one in SUITE[room]})) as show:
+        result = measure(chosen, place, seconds=seconds, sizes=sizes or FULL, progress=show)
+    failures = [_failure(each, place) for each in result.failed]
+    is_harness = any(each.is_harness for each in result.failed)
+    if failures and not (result.figures or is_harness or result.interrupted):
+        refuse(failures[0]["sentence"])
     figures = {figure.name: figure.value for figure in result.figures}
     extra = {
         "directory": place,
@@ -90,12 +84,30 @@ def bench_outcome(
         "results": [asdict(figure) for figure in result.figures],
     }
     outcome = Outcome(
-        "bench", None, figures, list(figures), result.findings, extra=extra, interrupted=result.interrupted
+        "bench",
+        "harness" if is_harness else None,
+        figures,
+        list(figures),
+        [*result.findings, *failures],
+        extra=extra,
+        interrupted=result.interrupted,
+        unwritten=bool(failures),
     )
-    return outcome, _text(result, place)
+    return outcome, _text(result, place, [*result.findings, *failures])
 
 
-def _text(result: "SuiteResult", place: str) -> str:
+def _failure(failed: "Failed", place: str) -> dict[str, str]:
+    if failed.is_harness:
+        sentence = f"the harness is at fault in the room {failed.room}, at {failed.figure}: {failed.reason}"
+        return {"code": "harness", "severity": "harness", "sentence": sentence}
+    sentence = (
+        f"the room {failed.room} ended at {failed.figure}: cannot measure in {place}: {failed.reason}; "
+        "name another --directory"
+    )
+    return {"code": "no-store", "severity": "warning", "sentence": sentence}
+
+
+def _text(result: "SuiteResult", place: str, findings: Sequence[Mapping[str, str]]) -> str:
     machine = result.machine
     lines = [
         f"{machine.processor}, {machine.cores} cores, {machine.kernel}, {machine.python}",
@@ -107,7 +119,7 @@ def _text(result: "SuiteResult", place: str) -> str:
         low, high = _number(min(figure.rounds)), _number(max(figure.rounds))
         median = _number(figure.value)
         lines.append(f"{figure.name:<28}{median:>14} {figure.unit:<10}{low:>14}{high:>14}{len(figure.rounds):>8}")
-    notes = [finding["sentence"] for finding in result.findings]
+    notes = [finding["sentence"] for finding in findings]
     if result.interrupted:
         notes.append("interrupted: the figures above are complete, the others were not taken")
     return "\n".join([*lines, *([""] if notes else []), *notes])
