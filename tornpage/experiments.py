@@ -1,4 +1,4 @@
-"""What the experiment commands do: results and tables from names; an interrupt keeps the experiments that are done."""
+"""What the experiment commands do: results and tables from names; an interrupt keeps every row that is there."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from tornpage.run_directory import prepare, write_run
 
 if TYPE_CHECKING:
     from sim.device import DeviceTimes
-    from sim.experiments.values import Experiment, Result
+    from sim.experiments.values import Experiment, Result, Row
 
 __all__ = ["catalogue", "chosen", "device_named", "experiments_outcome", "list_outcome"]
 
@@ -86,19 +86,21 @@ def experiments_outcome(
     """
     from impl.errors import StoreError
     from properties.verdict import HarnessError
-    from sim.experiments.values import Setup, run_experiment
+    from sim.experiments.values import Setup, cut_short, run_experiment
 
     if isnan(effort):
         refuse("--effort nan is no share; take one above 0 and up to 1")
     directory = None if out is None else prepare(out)
     setup = Setup(device, seed, effort)
     results: list[Result] = []
+    rows: dict[str, list[Row]] = {experiment.name: [] for experiment in experiments}
     interrupted, verdict, findings = False, None, []
     try:
         with counted_progress("simulating", total=len(experiments), unit="experiments") as show:
             for done, experiment in enumerate(experiments):
                 show(done, experiment.name)
-                results.append(run_experiment(experiment, setup, partial(_step, show, done, experiment.name)))
+                tell = partial(_step, show, done, experiment.name)
+                results.append(run_experiment(experiment, setup, tell, rows[experiment.name].append))
     except KeyboardInterrupt:
         interrupted = True
     except HarnessError as error:
@@ -109,6 +111,8 @@ def experiments_outcome(
         if not results:
             refuse(said)
         findings = [{"code": "no-store", "severity": "warning", "sentence": said}]
+    whole = len(results)
+    results += [cut_short(each, setup, rows[each.name]) for each in experiments[whole:] if rows[each.name]]
     less = "" if effort == 1 else f" --effort {effort:g}"
     documents = {
         result.experiment.name: _document(result, place, f"tornpage {again(result.experiment.name)}{less}")
@@ -117,7 +121,7 @@ def experiments_outcome(
     outcome = Outcome(
         command,
         verdict,
-        {"experiments": len(experiments), "experiments_done": len(results)},
+        {"experiments": len(experiments), "experiments_done": whole},
         findings=findings,
         seed=seed,
         extra={"device": device.name, "effort": effort, "results": documents},
@@ -155,6 +159,7 @@ def _document(result: "Result", place: int, command: str) -> dict[str, Any]:
             "setting": experiment.setting,
             "answer": result.caption,
             "is_measured": experiment.is_measured,
+            "is_whole": result.is_whole,
             "chart": asdict(experiment.chart),
             "overlays": [asdict(overlay) for overlay in result.overlays],
         },

@@ -13,7 +13,7 @@ from sim.scenario import Scenario
 from sim.sweep import Point, simulate
 from sim.trace import Trace
 
-__all__ = ["Axis", "Chart", "Experiment", "Overlay", "Result", "Row", "Setup", "run_experiment"]
+__all__ = ["Axis", "Chart", "Experiment", "Overlay", "Result", "Row", "Setup", "cut_short", "run_experiment"]
 
 Cell = str | int | float | None
 Row = dict[str, Cell]
@@ -105,7 +105,7 @@ class Experiment:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What an experiment has shown, on which device."""
+    """What an experiment has shown, on which device. One that ended early `is_whole` no more, and concludes nothing."""
 
     experiment: Experiment
     rows: tuple[Row, ...]
@@ -113,9 +113,25 @@ class Result:
     overlays: tuple[Overlay, ...]
     device: str
     seed: int
+    is_whole: bool = True
 
 
-def run_experiment(experiment: Experiment, setup: Setup, progress: Progress) -> Result:
-    """Carry an experiment out. Equal setups give equal results, unless it `is_measured`."""
-    rows = tuple(experiment.measure(setup, progress))
+def run_experiment(
+    experiment: Experiment, setup: Setup, progress: Progress, took: Callable[[Row], object] = lambda row: None
+) -> Result:
+    """Carry an experiment out; `took` has each row at once.
+
+    Equal setups give equal results, unless it `is_measured`.
+    """
+    measured = []
+    for row in experiment.measure(setup, progress):
+        measured.append(row)
+        took(row)
+    rows = tuple(measured)
     return Result(experiment, rows, experiment.caption(rows), experiment.overlays(rows), setup.device.name, setup.seed)
+
+
+def cut_short(experiment: Experiment, setup: Setup, rows: Sequence[Row]) -> Result:
+    """Return the rows of an experiment that ended early, if only because somebody interrupted it."""
+    told = f"It ended early: of its rows there are {len(rows)}, and nothing is concluded from them."
+    return Result(experiment, tuple(rows), told, (), setup.device.name, setup.seed, is_whole=False)

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from click.testing import CliRunner, Result
@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 import tornpage.experiments
 from bench.crash_frontier import crash_frontier
 from properties.verdict import HarnessError
+from reports.simulation_page import build_simulation_page
 from sim.experiments.pool import POOL
 from sim.experiments.registry import EXPERIMENTS
 from sim.experiments.stalls import STALLS
@@ -184,3 +185,25 @@ def test_an_interrupt_keeps_the_experiments_that_are_done(tmp_path: Path, monkey
     assert "interrupted: 1 of 2 experiments are done" in result.output
     assert [path.name for path in (tmp_path / "run" / "tables").iterdir()] == ["experiment-stalls.json"]
     assert json.loads((tmp_path / "run" / "run.json").read_text())["interrupted"] is True
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), HarnessError("a kill is not explained")], ids=repr)
+def test_a_frontier_that_ends_early_keeps_the_rows_that_it_has(
+    error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Ctrl-C into the last of its kills lost what ten minutes had measured."""
+
+    def kill(*_: object, **__: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr("bench.crash_frontier.kill_one", kill)
+    out = tmp_path / "run"
+    result = call("frontier", "--crashes", "2", "--kills", "1", "--effort", "0.01", "--out", str(out))
+    assert result.exit_code == (130 if isinstance(error, KeyboardInterrupt) else 4)
+    assert "It ended early: of its rows there are 2, and nothing is concluded from them." in result.output
+    assert "0 of 1 experiments are done" in result.output
+    [table] = (out / "tables").iterdir()
+    kept = json.loads(table.read_text())
+    assert [row["crash"] for row in kept["rows"]] == ["power loss, simulated", "power loss, real store"]
+    assert kept["experiment"]["is_whole"] is False
+    assert "nothing is concluded" in build_simulation_page(out).read_text()
