@@ -13,14 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
-
 from pipeline.agreement import differing, missing_module, versions
 from pipeline.audit import StoreAudit, audit_plan, audited
 from pipeline.index_compare import IndexSuspicion
 from pipeline.index_joins import index_suspicions_of
-from pipeline.jobs import reason_of
+from pipeline.jobs import reason_of, spark_failures
 from pipeline.joins import suspicions_of
 from pipeline.parquet_rows import TABLES
 from pipeline.schemas import ddl
@@ -34,9 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["JobFailed", "JoinedAudit", "audit_each", "audit_joined"]
-
-_FAILURES = (Py4JError, PySparkException)
-"""What a job that failed raises here: of what a worker or a query raised, PySpark makes exceptions of its own."""
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
@@ -70,10 +64,10 @@ def audit_joined(spark: SparkSession, plans: Sequence[StorePlan], work: Path, st
     found = outlines(work, tasks)
     outline = [found.get(plan.number, Outline([], [], [])) for plan in plans]
     facts = [facts_of(plan, each.log, each.queues) for plan, each in zip(plans, outline, strict=True)]
-    tables = {name: _table(spark, work, name) for name in TABLES}
     suspicions: dict[int, list[Suspicion]] = defaultdict(list)
     index: dict[int, list[IndexSuspicion]] = defaultdict(list)
     try:
+        tables = {name: _table(spark, work, name) for name in TABLES}
         if any(plan.has_queues for plan in plans):
             stage("comparing queues", 0)
             for queue_suspicion in suspicions_of(spark, tables, plans, facts):
@@ -81,7 +75,7 @@ def audit_joined(spark: SparkSession, plans: Sequence[StorePlan], work: Path, st
         stage("comparing the index", 0)
         for index_suspicion in index_suspicions_of(spark, tables, plans, facts):
             index[index_suspicion.store].append(index_suspicion)
-    except _FAILURES as error:
+    except spark_failures() as error:
         raise _one_line(error) from error
     audits = [
         audited(plan, fact, each.queues, each.index, suspicions[plan.number], index[plan.number])
@@ -112,7 +106,6 @@ def _in_tasks(spark: SparkSession, tasks: list[Task], do: Callable[[Task], Answe
     if not tasks:
         return []
     wanted = versions()
-    planned = spark.sparkContext.broadcast((tasks, wanted))
 
     def run(numbers: Iterable[int]) -> Iterator[tuple[int, Any]]:
         todo, expected = planned.value
@@ -121,8 +114,9 @@ def _in_tasks(spark: SparkSession, tasks: list[Task], do: Callable[[Task], Answe
             yield (number, do(todo[number])) if differing(mine, expected) is None else (-1, mine)
 
     try:
+        planned = spark.sparkContext.broadcast((tasks, wanted))
         said = dict(spark.sparkContext.parallelize(range(len(tasks)), len(tasks)).mapPartitions(run).collect())
-    except _FAILURES as error:
+    except spark_failures() as error:
         raise _one_line(error) from error
     if -1 in said:
         raise differing(said[-1], wanted) or AssertionError("equal versions")

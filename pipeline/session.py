@@ -27,7 +27,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipeline.interrupts import interruptible_start
 
@@ -129,9 +129,34 @@ def spark_session(
     try:
         with _standard_error_to(log), interruptible_start(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return builder.getOrCreate()
+            return _quiet(builder.getOrCreate())
     except Exception as error:
         raise SessionFailed(f"Spark does not start with master {master!r}: {_reason(error, log)}") from error
+
+
+def _quiet(session: SparkSession) -> SparkSession:
+    """Have a session say nothing by itself of a Java process that is gone: whoever calls it next is told."""
+    from pipeline.jobs import spark_failures  # it imports what speaks of sessions
+
+    server, stop = session.sparkContext._accumulatorServer, session.stop
+    others = server.handle_error
+
+    def handle_error(request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], EOFError | OSError):
+            others(request, client_address)
+
+    def stop_what_is_left() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                stop()
+            except spark_failures():
+                with contextlib.suppress(*spark_failures()):
+                    stop()  # the rest of it, which is ours
+
+    server.handle_error = handle_error  # type: ignore[method-assign]
+    session.stop = stop_what_is_left  # type: ignore[method-assign]
+    return session
 
 
 def _require_master(master: str) -> None:

@@ -6,11 +6,12 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from pipeline.agreement import VersionsDiffer
-from pipeline.audit_spark import JobFailed, _in_tasks, _one_line
+from pipeline.audit_spark import JobFailed, _in_tasks, _one_line, audit_each
 from pipeline.jobs import reason_of
 from pipeline.parquet_rows import TABLES
 from pipeline.store_rows import read_store
@@ -108,6 +109,14 @@ def test_failed_job_is_one_line(said: str, kind: type[Exception], part: str) -> 
     assert type(error) is kind
     assert part in str(error)
     assert "\n" not in str(error)
+
+
+def test_a_java_process_that_has_gone_is_one_line() -> None:
+    """It ended in a traceback: what a call meets then is no error of PySpark's."""
+    broadcast = Mock(side_effect=ConnectionRefusedError(111, "Connection refused"))
+    spark = Mock(sparkContext=Mock(broadcast=broadcast))
+    with pytest.raises(JobFailed, match="the Java process of Spark has ended"):
+        audit_each(spark, [Mock()])
 
 
 @pytest.mark.parametrize(

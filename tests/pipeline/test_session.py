@@ -6,10 +6,16 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pipeline.session import JavaMissing, SessionFailed, require_java, spark_session
+from pipeline.jobs import spark_failures
+from pipeline.session import JavaMissing, SessionFailed, _quiet, require_java, spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def fake_java(directory: Path, version: str) -> Path:
@@ -67,3 +73,51 @@ def test_master_that_nobody_listens_at_is_one_line_at_once() -> None:
         with pytest.raises(SessionFailed, match=r"no Spark master answers at 127\.0\.0\.1") as caught:
             spark_session("t", master=f"spark://127.0.0.1:{taken.getsockname()[1]}")
     assert "\n" not in str(caught.value)
+
+
+class Gone:
+    """Stands for a session whose Java process has gone: the first call of its stop fails, as PySpark's does."""
+
+    def __init__(self, errors: list[Exception]) -> None:
+        self.told: list[object] = []
+        self.stops = 0
+        self._errors = errors
+        self.sparkContext = SimpleNamespace(_accumulatorServer=SimpleNamespace(handle_error=self._tell))
+
+    def _tell(self, request: object, client_address: object) -> None:
+        self.told.append(request)
+
+    def stop(self) -> None:
+        self.stops += 1
+        if self._errors:
+            raise self._errors.pop()
+
+
+def quiet(*errors: Exception) -> Gone:
+    if not spark_failures():
+        pytest.skip("pyspark is not installed")
+    gone = Gone(list(errors))
+    _quiet(cast("SparkSession", gone))
+    return gone
+
+
+def test_the_end_of_a_session_whose_java_has_gone_hides_no_reason() -> None:
+    """`audit` ended in the traceback of the stop, and not in the line that says why."""
+    gone = quiet(ConnectionRefusedError(111, "Connection refused"))
+    gone.stop()
+    assert gone.stops == 2  # what is left of it needs no Java
+    gone = quiet(AssertionError("ours"))
+    with pytest.raises(AssertionError):
+        gone.stop()
+
+
+@pytest.mark.parametrize(
+    ("error", "is_told"), [(EOFError(), False), (ConnectionResetError(), False), (KeyError(), True)]
+)
+def test_of_a_closed_socket_spark_says_nothing_by_itself(error: Exception, is_told: bool) -> None:
+    gone = quiet()
+    try:
+        raise error
+    except Exception:
+        gone.sparkContext._accumulatorServer.handle_error("request", "address")
+    assert gone.told == (["request"] if is_told else [])
