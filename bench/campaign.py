@@ -19,6 +19,7 @@ from pipeline.campaign import rows_of_shard
 from properties.cases.case import Settings
 from properties.exploring.rows import Row, result_hash
 from properties.exploring.shards import Shard
+from properties.interrupts import born_deaf
 from properties.verdict import HarnessError
 
 __all__ = ["campaign_shard_s", "spark2_over_multiprocessing"]
@@ -87,7 +88,9 @@ def _be_quiet() -> None:
 
 @contextmanager
 def _in_processes() -> Iterator[Run]:
-    with multiprocessing.get_context("spawn").Pool(_WORKERS, _be_quiet) as pool:
+    with born_deaf():
+        pool = multiprocessing.get_context("spawn").Pool(_WORKERS, _be_quiet)
+    with pool:
 
         def run(shards: Sequence[Shard]) -> list[Row]:
             return [row for rows in pool.imap_unordered(rows_of_shard, shards) for row in rows]

@@ -6,9 +6,7 @@ warms up and is dropped. The figure is the median of the others, which are kept 
 
 import os
 import platform
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+from properties.scratch import scratch_directory
 from tornpage.doctor import MEMORY_FILE_SYSTEMS, check_file_system, mounts_text
 
 __all__ = ["Figure", "Machine", "Skipped", "describe_machine", "figure", "file_system_of", "scratch"]
@@ -76,15 +75,8 @@ def figure(
 @contextmanager
 def scratch(directory: str) -> Iterator[str]:
     """Yield a new directory below `directory`; it is gone afterwards, whatever happened in between."""
-    path = tempfile.mkdtemp(prefix="tornpage-bench-", dir=directory)
-    try:
+    with scratch_directory("tornpage-bench-", below=directory) as path:
         yield path
-    finally:
-        try:
-            shutil.rmtree(path, ignore_errors=True)
-        except KeyboardInterrupt:  # large files take their time to go, so that it comes here more often than by chance
-            shutil.rmtree(path, ignore_errors=True)
-            raise
 
 
 def file_system_of(directory: str) -> str:

@@ -17,6 +17,7 @@ from properties.cases.bodies import BORN_TIMESTAMP, message_of
 from properties.cases.case import Flush, Get, Operation, Put, Settings
 from properties.cases.workload import draw_operation
 from properties.exploring.campaign import Plan, run_campaign
+from properties.interrupts import born_deaf
 from properties.kills.run import run_kills
 from properties.recorder.dirty import PAGE_BYTES, CompareTracker, DirtyTracker, WriteProtectTracker, choose_tracker
 from properties.recorder.dirty import write_protect_available as why_not_write_protect
@@ -100,11 +101,17 @@ def trial_steps_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) ->
 
 def kill_cycles_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
     """Cycles/s of fork, program, SIGKILL, recovery and judgement, in a fresh process: NumPy has threads."""
-    with multiprocessing.get_context("spawn").Pool(1) as fresh:
+    with born_deaf():
+        pool = multiprocessing.get_context("spawn").Pool(1)
+    with pool as fresh:
 
         def one_round() -> float:
             with scratch(directory) as path:
-                report = fresh.apply(run_kills, (sizes.kills,), {"seed": 0, "directory": path})
+                try:
+                    report = fresh.apply(run_kills, (sizes.kills,), {"seed": 0, "directory": path})
+                except KeyboardInterrupt:
+                    fresh.terminate()  # before its place is removed
+                    raise
             if report.interrupted:
                 raise KeyboardInterrupt
             if report.violations:

@@ -20,6 +20,7 @@ from bench.crash_policies import store_config
 from bench.figures import scratch
 from bench.killed_producer import ANSWERED, BEGAN_NS, CANNOT_PUT, HEADER_BYTES, PAGE_BYTES, PUT
 from bench.power_losses import Loss
+from properties.interrupts import held_interrupts
 from properties.verdict import HarnessError
 from sim.experiments.policies import RECORD_BYTES, StorePolicy
 from tornpage.front import MessageStore
@@ -54,12 +55,13 @@ def kill_one(policy: StorePolicy, *, rate_per_s: float, file_bytes: int, seed: i
         with open(page, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, PAGE_BYTES)  # a store into a hole of a full disk is a SIGBUS
         what = [f"{place}/store", policy.name, str(file_bytes), str(rate_per_s), str(seed), page, str(os.getpid())]
-        child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "bench.killed_producer", *what],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
+        with held_interrupts():
+            child = subprocess.Popen(
+                [sys.executable, "-P", "-m", "bench.killed_producer", *what],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
         try:
             _wait_until_warm(child, page)
             sleep(lives_s)

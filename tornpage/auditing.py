@@ -1,6 +1,5 @@
 """The steps of `tornpage audit`: which engine reads the stores, and what is said of them."""
 
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -135,6 +134,7 @@ def _audits(
 ) -> tuple[list["StoreAudit"], dict[str, float | int]]:
     """Return the audits, and figures of Spark."""
     from pipeline.audit import audit_plan
+    from properties.scratch import remove_tree
 
     if engine == "plain":
         return [audit_plan(plan, read) for plan, read in _told(plans)], {}
@@ -163,7 +163,7 @@ def _audits(
             return joined.audits, {"start_s": start_s, **joined.figures}
     finally:
         if work is not None and asked.work is None:
-            shutil.rmtree(work, ignore_errors=True)
+            remove_tree(str(work))
 
 
 def _told(plans: Sequence["StorePlan"]) -> Iterator[tuple["StorePlan", Callable[[int], None]]]:

@@ -5,7 +5,6 @@ themselves when the run is over, at the next state; a keyboard interrupt is the 
 """
 
 import multiprocessing
-import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -20,6 +19,7 @@ from typing import Literal, Protocol
 from properties.exhausting.alphabet import Workload
 from properties.exhausting.checking import Checked, check_workload
 from properties.exhausting.explored import Explored, Plan, explore_workload
+from properties.interrupts import born_deaf
 from properties.recorder.dirty import DirtyTracker, choose_tracker
 from properties.verdict import HarnessError
 
@@ -139,6 +139,9 @@ def _elsewhere(plan: Plan, workers: int, deadline: float | None) -> Iterator[_Be
     over = spawn.Event()
     pool = ProcessPoolExecutor(workers, mp_context=spawn, initializer=_begin, initargs=(plan, deadline, over))
     try:
+        with born_deaf():
+            for _ in range(workers):
+                pool.submit(_have_begun)  # each starts a process, as nobody is idle yet
         yield lambda task: pool.submit(_work, task).result
     except BrokenProcessPool as error:
         raise HarnessError(f"a process that explored has died: {error}") from error
@@ -163,10 +166,13 @@ class _Worker:
 def _begin(plan: Plan, deadline: float | None, over: Event) -> None:
     import logging
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.getLogger("tornpage").addHandler(logging.NullHandler())
     _Worker.plan, _Worker.deadline, _Worker.over = plan, deadline, over
     _Worker.tracker = choose_tracker("auto")
+
+
+def _have_begun() -> None:
+    """Do nothing."""
 
 
 def _work(task: Task) -> Explored | Checked | None:

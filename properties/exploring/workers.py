@@ -1,6 +1,6 @@
 """Shards in other processes: who runs a shard does not change what it gives.
 
-Each worker is a new interpreter that asks for one shard after the other over a pipe. It ignores an interrupt, which
+Each worker is a new interpreter that asks for one shard after the other over a pipe. It is deaf to an interrupt, which
 comes to all processes of a terminal: the parent tells it, and it ends after the state it is at, with what it has. A
 worker that dies takes its shard with it, and nothing else; another one is started in its place. A worker whose parent
 is gone ends.
@@ -19,6 +19,7 @@ from time import perf_counter
 from types import FrameType
 
 from properties.exploring.shards import HistoryRun, Shard, ShardRun, run_shard
+from properties.interrupts import born_deaf
 from properties.recorder.dirty import choose_tracker
 
 __all__ = ["Counted", "Died", "Watch", "run_here", "run_in_workers"]
@@ -100,7 +101,7 @@ def _is_past(until: float | None) -> bool:
 
 def _work(parent: Connection) -> None:
     """Run the shards that come, until None comes or nobody is there."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     logging.getLogger("tornpage").addHandler(logging.NullHandler())  # it speaks through its pipe alone
     try:
         with choose_tracker("auto") as tracker:
@@ -154,7 +155,8 @@ class _Worker:
     def start(cls) -> "_Worker":
         pipe, others = _SPAWN.Pipe()
         process = _SPAWN.Process(target=_work, args=(others,), daemon=True)
-        process.start()
+        with born_deaf():
+            process.start()
         others.close()  # so that the pipe ends when the worker does
         return cls(process, pipe)
 
@@ -226,7 +228,8 @@ class _Pool:
                 self.stop()
             ready = wait([worker.pipe for worker in self.workers], _LOOK_UP_EVERY_S)
             for worker in [each for each in self.workers if each.pipe in ready]:
-                self.hear(worker)
+                if worker in self.workers:
+                    self.hear(worker)
 
     def hear(self, worker: _Worker) -> None:
         try:
@@ -258,16 +261,18 @@ class _Pool:
             self.stop()
 
     def stop(self) -> None:
-        """Tell those who have a shard to end it where they are."""
+        """Tell those who have a shard to end it where they are; end the others, who may be long in coming."""
         self.is_enough = True
         for worker in self.workers:
             worker.say(None)
+        self.kill([worker for worker in self.workers if worker.shard is None])
 
-    def kill(self) -> None:
-        for worker in self.workers:
+    def kill(self, workers: "list[_Worker]") -> None:
+        for worker in workers:
             worker.process.kill()
             worker.process.join()
             worker.pipe.close()
+            self.workers.remove(worker)
 
 
 def run_in_workers(count: int, shards: Iterator[Shard], *, seconds: float | None, watch: Watch, done: Done) -> bool:
@@ -278,5 +283,5 @@ def run_in_workers(count: int, shards: Iterator[Shard], *, seconds: float | None
             pool.start(count)
             pool.run(interrupts)
         finally:
-            pool.kill()
+            pool.kill(list(pool.workers))
     return not interrupts.count

@@ -11,6 +11,8 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from properties.interrupts import held_interrupts
+
 __all__ = ["Unavailable", "die_with_parent", "enter_private_mounts", "may_mount_disks", "mounted", "why_no_mounts"]
 
 _CLONE_NEWNS = 0x0002_0000
@@ -101,14 +103,15 @@ def mounted(source: str, directory: str, kind: str, options: str) -> Iterator[st
 def why_no_mounts(directory: str) -> str | None:
     """Return why no memory file system can be mounted on an existing directory, or None; nothing stays mounted."""
     read_end, write_end = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            enter_private_mounts(directory)
-        except Unavailable as error:
-            os.write(write_end, str(error).encode())
-        finally:
-            os._exit(0)
+    with held_interrupts():
+        pid = os.fork()
+        if pid == 0:
+            try:
+                enter_private_mounts(directory)
+            except Unavailable as error:
+                os.write(write_end, str(error).encode())
+            finally:
+                os._exit(0)
     os.close(write_end)
     with os.fdopen(read_end) as said:
         reason = said.read()

@@ -6,8 +6,6 @@ that is interrupted kills its stage, and the kernel does the rest. Several runs 
 
 import os
 import random
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from time import perf_counter
 
@@ -18,6 +16,7 @@ from properties.faults.report import FaultReport, FaultsReport
 from properties.faults.short_write import short_write
 from properties.faults.sparse_sigbus import sparse_sigbus
 from properties.faults.sync_eio import sync_eio
+from properties.scratch import scratch_directory
 from properties.verdict import GuaranteeBroken, HarnessError
 
 __all__ = ["FAULTS", "run_faults"]
@@ -51,15 +50,13 @@ def run_faults(
         raise HarnessError("this process has several threads; fork from one that has a single thread")
     known = FAULTS if faults is None else faults
     report = FaultsReport(seed)
-    base = tempfile.mkdtemp(prefix="tornpage-faults-")
     try:
-        for name in names or known:
-            progress(name)
-            report.faults.append(_on_stage(name, known[name], seed, base))
+        with scratch_directory("tornpage-faults-") as base:  # the mounts of a stage are in another mount namespace
+            for name in names or known:
+                progress(name)
+                report.faults.append(_on_stage(name, known[name], seed, base))
     except KeyboardInterrupt:
         report.interrupted = True
-    finally:
-        shutil.rmtree(base, ignore_errors=True)  # the mounts of a stage are in another mount namespace
     return report
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from properties.judging.image import read_image
 from properties.judging.judge import SAMPLES, Judgement, judge_image
 from properties.judging.truth import truth_of
 from properties.recorder.disk import Disk
+from properties.scratch import scratch_directory
 
 __all__ = ["GoldenImage", "GoldenRow", "apply_damage", "golden_images", "judged_golden"]
 
@@ -110,7 +110,7 @@ def judged_golden(
     if image.variant:
         document = document | {"damage": answers["damage"]}
     truth = truth_of(document)
-    with tempfile.TemporaryDirectory() as directory:
+    with scratch_directory("tornpage-golden-") as directory:
         copy = Path(directory) / "store"
         try:
             shutil.copytree(image.folder / "store", copy, copy_function=shutil.copyfile)

@@ -6,7 +6,6 @@ drawn ones; what is left is recovered again and has to come out the same.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from properties.judging.judge import Judgement, judge_image
 from properties.judging.shapes import SHAPES, RecoveryShape
 from properties.recorder.dirty import choose_tracker
 from properties.recorder.disk import Disk
+from properties.scratch import scratch_directory
 from properties.verdict import Verdict
 
 __all__ = ["RecoveryReport", "ShapeReport", "crash_recoveries"]
@@ -86,7 +86,7 @@ def _judged(
     shape: RecoveryShape, components: Components | None, *, disk: Disk, losses: int, samples: int | None, seed: int
 ) -> Judgement:
     """Write the image of a shape into a directory, and judge that. What no image tells was given as a setting."""
-    with choose_tracker("auto") as tracker, tempfile.TemporaryDirectory() as directory:
+    with choose_tracker("auto") as tracker, scratch_directory("tornpage-recovery-") as directory:
         path = Path(directory) / "store"
         made = shape.make(tracker)
         write_image(made.image, path)

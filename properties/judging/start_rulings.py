@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from properties.judging.evidence import Evidence
 from properties.judging.progress_files import badly_changed, is_progress, is_whole
 from properties.judging.rulings import Ruling, broken, counted, holds, unknown
 from properties.recorder.journal import DirectorySynced, FileSynced
+from properties.scratch import scratch_directory
 from properties.verdict import GuaranteeBroken, observed
 
 __all__ = ["is_exclusive", "is_in_quarantine", "progress_files_are_whole", "starts", "watermarks_are_in_order"]
@@ -150,7 +150,7 @@ def _torn_own(content: Mapping[str, bytes], *, is_disk: bool) -> str:
 
     A checkpoint that is not on the disk yet is as good as none, and none is needed.
     """
-    with tempfile.TemporaryDirectory() as directory:
+    with scratch_directory("tornpage-judge-") as directory:
         for name in (_FLOOR,) if is_disk else (_CHECKPOINT, _FLOOR):
             path = Path(directory, name)
             path.parent.mkdir(exist_ok=True)

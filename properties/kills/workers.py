@@ -1,7 +1,8 @@
 """Programs of a run spread over processes: what a program comes to does not depend on who runs it.
 
-Worker n of k runs programs n, n + k and so on, and sends a report for each. Workers are forked and hear no interrupt;
-they end after the cycle under way once the word to stop is in the page that all share, or nobody listens any more.
+Worker n of k runs programs n, n + k and so on, and sends a report for each. Workers are forked, and hear neither an
+interrupt nor SIGTERM; they end after the cycle under way once the word to stop is in the page that all share, or nobody
+listens any more.
 """
 
 import mmap
@@ -146,7 +147,8 @@ class _Workers:
 
 def _work(name: str, own: range, programs: Sequence[Cycles], job: Job, parent: Connection) -> NoReturn:
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
         with closing(job(name, [programs[number] for number in own])) as reports:
             for said in zip(own, reports, strict=False):
                 parent.send(said)

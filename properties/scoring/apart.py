@@ -5,15 +5,17 @@ nothing left over from the one before. Jobs do not hear of an interrupt; who run
 """
 
 import multiprocessing
-import signal
+import pickle
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerProcess
 from time import monotonic
 from typing import Any, Generic, Literal, TypeVar
+
+from properties.interrupts import born_deaf
 
 __all__ = ["Answer", "Apart", "alone"]
 
@@ -62,14 +64,14 @@ class Apart(Generic[Key]):
     def start(self, key: Key, arguments: Sequence[Any], *, limit_s: float) -> None:
         """Start a job."""
         context = multiprocessing.get_context("forkserver")
-        with _no_interrupts():  # the server is started deaf to interrupts, and so are its children
+        with born_deaf():  # the server, and so are its children; the job is known before an interrupt ends it
             context.set_forkserver_preload(list(_PRELOAD))
             forkserver.ensure_running()
-        ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=_child, args=(theirs, self.function, tuple(arguments)), daemon=True)
-        process.start()
-        theirs.close()
-        self._running.append(_Running(key, process, ours, monotonic() + limit_s))
+            ours, theirs = context.Pipe(duplex=False)
+            process = context.Process(target=_child, args=(theirs, self.function, tuple(arguments)), daemon=True)
+            process.start()
+            theirs.close()
+            self._running.append(_Running(key, process, ours, monotonic() + limit_s))
 
     def finished(self, *, timeout_s: float) -> Iterator[Answer[Key]]:
         """Yield what has ended, waiting so long for the first one at most."""
@@ -119,15 +121,8 @@ def _answer_of(job: _Running[Key]) -> Answer[Key]:
 
 def _child(answer: Connection, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     try:
-        answer.send(("answered", function(*arguments)))
+        said = pickle.dumps(("answered", function(*arguments)))
     except Exception as error:  # whatever ends a job is its answer
-        answer.send(("died", f"{type(error).__name__}: {error}"))
-
-
-@contextmanager
-def _no_interrupts() -> Iterator[None]:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+        said = pickle.dumps(("died", f"{type(error).__name__}: {error}"))
+    with suppress(BrokenPipeError):  # who asked has gone
+        answer.send_bytes(said)

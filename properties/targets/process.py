@@ -21,6 +21,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NoReturn
 
+from properties.interrupts import held_interrupts
 from properties.targets.protocol import TargetUnusable
 from properties.targets.serving import serve
 from properties.targets.spec import CommandSpec, PythonSpec, Spec
@@ -92,12 +93,13 @@ class StoreProcess:
         self._answers, answers = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
-        try:
-            self._id = os.fork()
-        except OSError as error:
-            raise HarnessError(f"no process can be made for the store: {error.strerror}") from error
-        if self._id == 0:
-            _live(spec, root, requests, answers, self._stderr.fileno(), traced=watched is not None)
+        with held_interrupts():
+            try:
+                self._id = os.fork()
+            except OSError as error:
+                raise HarnessError(f"no process can be made for the store: {error.strerror}") from error
+            if self._id == 0:
+                _live(spec, root, requests, answers, self._stderr.fileno(), traced=watched is not None)
         os.close(requests)
         os.close(answers)
         os.set_blocking(self._answers, False)
@@ -222,6 +224,7 @@ def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, *, t
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         os.dup2(errors, 2)
         if isinstance(spec, CommandSpec):
             os.dup2(requests, 0)

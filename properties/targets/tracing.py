@@ -16,6 +16,7 @@ import struct
 from contextlib import suppress
 from functools import cache
 
+from properties.interrupts import held_interrupts
 from properties.targets.syscalls import MACHINE, SYNCHRONOUS, TEMPORARY, install_filter
 from properties.targets.watching import Place, WatchedDirectory
 
@@ -64,13 +65,14 @@ def why_untraceable() -> str:
     """Return why no process can be watched here; empty if it can. Tries once, on a child that does nothing."""
     if MACHINE is None:
         return f"nobody has written down the system calls of this machine ({os.uname().machine})"
-    child = os.fork()
-    if child == 0:
-        with suppress(BaseException):
-            let_trace()
-            os.write(os.open("/dev/null", os.O_WRONLY), b"x")
-            os._exit(0)
-        os._exit(1)
+    with held_interrupts():
+        child = os.fork()
+        if child == 0:
+            with suppress(BaseException):
+                let_trace()
+                os.write(os.open("/dev/null", os.O_WRONLY), b"x")
+                os._exit(0)
+            os._exit(1)
     try:
         _, status = os.waitpid(child, 0)
         if not os.WIFSTOPPED(status):

@@ -1,11 +1,11 @@
 """Where a store under test works: directories in memory, one for each disk, and the process on the last of them."""
 
-import shutil
 import tempfile
 from pathlib import Path
 
 from properties.kills.run import memory_directory
 from properties.recorder.disk import Image
+from properties.scratch import remove_tree
 from properties.targets.process import StoreProcess
 from properties.targets.watching import write_directory
 
@@ -32,4 +32,4 @@ class Workplace:
         """Kill the process and remove everything."""
         if self.process is not None:
             self.process.kill()
-        shutil.rmtree(self.top, ignore_errors=True)
+        remove_tree(str(self.top))

@@ -1,7 +1,6 @@
 """`tornpage campaign`."""
 
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -263,5 +262,7 @@ def _directory(out: str | None) -> Iterator[Path]:
     if out is not None:
         yield Path(out)
         return
-    with tempfile.TemporaryDirectory(prefix="tornpage-campaign-") as scratch:
+    from properties.scratch import scratch_directory
+
+    with scratch_directory("tornpage-campaign-") as scratch:
         yield Path(scratch)

@@ -1,10 +1,10 @@
 """Steps on Spark: an audit that finds a damage made a minute before, and a campaign that equals the serial one."""
 
 import shutil
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from properties.scratch import scratch_directory
 from tornpage.document import Outcome
 from tornpage.steps.step import Step
 from tornpage.steps.stores import GOLDEN
@@ -36,7 +36,7 @@ def audit(seed: int) -> Step:
         return Step("audit", Outcome("audit", None, {}), f"skipped: {reason}")
     from tornpage.auditing import Asked, audit_outcome
 
-    with tempfile.TemporaryDirectory(prefix="tornpage-") as directory:
+    with scratch_directory("tornpage-") as directory:
         sound, harmed = Path(directory) / "sound", Path(directory) / "harmed"
         for copy in (sound, harmed):
             shutil.copytree(GOLDEN / "store", copy)

@@ -1,10 +1,10 @@
 """Steps that read logs back: one of ours, and one that RocketMQ wrote."""
 
 import json
-import tempfile
 from pathlib import Path
 from time import perf_counter
 
+from properties.scratch import scratch_directory
 from tornpage.document import Outcome
 from tornpage.guard import HOME
 from tornpage.steps.step import Step
@@ -24,7 +24,7 @@ def write_and_read(seed: int) -> Step:
     from properties.decode.store import iter_items, look
     from tornpage import Message, MessageStore, MessageStoreConfig
 
-    with tempfile.TemporaryDirectory(prefix="tornpage-") as directory:
+    with scratch_directory("tornpage-") as directory:
         config = MessageStoreConfig(mapped_file_size_commit_log=16384)
         bodies = [f"message {seed + number} ".encode() * (1 + number % 40) for number in range(WRITTEN)]
         with MessageStore.open(directory, config) as store:

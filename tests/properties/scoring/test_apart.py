@@ -3,11 +3,12 @@
 import multiprocessing
 import os
 import signal
+from multiprocessing.context import ForkServerProcess
 from unittest.mock import Mock
 
 import pytest
 
-from properties.scoring.apart import Apart, _answer_of, _Running, alone
+from properties.scoring.apart import Apart, _answer_of, _child, _Running, alone
 
 
 def double(number: int) -> int:
@@ -49,6 +50,31 @@ def test_half_an_answer_is_none() -> None:
     theirs.close()
     process = Mock(exitcode=-9)
     assert _answer_of(_Running("", process, ours, 0.0)).why == "ended with exit code -9"
+
+
+def test_a_job_whose_asker_has_gone_says_nothing() -> None:
+    """Each job that an interrupt had left behind ended in a traceback."""
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    ours.close()
+    _child(theirs, double, (21,))
+
+
+def test_an_interrupt_while_a_job_starts_leaves_it_to_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was forgotten, and went on behind the command."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker of pytest-xdist ignores it
+    real = ForkServerProcess.start
+
+    def interrupted(process: ForkServerProcess) -> None:
+        real(process)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(ForkServerProcess, "start", interrupted)
+    apart: Apart[str] = Apart(hang, workers=1)
+    with pytest.raises(KeyboardInterrupt):
+        apart.start("job", (), limit_s=60)
+    assert apart.busy == 1
+    apart.stop()
+    assert apart.busy == 0
 
 
 def test_a_job_that_hangs_is_ended_at_its_limit() -> None:

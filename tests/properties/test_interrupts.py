@@ -1,0 +1,72 @@
+"""Interrupts while processes are started, and while temporary directories are made and removed."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from properties.interrupts import born_deaf, held_interrupts
+from properties.scratch import scratch_directory
+
+TELLS = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
+
+
+@pytest.fixture(autouse=True)
+def _as_in_a_command() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker of pytest-xdist ignores it
+
+
+def test_an_interrupt_comes_when_all_is_done() -> None:
+    done: list[str] = []
+
+    def start() -> None:
+        with held_interrupts():
+            signal.raise_signal(signal.SIGINT)
+            done.append("started")
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert done == ["started"]
+    with held_interrupts():
+        pass
+
+
+def test_a_started_process_never_hears_one() -> None:
+    """A Ctrl-C while workers were starting printed their tracebacks, one for each."""
+    with born_deaf():
+        told = subprocess.run([sys.executable, "-c", TELLS], capture_output=True, text=True, check=True).stdout
+    assert told == "True\n"
+    assert subprocess.run([sys.executable, "-c", TELLS], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+def test_a_forked_process_does_not_unwind_what_its_parent_does() -> None:
+    with held_interrupts():
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except BaseException:
+                os._exit(1)
+            finally:
+                os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_a_directory_that_was_just_made_is_gone_after_an_interrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = tempfile.mkdtemp
+
+    def interrupted(prefix: str, dir: str) -> str:
+        made = real(prefix=prefix, dir=dir)
+        signal.raise_signal(signal.SIGINT)
+        return made
+
+    monkeypatch.setattr(tempfile, "mkdtemp", interrupted)
+    with pytest.raises(KeyboardInterrupt), scratch_directory("t-", below=str(tmp_path)):
+        raise AssertionError("it was interrupted before")
+    assert list(tmp_path.iterdir()) == []
