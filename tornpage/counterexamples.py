@@ -76,7 +76,9 @@ def explain_outcome(case: "Case", *, seconds: float, page: str) -> tuple[Outcome
     except OSError as error:
         refuse(f"cannot write the page to {path}: {error.strerror}; name another --out file")
     figures = {"operations": len(failure.case.operations), "losses": failure.losses, "page_bytes": len(text.encode())}
-    outcome = Outcome("explain", "broken", figures, (), [failure_finding(failure) | {"page": str(path)}])
+    findings = [failure_finding(failure) | {"page": str(path)}]
+    is_interrupted = how is not None and how["ended"] == "interrupt"
+    outcome = Outcome("explain", "broken", figures, (), findings, interrupted=is_interrupted)
     sentence = f"contract {failure.broken.contract} is broken: {failure.broken.sentence}"
     return outcome, f"{sentence}\n{path}\n\nverdict: broken"
 

@@ -42,10 +42,12 @@ def restart_outcome(
     broken = [] if report.broken is None else [report.broken]
     findings = [{"code": f"contract-{each.contract}", "severity": "broken", "sentence": str(each)} for each in broken]
     verdict = report.verdict.value
+    said = "interrupted" if report.interrupted and report.broken is None else verdict
     lines = [
         f"{report.restarts:,} restarts by {report.processes:,} fresh processes, {report.seconds:.1f} s: "
         f"{report.refused:,} refused while another one lived, {report.killed:,} killed, {report.messages:,} messages",
         *(str(each) for each in broken),
-        f"verdict: {verdict}",
+        f"verdict: {said}",
     ]
-    return Outcome("explore", verdict, figures, _TIMINGS, findings, seed=seed), "\n".join(lines)
+    outcome = Outcome("explore", verdict, figures, _TIMINGS, findings, seed=seed, interrupted=report.interrupted)
+    return outcome, "\n".join(lines)

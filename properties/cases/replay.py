@@ -83,7 +83,8 @@ def shrink(
 ) -> Shrunk:
     """Return the smallest case found that fails in the same way; cost: up to `tries_max` replays, or `seconds`.
 
-    `watch` is called after each replay of the search.
+    `watch` is called after each replay of the search. An interrupt ends it with what was found by then, and `ended`
+    says so: it is for the caller to end as well.
 
     Without a time it is a function of the failure. The last form of each power loss is the one that names fewer facts.
     """
@@ -94,9 +95,13 @@ def shrink(
         return found if found is not None and signature(found.broken) == wanted else None
 
     budget = Budget(tries_max, seconds, clock)
-    again = failing(failure.case)
+    ended: Ended = "holds"
+    try:
+        again = failing(failure.case)
+    except KeyboardInterrupt:
+        again, ended = None, "interrupt"
     if again is None:
-        return Shrunk(failure.case, failure.broken, failure.losses, failure.lost_pages, ended="holds")
+        return Shrunk(failure.case, failure.broken, failure.losses, failure.lost_pages, ended=ended)
     shrinking = Shrinking(
         again,
         failing,
@@ -107,15 +112,19 @@ def shrink(
     )
     shrinking.run()
     small = shrinking.best
-    told = failing(_restated(small.case, fewest_exceptions, tracker))
+    try:
+        told = failing(_restated(small.case, fewest_exceptions, tracker))
+    except KeyboardInterrupt:
+        told, budget.ended = None, "interrupt"
     small = small if told is None or told.losses != small.losses else told
+    one_minimal = shrinking.one_minimal and budget.ended != "interrupt"
     return Shrunk(
         small.case,
         small.broken,
         small.losses,
         small.lost_pages,
-        one_minimal=shrinking.one_minimal,
-        ended="" if shrinking.one_minimal else budget.ended,
+        one_minimal=one_minimal,
+        ended="" if one_minimal else budget.ended,
         tries=budget.tries,
         seconds=budget.spent_s,
         history=tuple(shrinking.history),

@@ -14,7 +14,7 @@ from itertools import count, takewhile
 from time import perf_counter
 
 from properties.cases.case import AimFault, Settings
-from properties.cases.replay import Failure, replay, shrink, signature
+from properties.cases.replay import Failure, Shrunk, replay, shrink, signature
 from properties.cases.shrinking import Watch
 from properties.exploring.gates import silent
 from properties.exploring.mix import Strategy
@@ -216,14 +216,13 @@ def _make_small(
         first = met[0]
         assert first.failure is not None
         budget = (LATER_SHRINK_TRIES, LATER_SHRINK_SECONDS) if result.found else (SHRINK_TRIES, SHRINK_SECONDS)
-        try:
-            failure = (
-                first.failure
-                if result.interrupted
-                else _small(first.failure, *budget, tracker, partial(making_small, number))
-            )
-        except KeyboardInterrupt:
-            failure, result.interrupted = first.failure, True
+        failure: Failure | None = first.failure
+        if not result.interrupted:
+            try:
+                failure = small = _small(first.failure, *budget, tracker, partial(making_small, number))
+                result.interrupted = small is not None and small.ended == "interrupt"
+            except KeyboardInterrupt:
+                result.interrupted = True
         if failure is None:
             broken = first.failure.broken
             result.faults.append(f"a failure does not replay: {broken}; case: {first.failure.case.token()}")
@@ -231,7 +230,7 @@ def _make_small(
             result.found.append(Found(failure, first.seed, first.mix, len(met)))
 
 
-def _small(failure: Failure, tries_max: int, seconds: float, tracker: DirtyTracker, watch: Watch) -> Failure | None:
+def _small(failure: Failure, tries_max: int, seconds: float, tracker: DirtyTracker, watch: Watch) -> Shrunk | None:
     """Return a failure made small, or None if it does not replay."""
     again = replay(failure.case, tracker=tracker)
     if again is None:

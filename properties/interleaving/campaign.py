@@ -115,15 +115,18 @@ def explore_interleavings(
             ran = run_interleaving(interleaving, tracker=tracker)
             result.took(ran)
             if ran.broken is not None:
-                return _broken(result, BrokenInterleaving(interleaving, ran.broken, ran), tracker)
+                _broken(result, BrokenInterleaving(interleaving, ran.broken, ran), tracker)
+                return result
             if result.interleavings % _REPEAT_EVERY == 0:
                 _repeat(interleaving, ran, tracker)
                 result.repeated += 1
             interleaving = drawn.send(ran)
+        result.canary = _caught_canary(seed, tracker)
     except KeyboardInterrupt:
         result.interrupted = True
+    if result.failure is not None:
+        return result
     result.silent = [effect for effect in EFFECTS if not result.effects[effect]]
-    result.canary = "" if result.interrupted else _caught_canary(seed, tracker)
     if result.unknown:
         result.verdict = Verdict.UNKNOWN
     elif result.silent or not result.canary:
@@ -161,12 +164,17 @@ def _in_order(scenario: Scenario, most: int, result: InterleavingResult) -> Gene
         result.exhausted = result.exhausted[0] + 1, schedule is None
 
 
-def _broken(result: InterleavingResult, failure: BrokenInterleaving, tracker: DirtyTracker) -> InterleavingResult:
+def _broken(result: InterleavingResult, failure: BrokenInterleaving, tracker: DirtyTracker) -> None:
+    """Keep a failure, and then each smaller one: whoever interrupts has the last."""
+
+    def took(smallest: BrokenInterleaving) -> None:
+        result.verdict, result.failure = Verdict.BROKEN, smallest
+
     again = run_interleaving(failure.interleaving, tracker=tracker)
     if again.broken is None or again.key != failure.ran.key:
         raise HarnessError(f"a failure does not replay: {failure.broken}; {token_of(failure.interleaving)}")
-    result.verdict, result.failure = Verdict.BROKEN, shrink(failure, tracker=tracker)
-    return result
+    took(failure)
+    shrink(failure, tracker=tracker, took=took)
 
 
 def _repeat(interleaving: Interleaving, before: Ran, tracker: DirtyTracker) -> None:

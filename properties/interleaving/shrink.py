@@ -5,7 +5,7 @@ then some that are drawn. At the end the switches that are not needed go, one by
 leaves a task, and the one that comes back to it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from random import Random
@@ -37,8 +37,11 @@ class BrokenInterleaving:
 class _Shrinking:
     """One shrinking; `tries` counts the interleavings that were run."""
 
-    def __init__(self, failure: BrokenInterleaving, tracker: DirtyTracker) -> None:
+    def __init__(
+        self, failure: BrokenInterleaving, tracker: DirtyTracker, took: Callable[[BrokenInterleaving], None]
+    ) -> None:
         self.best = failure
+        self._took = took
         self._wanted = signature(failure.broken)
         self._tracker = tracker
         self._tries = 0
@@ -73,6 +76,7 @@ class _Shrinking:
         if ran.broken is None or signature(ran.broken) != self._wanted:
             return False
         self.best = BrokenInterleaving(interleaving, ran.broken, ran)
+        self._took(self.best)
         return True
 
     def _fails_too(self, scenario: Scenario) -> bool:
@@ -145,6 +149,11 @@ def _with_task(scenario: Scenario, number: int, task: tuple[object, ...]) -> Sce
     return replace(scenario, tasks=(*scenario.tasks[:number], task, *scenario.tasks[number + 1 :]))  # type: ignore[arg-type]
 
 
-def shrink(failure: BrokenInterleaving, *, tracker: DirtyTracker) -> BrokenInterleaving:
-    """Return the smallest failure found. Cost: up to 900 interleavings."""
-    return _Shrinking(failure, tracker).run()
+def shrink(
+    failure: BrokenInterleaving,
+    *,
+    tracker: DirtyTracker,
+    took: Callable[[BrokenInterleaving], None] = lambda smaller: None,
+) -> BrokenInterleaving:
+    """Return the smallest failure found; `took` has each smaller one at once. Cost: up to 900 interleavings."""
+    return _Shrinking(failure, tracker, took).run()

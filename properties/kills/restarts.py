@@ -12,19 +12,19 @@ import json
 import os
 import random
 import select
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, fields
 from time import perf_counter
 from typing import IO, Any
 
 from properties.cases.case import Settings
+from properties.interrupts import held_interrupts
 from properties.kills.run import KILL_SETTINGS, memory_directory
+from properties.scratch import scratch_directory
 from properties.verdict import GuaranteeBroken, HarnessError, Verdict
 
 __all__ = ["RestartReport", "run_restarts"]
@@ -48,6 +48,7 @@ class RestartReport:
     messages: int = 0
     broken: GuaranteeBroken | None = None
     seconds: float = 0.0
+    interrupted: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -69,20 +70,22 @@ def run_restarts(
     """Restart a store `count` times, in a new directory below `directory` (else in memory), which goes away.
 
     `settings.bug` names a planted bug; `holder` is the command of a process that holds a store as holder.py does. Ends
-    with the first broken promise. Raises HarnessError when a holder says what none may, or nothing. `progress` is
-    called with the number of restarts after each.
+    with the first broken promise, or at an interrupt. Raises HarnessError when a holder says what none may, or nothing.
+    `progress` is called with the number of restarts after each.
     """
     report = RestartReport(seed)
-    base = tempfile.mkdtemp(prefix="tornpage-restart-", dir=directory or memory_directory())
     started = perf_counter()
-    restarts = _Restarts(f"{base}/store", settings, holder, report)
+    below = memory_directory() if directory is None else os.fspath(directory)
     try:
-        restarts.run(count, progress)
+        with (
+            scratch_directory("tornpage-restart-", below=below) as base,
+            closing(_Restarts(f"{base}/store", settings, holder, report)) as restarts,
+        ):
+            restarts.run(count, progress)
     except GuaranteeBroken as broken:
         report.broken = broken
-    finally:
-        restarts.end_all()
-        shutil.rmtree(base, ignore_errors=True)
+    except KeyboardInterrupt:
+        report.interrupted = True
     report.seconds = perf_counter() - started
     return report
 
@@ -189,7 +192,7 @@ class _Restarts:
             progress(self._report.restarts)
         self._close(first)
 
-    def end_all(self) -> None:
+    def close(self) -> None:
         """Leave nobody behind."""
         for holder in self._holders:
             if holder.lives:
@@ -197,8 +200,8 @@ class _Restarts:
 
     def _start(self) -> tuple[_Holder, dict[str, Any]]:
         """Start a process; return what it says of the store."""
-        holder = _Holder(self._command)
-        self._holders.append(holder)
+        with held_interrupts():
+            self._holders.append(holder := _Holder(self._command))
         self._report.processes += 1
         return holder, holder.ask(self._asked)
 

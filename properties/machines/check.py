@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.errors import HypothesisException
 from hypothesis.reporting import with_reporter
 from hypothesis.stateful import run_state_machine_as_test
 
-from properties.cases.replay import Failure, replay, shrink
+from properties.cases.replay import Failure, Shrunk, replay, shrink
 from properties.cases.shrinking import Watch
 from properties.machines.consumer_machine import ConsumerMachine
 from properties.machines.delay_machine import DelayMachine
@@ -54,12 +55,16 @@ turn examples resemble each other, as Hypothesis makes them from those before.""
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """What the machines found; `fired` counts operations that were carried out, by kind, `silent` names what never
-    happened and makes the run vacuous."""
+    happened and makes the run vacuous. `examples` were asked for, or done when somebody interrupted and nothing
+    was found.
+    """
 
     verdict: Verdict
     fired: Counter[str]
-    failure: Failure | None
+    examples: int
+    failure: Shrunk | None = None
     silent: tuple[str, ...] = ()
+    interrupted: bool = False
 
 
 def check(
@@ -96,18 +101,22 @@ def check(
         for machine in planted:
             count = min(left, turn_examples)
             told.next_turn(count)
-            failure = _run(machine, count, steps=steps, start_seed=start_seed * 1_000_003 + turn) if count else None
-            if failure is not None:
-                again = replay(failure.case, tracker=tracker)
-                if again is None:
-                    raise HarnessError(f"a failure does not replay: {failure.broken}")
+            try:
+                failure = _run(machine, count, steps=steps, start_seed=start_seed * 1_000_003 + turn) if count else None
+                again = None if failure is None else replay(failure.case, tracker=tracker)
+            except KeyboardInterrupt:
+                return CheckResult(Verdict.UNKNOWN, _fired(planted), told.ended, interrupted=True)
+            if again is not None:
                 small = shrink(
                     again, tracker=tracker, tries_max=shrink_tries_max, seconds=shrink_seconds, watch=making_small
                 )
-                return CheckResult(Verdict.BROKEN, _fired(planted), small)
+                is_cut = small.ended == "interrupt"
+                return CheckResult(Verdict.BROKEN, _fired(planted), examples, small, interrupted=is_cut)
+            if failure is not None:
+                raise HarnessError(f"a failure does not replay: {failure.broken}")
             left, turn = left - count, turn + 1
     silent = tuple(dict.fromkeys(name for machine in planted for name in machine.missing()))
-    return CheckResult(Verdict.VACUOUS if silent else Verdict.HOLDS, _fired(planted), None, silent)
+    return CheckResult(Verdict.VACUOUS if silent else Verdict.HOLDS, _fired(planted), examples, silent=silent)
 
 
 class _Examples:
@@ -121,9 +130,14 @@ class _Examples:
         self._before += self._turn
         self._turn, self._begun = examples, 0
 
+    @property
+    def ended(self) -> int:
+        """How many have come to their end; the last one that began has not."""
+        return self._before + min(max(self._begun - 1, 0), self._turn)
+
     def begins(self) -> None:
-        self._progress(self._before + min(self._begun, self._turn))
         self._begun += 1
+        self._progress(self.ended)
 
 
 def _fired(machines: Sequence[type[TrialMachine]]) -> Counter[str]:
@@ -149,4 +163,15 @@ def _run(machine: type[TrialMachine], examples: int, *, steps: int, start_seed: 
         if machine.failure is None:
             raise HarnessError(f"the machine failed outside the store: {error}") from error
         return machine.failure
+    except HypothesisException as error:
+        if _hides_an_interrupt(error):
+            raise KeyboardInterrupt from error
+        raise
     return None
+
+
+def _hides_an_interrupt(error: BaseException | None) -> bool:
+    """Whether Hypothesis says of an example that was interrupted that it ended earlier than the time before."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None

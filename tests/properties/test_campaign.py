@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from properties.cases.case import Case, Put, Settings
-from properties.cases.replay import Failure
+from properties.cases.replay import Failure, Shrunk
 from properties.cases.shrinking import Watch
 from properties.exploring import campaign, gates, shards
 from properties.exploring.campaign import CampaignResult, Plan, run_campaign
@@ -190,7 +190,7 @@ def breaking(sentences: Sequence[str]) -> Callable[..., Iterator[Failure | None]
 def explored(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch, *sentences: str, **more: Any) -> CampaignResult:
     monkeypatch.setattr(shards, "explore_seed", breaking(sentences))
     monkeypatch.setattr(campaign, "replay", lambda case, tracker: Failure(case, GuaranteeBroken(1, "again")))
-    monkeypatch.setattr(campaign, "shrink", lambda failure, **budget: failure)
+    monkeypatch.setattr(campaign, "shrink", lambda failure, **budget: Shrunk(failure.case, failure.broken))
     return run(tracker, Settings(), **{"states": 30, **more})
 
 
@@ -202,6 +202,25 @@ def test_different_failures_are_kept_apart_and_equal_ones_counted(
     assert [(found.history, found.times) for found in result.found] == [("1:0", 7), ("1:3", 3)]
 
 
+def test_an_interrupt_while_a_failure_is_made_small_ends_the_campaign(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next failure was made small then, and the exit code was not that of an interrupt."""
+    calls: list[Failure] = []
+
+    def shrink(failure: Failure, **_: object) -> Shrunk:
+        calls.append(failure)
+        return Shrunk(failure.case, failure.broken, ended="interrupt")
+
+    monkeypatch.setattr(shards, "explore_seed", breaking(["a", "b"]))
+    monkeypatch.setattr(campaign, "replay", lambda case, tracker: Failure(case, GuaranteeBroken(1, "again")))
+    monkeypatch.setattr(campaign, "shrink", shrink)
+    result = run(tracker, Settings(), states=30)
+    assert result.interrupted
+    assert result.verdict is Verdict.BROKEN
+    assert (len(calls), len(result.found)) == (1, 2)
+
+
 def test_the_time_to_make_failures_small_is_bounded_and_somebody_is_told_how_far_it_is(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,10 +228,10 @@ def test_the_time_to_make_failures_small_is_bounded_and_somebody_is_told_how_far
     monkeypatch.setattr(campaign, "replay", lambda case, tracker: Failure(case, GuaranteeBroken(1, "again")))
     bounds: list[tuple[int, float]] = []
 
-    def shrink(failure: Failure, *, tries_max: int, seconds: float, watch: Watch, **_: object) -> Failure:
+    def shrink(failure: Failure, *, tries_max: int, seconds: float, watch: Watch, **_: object) -> Shrunk:
         bounds.append((tries_max, seconds))
         watch(7, 3, 1)
-        return failure
+        return Shrunk(failure.case, failure.broken)
 
     monkeypatch.setattr(campaign, "shrink", shrink)
     told: list[tuple[int, int, int, int]] = []

@@ -1,8 +1,11 @@
 """Runs of machines: what they count, when they are vacuous, how they share a run. Each by itself: test_machines.py."""
 
 from collections import Counter
+from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
+from hypothesis.errors import FlakyStrategyDefinition
 
 import properties.machines.check as runs
 from properties.cases.case import Flush, Operation, Settings
@@ -77,3 +80,38 @@ def test_of_a_verb_that_is_interrupted_nothing_else_is_said(monkeypatch: pytest.
         machine.carry_out(Flush())
     machine.teardown()
     assert carried_out == [Flush()]
+
+
+def interrupting_at(example: int) -> Callable[[int], None]:
+    def progress(done: int) -> None:
+        if done == example:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_an_interrupted_check_says_what_it_has(tracker: DirtyTracker) -> None:
+    result = check(
+        bug="", examples=40, steps=5, start_seed=0, tracker=tracker, machines=["put"], progress=interrupting_at(12)
+    )
+    assert (result.verdict, result.interrupted, result.failure) == (Verdict.UNKNOWN, True, None)
+    assert result.examples == 12
+    assert result.fired["put"]
+
+
+def test_an_interrupt_that_hypothesis_takes_for_a_flaky_example_is_one(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of thirty ended in a traceback of Hypothesis: "the second run stopped drawing earlier than the first"."""
+
+    def run(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise FlakyStrategyDefinition("stopped drawing earlier") from None
+
+    monkeypatch.setattr(runs, "run_state_machine_as_test", run)
+    assert check(bug="", examples=5, steps=5, start_seed=0, tracker=tracker).interrupted
+    monkeypatch.setattr(runs, "run_state_machine_as_test", Mock(side_effect=FlakyStrategyDefinition("really")))
+    with pytest.raises(FlakyStrategyDefinition):
+        check(bug="", examples=5, steps=5, start_seed=0, tracker=tracker)

@@ -53,3 +53,12 @@ def test_a_process_that_says_nothing_is_the_harness_at_fault(tmp_path: Path) -> 
 
 def test_no_restarts_are_vacuous(tmp_path: Path) -> None:
     assert run_restarts(0, seed=1, directory=tmp_path).verdict is Verdict.VACUOUS
+
+
+def test_an_interrupt_keeps_what_there_is_and_leaves_nobody(tmp_path: Path) -> None:
+    def interrupted(restarts: int) -> None:
+        raise KeyboardInterrupt
+
+    report = run_restarts(5, seed=1, directory=tmp_path, progress=interrupted)
+    assert (report.interrupted, report.restarts, report.broken) == (True, 1, None)
+    assert list(tmp_path.iterdir()) == []

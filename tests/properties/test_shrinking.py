@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+import properties.cases.replay as replaying
 from properties.cases.case import Case, Close, Crash, Flush, Operation, Put, PutBatch, Settings, Step
 from properties.cases.replay import Failure, replay, shrink, signature
 from properties.cases.shrinking import Budget, Shrinking
 from properties.cases.simpler import SIMPLER
 from properties.cases.weight import weight_of
 from properties.recorder.dirty import DirtyTracker
+from properties.verdict import GuaranteeBroken
 
 
 @dataclass(frozen=True)
@@ -207,3 +209,26 @@ def test_a_failure_has_one_sentence_in_every_process() -> None:
         for seed in ("1", "2", "3")
     }
     assert len(said) == 1, said
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["first replay", "last replay"])
+def test_an_interrupt_around_the_search_keeps_what_was_found(
+    last: bool, tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It left shrink as an exception, and the smallest case was lost."""
+    failure = Failure(Case(Settings(), (Flush(),)), GuaranteeBroken(1, "a hole"))
+    calls: list[Case] = []
+
+    def interrupted(case: Case, *, tracker: DirtyTracker) -> Failure:
+        calls.append(case)
+        if len(calls) == (3 if last else 1):  # one to see it fail, one without the flush, one for the last form
+            raise KeyboardInterrupt
+        if not case.operations:
+            return Failure(case, GuaranteeBroken(2, "another"))
+        return failure
+
+    monkeypatch.setattr(replaying, "replay", interrupted)
+    monkeypatch.setattr(replaying, "_restated", lambda case, *_: case)
+    monkeypatch.setattr(Shrinking, "run", lambda own: own._try(Case(Settings(), ())))
+    small = replaying.shrink(failure, tracker=tracker)
+    assert (small.case, small.ended, small.one_minimal) == (failure.case, "interrupt", False)

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from properties.cases.case import Case, Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey, Settings
-from properties.cases.replay import Failure, replay, shrink
+from properties.cases.replay import Failure, Shrunk, replay, shrink
 from properties.recorder.dirty import choose_tracker
+from properties.targets import campaign
 from properties.targets.campaign import TargetPlan, run_target_campaign
 from properties.targets.process import Hung
 from properties.targets.protocol import BadHandshake, TargetUnusable
@@ -266,3 +267,16 @@ def test_what_breaks_ends_the_process() -> None:
     with pytest.raises(GuaranteeBroken):
         trial.run(Flush())
     assert not Path(f"/proc/{process._id}").exists()
+
+
+def test_an_interrupt_while_a_failure_is_made_small_ends_the_campaign(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended the search alone: the campaign went on to the end of its time."""
+
+    def shrink(failure: Failure, **_: object) -> Shrunk:
+        return Shrunk(failure.case, failure.broken, ended="interrupt")
+
+    monkeypatch.setattr(campaign, "shrink", shrink)
+    with choose_tracker("auto") as tracker:
+        found = run_target_campaign(TargetPlan(settings("CountsAnew"), states=50), tracker=tracker)
+    assert found.interrupted
+    assert len(found.failures) == 1

@@ -129,7 +129,7 @@ def check_outcome(
     except HarnessError as error:
         finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
         return Outcome("check", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
-    figures: dict[str, float | int] = {"examples": count, "seconds": perf_counter() - started}
+    figures: dict[str, float | int] = {"examples": result.examples, "seconds": perf_counter() - started}
     figures |= {f"ran_{name}": number for name, number in result.fired.items()}
     findings = []
     lines = [", ".join(f"{number:,} {name}" for name, number in sorted(result.fired.items()))]
@@ -145,6 +145,19 @@ def check_outcome(
         lines.append(f"vacuous: {', '.join(result.silent)} never happened; give more examples")
     if settings:
         lines += left_out_line(settings)
-    text = "\n".join([*lines, "", f"verdict: {result.verdict.value}"])
-    extra = {"target": settings.target} if settings else {}
-    return Outcome("check", result.verdict.value, figures, ["seconds"], findings, seed=seed, extra=extra), text
+    verdict = result.verdict.value
+    if result.interrupted and result.failure is None:
+        lines.append(f"interrupted: {result.examples:,} of {count:,} examples are done")
+        verdict = "interrupted"
+    text = "\n".join([*lines, "", f"verdict: {verdict}"])
+    outcome = Outcome(
+        "check",
+        result.verdict.value,
+        figures,
+        ["seconds"],
+        findings,
+        seed=seed,
+        extra={"target": settings.target} if settings else {},
+        interrupted=result.interrupted,
+    )
+    return outcome, text

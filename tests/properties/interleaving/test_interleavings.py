@@ -1,8 +1,10 @@
 """The engine of interleavings: what is drawn, run, counted, repeated, shrunk and written down."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
+from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 
@@ -260,6 +262,33 @@ def test_shrinking_keeps_to_one_failure(tracker: DirtyTracker, monkeypatch: pyte
     assert small.broken.sentence == ran.broken.sentence
     assert small.interleaving.switches <= interleaving.switches
     assert sum(map(len, small.interleaving.scenario.tasks)) < sum(map(len, BUSY.tasks))
+
+
+def test_an_interrupt_while_a_failure_is_made_small_keeps_the_smallest(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The failure was lost, and the campaign called vacuous."""
+    smaller: list[BrokenInterleaving] = []
+
+    def interrupted(
+        failure: BrokenInterleaving, *, tracker: DirtyTracker, took: Callable[[BrokenInterleaving], None]
+    ) -> NoReturn:
+        smaller.append(replace(failure))
+        took(smaller[0])
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(campaign, "shrink", interrupted)
+    bug = "written-before-bytes"
+    result = explored(tracker, states=2_000, bug=bug, among=(FAMILY_OF[bug],))
+    assert result.interrupted
+    assert result.verdict is Verdict.BROKEN
+    assert result.failure is smaller[0]
+
+
+def test_an_interrupt_in_the_canary_keeps_the_campaign(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaign, "_caught_canary", Mock(side_effect=KeyboardInterrupt))
+    result = explored(tracker, states=10)
+    assert (result.interrupted, result.interleavings) == (True, 10)
 
 
 def test_one_task_has_one_order() -> None:
