@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from tornpage import __version__
-from tornpage.interrupts import hear_all_interrupts
+from tornpage.interrupts import INTERRUPTED, deaf_to_interrupts, leave_interrupted
 
 __all__ = ["cli", "main"]
 
@@ -95,14 +95,19 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; an interrupt that no command handled ends with 130, misuse with click's 2."""
-    # the stores that commands open are under test: what they warn of is provoked, and reported as findings
-    logging.getLogger("tornpage").addHandler(logging.NullHandler())
-    hear_all_interrupts()
     try:
+        # the stores that commands open are under test: what they warn of is provoked, and reported as findings
+        logging.getLogger("tornpage").addHandler(logging.NullHandler())
         sys.exit(cli.main(prog_name="tornpage", standalone_mode=False))
     except (click.Abort, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
-        sys.exit(130)
+        leave_interrupted()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            leave_interrupted()
+        raise
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    finally:
+        deaf_to_interrupts()

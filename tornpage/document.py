@@ -64,12 +64,13 @@ def emit(outcome: Outcome, *, as_json: bool, text: str) -> NoReturn:
     """Print the outcome and leave with its exit code. A closed pipe is no error; a full disk behind it is said."""
     try:
         print(json.dumps(outcome.document(), indent=2) if as_json else text, flush=True)
-    except BrokenPipeError:
-        sys.stderr.close()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in the buffer goes nowhere, at exit neither
-        outcome.unwritten = True
-        warn(f"the result was not printed: {error.strerror or error}; give standard output room")
+        if not isinstance(error, BrokenPipeError):
+            outcome.unwritten = True
+            warn(f"the result was not printed: {error.strerror or error}; give standard output room")
+    if outcome.interrupted:
+        print("interrupted", file=sys.stderr)
     sys.exit(outcome.exit_code)
 
 

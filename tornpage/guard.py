@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import sys
 from typing import NamedTuple
 
@@ -33,24 +34,37 @@ class Shadow(NamedTuple):
 
 
 def main() -> int:
-    """Run the command line, or say in one line why it cannot run and return 2."""
-    refusal = unsupported(sys.platform, sys.version_info[:3])
-    if refusal is None:
-        shadow = shadowing()
-        refusal = None if shadow is None else describe(shadow)
-    if refusal is not None:
-        sys.stderr.write("tornpage: " + refusal + "\n")
-        return 2
+    """Run the command line, or say in one line why it cannot run and return 2; 130 if it is interrupted before that."""
+    try:
+        refusal = _refusal()
+        if refusal is not None:
+            sys.stderr.write("tornpage: " + refusal + "\n")
+            return 2
 
-    from tornpage.cli import main as cli
+        from tornpage.interrupts import hear_all_interrupts
 
-    cli()
+        hear_all_interrupts()
+        from tornpage.cli import main as cli
+
+        cli()
+    except KeyboardInterrupt:  # before there was a command
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.stderr.write("interrupted\n")
+        return 130
     return 0
 
 
 def python_command(module: str, *args: str) -> list[str]:
     """Return the command that runs `module` in a process of ours: this interpreter, with a safe path."""
     return [sys.executable, "-P", "-m", module, *args]
+
+
+def _refusal() -> str | None:
+    refusal = unsupported(sys.platform, sys.version_info[:3])
+    if refusal is None:
+        shadow = shadowing()
+        refusal = None if shadow is None else describe(shadow)
+    return refusal
 
 
 def unsupported(platform: str, version: tuple[int, ...]) -> str | None:

@@ -1,7 +1,12 @@
-"""An interrupt that falls into a place where exceptions are ignored."""
+"""Interrupts of a command: heard once, wherever they fall, and the last thing that is heard of it.
+
+Each needs a process of its own: signals, exit codes, and how Python ends.
+"""
 
 import subprocess
 import sys
+
+import pytest
 
 LOSES_IT_TWICE = """
 import signal, weakref
@@ -51,3 +56,111 @@ Fails()
 """
     done = subprocess.run([sys.executable, "-P", "-c", fails], capture_output=True, text=True, timeout=60)
     assert "ValueError: told" in done.stderr
+
+
+def end_of(program: str) -> tuple[int, str, str]:
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_an_interrupt_of_code_that_was_just_being_made_is_forgotten_once_it_is_handled(number: str) -> None:
+    """Python died of SIGINT at the end of a command that had kept what there was: a dataclass was being imported."""
+    program = f"""
+import signal
+from tornpage.interrupts import hear_all_interrupts
+hear_all_interrupts()
+try:
+    exec("signal.raise_signal(signal.{number})\\nwhile True: pass")
+except KeyboardInterrupt:
+    print("heard")
+"""
+    assert end_of(program) == (0, "heard\n", "")
+
+
+def test_who_presses_twice_interrupts_once() -> None:
+    """The second one fell into the removal of what was temporary."""
+    program = """
+import signal
+from tornpage.interrupts import hear_all_interrupts
+hear_all_interrupts()
+try:
+    signal.raise_signal(signal.SIGINT)
+    while True: pass
+except KeyboardInterrupt:
+    signal.raise_signal(signal.SIGINT)
+    for _ in range(1000): pass
+    print("cleaned up")
+"""
+    assert end_of(program) == (0, "cleaned up\n", "")
+
+
+def test_a_forked_process_dies_of_sigterm() -> None:
+    program = """
+import os, signal
+from tornpage.interrupts import hear_all_interrupts
+hear_all_interrupts()
+pid = os.fork()
+if pid == 0:
+    signal.raise_signal(signal.SIGTERM)
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+    assert end_of(program) == (0, "-15\n", "")
+
+
+def test_an_interrupt_before_there_is_a_command_is_one_line() -> None:
+    """It ended in a traceback of some import."""
+    program = """
+import signal, sys
+
+class Importing:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "click":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Importing)
+from tornpage.guard import main
+sys.exit(main())
+"""
+    assert end_of(program) == (130, "", "interrupted\n")
+
+
+def test_a_command_that_has_said_its_last_is_not_interrupted() -> None:
+    program = """
+import atexit, signal, sys
+atexit.register(lambda: signal.raise_signal(signal.SIGINT))
+sys.argv = ["tornpage", "--version"]
+from tornpage.guard import main
+sys.exit(main())
+"""
+    code, said, complaint = end_of(program)
+    assert (code, complaint) == (0, "")
+    assert said.startswith("tornpage")
+
+
+@pytest.mark.parametrize("end", ["raise KeyboardInterrupt", "sys.exit(130)"])
+def test_who_was_interrupted_ends_without_finalizers(end: str) -> None:
+    """An interrupt into Numba's compiler ended in a crash of its finalizers, behind all that there was to say."""
+    program = f"""
+import atexit, os, sys
+import tornpage.cli
+
+class Half:
+    def __del__(self):
+        os.abort()
+
+def command(**_):
+    print("what there was")
+    {end}
+
+half = Half()
+half.itself = half
+atexit.register(lambda: print("removed"))
+tornpage.cli.cli.main = command
+tornpage.cli.main()
+"""
+    code, said, complaint = end_of(program)
+    assert (code, said) == (130, "what there was\nremoved\n")
+    assert complaint in ("", "interrupted\n")
