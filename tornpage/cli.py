@@ -6,7 +6,6 @@ Commands are loaded when they are called, so that `--help` and `doctor` stay qui
 import importlib
 import logging
 import os
-import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import Any
 import click
 
 from tornpage import __version__
+from tornpage.document import not_printed, say
 from tornpage.interrupts import INTERRUPTED, deaf_to_interrupts, leave_interrupted
 
 __all__ = ["cli", "main"]
@@ -43,28 +43,34 @@ _COMMANDS = {
 
 
 @contextmanager
-def _readers_may_leave() -> Iterator[None]:
-    """Let help and version end well when nobody reads on, as behind `| head`; click takes that for a failure."""
+def _output_may_end() -> Iterator[None]:
+    """Let help and version end well when nobody reads on, as behind `| head`, and in one line on a full disk."""
     try:
         yield
-    except BrokenPipeError:
-        poll = select.poll()
-        poll.register(1, 0)
-        if not any(event & select.POLLERR for _, event in poll.poll(0)):
-            raise  # another pipe broke
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in the buffer has no reader, at exit neither
-        raise click.exceptions.Exit(0) from None
+    except OSError as error:
+        if not _is_stuck():
+            raise  # another pipe broke, another disk is full
+        raise click.exceptions.Exit(2 if not_printed(error) else 0) from None
+
+
+def _is_stuck() -> bool:
+    """Whether standard output takes nothing more; asked by one more line, as a disk is full only for who writes."""
+    try:
+        os.write(1, b"\n")
+    except OSError:
+        return True
+    return False
 
 
 class _LazyGroup(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        with _readers_may_leave():
+        with _output_may_end():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _readers_may_leave():
+        with _output_may_end():
             return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -100,7 +106,7 @@ def main() -> None:
         logging.getLogger("tornpage").addHandler(logging.NullHandler())
         sys.exit(cli.main(prog_name="tornpage", standalone_mode=False))
     except (click.Abort, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr)
+        say("interrupted")
         leave_interrupted()
     except SystemExit as end:
         if end.code == INTERRUPTED:

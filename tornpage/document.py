@@ -8,12 +8,13 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from tornpage import __version__
 
-__all__ = ["SCHEMA", "Outcome", "emit", "refuse", "warn"]
+__all__ = ["SCHEMA", "Outcome", "emit", "not_printed", "refuse", "say", "warn"]
 
 SCHEMA = 1
 
@@ -65,13 +66,25 @@ def emit(outcome: Outcome, *, as_json: bool, text: str) -> NoReturn:
     try:
         print(json.dumps(outcome.document(), indent=2) if as_json else text, flush=True)
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in the buffer goes nowhere, at exit neither
-        if not isinstance(error, BrokenPipeError):
-            outcome.unwritten = True
-            warn(f"the result was not printed: {error.strerror or error}; give standard output room")
+        outcome.unwritten = not_printed(error)
     if outcome.interrupted:
-        print("interrupted", file=sys.stderr)
+        say("interrupted")
     sys.exit(outcome.exit_code)
+
+
+def not_printed(error: OSError) -> bool:
+    """Print no more; say why, and return True, unless it is that nobody reads on, which is no error."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in the buffer goes nowhere, at exit neither
+    if isinstance(error, BrokenPipeError):
+        return False
+    warn(f"the result was not printed: {error.strerror or error}; give standard output room")
+    return True
+
+
+def say(line: str) -> None:
+    """Print a line on standard error; whoever has closed that does not want to know."""
+    with suppress(OSError):
+        print(line, file=sys.stderr)
 
 
 def warn(message: str) -> None:
@@ -81,7 +94,7 @@ def warn(message: str) -> None:
     """
     from reports.text import visible
 
-    print(f"tornpage: {visible(message)}", file=sys.stderr)
+    say(f"tornpage: {visible(message)}")
 
 
 def refuse(message: str) -> NoReturn:

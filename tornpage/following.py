@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import select
 import signal
 import sys
@@ -19,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from tornpage.document import Outcome
+from tornpage.document import Outcome, not_printed, say
 from tornpage.inspect_text import head_of, printable, row_lines
 from tornpage.redacting import Showing
 
@@ -53,7 +52,7 @@ def follow(
                 told = _tell(follower, show, told)
                 if not rows:
                     if _nobody_reads():
-                        raise BrokenPipeError
+                        raise _Unprinted(BrokenPipeError())
                     sleep(POLL_S)
         outcome.interrupted = bool(interrupted)
         outcome.figures = {
@@ -64,9 +63,8 @@ def follow(
         }
         outcome.findings = [show.finding(asdict(finding)) for finding in follower.findings]
         printer.end(outcome)
-    except BrokenPipeError:
-        # what is still in the buffer has no reader any more, at exit neither
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except _Unprinted as stuck:
+        outcome.unwritten = not_printed(stuck.error)
     sys.exit(outcome.exit_code)
 
 
@@ -86,6 +84,21 @@ def _interrupts() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
+class _Unprinted(Exception):
+    """Standard output takes no more."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        raise _Unprinted(error) from error
+
+
 def _nobody_reads() -> bool:
     """Whether standard output is a pipe whose reader has gone: who has nothing to write would never hear of it."""
     try:
@@ -100,7 +113,7 @@ def _nobody_reads() -> bool:
 def _tell(follower: LogFollower, show: Showing, told: int) -> int:
     for finding in follower.findings[told:]:
         shown = show.finding(asdict(finding))
-        print(printable(f"{shown['code']} {shown['file']}: {shown['message']}"), file=sys.stderr)
+        say(printable(f"{shown['code']} {shown['file']}: {shown['message']}"))
     return len(follower.findings)
 
 
@@ -108,27 +121,27 @@ class _TextPrinter:
     rows = 0
 
     def begin(self) -> None:
-        print(head_of({"kind": "record"}), flush=True)
+        _print(head_of({"kind": "record"}))
 
     def show(self, row: dict[str, Any]) -> None:
         self.rows += 1
-        print("\n".join(row_lines(row)), flush=True)
+        _print("\n".join(row_lines(row)))
 
     def end(self, outcome: Outcome) -> None:
         said = ", ".join(f"{name.replace('_', ' ')} {number:,}" for name, number in outcome.figures.items())
-        print(f"\n{said}", flush=True)
+        _print(f"\n{said}")
 
 
 class _JsonPrinter:
     rows = 0
 
     def begin(self) -> None:
-        print('{"rows": [', flush=True)
+        _print('{"rows": [')
 
     def show(self, row: dict[str, Any]) -> None:
-        print(f"{',' if self.rows else ''}{json.dumps(row)}", flush=True)
+        _print(f"{',' if self.rows else ''}{json.dumps(row)}")
         self.rows += 1
 
     def end(self, outcome: Outcome) -> None:
         rest = json.dumps(outcome.document())
-        print(f"], {rest[1:]}", flush=True)
+        _print(f"], {rest[1:]}")

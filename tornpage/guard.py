@@ -35,6 +35,9 @@ class Shadow(NamedTuple):
 
 def main() -> int:
     """Run the command line, or say in one line why it cannot run and return 2; 130 if it is interrupted before that."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed: a file of ours would be opened in its place, and printed to
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     try:
         refusal = _refusal()
         if refusal is not None:

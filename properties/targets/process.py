@@ -93,13 +93,14 @@ class StoreProcess:
         self._answers, answers = os.pipe()
         sys.stdout.flush()
         sys.stderr.flush()
+        parent = os.getpid()
         with held_interrupts():
             try:
                 self._id = os.fork()
             except OSError as error:
                 raise HarnessError(f"no process can be made for the store: {error.strerror}") from error
             if self._id == 0:
-                _live(spec, root, requests, answers, self._stderr.fileno(), traced=watched is not None)
+                _live(spec, root, requests, answers, self._stderr.fileno(), parent, traced=watched is not None)
         os.close(requests)
         os.close(answers)
         os.set_blocking(self._answers, False)
@@ -214,7 +215,7 @@ def _signal_name(number: int) -> str:
     return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
 
 
-def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, *, traced: bool) -> NoReturn:
+def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, parent: int, *, traced: bool) -> NoReturn:
     """Be the store. Called right after fork; never returns, and nothing of the parent's is cleaned up here."""
     code = 127
     try:
@@ -222,6 +223,8 @@ def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, *, t
         faulthandler.disable()  # it would tell of the store on the standard error of the parent
         os.setsid()
         ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        if os.getppid() != parent:  # it was gone before we asked to be told
+            os._exit(code)
         for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -199,6 +199,35 @@ def test_a_full_disk_behind_standard_output_is_one_line() -> None:
     assert done.stderr == "tornpage: the result was not printed: No space left on device; give standard output room\n"
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["explore", "--help"], ["--version"]], ids=" ".join)
+def test_help_onto_a_full_disk_is_one_line(arguments: list[str]) -> None:
+    """It ended in a traceback."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "tornpage: the result was not printed: No space left on device; give standard output room\n"
+
+
+def test_following_onto_a_full_disk_is_one_line() -> None:
+    """It ended in a traceback."""
+    follow = [*COMMAND, "inspect", str(GOLDEN / "store"), "--follow"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(follow, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "tornpage: the result was not printed: No space left on device; give standard output room\n"
+
+
+def test_a_closed_standard_output_is_nobody_who_reads() -> None:
+    line = " ".join([*COMMAND, "bugs", "list", ">&-"])
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_who_has_left_standard_error_too_does_not_want_to_know() -> None:
+    line = " ".join([*COMMAND, "audit", "/nonexistent", "2>/dev/full"])
+    assert subprocess.run(["bash", "-c", line], check=False).returncode == 2
+
+
 # ---- inspect -----------------------------------------------------------------------------------------------------
 
 
