@@ -164,14 +164,7 @@ def _run(machine: type[TrialMachine], examples: int, *, steps: int, start_seed: 
             raise HarnessError(f"the machine failed outside the store: {error}") from error
         return machine.failure
     except HypothesisException as error:
-        if _hides_an_interrupt(error):
+        if machine.is_interrupted:  # it says that an example ended earlier than the time before
             raise KeyboardInterrupt from error
         raise
     return None
-
-
-def _hides_an_interrupt(error: BaseException | None) -> bool:
-    """Whether Hypothesis says of an example that was interrupted that it ended earlier than the time before."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__context__
-    return error is not None

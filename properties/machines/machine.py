@@ -52,13 +52,15 @@ class Progress:
 class TrialMachine(RuleBasedStateMachine):
     """One store on one recorded disk beside its model. `bug` plants a bug; `failure` is the last one seen.
 
-    Settings that are `fixed` are as given, whatever is drawn.
+    Settings that are `fixed` are as given, whatever is drawn. `is_interrupted` is kept here, as Hypothesis may say
+    something else of an interrupt that falls into the last run of a failure.
     """
 
     bug: ClassVar[str] = ""
     fixed: ClassVar[Mapping[str, Any]] = {}
     tracker: ClassVar[DirtyTracker] = choose_tracker("auto")
     failure: ClassVar[Failure | None] = None
+    is_interrupted: ClassVar[bool] = False
     fired: ClassVar[Counter[str]] = Counter()
     progress: ClassVar[Progress] = Progress(lambda: None)
     must_run: ClassVar[tuple[str, ...]] = ()
@@ -77,6 +79,9 @@ class TrialMachine(RuleBasedStateMachine):
         except GuaranteeBroken as broken:
             type(self).failure = Failure(Case(self.settings, ()), broken)
             raise
+        except KeyboardInterrupt:
+            type(self).is_interrupted = True
+            raise
 
     def _new_trial(self) -> Trial:
         return Trial(self.settings, tracker=self.tracker)
@@ -92,6 +97,7 @@ class TrialMachine(RuleBasedStateMachine):
             type(self).failure = Failure(Case(self.settings, tuple(self.trial.performed)), broken)
             raise
         except KeyboardInterrupt:
+            type(self).is_interrupted = True
             self.is_broken = True  # in the middle of a verb: nothing is said of a store that is left there
             raise
 
@@ -271,5 +277,6 @@ class CommitLogMachine(TrialMachine):
 
 def planted_machine(machine: type[TrialMachine], bug: str) -> type[TrialMachine]:
     """Return a machine with a planted bug, its counters fresh."""
-    fresh: dict[str, object] = {"bug": bug, "failure": None, "fired": Counter(), "effects": Counter()}
+    counters = {"fired": Counter[str](), "effects": Counter[str]()}
+    fresh: dict[str, object] = {"bug": bug, "failure": None, "is_interrupted": False, **counters}
     return type("Planted" + machine.__name__, (machine,), fresh)

@@ -2,18 +2,20 @@
 
 from collections import Counter
 from collections.abc import Callable
+from typing import NoReturn
 from unittest.mock import Mock
 
 import pytest
 from hypothesis.errors import FlakyStrategyDefinition
 
 import properties.machines.check as runs
-from properties.cases.case import Flush, Operation, Settings
+from properties.cases.case import Flush, Operation, Put, Settings
 from properties.machines.check import MACHINES, PROFILES, check
 from properties.machines.machine import TrialMachine, planted_machine
 from properties.machines.put_machine import PutMachine
 from properties.recorder.dirty import DirtyTracker
-from properties.verdict import Verdict
+from properties.trial.trial import Trial
+from properties.verdict import GuaranteeBroken, Verdict
 
 
 def test_examples_are_counted_up_to_the_last(tracker: DirtyTracker) -> None:
@@ -99,19 +101,40 @@ def test_an_interrupted_check_says_what_it_has(tracker: DirtyTracker) -> None:
     assert result.fired["put"]
 
 
+def test_an_interrupt_in_the_last_run_of_a_failure_is_one(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Trial.run
+    seen: list[Operation] = []
+
+    def run(trial: Trial, operation: Operation) -> None:
+        if seen:
+            raise KeyboardInterrupt
+        if isinstance(operation, Put):
+            seen.append(operation)
+            raise GuaranteeBroken(1, "a hole")
+        real(trial, operation)
+
+    monkeypatch.setattr(Trial, "run", run)
+    found = check(bug="", examples=40, steps=5, start_seed=0, tracker=tracker, machines=["put"])
+    assert seen
+    assert found.interrupted
+
+
 def test_an_interrupt_that_hypothesis_takes_for_a_flaky_example_is_one(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One of thirty ended in a traceback of Hypothesis: "the second run stopped drawing earlier than the first"."""
+    """It ended in a traceback: "the second run stopped drawing earlier than the first"."""
 
-    def run(*_: object, **__: object) -> None:
-        try:
-            raise KeyboardInterrupt
-        finally:
-            raise FlakyStrategyDefinition("stopped drawing earlier") from None
+    def run(machine: type[TrialMachine], settings: object) -> NoReturn:
+        machine.is_interrupted = True
+        raise FlakyStrategyDefinition("stopped drawing earlier")
 
     monkeypatch.setattr(runs, "run_state_machine_as_test", run)
     assert check(bug="", examples=5, steps=5, start_seed=0, tracker=tracker).interrupted
+
+
+def test_an_example_that_is_flaky_by_itself_is_told(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "run_state_machine_as_test", Mock(side_effect=FlakyStrategyDefinition("really")))
     with pytest.raises(FlakyStrategyDefinition):
         check(bug="", examples=5, steps=5, start_seed=0, tracker=tracker)
