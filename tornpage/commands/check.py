@@ -1,7 +1,7 @@
 """`tornpage check`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +13,7 @@ from tornpage.targets import answer_option, fixed_settings, left_out_line, targe
 
 if TYPE_CHECKING:
     from properties.cases.case import Settings
+    from properties.machines.check import CheckResult
 
 __all__ = ["check_outcome", "command"]
 
@@ -104,7 +105,6 @@ def check_outcome(
     from properties.recorder.dirty import choose_tracker
     from properties.targets.campaign import SHRINK_SECONDS
     from properties.verdict import HarnessError
-    from tornpage.failures import failure_finding, failure_text, save_case
 
     count, steps = (TARGET_PROFILES if settings else PROFILES)[profile]
     count = examples or (HUNT_EXAMPLES if bug else count)
@@ -131,18 +131,7 @@ def check_outcome(
         return Outcome("check", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
     figures: dict[str, float | int] = {"examples": result.examples, "seconds": perf_counter() - started}
     figures |= {f"ran_{name}": number for name, number in result.fired.items()}
-    findings = []
-    lines = [", ".join(f"{number:,} {name}" for name, number in sorted(result.fired.items()))]
-    if result.failure is not None:
-        findings.append(failure_finding(result.failure))
-        lines = [failure_text(result.failure)]
-        case_file = None if out is None else save_case(result.failure, out)
-        if case_file is not None:
-            findings[-1]["case_file"] = str(case_file)
-    for name in result.silent:
-        findings.append({"code": "never-happened", "severity": "vacuous", "sentence": f"{name} never happened"})
-    if result.silent:
-        lines.append(f"vacuous: {', '.join(result.silent)} never happened; give more examples")
+    findings, lines = _found(result, out)
     if settings:
         lines += left_out_line(settings)
     verdict = result.verdict.value
@@ -161,3 +150,22 @@ def check_outcome(
         interrupted=result.interrupted,
     )
     return outcome, text
+
+
+def _found(result: "CheckResult", out: str | None) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return findings and lines of text; a failure is saved below `out`."""
+    from tornpage.failures import failure_finding, failure_text, save_case
+
+    findings: list[dict[str, Any]] = []
+    lines = [", ".join(f"{number:,} {name}" for name, number in sorted(result.fired.items()))]
+    if result.failure is not None:
+        findings.append(failure_finding(result.failure))
+        lines = [failure_text(result.failure)]
+        case_file = None if out is None else save_case(result.failure, out)
+        if case_file is not None:
+            findings[-1]["case_file"] = str(case_file)
+    for name in result.silent:
+        findings.append({"code": "never-happened", "severity": "vacuous", "sentence": f"{name} never happened"})
+    if result.silent:
+        lines.append(f"vacuous: {', '.join(result.silent)} never happened; give more examples")
+    return findings, lines
