@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,10 @@ TELLS = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG
 
 
 @pytest.fixture(autouse=True)
-def _as_in_a_command() -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker of pytest-xdist ignores it
+def _as_in_a_command() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker of pytest-xdist ignores it
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_an_interrupt_comes_when_all_is_done() -> None:

@@ -61,7 +61,7 @@ def test_a_job_whose_asker_has_gone_says_nothing() -> None:
 
 def test_an_interrupt_while_a_job_starts_leaves_it_to_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was forgotten, and went on behind the command."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker of pytest-xdist ignores it
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker of pytest-xdist ignores it
     real = ForkServerProcess.start
 
     def interrupted(process: ForkServerProcess) -> None:
@@ -72,6 +72,7 @@ def test_an_interrupt_while_a_job_starts_leaves_it_to_be_ended(monkeypatch: pyte
     apart: Apart[str] = Apart(hang, workers=1)
     with pytest.raises(KeyboardInterrupt):
         apart.start("job", (), limit_s=60)
+    signal.signal(signal.SIGINT, before)
     assert apart.busy == 1
     apart.stop()
     assert apart.busy == 0
