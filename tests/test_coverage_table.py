@@ -46,7 +46,7 @@ PAGE_BUGS = (
     "retaining",
 )
 """The modules of planted bugs that are about this page."""
-NO_BUGS = ("__init__", "durability", "origins")
+NO_BUGS = ("__init__", "durability", "near_misses", "origins")
 """Modules that tell of planted bugs and plant none."""
 
 _CODE = re.compile(r"`([^`]+)`")
