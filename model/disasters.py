@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from model.commitlog import CommitLog, Layout
+from model.schedule import expired_are_passed_by
 
 __all__ = ["power_loss", "process_kill", "recovered_from"]
 
@@ -48,7 +49,14 @@ def _cleaned(before: CommitLog, after: CommitLog, layout: Layout) -> Iterator[Co
     for min_offset in range(before.oldest_offset, after.oldest_offset + 1, layout.file_bytes):
         undecided = (*before.undecided, *after.undecided) if min_offset <= before.min_offset else ()
         for deleted in dict.fromkeys((before.deleted, after.deleted, *undecided)):
-            yield replace(after, min_offset=min_offset, hanging=None, deleted=deleted)
+            yield replace(_with_files_back(after, min_offset, layout), min_offset=min_offset, deleted=deleted)
+
+
+def _with_files_back(log: CommitLog, oldest_offset: int, layout: Layout) -> CommitLog:
+    """Return the log with no file that hangs; those from an offset on that had left it may be back."""
+    if oldest_offset < log.min_offset and log.delays:
+        log = expired_are_passed_by(log, oldest_offset=oldest_offset, layout=layout)
+    return replace(log, hanging=None)
 
 
 def _prefixes(log: CommitLog, least: int, *, layout: Layout, floor_offset: int) -> Iterator[CommitLog]:

@@ -35,6 +35,7 @@ __all__ = [
     "Delivered",
     "deliver_round",
     "earliest_due",
+    "expired_are_passed_by",
     "has_work",
     "left_out",
     "loaded",
@@ -234,6 +235,21 @@ def left_out(log: CommitLog, *, layout: Layout) -> list[tuple[int, int]]:
         for unit in units
         if unit.queue_offset < table.get(level, 0) and (level, unit.queue_offset) not in done
     ]
+
+
+def expired_are_passed_by(log: CommitLog, *, oldest_offset: int, layout: Layout) -> CommitLog:
+    """Return a log of which older files may be back: a level that goes on behind their messages, which had expired, has
+    passed them by for good.
+    """
+    back = replace(log, min_offset=oldest_offset, hanging=None)
+    done = {delivery[:2] for delivery in log.delivered}
+    gone = (
+        Delivery(level, unit.queue_offset, unit.record.end_offset)
+        for level, units in units_of_levels(back, layout).items()
+        for unit in units
+        if unit.record.offset < log.min_offset and (level, unit.queue_offset) not in done
+    )
+    return replace(log, delivered=(*log.delivered, *gone))
 
 
 def passed_by(log: CommitLog, *, layout: Layout) -> CommitLog:
