@@ -18,7 +18,7 @@
 Source: docs/statuses.md, "delivery of delayed messages" (`ScheduleMessageService`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from model import commitlog
@@ -203,26 +203,33 @@ def save_round(
     return replace(log, delays_due_ms=now_ms + (SAVE_INTERVAL_MS if is_saved else PAUSE_AFTER_FAILURE_MS)), is_saved
 
 
-def loaded(log: CommitLog, saved: Progress, *, layout: Layout) -> Progress:
-    """Return what an open makes of saved progress: no level is in front of its first message, or behind its end."""
+def loaded(log: CommitLog, saved: Progress, *, layout: Layout, unheard: Container[int] = ()) -> Progress:
+    """Return what an open makes of saved progress: no level is behind its end, or in front of its first message, but
+    for one whose queue the open could not make: it hears of its first message with its next round.
+    """
     bounds = all_bounds(log, layout) if saved else {}
-    return tuple((level, _within(number, bounds.get(_queue(level)))) for level, number in saved)
+    return tuple(
+        (level, _within(number, bounds.get(_queue(level)), is_heard=level not in unheard)) for level, number in saved
+    )
 
 
 def _queue(level: int) -> tuple[str, int]:
     return SCHEDULE_TOPIC, level - 1
 
 
-def _within(number: int, bounds: tuple[int, int] | None) -> int:
+def _within(number: int, bounds: tuple[int, int] | None, *, is_heard: bool) -> int:
     first, end = bounds or (0, 0)
-    return min(max(number, first), end)
+    return min(max(number, first if is_heard else 0), end)
 
 
-def opened(log: CommitLog, *, layout: Layout) -> CommitLog:
-    """Return a log just opened with the progress that was saved; where that had to be corrected it is saved anew."""
+def opened(log: CommitLog, *, layout: Layout, unheard: Container[int] = ()) -> CommitLog:
+    """Return a log just opened with the progress that was saved; where that had to be corrected it is saved anew.
+
+    `unheard` are the levels whose queues the open could not make.
+    """
     if layout.role == "SLAVE":
         return replace(log, delays=log.saved_delays)  # its master's
-    table = loaded(log, log.saved_delays, layout=layout)
+    table = loaded(log, log.saved_delays, layout=layout, unheard=unheard)
     return replace(log, delays=table, saved_delays=table)
 
 

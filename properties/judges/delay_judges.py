@@ -22,8 +22,17 @@ def opened_log(found: Recovered) -> CommitLog:
         said = found.said_before.get(DELAY_OFFSETS, ())
         saved: Progress = said if isinstance(said, tuple) else ()
         before = replace(found.legal[found.key], saved_delays=saved)
-        found.worked_out["opened"] = schedule.opened(before, layout=found.layout)
+        opened = schedule.opened(before, layout=found.layout)
+        if found.queues_came_late and (unheard := _behind(opened, found)):
+            opened = schedule.opened(before, layout=found.layout, unheard=unheard)
+        found.worked_out["opened"] = opened
     return found.worked_out["opened"]
+
+
+def _behind(opened: CommitLog, found: Recovered) -> set[int]:
+    """Return the levels that the store has in front of where they go on: their queues may not have been there."""
+    says = observed("delay_offsets", found.store.delay_offsets)
+    return {level for level, number in opened.delays if says.get(level, number) < number}
 
 
 def nothing_delayed_is_left_out(found: Recovered) -> None:

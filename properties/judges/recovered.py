@@ -60,6 +60,7 @@ class Recovered:
     `was_harmed` says that files made from the log were harmed behind the store's back: what its checkpoint says of them
     was true once. `said_before` is what the progress files said before the open, `legal_versions` what they may say.
     `torn_before` are the state files that somebody has torn behind the store's back, as they were left.
+    `queues_came_late` says that the open could not make all queues, and that dispatch has made them behind it.
     `key` is how many whole records of the ledger the log claims to end with, where it ends and begins, and which topics
     it remembers as deleted. `view` is what the process has, where somebody remembers such views; `worked_out`
     keeps what several judges ask for.
@@ -77,6 +78,7 @@ class Recovered:
     said_before: Mapping[str, Said] = field(default_factory=dict)
     legal_versions: LegalVersions = field(default_factory=dict)
     torn_before: frozenset[tuple[str, bytes]] = frozenset()
+    queues_came_late: bool = False
     view: View | None = None
     key: Key = field(init=False)
     worked_out: dict[str, CommitLog] = field(init=False, default_factory=dict, repr=False, compare=False)

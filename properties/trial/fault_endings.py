@@ -53,8 +53,8 @@ def _open(trial: "Trial", legal: LegalLogs, versions: LegalVersions, *, before: 
     store, refusal = _tried(trial, fired=fired)
     faults, disk.aimed = tuple(disk.aimed), ()
     if store is not None:
-        _catches_up(trial, store)
-        found = trial.judged_open(store, disk, legal, versions, said)
+        late = _catches_up(trial, store)
+        found = trial.judged_open(store, disk, legal, versions, said, queues_came_late=late)
         trial.surroundings.give_up(trial.recovers_again(found).store)
     else:
         if leaks := disk.leaks():
@@ -83,13 +83,17 @@ def _tried(trial: "Trial", *, fired: int) -> tuple[MessageStore | None, str]:
     return None, store.read_only_reason
 
 
-def _catches_up(trial: "Trial", store: MessageStore) -> None:
-    """Let dispatch do what the disk has refused to the open: it opens when queues and index can wait for that."""
+def _catches_up(trial: "Trial", store: MessageStore) -> bool:
+    """Let dispatch do what the disk has refused to the open, if there is anything: it opens when queues and index can
+    wait for that.
+    """
     service = trial.surroundings.service_of(store, "reput")
     if service is None:
         raise GuaranteeBroken(16, "the store lacks a service", "reput", "none of that name")
-    if service.is_woken or service.due_ms is not None:
+    is_late = service.is_woken or service.due_ms is not None
+    if is_late:
         observed("step", service.step)
+    return is_late
 
 
 def _or_corrected(trial: "Trial", legal: LegalLogs, versions: LegalVersions) -> LegalVersions:

@@ -141,6 +141,7 @@ class RecoveryVerbs(DelayVerbs):
         said_before: Mapping[str, Said],
         *,
         known: Known | None = None,
+        queues_came_late: bool = False,
     ) -> Recovered:
         """Let every judge look at a store that was just opened on a disk, whose progress files had said something."""
         found = Recovered(
@@ -156,6 +157,7 @@ class RecoveryVerbs(DelayVerbs):
             said_before,
             versions,
             self.torn_files,
+            queues_came_late,
         )
         is_judged = False
         if found.key in legal:
