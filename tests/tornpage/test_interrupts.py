@@ -3,6 +3,7 @@
 Each needs a process of its own: signals, exit codes, and how Python ends.
 """
 
+import os
 import subprocess
 import sys
 
@@ -59,7 +60,9 @@ Fails()
 
 
 def end_of(program: str) -> tuple[int, str, str]:
-    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=60)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-P", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
     return done.returncode, done.stdout, done.stderr
 
 
