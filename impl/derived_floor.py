@@ -92,6 +92,15 @@ class DerivedFloor:
             ),
         )
 
+    def forget(self) -> None:
+        """Have nothing said, before files are written that were not what was said. Raises OSError.
+
+        Whoever opens the store behind a sync that has failed would find in the page cache that it is true again. A
+        power loss may bring the floor back, and leaves no page cache.
+        """
+        if self._files.stat(self._path) is not None:
+            self._files.unlink(self._path)
+
     def _whole(self) -> bytes:
         file = self._files.open(self._path, writable=False)
         try:

@@ -50,7 +50,9 @@ class IndexDirectory:
         self._index_files: tuple[IndexFile, ...] = ()
         self._last_name = ""
         self._has_unsynced_names = False
+        self._half_made: str | None = None
         self._flush_guard = guard()
+        self._left_guard = guard()  # not the one above: dispatch waits for no sync
 
     @property
     def index_files(self) -> tuple[IndexFile, ...]:
@@ -111,7 +113,10 @@ class IndexDirectory:
         return self._index_files[-1]
 
     def _make(self, header: IndexHeader) -> IndexFile:
-        """Make the next file. Raises OSError when the disk refuses; what remains of it then is removed at an open."""
+        """Make the next file. Raises OSError when the disk refuses; what remains of it then is removed before another
+        one is made, or with the next flush.
+        """
+        self._remove_half_made()
         if self._files.stat(self._directory) is None:
             self._files.make_directory(self._directory)
         self._last_name = self._next_name()
@@ -123,13 +128,13 @@ class IndexDirectory:
             index_file = self._mapped(file)
         except BaseException:
             self._files.close(file)
-            self._unname(path)
+            self._give_up(path)
             raise
         try:
             index_file.begin(header)
         except BaseException:
             index_file.close()
-            self._unname(path)
+            self._give_up(path)
             raise
         return index_file
 
@@ -137,9 +142,18 @@ class IndexDirectory:
         """Return the name of a file that is made now."""
         return name_after(self._last_name, self._clock())
 
-    def _unname(self, path: str) -> None:
+    def _give_up(self, path: str) -> None:
+        """Remove a file that could not be made, or have it removed later."""
+        self._half_made = path
         with contextlib.suppress(OSError):
-            self._files.unlink(path)
+            self._remove_half_made()
+
+    def _remove_half_made(self) -> None:
+        """Remove what is left of a file that could not be made. Raises OSError."""
+        with self._left_guard:
+            if self._half_made is not None:
+                self._files.unlink(self._half_made)
+                self._half_made = None
 
     def _remove(self, index_file: IndexFile) -> None:
         """Take the last file away."""
@@ -172,6 +186,7 @@ class IndexDirectory:
         Returns how many entries still wait. Raises OSError, of a failed sync of a file ever after.
         """
         with self._flush_guard:
+            self._remove_half_made()
             flushed = [index_file.flush(least_pages) for index_file in self._index_files]
             if self._has_unsynced_names and (any(flushed) or least_pages == 0):
                 self._sync_names()

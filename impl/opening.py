@@ -171,6 +171,8 @@ class OpenDirectory:
         if index_timestamp and clean_exit:
             index_timestamp += 1  # all of that time are durable then
         self._promise_nothing_of_derived(clean_exit=clean_exit)  # before loading: that removes files it cannot use
+        if proof is None:
+            self._derived_floor.forget()
         derived = self._load_derived(components, writable=True, clean_exit=clean_exit)
         derived.reconcile(self.log, self.queue_offsets, index_timestamp=index_timestamp, proof=proof)
         self.deleted_topics.settle(log_min=self.log.min_offset, log_max=self.log.max_offset)

@@ -11,8 +11,10 @@ from impl.config_file import ConfigFile
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queues import ConsumeQueues
 from impl.deleted_topics import DeletedTopics
+from impl.derived_floor import DerivedFloor
 from impl.dispatching import UNIT_BYTES
 from impl.files import Files
+from impl.index_service import IndexService
 from impl.mapped_file import MappedFile
 from impl.message import Message, PutStatus
 from impl.recovery import Recovery
@@ -168,6 +170,21 @@ class _DeletedIfPossible(TopicCleaning):
             super()._remember(topics)
 
 
+class _FloorNotForgotten(DerivedFloor):
+    """A derived floor that was found untrue stays, and is true again in the page cache behind a failed sync."""
+
+    def forget(self) -> None:
+        """Leave it there: the next one takes its place."""
+
+
+class _HalfMadeStays(IndexService):
+    """What is left of an index file that could not be made, and not be removed at once, stays until an open."""
+
+    def _give_up(self, path: str) -> None:
+        super()._give_up(path)
+        self._half_made = None
+
+
 class _PutAgainAtOnce(DeliverDelayedMessages):
     """A copy that has found no file is put again at once, and the first answer counts."""
 
@@ -206,6 +223,10 @@ BUGS = (
      Components(deleted_topics=_DeletionNotTakenBack)),
     ("deleted-if-possible", "topics are deleted although the disk refuses to remember it", 10,
      Components(topic_cleaning=_DeletedIfPossible)),
+    ("untrue-floor-kept", "a derived floor that was found untrue is not forgotten", 4,
+     Components(derived_floor=_FloorNotForgotten)),
+    ("half-made-index-file-stays", "what is left of an index file that could not be made stays behind a clean exit", 5,
+     Components(index_service=_HalfMadeStays)),
     ("refused-copy-put-again", "a copy that found no file is put again at once, and the first answer counts", 12,
      Components(schedule=_PutAgainAtOnce)),
 )  # fmt: skip

@@ -90,7 +90,7 @@ class _UnlocksWhatItDoesNotHold(IndexService):
         except OSError as error:
             raise RuntimeError("attempt to unlock the write lock, not locked by this thread") from error
 
-    def _unname(self, path: str) -> None:
+    def _give_up(self, path: str) -> None:
         """What was begun stays."""
 
 

@@ -105,7 +105,12 @@ def _was_tried(trial: "Trial", unit: Unit, level: int, readable_end: int) -> boo
 
 
 def _is_refused_rightly(trial: "Trial", log: CommitLog, unit: Unit, level: int) -> None:
-    """What has no copy is passed by; any other is refused by a disk that fails, or by a store that takes no puts."""
+    """What has no copy is passed by; any other is refused by a disk that fails, or by a store that takes no puts.
+
+    Of a message whose dispatch the disk has broken off its level may have heard nothing yet.
+    """
+    if unit.record.end_offset > trial.store.committed_offset - trial.store.dispatch_behind_bytes:
+        return
     copy = copy_of(unit.record.message)
     appended = None if copy is None else _put(trial, log, copy)[1]
     is_refused = appended is not None and not appended.records and appended.status not in FINAL

@@ -71,7 +71,7 @@ def damage(trial: "Trial", operation: Damage) -> None:
         file_bytes=trial.settings.file_bytes,
         trailer=trial.settings.trailer,
     )
-    if harmed is None:
+    if harmed is None or trial.log.flushed_offset < trial.log.end_offset:  # a close has failed: not all is on the disk
         trial.open()
         return
     image, lost = harmed

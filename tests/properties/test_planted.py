@@ -97,6 +97,8 @@ NOT_IN_CAMPAIGNS = (
     "deleted-queue-left-behind",  # the same
     "refused-deletion-stays",  # the same
     "deleted-if-possible",  # the same
+    "untrue-floor-kept",  # needs a failed sync right behind harm to a queue
+    "half-made-index-file-stays",  # needs two faults at once
     "refused-copy-put-again",  # needs a round of delivery on a disk that fails, which few histories have
     "RMQ-B53",  # needs days between the messages of a log file
     "RMQ-B54",  # needs a disk that fills up while nobody cleans

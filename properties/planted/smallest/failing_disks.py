@@ -10,6 +10,7 @@ from properties.cases.case import (
     Crash,
     DeleteTopics,
     Flush,
+    HarmDerived,
     Open,
     Operation,
     Put,
@@ -30,6 +31,7 @@ THREE_FILES: tuple[Operation, ...] = (Put(queue_id=1, body_bytes=700), *[Put(bod
 EXPIRED = Clean(after_hours=73, manual=True)
 SECOND_STAYS = AimFault("unlink-error", "kind=marker or kind=queue and nth=2")
 QUEUE_STAYS = AimFault("unlink-error", "kind=queue and nth=1")
+INDEX_STAYS = AimFault("unlink-error", "kind=index and nth=1")
 LOST = AimFault("sync-lost", "kind=log and nth=1")
 
 PROGRAMS: dict[str, Program] = {
@@ -53,6 +55,11 @@ PROGRAMS: dict[str, Program] = {
     "deleted-queue-left-behind": (SMALL, (PUT, REPUT, FLUSH_QUEUES, QUEUE_STAYS, DeleteTopics(), Close())),
     "refused-deletion-stays": (SMALL, (PUT, AimFault("directory-sync-error", "path=config"), DeleteTopics(), Open())),
     "deleted-if-possible": (SMALL, (PUT, FLUSH, AimFault("rename-error", "kind=topics"), DeleteTopics(), Crash())),
+    "untrue-floor-kept": (SMALL, (PUT, HarmDerived(harm="zeroed"), AimFault("sync-lost"), Open(), Close())),
+    "half-made-index-file-stays": (
+        SMALL,
+        (Put(properties="KEYS\x01k"), AimFault("short-write", "kind=index and nth=1"), INDEX_STAYS, REPUT, Close()),
+    ),
     "refused-copy-put-again": (
         SMALL,
         (DELAYED, REPUT, AimFault("no-space", "op=create and nth=1"), Step(service="schedule", after_ms=1_000)),
