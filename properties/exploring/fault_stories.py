@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from properties.cases.case import AimFault, Clean, Close, CommitOffset, DeleteTopics, Flush, Operation, Put, Step
 
-__all__ = ["story"]
+__all__ = ["aimed", "story"]
 
 _WHERE: dict[str, tuple[str, ...]] = {
     "sync-error": ("kind=log", "kind=queue", "kind=index", "kind=checkpoint", "kind=progress", "kind=floor"),
@@ -25,15 +25,20 @@ _WHERE: dict[str, tuple[str, ...]] = {
 _FAR_MS = 60_000
 
 
-def story(effect: str, rng: random.Random, *, anywhere: bool) -> Iterator[Operation]:
-    """Yield the operations. With `anywhere` the fault hits the first call that it can hit, and nothing is left out."""
-    yield Put(body_bytes=rng.choice((100, 900)), properties="KEYS\x01k1")
-    yield CommitOffset(queue=rng.randrange(8))
+def aimed(effect: str, rng: random.Random, *, anywhere: bool = False) -> AimFault:
+    """Draw a fault at files that a story touches; with `anywhere` it hits the first calls that it can hit."""
     where = "" if anywhere else rng.choice(_WHERE[effect])
     count = rng.choice(("", "nth=1", "nth=1", "nth=2", "every=2", "probability=0.5"))
     if where and count:
         where = f"{where} and {count}"
-    yield AimFault(effect, where or "nth=1", seed=rng.randrange(1 << 16))
+    return AimFault(effect, where or "nth=1", seed=rng.randrange(1 << 16))
+
+
+def story(effect: str, rng: random.Random, *, anywhere: bool) -> Iterator[Operation]:
+    """Yield the operations. With `anywhere` the fault hits the first call that it can hit, and nothing is left out."""
+    yield Put(body_bytes=rng.choice((100, 900)), properties="KEYS\x01k1")
+    yield CommitOffset(queue=rng.randrange(8))
+    yield aimed(effect, rng, anywhere=anywhere)
     for operation in (
         Put(body_bytes=rng.choice((100, 2_000))),
         Put(topic="TopicC", queue_id=rng.randrange(4), properties="KEYS\x01k2\x02WAIT\x01false"),

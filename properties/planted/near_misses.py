@@ -8,7 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
+from properties.aiming.effects import EFFECTS
 from properties.cases.case import Case, Crash, Operation, Settings
+from properties.exploring.fault_stories import aimed
 from properties.planted.smallest import SMALLEST
 
 __all__ = ["near_miss"]
@@ -69,6 +71,12 @@ def _going_on_as_another(operations: list[Operation], rng: Random) -> list[Opera
     return [*operations[: rng.randint(0, len(operations))], *other[rng.randrange(len(other)) :]]
 
 
+def _with_a_fault(operations: list[Operation], rng: Random) -> list[Operation]:
+    """Have calls of the disk fail from some place on."""
+    place = rng.randint(0, len(operations))
+    return [*operations[:place], aimed(rng.choice(tuple(EFFECTS)), rng), *operations[place:]]
+
+
 def _crashing_elsewhere(operations: list[Operation], rng: Random) -> list[Operation]:
     """Move each crash, and have it take the facts it took, or all, or none."""
     return [_moved(each, rng) if isinstance(each, Crash) else each for each in operations]
@@ -81,5 +89,5 @@ def _moved(crash: Crash, rng: Random) -> Crash:
 
 _CHANGES: tuple[Change, ...] = (
     _with_another, _with_another, _with_another, _with_one_again, _without_one, _going_on_as_another,
-    _crashing_elsewhere,
+    _crashing_elsewhere, _with_a_fault, _with_a_fault,
 )  # fmt: skip
