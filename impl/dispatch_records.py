@@ -130,12 +130,12 @@ def _runs(record: DispatchedRecord, pairs: Mapping[str, str], rules: DispatchRul
     if rules.ext:
         bit_map = bit_map_of_record(record, pairs, rules.bit_map_of)
         ext = (ExtDraft(tags_code, record.store_timestamp, bit_map),)
-    own = (record.topic, record.queue_id)
+    own, named = (record.topic, record.queue_id), named_queues(record, rules)
     return [
-        QueueRun(own, record.queue_offset, unit, end_offset, ext),
+        QueueRun(own, record.queue_offset, unit, end_offset, ext, named=own in named),
         *(
             QueueRun(key, queue_offset, unit, end_offset, named=True)
-            for key, queue_offset in named_queues(record, rules).items()
+            for key, queue_offset in named.items()
             if key != own  # that unit is there already: equal queues get equal offsets
         ),
     ]

@@ -52,8 +52,8 @@ class QueueRun(NamedTuple):
     """Units of consecutive numbers of one queue, in log order.
 
     `queue_offset` is the number of the first one, `end_offset` the physical offset behind the last record. `named` says
-    that the records name this queue (multi-dispatch); else it is their own, and then `ext` has one draft for each unit
-    when the extension is enabled.
+    that the records name this queue (multi-dispatch), be it their own or not. When the extension is enabled, `ext` has
+    one draft for each unit of a queue that is their own.
     """
 
     key: QueueKey

@@ -8,7 +8,8 @@ from typing import Any
 from impl.commit_log import CommitLog
 from impl.components import Components
 from impl.delay import HALF_TOPIC
-from impl.dispatching import QueueRun
+from impl.dispatch_records import dispatch_records, read_record
+from impl.dispatching import Dispatched, DispatchRules, QueueRun
 from impl.message import Message, PutResult, PutStatus
 from impl.multi_dispatch import MultiDispatch, QueueKey
 from impl.queue_offsets import QueueOffsetTable
@@ -76,6 +77,16 @@ class _QuotaOfAnotherVariable(CommitLog):
         return False
 
 
+def _own_name_forgotten(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
+    """A light queue that a message is put into and names as well counts as its own alone, once it is read again."""
+    given, own = dispatch_records(view, position, end, rules), set()
+    while position < given.end_position and not isinstance(record := read_record(view, position, end), str):
+        position += record.size_bytes
+        own.add(((record.topic, record.queue_id), record.offset + record.size_bytes))
+    runs = [run._replace(named=False) if (run.key, run.end_offset) in own else run for run in given.runs]
+    return given._replace(runs=runs)
+
+
 BUGS = (
     ("RMQ-B65", "a half message with a delay level is delayed", 8, Components(commit_log=_HalfMessageDelayed)),
     ("RMQ-B74", "the counters of light queues begin at 0 after a restart", 1,
@@ -86,4 +97,6 @@ BUGS = (
      Components(commit_log=_OffsetsBeforeTheLock)),
     ("RMQ-B77", "the limit of light queues is worked out and not looked at", 8,
      Components(commit_log=_QuotaOfAnotherVariable)),
+    ("own-light-queue-not-counted", "a light queue that its own messages name is not counted after a restart", 8,
+     Components(dispatch_records=_own_name_forgotten)),
 )  # fmt: skip

@@ -59,6 +59,7 @@ NOT_IN_CAMPAIGNS = (
     "RMQ-B29",  # the same
     "RMQ-B31",  # the same
     "RMQ-B77",  # needs more light queues than the store allows
+    "own-light-queue-not-counted",  # the same, and one that is named by its own messages
     "RMQ-B73",  # needs multi-dispatch without a trailer, which few histories have
     "RMQ-B42",  # needs a tag with a negative hash
     "torn-unit-stays",  # needs harm that begins behind the size of the last unit

@@ -1,6 +1,8 @@
 """Of puts: single ones, batches, and what they are dispatched to."""
 
-from properties.cases.case import Crash, FailAppend, FailSync, Member, Put, PutBatch, Settings
+from dataclasses import replace
+
+from properties.cases.case import Crash, FailAppend, FailSync, Member, Open, Put, PutBatch, Settings
 from properties.planted.smallest.program import Program
 
 __all__ = ["PROGRAMS"]
@@ -9,6 +11,7 @@ SMALL, SYNC = Settings(file_bytes=1024), Settings(file_bytes=1024, sync_flush=Tr
 NARROW = Settings(file_bytes=1024, record_bytes_max=1_000)
 NAMES = Settings(file_bytes=1024, multi_dispatch=True)
 NO_LIGHT_QUEUES = Settings(file_bytes=1024, multi_dispatch=True, light_queues=True, light_queues_max=0)
+ONE_LIGHT_QUEUE = replace(NO_LIGHT_QUEUES, light_queues_max=1)
 PUT, LATER, DELAYED = Put(), Put(advance_ms=2_000), Put(properties="DELAY\x0199")
 IN_BATCH = "CLUSTER\x01C"
 LONGEST = 32_767
@@ -26,4 +29,12 @@ PROGRAMS: dict[str, Program] = {
     "RMQ-B74": (NAMES, (DELAYED, Put(topic="%LMQ%a", properties="INNER_MULTI_DISPATCH\x01U,T"), Crash(others="kept"))),
     "RMQ-B75": (NAMES, (Put(topic="SCHEDULE_TOPIC_XXXX", properties="INNER_MULTI_DISPATCH\x01U,T"),)),
     "RMQ-B77": (NO_LIGHT_QUEUES, (Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%a"),)),
+    "own-light-queue-not-counted": (
+        ONE_LIGHT_QUEUE,
+        (
+            Put(topic="%LMQ%a", properties="INNER_MULTI_DISPATCH\x01%LMQ%a"),
+            Open(),
+            Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%c"),
+        ),
+    ),
 }

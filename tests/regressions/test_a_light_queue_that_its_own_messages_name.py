@@ -1,0 +1,27 @@
+"""Symptom: after a restart a store took more light queues than it may have.
+
+Cause: a message that is put into a light queue and names that queue too has one unit in it, which was told as one of
+its own; so an open did not hear that the queue was named, and did not count it. Fix: a unit is told as named, be it in
+the message's own queue or not.
+Found by: the put machine, in hunting another bug that was planted.
+"""
+
+import pytest
+
+from properties.cases.case import Close, Crash, Open, Operation, Put, Settings, Step
+from tests.regressions.conftest import Attempt
+
+LIMITED = Settings(file_bytes=1024, multi_dispatch=True, light_queues=True, light_queues_max=1)
+OWN = Put(topic="%LMQ%a", properties="INNER_MULTI_DISPATCH\x01%LMQ%a")
+ANOTHER = Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%c")
+REPUT = Step(service="reput")
+
+
+@pytest.mark.parametrize("put", [OWN, Put(topic="%LMQ%a", properties="INNER_MULTI_DISPATCH\x01%LMQ%a,%LMQ%a")])
+@pytest.mark.parametrize("restart", [(Open(),), (REPUT, Close(), Open()), (Crash(kill=True),), (Crash(others="kept"),)])
+def test_it_counts_after_a_restart(attempt: Attempt, put: Put, restart: tuple[Operation, ...]) -> None:
+    assert attempt((put, *restart, ANOTHER, OWN, *restart, ANOTHER), LIMITED) is None
+
+
+def test_it_makes_none_of_a_queue_that_nobody_names(attempt: Attempt) -> None:
+    assert attempt((Put(topic="%LMQ%a"), Open(), ANOTHER), LIMITED) is None
