@@ -33,7 +33,8 @@ DELETED_TOPICS = f"{ROOT}/config/deletedTopics"
 
 Key = tuple[int, int, int, tuple[tuple[str, int], ...]]
 """Number of records that were ever appended, end offset, where the log begins, and each deleted topic of which the log
-still has records, with the offset below which they count in no queue."""
+still has records, with the offset below which they count in no queue. Of a log without a record: each topic that was
+deleted where it ends, or behind that."""
 
 LegalLogs = Mapping[Key, CommitLog]
 """Each legal log by what can be seen of it."""
@@ -44,7 +45,11 @@ View = tuple[bytes, Hashable]
 
 def key_of(log: CommitLog) -> Key:
     """Return what can be seen of a log just recovered."""
-    return len(log.records), log.end_offset, log.min_offset, _still_there(log.deleted, log.end_offset, log.min_offset)
+    end, begin = log.end_offset, log.min_offset
+    there = _still_there(log.deleted, end, begin)
+    if end == begin:
+        there = tuple((topic, end) for topic, offset in log.deleted if offset >= end)
+    return len(log.records), end, begin, there
 
 
 def _still_there(deleted: Iterable[tuple[str, int]], end_offset: int, min_offset: int) -> tuple[tuple[str, int], ...]:
@@ -86,8 +91,20 @@ class Recovered:
     def __post_init__(self) -> None:
         end, begin = self.store.max_offset, self.store.min_offset
         remembered = remembered_topics(self.durable.files.get(DELETED_TOPICS)) or ()
-        key = (self.ledger.count_at(end), end, begin, _still_there(remembered, end, begin))
-        object.__setattr__(self, "key", key)  # once: judges ask for it again and again
+        count = self.ledger.count_at(end)
+        there = _still_there(remembered, end, begin) if end > begin else self._gone_by_queues(count, end)
+        object.__setattr__(self, "key", (count, end, begin, there))  # once: judges ask for it again and again
+
+    def _gone_by_queues(self, count: int, end: int) -> tuple[tuple[str, int], ...]:
+        """Return the deleted topics of a log without a record, which only queues tell: such a topic has none.
+
+        Where there is one legal answer it is that one, and other judges compare the queues with it.
+        """
+        legal = {key[3] for key in self.legal if key[:3] == (count, end, end)}
+        if len(legal) == 1:
+            return legal.pop()
+        served = {topic for topic, _ in self.store.queues()}
+        return tuple(sorted({(topic, end) for there in legal for topic, _ in there if topic not in served}))
 
 
 @lru_cache(maxsize=256)
