@@ -12,11 +12,12 @@ import pytest
 from properties.cases.case import Clean, Crash, DeleteTopics, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
+FLUSH = Step(service="flush")
 EXPIRED: tuple[Operation, ...] = (
-    *(Put(body_bytes=800), Step(service="flush"), Put(properties="DELAY\x011", body_bytes=400)),
+    *(Put(body_bytes=14_000), FLUSH, Put(properties="DELAY\x011", body_bytes=4_963), FLUSH),
     *(Step(service="reput"), Clean(percent=88)),
 )
-LAST_RECORD = "page /store/commitlog/00000000000000001024 0"
+LAST_RECORD = "page /store/commitlog/00000000000000016384 0"
 
 
 @pytest.mark.parametrize("others", ["kept", "lost"])
@@ -24,5 +25,5 @@ def test_its_queues_tell_whether_it_was_deleted(attempt: Attempt, others: str) -
     for back in range(16):
         crash = Crash(back=back, survived={LAST_RECORD: 0}, others="kept" if others == "kept" else "lost")
         for then in ((), (Put(),)):
-            broken = attempt((*EXPIRED, DeleteTopics(), crash, *then), Settings(file_bytes=1024))
+            broken = attempt((*EXPIRED, DeleteTopics(), crash, *then), Settings())
             assert broken is None, f"{back} events before the answer"
