@@ -92,7 +92,7 @@ class Recovered:
         end, begin = self.store.max_offset, self.store.min_offset
         remembered = remembered_topics(self.durable.files.get(DELETED_TOPICS)) or ()
         count = self.ledger.count_at(end)
-        there = _still_there(remembered, end, begin) if end > begin else self._gone_by_queues(count, end)
+        there = self._gone_by_queues(count, end) if end == begin else _still_there(remembered, end, begin)
         object.__setattr__(self, "key", (count, end, begin, there))  # once: judges ask for it again and again
 
     def _gone_by_queues(self, count: int, end: int) -> tuple[tuple[str, int], ...]:
