@@ -25,7 +25,8 @@ for _case in _CASES:
 _KINDS = tuple(_BY_KIND)
 _SETTINGS_TO_MIX = (
     "sync_flush", "trailer", "disk", "role", "pool_buffers", "files_ahead", "queue_units", "queue_ext", "bit_maps",
-    "log_paths", "multi_dispatch", "index", "index_slots", "index_entries",
+    "log_paths", "multi_dispatch", "light_queues", "light_queues_max", "index", "index_slots", "index_entries",
+    "least_pages", "delay_levels", "java_delays", "pending_copies",
 )  # fmt: skip
 _CHANGES_MAX = 3
 _BACK_MAX = 24
