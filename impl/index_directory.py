@@ -149,10 +149,11 @@ class IndexDirectory:
             self._remove_half_made()
 
     def _remove_half_made(self) -> None:
-        """Remove what is left of a file that could not be made. Raises OSError."""
+        """Remove what is left of a file that could not be made, unless somebody has. Raises OSError."""
         with self._left_guard:
             if self._half_made is not None:
-                self._files.unlink(self._half_made)
+                with contextlib.suppress(FileNotFoundError):
+                    self._files.unlink(self._half_made)
                 self._half_made = None
 
     def _remove(self, index_file: IndexFile) -> None:

@@ -225,6 +225,30 @@ def test_refused_file_is_tried_again_and_nothing_is_doubled(tmp_path: Path, verb
     assert contents(tmp_path) == contents(tmp_path / "other")
 
 
+@pytest.mark.parametrize("by_hand", [False, True], ids=["the store", "somebody else"])
+@pytest.mark.parametrize("next_verb", ["put", "flush"])
+def test_what_is_left_of_a_refused_file_goes_soon(tmp_path: Path, next_verb: str, by_hand: bool) -> None:
+    files = FaultyFiles()
+    service = proven(service_of(tmp_path, files=files, clock=SetClock(ticking=True)))
+    service.put(puts_of(*ROW[:3]))
+    files.fail("pwrite", code=errno.ENOSPC)
+    files.fail("unlink")
+    for _ in range(2):  # once it cannot be made, once what is left of it cannot be removed
+        with pytest.raises(OSError):  # noqa: PT011
+            service.put(puts_of(*ROW[:9]))
+    [left] = [path for path in (tmp_path / "index").iterdir() if path.stat().st_size == 0]
+    if by_hand:
+        left.unlink()
+    files.mend()
+    if next_verb == "put":
+        service.put(puts_of(*ROW[:9]))
+    else:
+        service.flush()
+    assert not left.exists()
+    service.check()
+    service.close()
+
+
 @pytest.mark.parametrize("done", range(9))
 def test_puts_that_come_again_are_recognised_in_the_middle_of_a_record(tmp_path: Path, done: int) -> None:
     """The keys of one record may end up in two files, one of them twice: RocketMQ indexes its last record again."""
