@@ -67,15 +67,20 @@ class QueueRun(NamedTuple):
 def joined(runs: Iterable[QueueRun]) -> list[QueueRun]:
     """Return the same units in as few runs as may be, those of each queue in their order."""
     found: list[list[QueueRun]] = []
-    last: dict[QueueKey, tuple[list[QueueRun], int, bool]] = {}
+    last: dict[QueueKey, tuple[list[QueueRun], int]] = {}
     for run in runs:
-        row, following, named = last.get(run.key, ([], 0, False))
-        if not row or run.queue_offset != following or run.named != named:
+        row, following = last.get(run.key, ([], 0))
+        if not row or run.queue_offset != following or _kind(run) != _kind(row[0]):
             row = []
             found.append(row)
         row.append(run)
-        last[run.key] = row, run.queue_offset + len(run.units) // UNIT_BYTES, run.named
+        last[run.key] = row, run.queue_offset + len(run.units) // UNIT_BYTES
     return [row[0] if len(row) == 1 else _one(row) for row in found]
+
+
+def _kind(run: QueueRun) -> tuple[bool, bool]:
+    """Return what units of one run have in common."""
+    return run.named, bool(run.ext)
 
 
 def _one(row: Sequence[QueueRun]) -> QueueRun:
