@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from impl.errors import StoreError
 from impl.store import MessageStore
-from model import progress
+from model import progress, schedule
 from model.state import CommitLog
 from properties.cases.case import Crash
 from properties.judges.judges import LegalLogs
 from properties.judges.progress_judges import CONSUMER_FILES
-from properties.trial.progress_ledger import LegalVersions, Said
+from properties.trial.progress_ledger import DELAY_OFFSETS, LegalVersions, Said
 from properties.trial.under_fault import close_under_fault, count_faults
 from properties.verdict import GuaranteeBroken, observed
 
@@ -99,10 +99,19 @@ def _catches_up(trial: "Trial", store: MessageStore) -> bool:
 def _or_corrected(trial: "Trial", legal: LegalLogs, versions: LegalVersions) -> LegalVersions:
     """Return what progress files may say behind an open that may have corrected them for any of the legal logs."""
     ends = {log.end_offset for log in legal.values()}
-    return {
-        path: said | (_corrected(trial, said, ends) if path in CONSUMER_FILES else frozenset())
-        for path, said in versions.items()
-    }
+    corrected = {path: _corrected(trial, said, ends) for path, said in versions.items() if path in CONSUMER_FILES}
+    corrected[DELAY_OFFSETS] = _of_levels(trial, versions.get(DELAY_OFFSETS, ()), legal)
+    return {path: said | corrected.get(path, frozenset()) for path, said in versions.items()}
+
+
+def _of_levels(trial: "Trial", versions: Iterable[Said], legal: LegalLogs) -> frozenset[Said]:
+    """Return saved progress of delay levels as an open brings it within the bounds of their queues."""
+    return frozenset(
+        schedule.opened(replace(log, saved_delays=said), layout=trial.layout).saved_delays
+        for said in versions
+        for log in legal.values()
+        if isinstance(said, tuple)
+    )
 
 
 def _corrected(trial: "Trial", versions: Iterable[Said], ends: Iterable[int]) -> frozenset[Said]:
