@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from properties.cases.case import Case, Crash
+from properties.aiming.effects import EFFECTS
+from properties.cases.case import AimFault, Case, Crash
 from properties.cases.replay import replay
 from properties.planted.near_misses import near_miss
 from properties.planted.smallest import SMALLEST
@@ -21,6 +22,8 @@ def test_near_misses_are_drawn_from_the_seed_alone_and_are_of_every_kind() -> No
     assert {case.settings.bug for case in drawn} == {""}
     kinds = Counter(type(operation) for case in drawn for operation in case.operations)
     assert kinds.keys() == {type(operation) for case in SMALLEST.values() for operation in case.operations}
+    faults = {operation for case in drawn for operation in case.operations if isinstance(operation, AimFault)}
+    assert {fault.effect for fault in faults if fault.seed} == set(EFFECTS)  # those of the smallest cases have no seed
     settings = {replace(case.settings, bug="") for case in SMALLEST.values()}
     assert 0 < sum(case.settings not in settings for case in drawn) < len(drawn) / 3
     backs = {operation.back for case in drawn for operation in case.operations if isinstance(operation, Crash)}

@@ -22,6 +22,7 @@ from properties.cases.case import (
 from properties.cases.replay import replay
 from properties.recorder.dirty import DirtyTracker
 from properties.trial.trial import Trial
+from properties.verdict import GuaranteeBroken
 
 NOWHERE = AimFault("rename-error", "path=nowhere")
 REPUT, FLUSH, SAVE = Step(service="reput"), Flush(), Step(service="progress", after_ms=10_000)
@@ -99,3 +100,13 @@ def test_a_wrong_one_is_noticed_although_nothing_fails_or_only_once(bug: str, tr
     assert failure.broken.contract == contract
     assert failure.case.operations == operations
     assert replay(Case(settings, operations), tracker=tracker) is None
+
+
+def test_a_level_without_a_message_that_goes_on_is_noticed(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = Trial(SMALL, tracker=tracker)
+    trial.run(NOWHERE)
+    monkeypatch.setattr(trial.store, "delay_offsets", lambda: {3: 1})
+    with pytest.raises(GuaranteeBroken, match="a level without a message goes on"):
+        trial.run(SOON)
