@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -125,13 +125,13 @@ def test_bad_numbers_are_refused(arguments: dict[str, int]) -> None:
 
 def test_directory_without_permission_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "commitlog").mkdir()
-    real = os.listdir
+    real = Path.iterdir
 
-    def denied(path: str = ".") -> list[str]:
-        if str(path).endswith("commitlog"):
-            raise PermissionError(13, "Permission denied", str(path))
-        return real(path)
+    def denied(directory: Path) -> Iterator[Path]:
+        if directory.name == "commitlog":
+            raise PermissionError(13, "Permission denied", str(directory))
+        return real(directory)
 
-    monkeypatch.setattr(os, "listdir", denied)
+    monkeypatch.setattr(Path, "iterdir", denied)  # what it asks the system for differs between versions of Python
     with pytest.raises(InspectError, match=r"no permission to list .*commitlog"):
         inspect_store(tmp_path)
