@@ -108,6 +108,21 @@ def test_a_store_that_answers_otherwise_than_its_file_is_noticed(found: Recovere
         nobody_is_led_past(found)
 
 
+@pytest.mark.parametrize("says", [0, 2])
+@pytest.mark.parametrize("queues_came_late", [False, True])
+def test_a_level_that_goes_on_elsewhere_is_noticed(
+    tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch, says: int, queues_came_late: bool
+) -> None:
+    put, due = Put(properties="DELAY\x011"), Step(service="schedule", after_ms=2_000)
+    trial = carried_out(tracker, put, Step(service="reput"), due, due, due, Close(), Open())
+    disk = trial.new_disk(trial.durable(trial.files))
+    found = trial.judged(disk, trial.legal_between(trial.log, trial.log, kill=True), trial.versions_now())
+    assert dict(found.store.delay_offsets()) == {1: 1}
+    monkeypatch.setattr(found.store, "delay_offsets", lambda: {1: says})
+    with pytest.raises(GuaranteeBroken, match="contract 12: delivery goes on elsewhere"):
+        delivery_goes_on_where_it_was_saved(replace(found, queues_came_late=queues_came_late))
+
+
 @pytest.mark.parametrize(
     ("verb", "answer", "operation"),
     [("commit_offset", lambda *_: 7, CommitOffset()), ("query_offset", lambda *_: None, QueryOffsets()),
