@@ -62,6 +62,12 @@ def test_decoys_on_pythonpath_are_refused(command: list[str], decoys: Path) -> N
     assert_refused(run([*command, "doctor", "--json"], cwd=decoys.parent, PYTHONPATH=str(decoys)), decoys)
 
 
+def test_refused_is_refused_though_nobody_can_read_why(decoys: Path) -> None:
+    """It ended with 1, as if a guarantee were broken."""
+    line = f"{' '.join(UNSAFE)} doctor 2>/dev/full"
+    assert run(["bash", "-c", line], cwd=decoys).returncode == 2
+
+
 def test_start_with_unsafe_path_among_decoys_is_refused(decoys: Path) -> None:
     assert_refused(run([*UNSAFE, "doctor", "--json"], cwd=decoys), decoys)
 

@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -113,7 +113,8 @@ def main() -> None:
             leave_interrupted()
         raise
     except click.ClickException as error:
-        error.show()
+        with suppress(OSError):  # whoever has left does not want to know
+            error.show()
         sys.exit(error.exit_code)
     finally:
         deaf_to_interrupts()

@@ -2,15 +2,13 @@
 
 from typing import Any
 
-import click
-
 from properties.cases.case import describe
 from properties.exhausting.explored import Plan
 from properties.exhausting.kept import Kept, OtherPlan
 from properties.exhausting.run import ExhaustResult, canary_bug, run_exhaust
 from properties.exhausting.statement import figures_of, statement_of
 from properties.verdict import HarnessError
-from tornpage.document import Outcome, refuse
+from tornpage.document import Outcome, refuse, say
 from tornpage.failures import failure_finding, failure_text, save_case
 from tornpage.progress import states_progress
 from tornpage.run_directory import prepare
@@ -20,7 +18,7 @@ __all__ = ["exhaust_outcome", "outcome_of", "text_of"]
 
 def exhaust_outcome(plan: Plan, *, workers: int, seconds: float | None, out: str | None) -> tuple[Outcome, str]:
     """Run a plan; return its outcome and its text. What is done is kept in `out`, and taken from there."""
-    click.echo(_command(plan, workers=workers, seconds=seconds), err=True)
+    say(_command(plan, workers=workers, seconds=seconds))
     try:
         kept = None if out is None else Kept(prepare(out), plan)
         with states_progress("exhausting", total=seconds, unit="seconds") as show:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tornpage.document import Outcome, refuse
+from tornpage.document import Outcome, refuse, say
 from tornpage.progress import shrinking_lines, states_progress
 from tornpage.targets import target_campaign_outcome, usable_settings
 
@@ -86,7 +86,7 @@ def campaign_outcome(
         faults,
     )
     again = command_of(plan)
-    click.echo(again, err=True)  # what runs now, defaults spelled out, before it can fail
+    say(again)  # what runs now, defaults spelled out, before it can fail
     unit = "seconds" if states is None else "states"
     with (
         choose_tracker("auto") as tracker,

@@ -10,6 +10,7 @@ The syntax stays that of Python 3.7, so that an old Python reaches check 2.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import signal
@@ -41,7 +42,7 @@ def main() -> int:
     try:
         refusal = _refusal()
         if refusal is not None:
-            sys.stderr.write("tornpage: " + refusal + "\n")
+            _say("tornpage: " + refusal)
             return 2
 
         from tornpage.interrupts import hear_all_interrupts
@@ -52,9 +53,15 @@ def main() -> int:
         cli()
     except KeyboardInterrupt:  # before there was a command
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        sys.stderr.write("interrupted\n")
+        _say("interrupted")
         return 130
     return 0
+
+
+def _say(line: str) -> None:
+    """Print a line on standard error; whoever has closed that does not want to know."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(line + "\n")
 
 
 def python_command(module: str, *args: str) -> list[str]:

@@ -4,14 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import click
-
 from properties.interleaving.campaign import InterleavingResult
 from properties.interleaving.run import Ran
 from properties.interleaving.scenario import Interleaving
 from properties.interleaving.token import described, document_of, token_of
 from properties.verdict import GuaranteeBroken
-from tornpage.document import Outcome, warn
+from tornpage.document import Outcome, say, warn
 from tornpage.progress import states_progress
 
 __all__ = ["interleaving_outcome", "replay_outcome"]
@@ -33,7 +31,7 @@ def interleaving_outcome(
     until = f"--states {states}" if states is not None else f"--seconds {seconds:g}"
     planted = f" --bug {bug}" if bug else ""
     again = f"tornpage explore --interleavings {until} --seed {seed}{planted}"
-    click.echo(again, err=True)  # what runs now, defaults spelled out, before it can fail
+    say(again)  # what runs now, defaults spelled out, before it can fail
     unit = "seconds" if states is None else "states"
     try:
         with (

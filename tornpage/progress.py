@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING
 
-import click
+from tornpage.document import say
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -157,7 +157,7 @@ def trials_progress(what: str) -> Iterator[Callable[["TrialsProgress"], None]]:
         nonlocal last
         if monotonic() - last >= _LINE_EVERY_S:
             last = monotonic()
-            click.echo(f"{what}: {_of_trials(now, last - started)}", err=True)
+            say(f"{what}: {_of_trials(now, last - started)}")
 
     if not sys.stderr.isatty():
         yield line
@@ -180,7 +180,7 @@ def step_lines(what: str, usual_s: Sequence[float]) -> Callable[[str], None]:
         gone = monotonic() - started
         slower = (gone + _TRUSTED_S) / (sum(usual_s[:done]) + _TRUSTED_S)
         said = told(done, len(usual_s), "steps", gone, left_s=sum(usual_s[done:]) * slower)
-        click.echo(f"{what}: {said}  {name}", err=True)
+        say(f"{what}: {said}  {name}")
         done += 1
 
     return line
@@ -195,7 +195,7 @@ def shrinking_lines() -> Callable[[int, int, int, int], None]:
         if monotonic() - last >= _SHRINKING_LINE_EVERY_S:
             last = monotonic()
             left = f"{operations} operations, {losses} lost facts"
-            click.echo(f"making failure {number} small: {tries:,} replays, {left} left", err=True)
+            say(f"making failure {number} small: {tries:,} replays, {left} left")
 
     return line
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tornpage.document import Outcome, refuse
+from tornpage.document import Outcome, refuse, say
 from tornpage.progress import states_progress
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def usable_settings(target: str, *, bug: str, disk: str | None, answer_seconds: 
         trial.end()
     reads = [name for name in ("offsets", "queues", "index") if getattr(promises, name)]
     said = f"durable after {promises.durable}, safe from a kill after {promises.kill}; {', '.join(reads)}"
-    click.echo(f"{trial.store.name} promises: {said}", err=True)
+    say(f"{trial.store.name} promises: {said}")
     return settings
 
 
@@ -136,7 +136,7 @@ def target_campaign_outcome(
         seconds = 10.0
     plan = TargetPlan(settings, seed, states, seconds, failures_max or FAILURES_MAX)
     again = command_of(plan)
-    click.echo(again, err=True)
+    say(again)
     unit = "seconds" if states is None else "states"
     try:
         with (

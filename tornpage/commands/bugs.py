@@ -6,7 +6,7 @@ import click
 
 from tornpage import options
 from tornpage.completing import bug_ids
-from tornpage.document import emit, refuse
+from tornpage.document import emit, refuse, say
 from tornpage.progress import steps_progress
 
 __all__ = ["command"]
@@ -124,7 +124,7 @@ def score(
     again = f"tornpage bugs score {' '.join([*ids, *(['--group', group] if group else [])])}".rstrip()
     again += f" --trials {trials} --budget {budget:g} --clock {clock} --strategy {','.join(strategies)}"
     again += f" --shrink {shrink:g} --seed {seed}"
-    click.echo(again, err=True)  # what runs now, defaults spelled out, before it can fail
+    say(again)  # what runs now, defaults spelled out, before it can fail
     plan = Plan(tuple(bugs), tuple(strategies), trials, budget, "cpu" if clock == "cpu" else "wall", seed)
     outcome, text = score_outcome(plan, workers=workers, shrink_s=shrink, directory=directory, command=again)
     if directory is not None:
