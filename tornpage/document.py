@@ -84,7 +84,7 @@ def not_printed(error: OSError) -> bool:
 def say(line: str) -> None:
     """Print a line on standard error; whoever has closed that does not want to know."""
     with suppress(OSError):
-        print(line, file=sys.stderr)
+        print(line, file=sys.stderr, flush=True)
 
 
 def warn(message: str) -> None:
