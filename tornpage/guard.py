@@ -59,7 +59,7 @@ def main() -> int:
 
 
 def _say(line: str) -> None:
-    """Print a line on standard error; whoever has closed that does not want to know."""
+    """Print a line on standard error, as `tornpage.document.say`, which must not be imported before the checks."""
     with contextlib.suppress(OSError):
         sys.stderr.write(line + "\n")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from properties.planted import PLANTED
 from properties.scoring.board import IN_TURNS, Board, BugScore, board_of
-from properties.scoring.kept import BadRows, KeptRows, kept_small, kept_trials
+from properties.scoring.kept import BadRows, KeptRows, NotKept, kept_small, kept_trials
 from properties.scoring.plan import Plan
 from properties.scoring.reach import may_see, reason_why_not
 from properties.scoring.score import score
@@ -46,6 +46,8 @@ def score_outcome(
         with trials_progress("scoring") as show:
             score(plan, workers=workers, kept=kept, may_see=may_see, progress=show)
         _make_small(plan, kept, kept_failures, shrink_s, workers)
+    except NotKept as error:
+        refuse(str(error))
     except KeyboardInterrupt:
         interrupted = True
     board = board_of(plan, kept.rows)

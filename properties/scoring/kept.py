@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from properties.scoring.small import SmallRow
 from properties.scoring.trials import TrialRow
 
-__all__ = ["SMALL", "TRIALS", "BadRows", "KeptRows", "kept_small", "kept_trials"]
+__all__ = ["SMALL", "TRIALS", "BadRows", "KeptRows", "NotKept", "kept_small", "kept_trials"]
 
 TRIALS = "trials.jsonl"
 SMALL = "small.jsonl"
@@ -28,6 +28,14 @@ class BadRows(ValueError):
         super().__init__(f"{path}, line {line}: {why}; take the file away, or name another directory")
 
 
+class NotKept(Exception):
+    """The disk has refused a row; those before it are there."""
+
+    def __init__(self, path: Path, error: OSError) -> None:
+        why = error.strerror or str(error)
+        super().__init__(f"cannot keep what is done in {path}: {why}; make room and go on, or name another directory")
+
+
 class KeptRows(Generic[Row]):
     """Rows of one kind in the file at `path`, or of this run alone if that is None. Raises BadRows and OSError."""
 
@@ -36,16 +44,15 @@ class KeptRows(Generic[Row]):
         self.rows: list[Row] = [] if path is None else list(_read(path, kind))
 
     def add(self, row: Row) -> None:
-        """Take in a row, in one write."""
+        """Take in a row. Raises NotKept: half of a line may be there then, which the next reader cuts off."""
         self.rows.append(row)
         if self._path is None:
             return
-        line = json.dumps(asdict(row), separators=(",", ":")) + "\n"
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            os.write(descriptor, line.encode())
-        finally:
-            os.close(descriptor)
+            with self._path.open("a") as file:
+                file.write(json.dumps(asdict(row), separators=(",", ":")) + "\n")
+        except OSError as error:
+            raise NotKept(self._path, error) from error
 
 
 def kept_trials(directory: Path | None) -> KeptRows[TrialRow]:

@@ -1,6 +1,8 @@
 """`tornpage bugs list`, `show` and `score` from outside: columns, documents, refusals, a score that is gone on with."""
 
 import json
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from properties.planted import PLANTED
 from properties.planted.durability import DURABILITY
 from properties.planted.smallest import SMALLEST
 from tornpage.cli import cli
+from tornpage.guard import python_command
 
 
 def run(*arguments: str) -> Result:
@@ -99,6 +102,37 @@ def test_a_score_has_document_page_and_kept_trials(tmp_path: Path) -> None:
     page = (tmp_path / "index.html").read_text()
     assert "How long planted bugs live" in page
     assert "of 1 bugs, made small" in page
+
+
+def score_with_files_of(kib: int, out: Path, *, trials: int) -> subprocess.CompletedProcess[str]:
+    """Score where no file may become larger: what is written is refused as by a full disk."""
+    words = ["lying-flush", "--strategy", "random", "--trials", str(trials), "--shrink", "0", "--out", str(out)]
+    line = f"ulimit -f {kib}; exec {shlex.join([*python_command('tornpage'), 'bugs', 'score', *words])}"
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+
+
+def test_a_disk_without_room_for_a_trial_is_one_line(tmp_path: Path) -> None:
+    """It was a traceback, and exit code 1. What fits is kept, and the next score goes on from there."""
+    rows = tmp_path / "trials.jsonl"
+    assert run("score", "lying-flush", "--strategy", "random", "--trials", "1", "--out", str(tmp_path)).exit_code == 0
+    done = score_with_files_of(1 + rows.stat().st_size // 1024, tmp_path, trials=20)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[1:] == [
+        f"tornpage: cannot keep what is done in {rows}: File too large; make room and go on, or name another directory"
+    ]
+    kept = rows.read_text().rpartition("\n")[0]
+    assert run("score", "lying-flush", "--strategy", "random", "--trials", "2", "--out", str(tmp_path)).exit_code == 0
+    assert kept
+    assert rows.read_text().startswith(kept)
+
+
+def test_without_a_temporary_directory_a_score_is_refused_in_one_line(tmp_path: Path) -> None:
+    """It was a traceback, and exit code 1."""
+    done = score_with_files_of(0, tmp_path, trials=1)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "tornpage: no temporary directory can be written; free some space there, or name another one in TMPDIR\n"
+    )
 
 
 def test_failures_may_be_left_as_they_were_met(tmp_path: Path) -> None:

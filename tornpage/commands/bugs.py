@@ -113,6 +113,7 @@ def score(
     from properties.planted import UnknownBug, bugs_named
     from properties.scoring.plan import Plan
     from properties.scoring.strategies import UnknownStrategy, strategies_named
+    from tornpage.places import temporary_directory
     from tornpage.run_directory import prepare, write_run
     from tornpage.scoring import score_outcome
 
@@ -121,6 +122,7 @@ def score(
     except (UnknownBug, UnknownStrategy) as error:
         refuse(str(error))
     directory = None if out is None else prepare(out)
+    temporary_directory("name another one in TMPDIR")  # trials are forked by a process that is spoken to through it
     again = f"tornpage bugs score {' '.join([*ids, *(['--group', group] if group else [])])}".rstrip()
     again += f" --trials {trials} --budget {budget:g} --clock {clock} --strategy {','.join(strategies)}"
     again += f" --shrink {shrink:g} --seed {seed}"
