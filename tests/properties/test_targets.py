@@ -11,7 +11,7 @@ from properties.explore.foreign import campaign
 from properties.explore.foreign.campaign import TargetPlan, run_target_campaign
 from properties.explore.foreign.process import Hung
 from properties.explore.foreign.protocol import BadHandshake, TargetUnusable
-from properties.explore.foreign.spec import BadSpec
+from properties.explore.foreign.spec import BadSpec, read_spec
 from properties.explore.foreign.tracing import why_untraceable
 from properties.explore.foreign.trial import TargetTrial
 from properties.program.case import Case, Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey, Settings
@@ -71,6 +71,12 @@ def test_a_right_store_holds(name: str) -> None:
 @pytest.mark.parametrize("way", ["open_store", pytest.param("open_store_async", marks=pytest.mark.deep)])
 def test_our_own_store_holds_as_a_target(way: str) -> None:
     assert run(Settings(target=f"properties.explore.foreign.own:{way}"), *LIFE[:16]) is None
+
+
+def test_targets_named_by_old_tokens_are_found() -> None:
+    assert read_spec("properties.targets.memory:open_store") == read_spec(
+        "properties.explore.foreign.memory:open_store"
+    )
 
 
 def test_the_reference_store_holds_what_it_promises_without_a_disk() -> None:

@@ -22,6 +22,12 @@ from properties.explore.foreign.protocol import Target, TargetUnusable
 
 __all__ = ["BadSpec", "CommandSpec", "PythonSpec", "Spec", "read_spec"]
 
+_MOVED = {
+    "properties.targets.own": "properties.explore.foreign.own",
+    "properties.targets.memory": "properties.explore.foreign.memory",
+}
+"""Stores of ours by the module names that tokens and case files of the past have."""
+
 COMMAND_PREFIX = "cmd:"
 _FORMS = "cmd:./mystore --dir {dir}, mymodule:open_store or path/to/file.py:open_store"
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
@@ -110,7 +116,7 @@ def _module(text: str, place: str) -> Any:
             return _file(text, Path(place))
         if os.getcwd() not in sys.path:
             sys.path.append(os.getcwd())
-        return importlib.import_module(place)
+        return importlib.import_module(_MOVED.get(place, place))
     except BadSpec:
         raise
     except ModuleNotFoundError as error:
