@@ -19,7 +19,7 @@ from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.message import BatchMember, GetStatus, Message, MessageBatch, PutStatus
 from impl.reput import ReputMessages
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
 from tornpage.front import MessageStore
 
 __all__ = [

@@ -11,12 +11,12 @@ from impl.files import DiskUsage, FileStat
 from impl.message import Message, PutStatus
 from impl.policy import FlushDiskType
 from impl.store import MessageStore
-from properties.images.images import compose, disk_state
-from properties.recorder.dirty import CompareTracker, DirtyTracker, choose_tracker, write_protect_available
-from properties.recorder.disk import Image
-from properties.recorder.journal import Entry, FileSynced, PageWritten, ProcessKilled
-from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
-from properties.trial.hand_driven import HandDriven
+from properties.disk.dirty import CompareTracker, DirtyTracker, choose_tracker, write_protect_available
+from properties.disk.disk import Image
+from properties.disk.images import compose, disk_state
+from properties.disk.journal import Entry, FileSynced, PageWritten, ProcessKilled
+from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
+from properties.program.hand_driven import HandDriven
 
 PAGE_BYTES = 4096
 

@@ -10,7 +10,7 @@ from impl.components import Components
 from impl.message import Message, MessageBatch, StoredMessage
 from impl.os_files import OsFiles
 from impl.store import MessageStore
-from properties.judging.golden import apply_damage
+from properties.judge.directory.golden import apply_damage
 from tests.impl.golden import config_of, golden, message_of, read
 from tests.impl.golden_answers import Answers, answers_of_rocketmq
 from tests.impl.golden_files import opening_arguments

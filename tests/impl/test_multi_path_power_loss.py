@@ -17,10 +17,10 @@ from impl.config import MessageStoreConfig
 from impl.files import DiskUsage
 from impl.message import Message, PutStatus
 from impl.store import MessageStore
-from properties.images.images import Choices, Fact, compose, disk_state, facts_of
-from properties.recorder.dirty import CompareTracker
-from properties.recorder.disk import Image
-from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
+from properties.disk.dirty import CompareTracker
+from properties.disk.disk import Image
+from properties.disk.images import Choices, Fact, compose, disk_state, facts_of
+from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tests.impl.killed import numbers
 from tests.impl.support import HandRunner, SetClock, config_of
 

@@ -13,7 +13,7 @@ import pytest
 
 from impl.components import Components
 from impl.consume_queue import ConsumeQueue
-from properties.cases.case import Clean, Close, Crash, Flush, Open, Operation, Put, Settings, Step
+from properties.program.case import Clean, Close, Crash, Flush, Open, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024, queue_units=1)
