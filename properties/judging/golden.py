@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from impl.components import Components
+from impl.parts import Parts
 from properties.inspection.place import shown
 from properties.inspection.query import InspectError
 from properties.judging.given import Given, read_given
@@ -96,7 +96,7 @@ def golden_images(place: Path) -> list[GoldenImage]:
 def judged_golden(
     image: GoldenImage,
     *,
-    components: Components | None = None,
+    components: Parts | None = None,
     disk: Disk = "posix-strict",
     samples: int | None = SAMPLES,
     losses: int = 1,
