@@ -21,7 +21,7 @@ from bench.sizes import FULL, Sizes
 from impl.batch import encode_batch_body
 from impl.config import MessageStoreConfig
 from impl.message import BatchMember, MessageBatch
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
 from tornpage.front import MessageStore
 
 if TYPE_CHECKING:

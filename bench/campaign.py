@@ -16,11 +16,11 @@ from time import perf_counter
 from bench.figures import Figure, Skipped, file_system_of
 from bench.sizes import FULL, Sizes
 from pipeline.campaign import rows_of_shard
-from properties.cases.case import Settings
-from properties.exploring.rows import Row, result_hash
-from properties.exploring.shards import Shard
+from properties.contract import HarnessError
+from properties.explore.crashes.rows import Row, result_hash
+from properties.explore.crashes.shards import Shard
 from properties.interrupts import born_deaf
-from properties.verdict import HarnessError
+from properties.program.case import Settings
 
 __all__ = ["campaign_shard_s", "spark2_over_multiprocessing"]
 

@@ -32,7 +32,7 @@ from impl.message import Message, PutResult, PutStatus
 from impl.parts import Parts
 from impl.policy import PAGE_BYTES
 from impl.reput import ReputMessages
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
 from sim.distributions import Int64s
 from sim.run import open_arrivals
 from sim.scenario import Scenario

@@ -17,7 +17,7 @@ from bench.sizes import FULL, Sizes
 from impl.config import MessageStoreConfig
 from impl.message import Message, PutResult, PutStatus
 from impl.policy import FlushDiskType
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
 from tornpage.front import MessageStore
 
 __all__ = ["fdatasync_per_s", "group_commit_64_over_1", "sync_1", "sync_8", "sync_64"]

@@ -1,6 +1,6 @@
 """The crash lab: crash states, bare steps without a crash, real kills, and one look for changed pages.
 
-Steps are the standard workload of campaigns (properties/cases/workload.py) without closing, reopening and failing
+Steps are the standard workload of campaigns (properties/program/workload.py) without closing, reopening and failing
 syncs.
 """
 
@@ -13,16 +13,16 @@ from bench.figures import Figure, Skipped, figure, file_system_of, scratch
 from bench.sizes import FULL, Sizes
 from model import commitlog
 from model.state import CommitLog, Layout
-from properties.cases.bodies import BORN_TIMESTAMP, message_of
-from properties.cases.case import Flush, Get, Operation, Put, Settings
-from properties.cases.workload import draw_operation
-from properties.exploring.campaign import Plan, run_campaign
+from properties.contract import HarnessError, Verdict
+from properties.disk.dirty import PAGE_BYTES, CompareTracker, DirtyTracker, WriteProtectTracker, choose_tracker
+from properties.disk.dirty import write_protect_available as why_not_write_protect
+from properties.explore.crashes.campaign import Plan, run_campaign
+from properties.explore.kills.run import run_kills
 from properties.interrupts import born_deaf
-from properties.kills.run import run_kills
-from properties.recorder.dirty import PAGE_BYTES, CompareTracker, DirtyTracker, WriteProtectTracker, choose_tracker
-from properties.recorder.dirty import write_protect_available as why_not_write_protect
-from properties.trial.trial import Trial
-from properties.verdict import HarnessError, Verdict
+from properties.lockstep.trial import Trial
+from properties.program.bodies import BORN_TIMESTAMP, message_of
+from properties.program.case import Flush, Get, Operation, Put, Settings
+from properties.program.workload import draw_operation
 
 __all__ = [
     "compare_look_us_16k",

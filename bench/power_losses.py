@@ -17,12 +17,12 @@ from impl.message import PutStatus
 from impl.parts import Parts
 from impl.runner import Service, ThreadRunner
 from impl.store import MessageStore
-from properties.images.images import compose
-from properties.recorder.dirty import CompareTracker
-from properties.recorder.disk import DiskState
-from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
-from properties.trial.hand_driven import HandDriven
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
+from properties.disk.dirty import CompareTracker
+from properties.disk.disk import DiskState
+from properties.disk.images import compose
+from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
+from properties.program.hand_driven import HandDriven
 from sim.distributions import Int64s
 from sim.experiments.policies import StorePolicy
 

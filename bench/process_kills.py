@@ -20,8 +20,8 @@ from bench.crash_policies import store_config
 from bench.figures import scratch
 from bench.killed_producer import ANSWERED, BEGAN_NS, CANNOT_PUT, HEADER_BYTES, PAGE_BYTES, PUT
 from bench.power_losses import Loss
+from properties.contract import HarnessError
 from properties.interrupts import held_interrupts
-from properties.verdict import HarnessError
 from sim.experiments.policies import RECORD_BYTES, StorePolicy
 from tornpage.front import MessageStore
 

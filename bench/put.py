@@ -20,7 +20,7 @@ from impl.config import MessageStoreConfig
 from impl.message import BatchMember, GetStatus, Message, MessageBatch, PutStatus
 from impl.parts import Parts
 from impl.reput import ReputMessages
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
 from tornpage.front import MessageStore
 
 __all__ = [

@@ -18,7 +18,7 @@ from impl.codec import check_record
 from impl.config import MessageStoreConfig
 from impl.kernels.walk import walk_log
 from impl.message import GetStatus
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
 from tornpage.front import MessageStore
 
 __all__ = [

@@ -20,8 +20,8 @@ from bench.sizes import FULL, Sizes
 from impl.batch import encode_batch_body
 from impl.config import MessageStoreConfig
 from impl.message import BatchMember, MessageBatch
+from properties.contract import HarnessError
 from properties.decode import scan
-from properties.verdict import HarnessError
 from tornpage.front import MessageStore
 
 __all__ = [

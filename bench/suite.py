@@ -9,7 +9,7 @@ from bench.figures import Figure, Machine, Skipped, describe_machine
 from bench.sizes import FULL, Sizes
 from impl.errors import StoreError
 from pipeline.jobs import reason_of, spark_failures
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
 
 __all__ = ["SUITE", "Failed", "Measurement", "SuiteResult", "measure"]
 

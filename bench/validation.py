@@ -20,7 +20,7 @@ from bench.load_slices import samples_of
 from bench.validation_costs import at_risk_mean, disk_stalls_of, durable_ns, puts_of, thread_stalls_of, without_stalls
 from bench.validation_rounds import Round
 from bench.validation_scores import Observed, Scores, floor_of, kendall_tau, score
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
 from sim.calibration import Calibration
 from sim.device import DeviceTimes
 from sim.distributions import Int64s

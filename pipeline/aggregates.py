@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.schemas import HISTORY_COLUMNS, ddl
-from properties.exploring.rows import Row, order
+from properties.explore.crashes.rows import Row, order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -49,7 +49,7 @@ def audit_store(store_dir: StorePath, *, file_bytes: int | None = None, slots: i
     """Audit one store in this process. Cost: memory for one row per record, unit and key.
 
     `file_bytes` is the configured size of a log file, `slots` how many slots an index file has, where the bytes do not
-    tell. Raises properties.inspection.InspectError.
+    tell. Raises properties.inspect.InspectError.
     """
     return audit_plan(plan_store(0, store_dir, file_bytes=file_bytes, slots=slots))
 

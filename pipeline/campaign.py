@@ -1,8 +1,8 @@
 """Crash campaigns in Spark tasks, one shard each, with their rows as Parquet.
 
-A shard is a pure function of its description (properties/exploring/shards.py), so that it does not matter who runs it:
+A shard is a pure function of its description (explore/crashes/shards.py), so that it does not matter who runs it:
 `run_serial` here, one after the other, `campaign` in Spark tasks, or `tornpage explore` in processes of its own. The
-rows (properties/exploring/rows.py) are the same but for the seconds, and `result_hash` says so. A history that breaks a
+rows (explore/crashes/rows.py) are the same but for the seconds, and `result_hash` says so. A history that breaks a
 promise is a row with its token, one that trips our own tooling is a row too; neither fails the job.
 
 Verdicts of histories: holds, broken, harness; of shards: holds, vacuous if no canary was caught and none of its
@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING
 from pipeline.jobs import Death, do_each
 from pipeline.outputs import OutputTaken, claim, whole
 from pipeline.schemas import HISTORY_COLUMNS, arrow_schema, batch
-from properties.exploring.gates import silent
-from properties.exploring.rows import Row, death_row, is_complete, order, result_hash, rows_of
-from properties.exploring.shards import Shard, ShardRun, run_shard
-from properties.exploring.tally import Tally
-from properties.recorder.dirty import choose_tracker
-from properties.recorder.disk import Disk
+from properties.disk.dirty import choose_tracker
+from properties.disk.disk import Disk
+from properties.explore.crashes.gates import silent
+from properties.explore.crashes.rows import Row, death_row, is_complete, order, result_hash, rows_of
+from properties.explore.crashes.shards import Shard, ShardRun, run_shard
+from properties.explore.crashes.tally import Tally
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

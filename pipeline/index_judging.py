@@ -16,7 +16,7 @@ from pipeline.index_reading import IndexPartition, IndexRow, plan_index
 from properties.decode.findings import Severity
 from properties.decode.index_files import list_index
 from properties.decode.store import StoreView
-from properties.inspection.place import derived_severity
+from properties.inspect.place import derived_severity
 
 __all__ = ["IndexPlan", "index_judged", "index_plan"]
 

@@ -1,7 +1,7 @@
 """The columns of every table of this room, with units, in one place.
 
 `HISTORY_COLUMNS`: one row per history of a campaign (kind `history`), then one per shard (kind `shard`), see
-`properties.exploring.rows`; `mix` is JSON, empty for the standard mix. The tables of audits: `pipeline.work`.
+`properties.explore.crashes.rows`; `mix` is JSON, empty for the standard mix. The tables of audits: `pipeline.work`.
 """
 
 from __future__ import annotations

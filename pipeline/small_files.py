@@ -8,9 +8,9 @@ from properties.decode.derived_floor import parse_derived_floor
 from properties.decode.files import read_small
 from properties.decode.findings import Finding
 from properties.decode.store import StoreView
-from properties.inspection.progress import progress_rows
-from properties.inspection.query import Query
-from properties.inspection.small import config_files
+from properties.inspect.progress import progress_rows
+from properties.inspect.query import Query
+from properties.inspect.small import config_files
 
 __all__ = ["DELETED_TOPICS", "DERIVED_FLOOR", "deleted_topics", "small_findings"]
 

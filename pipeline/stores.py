@@ -25,7 +25,7 @@ from properties.decode.judge import LogJudge
 from properties.decode.record import Bad, Blank, Record
 from properties.decode.store import LocatedItem, LogFile, StoreView, look
 from properties.decode.walk import Item, Unreadable, Zeros
-from properties.inspection import inspect_store
+from properties.inspect import inspect_store
 
 __all__ = ["NEVER", "QueueKey", "StoreFacts", "StorePlan", "facts_of", "plan_store"]
 
@@ -94,7 +94,7 @@ def plan_store(
     `file_bytes` is the configured size of a log file, `slots` the number of slots of an index file, where they cannot
     be seen.
 
-    Raises properties.inspection.InspectError, in one line, if there is no store to look at.
+    Raises properties.inspect.InspectError, in one line, if there is no store to look at.
     """
     inspect_store(path, limit=0, whole=False, file_bytes=file_bytes)
     directory, name = Path(path), os.fsencode(path).decode("utf-8", "replace")

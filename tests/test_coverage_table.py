@@ -14,14 +14,14 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "coverage.md"
 HEADER = ("behaviour", "code", "tests", "model", "rules, bugs", "departs, later")
 MACHINES = (
-    "properties/machines/machine.py",
-    "properties/machines/put_machine.py",
-    "properties/machines/flush_machine.py",
-    "properties/machines/queue_machine.py",
-    "properties/machines/retention_machine.py",
-    "properties/machines/consumer_machine.py",
-    "properties/machines/delay_machine.py",
-    "properties/machines/failing_disk_machine.py",
+    "properties/explore/machines/machine.py",
+    "properties/explore/machines/put_machine.py",
+    "properties/explore/machines/flush_machine.py",
+    "properties/explore/machines/queue_machine.py",
+    "properties/explore/machines/retention_machine.py",
+    "properties/explore/machines/consumer_machine.py",
+    "properties/explore/machines/delay_machine.py",
+    "properties/explore/machines/failing_disk_machine.py",
 )
 PLANTED = "properties/planted"
 PAGE_BUGS = (

@@ -9,7 +9,7 @@ from tornpage.completing import fault_names
 from tornpage.document import Outcome
 
 if TYPE_CHECKING:
-    from properties.cases.case import AimFault
+    from properties.program.case import AimFault
 
 __all__ = ["aims_outcome", "fault_option"]
 
@@ -22,8 +22,8 @@ def fault_option(command: Command) -> Command:
     def parsed(ctx: click.Context, _: click.Parameter, texts: tuple[str, ...]) -> "tuple[AimFault, ...]":
         if ctx.resilient_parsing:  # a shell asks what could follow
             return ()
-        from properties.aiming.language import BadAim
-        from properties.cases.fault_operations import aimed_at
+        from properties.disk.language import BadAim
+        from properties.program.fault_operations import aimed_at
 
         try:
             return tuple(dict.fromkeys(aimed_at(text) for text in texts))
@@ -43,9 +43,9 @@ def fault_option(command: Command) -> Command:
 
 def aims_outcome() -> tuple[Outcome, str]:
     """Return what can be aimed and at what, as a document and as text."""
-    from properties.aiming.calls import KINDS, OPERATIONS
-    from properties.aiming.effects import EFFECTS
-    from properties.aiming.language import TESTS
+    from properties.disk.calls import KINDS, OPERATIONS
+    from properties.disk.effects import EFFECTS
+    from properties.disk.language import TESTS
 
     faults = {name: f"{effect.sentence} (hits {', '.join(effect.operations)})" for name, effect in EFFECTS.items()}
     parts: dict[str, dict[str, str]] = {"faults": faults, "tests": TESTS, "kinds": KINDS, "operations": OPERATIONS}

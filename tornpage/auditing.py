@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipeline.audit import StoreAudit
     from pipeline.repairing import Prepared, RepairDone
     from pipeline.stores import StorePlan
-    from properties.judging.given import Given
+    from properties.judge.directory.given import Given
 
 __all__ = ["ENGINES", "Asked", "audit_outcome", "engine_for", "repair_outcome"]
 
@@ -50,7 +50,7 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing =
     from pipeline.session import SparkUnavailable
     from pipeline.stores import plan_store
     from pipeline.work import WorkError
-    from properties.inspection import InspectError
+    from properties.inspect import InspectError
 
     started = perf_counter()
     try:
@@ -81,7 +81,7 @@ def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing =
 def repair_outcome(store: str, target: str, asked: Asked, *, only_plan: bool) -> tuple[Outcome, str]:
     """Audit a store, say how a copy of it would be mended and, unless only that is wanted, mend the copy."""
     from pipeline.repairing import RepairRefused, carry_out, prepare_repair
-    from properties.inspection import InspectError
+    from properties.inspect import InspectError
 
     started = perf_counter()
     try:
@@ -103,7 +103,7 @@ def _shown(audited: "StoreAudit", show: Showing) -> "StoreAudit":
 
 
 def _given(asked: Asked) -> "Given":
-    from properties.judging.given import Given, read_settings_file
+    from properties.judge.directory.given import Given, read_settings_file
 
     given = Given() if asked.broker_config is None else read_settings_file(asked.broker_config)
     return given.with_numbers(mappedFileSizeCommitLog=asked.file_bytes)

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from properties.cases.case import describe
-from properties.holes import HOLES, Hole
 from properties.planted import PLANTED, PlantedBug
 from properties.planted.origins import Origin, origins_of
 from properties.planted.smallest import BROKEN_FIRST, SMALLEST
+from properties.program.case import describe
 from properties.promises import PROMISES
-from properties.scoring.reach import reason_why_not
-from properties.scoring.strategies import STRATEGIES
+from properties.score.holes import HOLES, Hole
+from properties.score.reach import reason_why_not
+from properties.score.strategies import STRATEGIES
 from tornpage.document import Outcome, refuse
 from tornpage.failures import program_lines
 from tornpage.scoring import read_scoreboard, read_small

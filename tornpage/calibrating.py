@@ -31,7 +31,7 @@ def sim_calibrate_outcome(
     """Measure the disk below a directory and write the calibration; an interrupt keeps the rounds that are done."""
     from bench.calibrate import CannotCalibrate, calibrate
     from impl.errors import StoreError
-    from properties.verdict import HarnessError
+    from properties.contract import HarnessError
     from sim.calibration_file import save
 
     _require_places(directory, out, overwrite=overwrite)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage.document import Outcome
 
 if TYPE_CHECKING:
-    from properties.exploring.rows import Row
+    from properties.explore.crashes.rows import Row
 
 __all__ = ["findings_of", "text_of"]
 

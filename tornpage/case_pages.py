@@ -20,8 +20,8 @@ def write_case_pages(
     A case that does not fail any more, or cannot be read, has no page, and a line on standard error says why. Raises
     ReportError for what is no run directory, and OSError.
     """
-    from properties.cases.packing import BadToken
     from properties.planted import UnknownBug
+    from properties.program.packing import BadToken
     from reports.findings import page_name
     from reports.tables import read_run
     from tornpage.counterexamples import case_page

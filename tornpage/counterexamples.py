@@ -11,8 +11,8 @@ from tornpage.failures import failure_finding, failure_text, save_case
 from tornpage.progress import shrinking_progress
 
 if TYPE_CHECKING:
-    from properties.cases.case import Case
-    from properties.cases.replay import Failure, Shrunk
+    from properties.campaign.replay import Failure, Shrunk
+    from properties.program.case import Case
 
 __all__ = ["case_page", "explain_outcome", "promote_outcome", "shrink_outcome"]
 
@@ -52,8 +52,8 @@ def shrink_outcome(case: "Case", *, seconds: float, out: str | None) -> tuple[Ou
 
 def explain_outcome(case: "Case", *, seconds: float, page: str) -> tuple[Outcome, str]:
     """Write the page of a case, made small before if there are seconds for it. Raises UnknownBug."""
-    from properties.cases.replay import replay
-    from properties.recorder.dirty import choose_tracker
+    from properties.campaign.replay import replay
+    from properties.disk.dirty import choose_tracker
 
     if case.settings.target:
         refuse("there are pages of cases of our own store alone; `tornpage replay` tells this one")
@@ -85,8 +85,8 @@ def explain_outcome(case: "Case", *, seconds: float, page: str) -> tuple[Outcome
 
 def case_page(case: "Case") -> str | None:
     """Return the page of a case as it is, None if every promise holds. Raises UnknownBug."""
-    from properties.cases.replay import replay
-    from properties.recorder.dirty import choose_tracker
+    from properties.campaign.replay import replay
+    from properties.disk.dirty import choose_tracker
 
     with choose_tracker("auto") as tracker:
         failure = replay(case, tracker=tracker)
@@ -95,8 +95,8 @@ def case_page(case: "Case") -> str | None:
 
 def _page(failure: "Failure", how: dict[str, Any] | None) -> str:
     """Return the page of a failure; `how` tells how it was made small."""
-    from properties.images.account import account_of
-    from properties.recorder.dirty import choose_tracker
+    from properties.disk.dirty import choose_tracker
+    from properties.explain.account import account_of
     from reports.counterexample import read_counterexample, render_counterexample
 
     with choose_tracker("auto") as tracker:
@@ -106,8 +106,8 @@ def _page(failure: "Failure", how: dict[str, Any] | None) -> str:
 
 def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome, str]:
     """Write a case as a test module, and try whether it holds now. Raises UnknownBug."""
-    from properties.cases.replay import replay
-    from properties.recorder.dirty import choose_tracker
+    from properties.campaign.replay import replay
+    from properties.disk.dirty import choose_tracker
 
     if not _NAME.fullmatch(name):
         refuse(f"{name!r} is no name for a test: small letters, digits and _, a letter first")
@@ -138,8 +138,8 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
 
 
 def _shrunk(case: "Case", seconds: float) -> "tuple[Failure | None, Shrunk | None]":
-    from properties.cases.replay import replay, shrink
-    from properties.recorder.dirty import choose_tracker
+    from properties.campaign.replay import replay, shrink
+    from properties.disk.dirty import choose_tracker
 
     with choose_tracker("auto") as tracker:
         failure = replay(case, tracker=tracker)
@@ -185,9 +185,9 @@ def _module(case: "Case", symptom: str) -> str:
         '"""',
         "",
         *head,
-        "from properties.cases.case import Case",
-        "from properties.cases.replay import replay",
-        "from properties.recorder.dirty import choose_tracker",
+        "from properties.program.case import Case",
+        "from properties.campaign.replay import replay",
+        "from properties.disk.dirty import choose_tracker",
         "",
         f'CASE = Case.from_text("""\\\n{document}""")',
         "",

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from properties.cases.case import describe
-from properties.exhausting.explored import Plan
-from properties.exhausting.kept import Kept, OtherPlan
-from properties.exhausting.run import ExhaustResult, canary_bug, run_exhaust
-from properties.exhausting.statement import figures_of, statement_of
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
+from properties.explore.exhaustive.explored import Plan
+from properties.explore.exhaustive.kept import Kept, OtherPlan
+from properties.explore.exhaustive.run import ExhaustResult, canary_bug, run_exhaust
+from properties.explore.exhaustive.statement import figures_of, statement_of
+from properties.program.case import describe
 from tornpage.document import Outcome, refuse, say
 from tornpage.failures import failure_finding, failure_text, save_case
 from tornpage.progress import states_progress

@@ -85,7 +85,7 @@ def experiments_outcome(
     `elsewhere` how to have the real store in another place.
     """
     from impl.errors import StoreError
-    from properties.verdict import HarnessError
+    from properties.contract import HarnessError
     from sim.experiments.values import Setup, cut_short, run_experiment
 
     if isnan(effort):

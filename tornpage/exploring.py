@@ -11,8 +11,8 @@ from tornpage.progress import shrinking_lines, states_progress
 from tornpage.targets import target_campaign_outcome, usable_settings
 
 if TYPE_CHECKING:
-    from properties.cases.case import AimFault
-    from properties.exploring.mix import Strategy
+    from properties.explore.crashes.mix import Strategy
+    from properties.program.case import AimFault
 
 __all__ = ["Hunt", "asked_hunt", "campaign_outcome"]
 
@@ -65,10 +65,10 @@ def campaign_outcome(
     shard_states: int | None = None,
 ) -> tuple[Outcome, str]:
     """Run a campaign, faults being aimed at the disk; return its outcome and its text."""
-    from properties.cases.case import Settings
-    from properties.exploring.campaign import Plan, run_campaign
-    from properties.exploring.shards import FAILURES_MAX, SHARD_STATES
-    from properties.recorder.dirty import choose_tracker
+    from properties.disk.dirty import choose_tracker
+    from properties.explore.crashes.campaign import Plan, run_campaign
+    from properties.explore.crashes.shards import FAILURES_MAX, SHARD_STATES
+    from properties.program.case import Settings
     from tornpage.campaigns import command_of, outcome_of, text_of
 
     if states is None and seconds is None:

@@ -7,12 +7,12 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from properties.cases.case import Case, Crash, describe
-from properties.cases.replay import Failure
+from properties.campaign.replay import Failure
+from properties.program.case import Case, Crash, describe
 from tornpage.document import warn
 
 if TYPE_CHECKING:
-    from properties.images.pagemap import PageMap
+    from properties.explain.pagemap import PageMap
 
 __all__ = ["failure_finding", "failure_text", "program_lines", "save_case"]
 
@@ -66,8 +66,8 @@ def program_lines(case: Case) -> list[str]:
 
 def _crash_lines(failure: Failure) -> list[str]:
     """Return the descriptor of the last crash: the point, what was lost, and why a disk may lose it."""
-    from properties.images.pagemap import page_map
-    from properties.recorder.dirty import choose_tracker
+    from properties.disk.dirty import choose_tracker
+    from properties.explain.pagemap import page_map
 
     operations = failure.case.operations
     numbers = [number for number, operation in enumerate(operations, 1) if isinstance(operation, Crash)]

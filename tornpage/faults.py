@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from properties.faults.report import FaultReport, FaultsReport
+from properties.explore.real_faults.report import FaultReport, FaultsReport
 from tornpage.document import Outcome
 from tornpage.progress import steps_progress
 
@@ -12,8 +12,8 @@ __all__ = ["faults_outcome", "outcome_of", "text_of"]
 
 def faults_outcome(names: Sequence[str], *, seed: int) -> tuple[Outcome, str]:
     """Run the faults named, or all; return the outcome and its text."""
-    from properties.faults.run import FAULTS, run_faults
-    from properties.verdict import HarnessError
+    from properties.contract import HarnessError
+    from properties.explore.real_faults.run import FAULTS, run_faults
 
     try:
         with steps_progress("faults", total=len(names or FAULTS)) as show:

@@ -23,7 +23,7 @@ from tornpage.inspect_text import head_of, printable, row_lines
 from tornpage.redacting import Showing
 
 if TYPE_CHECKING:
-    from properties.inspection.follow import LogFollower
+    from properties.inspect.follow import LogFollower
 
 __all__ = ["POLL_S", "follow"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage.document import refuse
 
 if TYPE_CHECKING:
-    from properties.cases.case import Case
+    from properties.program.case import Case
 
 __all__ = ["GivenCase", "given_case", "given_cases", "is_directory", "text_of"]
 
@@ -33,7 +33,7 @@ class GivenCase:
 
     def case(self) -> "Case":
         """Read it. Raises BadToken."""
-        from properties.cases.case import Case
+        from properties.program.case import Case
 
         return Case.from_token(self.text) if self.is_token else Case.from_text(self.text)
 
@@ -52,7 +52,7 @@ def text_of(given: str) -> GivenCase:
 
 def given_case(given: str) -> "Case":
     """Read the case of a counterexample; refuses what cannot be read, and interleavings."""
-    from properties.cases.case import BadToken
+    from properties.program.case import BadToken
 
     found = text_of(given)
     if found.is_interleaving:
@@ -120,7 +120,7 @@ def _of_findings(path: Path, text: str) -> Iterator[GivenCase]:
 
 def _key(case: GivenCase) -> str:
     """Return what tells the case of a token from others; one that cannot be read is told by its place."""
-    from properties.cases.packing import BadToken, unpacked
+    from properties.program.packing import BadToken, unpacked
 
     try:
         return _told_by(_document(unpacked(case.text[:4], case.text)))

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from properties.cases.case import Settings
-from properties.cases.replay import shrink
-from properties.holes import HOLES, Hole
-from properties.recorder.dirty import DirtyTracker, choose_tracker
-from properties.scoring.apart import alone
-from properties.scoring.hunt import hunt
-from properties.scoring.sightings import SeenCase, Sighting
-from properties.verdict import HarnessError
+from properties.campaign.replay import shrink
+from properties.contract import HarnessError
+from properties.disk.dirty import DirtyTracker, choose_tracker
+from properties.program.case import Settings
+from properties.score.apart import alone
+from properties.score.holes import HOLES, Hole
+from properties.score.hunt import hunt
+from properties.score.sightings import SeenCase, Sighting
 from tornpage import __version__
 from tornpage.document import Outcome, refuse, warn
 from tornpage.failures import failure_finding

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from properties.interleaving.campaign import InterleavingResult
-from properties.interleaving.run import Ran
-from properties.interleaving.scenario import Interleaving
-from properties.interleaving.token import described, document_of, token_of
-from properties.verdict import GuaranteeBroken
+from properties.contract import GuaranteeBroken
+from properties.explore.interleavings.campaign import InterleavingResult
+from properties.explore.interleavings.run import Ran
+from properties.explore.interleavings.scenario import Interleaving
+from properties.explore.interleavings.token import described, document_of, token_of
 from tornpage.document import Outcome, say, warn
 from tornpage.progress import states_progress
 
@@ -22,9 +22,9 @@ def interleaving_outcome(
     states: int | None, seconds: float | None, *, bug: str, seed: int, out: str | None
 ) -> tuple[Outcome, str]:
     """Explore interleavings; return the outcome and its text."""
-    from properties.interleaving.campaign import explore_interleavings
-    from properties.recorder.dirty import choose_tracker
-    from properties.verdict import HarnessError
+    from properties.contract import HarnessError
+    from properties.disk.dirty import choose_tracker
+    from properties.explore.interleavings.campaign import explore_interleavings
 
     if states is None and seconds is None:
         seconds = _BOUNDED_BY_TIME_S
@@ -168,9 +168,9 @@ def replay_outcome(given: str, *, is_token: bool) -> tuple[Outcome, str]:
 
     One that holds now although the store's lines are others than then says nothing: the verdict is unknown.
     """
-    from properties.interleaving.run import run_interleaving
-    from properties.interleaving.token import from_text, from_token, source_has_changed
-    from properties.recorder.dirty import choose_tracker
+    from properties.disk.dirty import choose_tracker
+    from properties.explore.interleavings.run import run_interleaving
+    from properties.explore.interleavings.token import from_text, from_token, source_has_changed
 
     interleaving, source = from_token(given) if is_token else from_text(given)
     changed = source_has_changed(interleaving, source)

@@ -5,11 +5,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from properties.judging.given import Given
-from properties.judging.golden import GoldenRow
-from properties.judging.judge import Judgement
-from properties.judging.rulings import Ruling
-from properties.recorder.disk import Disk
+from properties.disk.disk import Disk
+from properties.judge.directory.given import Given
+from properties.judge.directory.golden import GoldenRow
+from properties.judge.directory.judge import Judgement
+from properties.judge.directory.rulings import Ruling
 from tornpage.document import Outcome
 from tornpage.inspect_text import printable
 from tornpage.progress import steps_progress
@@ -41,9 +41,9 @@ def judged_image(
     seed: int,
 ) -> Judgement:
     """Read and judge one image. Raises InspectError for what cannot be judged, HarnessError for our own mistakes."""
-    from properties.judging.image import read_image
-    from properties.judging.judge import judge_image
-    from properties.judging.truth import read_truth
+    from properties.judge.directory.image import read_image
+    from properties.judge.directory.judge import judge_image
+    from properties.judge.directory.truth import read_truth
     from properties.planted import components_of
 
     told = None if truth is None else read_truth(truth, power_loss=power_loss)
@@ -65,7 +65,7 @@ def judged_golden_images(
     path: str, *, bug: str, disk: Disk, samples: int | None, losses: int, seed: int
 ) -> list[GoldenRow]:
     """Judge all crash images of golden stores. Raises InspectError, HarnessError."""
-    from properties.judging.golden import golden_images, judged_golden
+    from properties.judge.directory.golden import golden_images, judged_golden
     from properties.planted import components_of
 
     images, parts = golden_images(Path(path)), components_of(bug)

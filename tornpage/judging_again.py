@@ -10,7 +10,7 @@ from tornpage.inspect_text import printable
 from tornpage.progress import steps_progress
 
 if TYPE_CHECKING:
-    from properties.recorder.dirty import DirtyTracker
+    from properties.disk.dirty import DirtyTracker
 
 __all__ = ["judged_again"]
 
@@ -29,7 +29,7 @@ class _Ruling:
 
 def judged_again(cases: Sequence[GivenCase]) -> tuple[Outcome, str]:
     """Return the rulings on some cases: broken if one is, else unknown if one could not be judged."""
-    from properties.recorder.dirty import choose_tracker
+    from properties.disk.dirty import choose_tracker
 
     rulings: list[_Ruling] = []
     is_interrupted = False
@@ -60,9 +60,9 @@ def judged_again(cases: Sequence[GivenCase]) -> tuple[Outcome, str]:
 
 
 def _ruling(given: GivenCase, tracker: "DirtyTracker") -> _Ruling:
-    from properties.cases.case import BadToken
+    from properties.explore.foreign.protocol import TargetUnusable
     from properties.planted import UnknownBug
-    from properties.targets.protocol import TargetUnusable
+    from properties.program.case import BadToken
 
     try:
         verdict, why = _judged(given, tracker)
@@ -72,7 +72,7 @@ def _ruling(given: GivenCase, tracker: "DirtyTracker") -> _Ruling:
 
 
 def _judged(given: GivenCase, tracker: "DirtyTracker") -> tuple[Is, str]:
-    from properties.cases.replay import replay
+    from properties.campaign.replay import replay
 
     if given.is_interleaving:
         from tornpage.interleavings import replay_outcome

@@ -7,8 +7,8 @@ from tornpage.document import Outcome, refuse
 from tornpage.progress import counted_progress
 
 if TYPE_CHECKING:
-    from properties.kills.child import KillMode
-    from properties.kills.cycle import KillReport
+    from properties.explore.kills.child import KillMode
+    from properties.explore.kills.cycle import KillReport
 
 __all__ = ["kill_outcome"]
 
@@ -28,8 +28,8 @@ def kill_outcome(
     """Kill `kills` writers in a new directory below `directory`, each as a step of that kind begins, by so many workers
     at the same time; return the outcome and its text.
     """
-    from properties.kills.run import KILL_SETTINGS, run_kills
-    from properties.verdict import HarnessError
+    from properties.contract import HarnessError
+    from properties.explore.kills.run import KILL_SETTINGS, run_kills
 
     try:
         with counted_progress("killing", total=kills, unit="writers") as show:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from properties.judging.recovery_crashes import RecoveryReport, ShapeReport
-from properties.recorder.disk import Disk
+from properties.disk.disk import Disk
+from properties.judge.directory.recovery_crashes import RecoveryReport, ShapeReport
 from tornpage.document import Outcome
 from tornpage.progress import steps_progress
 
@@ -12,10 +12,10 @@ __all__ = ["outcome_of", "recovery_outcome", "text_of"]
 
 def recovery_outcome(*, bug: str, disk: Disk, seed: int) -> tuple[Outcome, str]:
     """Crash the recovery of every shape of store everywhere; return the outcome and its text."""
-    from properties.judging.recovery_crashes import crash_recoveries
-    from properties.judging.shapes import SHAPES
+    from properties.contract import HarnessError
+    from properties.judge.directory.recovery_crashes import crash_recoveries
+    from properties.judge.directory.shapes import SHAPES
     from properties.planted import components_of
-    from properties.verdict import HarnessError
 
     planted = f" --bug {bug}" if bug else ""
     again = f"tornpage explore --recovery --seed {seed} --disk {disk}{planted}"

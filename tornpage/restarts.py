@@ -14,9 +14,9 @@ def restart_outcome(
     restarts: int, *, seed: int, directory: str | None, file_bytes: int, bug: str
 ) -> tuple[Outcome, str]:
     """Restart a store so often in a new directory below `directory`; return the outcome and its text."""
-    from properties.kills.restarts import run_restarts
-    from properties.kills.run import KILL_SETTINGS
-    from properties.verdict import HarnessError
+    from properties.contract import HarnessError
+    from properties.explore.kills.restarts import run_restarts
+    from properties.explore.kills.run import KILL_SETTINGS
 
     settings = replace(KILL_SETTINGS, file_bytes=file_bytes, bug=bug)
     try:

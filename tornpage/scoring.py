@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from properties.planted import PLANTED
-from properties.scoring.board import IN_TURNS, Board, BugScore, board_of
-from properties.scoring.kept import BadRows, KeptRows, NotKept, kept_small, kept_trials
-from properties.scoring.plan import Plan
-from properties.scoring.reach import may_see, reason_why_not
-from properties.scoring.score import score
-from properties.scoring.small import SmallRow, make_all_small, shortest_failures
-from properties.scoring.survival import Interval
-from properties.scoring.trials import TrialRow
+from properties.score.board import IN_TURNS, Board, BugScore, board_of
+from properties.score.kept import BadRows, KeptRows, NotKept, kept_small, kept_trials
+from properties.score.plan import Plan
+from properties.score.reach import may_see, reason_why_not
+from properties.score.score import score
+from properties.score.small import SmallRow, make_all_small, shortest_failures
+from properties.score.survival import Interval
+from properties.score.trials import TrialRow
 from tornpage.document import Outcome, refuse
 from tornpage.progress import steps_progress, trials_progress
 from tornpage.small_failures import small_figures, small_findings, small_rows, small_text

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from properties.scoring.small import SmallRow
+from properties.score.small import SmallRow
 
 __all__ = ["small_figures", "small_findings", "small_rows", "small_text"]
 

@@ -14,7 +14,7 @@ from tornpage.progress import bytes_progress
 from tornpage.redacting import AS_IT_IS, Showing
 
 if TYPE_CHECKING:
-    from properties.inspection import Query
+    from properties.inspect import Query
 
 __all__ = ["audit_page", "inspect_page_outcome", "write_store_page"]
 
@@ -30,7 +30,7 @@ def inspect_page_outcome(path: str, store: str, query: "Query", show: Showing = 
 
     Raises InspectError.
     """
-    from properties.inspection import inspect_view
+    from properties.inspect import inspect_view
 
     if query.has_filter or query.hex or any(each is not None for each in (query.offset, query.message_id)):
         refuse("--html shows the whole store; give it without filters, places and --hex")
@@ -58,7 +58,7 @@ def audit_page(path: str, store: str, audited: Outcome, show: Showing, *, file_b
 
     `show` is what the outcome was made with, so that equal things have equal names in both.
     """
-    from properties.inspection import InspectError
+    from properties.inspect import InspectError
 
     command = f"audit {shlex.quote(show.store(store))}" + _to_page(path, show)
     try:
@@ -120,15 +120,15 @@ def _to_page(path: str, show: Showing) -> str:
 
 
 def _seen(store: str, file_bytes: int | None, slots: int | None, show: Showing) -> dict[str, Row]:
-    from properties.inspection import Query, inspect_view
+    from properties.inspect import Query, inspect_view
 
     query = Query(limit=_ROWS_MAX, file_bytes=file_bytes, slots=slots)
     return {view: show.document(inspect_view(store, view, None, query)) for view in _VIEWS}
 
 
 def _document(store: str, file_bytes: int | None, slots: int | None, show: Showing) -> Row:
-    from properties.inspection.filemap import file_maps
-    from properties.inspection.place import open_view
+    from properties.inspect.filemap import file_maps
+    from properties.inspect.place import open_view
 
     seen = _seen(store, file_bytes, slots, show)
     with bytes_progress("drawing") as read:

@@ -12,8 +12,8 @@ from tornpage.document import Outcome, refuse, say
 from tornpage.progress import states_progress
 
 if TYPE_CHECKING:
-    from properties.cases.case import Settings
-    from properties.targets.campaign import TargetPlan, TargetResult
+    from properties.explore.foreign.campaign import TargetPlan, TargetResult
+    from properties.program.case import Settings
 
 __all__ = [
     "answer_option",
@@ -43,7 +43,7 @@ answer_option = click.option(
 @contextmanager
 def refusing_targets() -> Iterator[None]:
     """Say in one line why a target cannot be used, and leave with the exit code of misuse."""
-    from properties.targets.protocol import TargetUnusable
+    from properties.explore.foreign.protocol import TargetUnusable
 
     try:
         yield
@@ -53,8 +53,8 @@ def refusing_targets() -> Iterator[None]:
 
 def usable_settings(target: str, *, bug: str, disk: str | None, answer_seconds: float | None) -> "Settings":
     """Return the settings of a target that opens and shakes hands; refuses any other. Says what it promises."""
-    from properties.cases.case import Settings
-    from properties.targets.trial import TargetTrial
+    from properties.explore.foreign.trial import TargetTrial
+    from properties.program.case import Settings
 
     settings = Settings(target=target, bug=bug)
     if disk is not None:
@@ -78,10 +78,10 @@ def assert_store_holds(target: str, *, examples: int = 60, seed: int = 0, disk: 
     when so few examples prove nothing; TargetUnusable when there is no such store; HarnessError when a failure does not
     show again.
     """
-    from properties.cases.case import Settings
-    from properties.machines.check import TARGET_PROFILES, check
-    from properties.recorder.dirty import choose_tracker
-    from properties.targets.campaign import SHRINK_SECONDS
+    from properties.disk.dirty import choose_tracker
+    from properties.explore.foreign.campaign import SHRINK_SECONDS
+    from properties.explore.machines.check import TARGET_PROFILES, check
+    from properties.program.case import Settings
     from tornpage.failures import failure_text
 
     settings = Settings(target=target, disk=disk)  # type: ignore[arg-type]
@@ -109,7 +109,7 @@ def fixed_settings(settings: "Settings") -> dict[str, Any]:
 
 def left_out_line(settings: "Settings") -> list[str]:
     """Return a line that says which disasters cannot be made of a target here; none if all can."""
-    from properties.targets.tracing import why_untraceable
+    from properties.explore.foreign.tracing import why_untraceable
 
     return [_left_out(why_untraceable())] if why_untraceable() else []
 
@@ -128,9 +128,9 @@ def target_campaign_outcome(
     out: str | None,
 ) -> tuple[Outcome, str]:
     """Run a campaign on a target; return its outcome and its text."""
-    from properties.recorder.dirty import choose_tracker
-    from properties.targets.campaign import FAILURES_MAX, TargetPlan, run_target_campaign
-    from properties.verdict import HarnessError
+    from properties.contract import HarnessError
+    from properties.disk.dirty import choose_tracker
+    from properties.explore.foreign.campaign import FAILURES_MAX, TargetPlan, run_target_campaign
 
     if states is None and seconds is None:
         seconds = 10.0

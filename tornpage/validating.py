@@ -33,7 +33,7 @@ def validate_outcome(
     """
     from bench.driven import real_time
     from impl.errors import StoreError
-    from properties.verdict import HarnessError
+    from properties.contract import HarnessError
 
     place = _usable(directory)
     target = None if out is None else prepare(out)
@@ -63,7 +63,7 @@ def _judged(
     """Predict what was measured, and return the outcome and its table; rows go to `target`."""
     from bench.snapshot import machine_snapshot
     from bench.validation import ROUNDS_MIN, validate
-    from properties.verdict import HarnessError
+    from properties.contract import HarnessError
     from sim.sync_table import TooFewSamples
 
     findings = [] if is_first else [_note("not-first", "not allowed to run before other programs: expect a high floor")]

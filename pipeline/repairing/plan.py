@@ -21,7 +21,7 @@ from pipeline.store_rows import StoreRows, bytes_to_read, read_store
 from pipeline.stores import StoreFacts, StorePlan, plan_store
 from properties.decode.consumequeue import UNIT_BYTES
 from properties.decode.index import index_file_bytes
-from properties.judging.given import Given, delays_of
+from properties.judge.directory.given import Given, delays_of
 
 __all__ = ["IndexShape", "Prepared", "RepairPlan", "RepairRefused", "plan_repair", "prepare_repair", "unfinished_of"]
 
@@ -141,7 +141,7 @@ def prepare_repair(
     """Read and audit a store, and decide how to mend a copy of it; tell how many bytes of how many are read.
 
     Cost: memory for one row per record, unit and key, some 600 bytes a record without keys. Raises
-    properties.inspection.InspectError and RepairRefused.
+    properties.inspect.InspectError and RepairRefused.
     """
     numbers = given.numbers
     store = plan_store(

@@ -14,7 +14,7 @@ from impl.parts import Parts
 from impl.policy import FlushPolicy
 from impl.properties_text import text_of, wait_store_msg_ok
 from impl.time_outs import Request, TimeOuts
-from properties.stepped import yield_point
+from properties.scheduler import yield_point
 
 __all__ = ["BUGS"]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from properties.aiming.effects import EFFECTS
-from properties.cases.case import Case, Crash, Operation, Settings
-from properties.exploring.fault_stories import aimed
+from properties.disk.effects import EFFECTS
+from properties.explore.crashes.fault_stories import aimed
 from properties.planted.smallest import SMALLEST
+from properties.program.case import Case, Crash, Operation, Settings
 
 __all__ = ["near_miss"]
 

@@ -1,4 +1,4 @@
-"""Where planted bugs come from: defects of RocketMQ's history (RMQ-B..), and the holes of 4.9.3 (properties/holes).
+"""Where planted bugs come from: defects of RocketMQ's history (RMQ-B..), and the holes of 4.9.3 (score/holes).
 
 Of each defect: what it is called, the release that has it no more, and whether 4.9.3 still has it. Read from the
 project's history up to September 2025 and from the sources of 4.9.3.

@@ -1,6 +1,6 @@
 """Bugs that show only when threads meet at one place: what is shown too early, looked at twice, or not kept apart.
 
-Their own lines are yield points of interleavings (properties/interleaving/parts.py), as those of the store are.
+Their own lines are yield points of interleavings (explore/interleavings/parts.py), as those of the store are.
 """
 
 import contextlib

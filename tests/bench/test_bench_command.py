@@ -16,7 +16,7 @@ from bench.figures import Figure
 from bench.sizes import TINY, Sizes
 from bench.suite import SUITE
 from impl.errors import StoreError
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
 from tornpage.cli import cli
 from tornpage.commands.bench import ROOMS, bench_outcome
 from tornpage.front import MessageStore

@@ -14,8 +14,8 @@ from bench.experiments import EXPERIMENTS
 from bench.figures import file_system_of
 from bench.power_losses import Loss, power_losses
 from bench.process_kills import Killed, kill_one
-from properties.trial.hand_driven import HandDriven
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
+from properties.program.hand_driven import HandDriven
 from sim.crashes import crash_moments, losses
 from sim.device import PRESETS
 from sim.experiments.frontier import loss_row

@@ -9,7 +9,7 @@ import pytest
 from bench.driven import RECORD_BYTES, Driven, _Producer, drive, real_time
 from impl.message import Message, PutResult, PutStatus
 from impl.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
 from sim.device import PRESETS
 from sim.run import run
 from sim.scenario import Pool, Scenario

@@ -14,7 +14,7 @@ from bench import group_commit
 from bench.figures import Figure, Skipped, describe_machine, figure, file_system_of, scratch
 from bench.sizes import TINY, Sizes
 from bench.suite import SUITE, Measurement, measure
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
 
 ALL = list(dict.fromkeys(measurement for room in SUITE.values() for measurement in room))
 OF_THE_MACHINE = {"write_protect_look_us_1m"}

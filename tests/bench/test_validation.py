@@ -17,7 +17,7 @@ from bench.validation_cases import CALIBRATING, HELD_OUT, Cases
 from bench.validation_costs import durable_ns, puts_of, without_stalls
 from bench.validation_rounds import Round
 from bench.validation_rows import SHARES, quantile_rows, score_rows, slice_rows
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
 from sim.device import PRESETS, DeviceTimes
 from sim.distributions import LogNormal
 from sim.gap_table import GapTable

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import pytest
 
 from impl.files import Files
-from properties.recorder.dirty import CompareTracker
-from properties.recorder.disk import Image, parent_of
-from properties.recorder.recording_files import RecordingFiles
-from properties.trial.last_disk import LastDisk
+from properties.disk.dirty import CompareTracker
+from properties.disk.disk import Image, parent_of
+from properties.disk.last_disk import LastDisk
+from properties.disk.recording_files import RecordingFiles
 
 __all__ = ["Disk", "error_of", "last_disk", "recording_files"]
 

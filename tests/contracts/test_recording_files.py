@@ -12,12 +12,12 @@ from impl.parts import Parts
 from impl.policy import FlushDiskType
 from impl.runner import ThreadRunner
 from impl.store import MessageStore
-from properties.images.images import compose, disk_state
-from properties.recorder.dirty import CompareTracker, DirtyTracker, choose_tracker, write_protect_available
-from properties.recorder.disk import Image
-from properties.recorder.journal import Entry, FileSynced, PageWritten, ProcessKilled
-from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
-from properties.trial.hand_driven import HandDriven
+from properties.disk.dirty import CompareTracker, DirtyTracker, choose_tracker, write_protect_available
+from properties.disk.disk import Image
+from properties.disk.images import compose, disk_state
+from properties.disk.journal import Entry, FileSynced, PageWritten, ProcessKilled
+from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
+from properties.program.hand_driven import HandDriven
 
 PAGE_BYTES = 4096
 

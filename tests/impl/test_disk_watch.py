@@ -9,8 +9,8 @@ from impl.disk_watch import DiskWatch
 from impl.files import DiskUsage
 from impl.retention_policy import RetentionPolicy
 from impl.running_flags import RunningFlag, RunningFlags
-from properties.recorder.dirty import CompareTracker
-from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
+from properties.disk.dirty import CompareTracker
+from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 
 NOW_MS = 1_700_000_000_000
 

@@ -18,10 +18,10 @@ from impl.message import Message, PutStatus
 from impl.parts import Parts
 from impl.runner import ThreadRunner
 from impl.store import MessageStore
-from properties.images.images import Choices, Fact, compose, disk_state, facts_of
-from properties.recorder.dirty import CompareTracker
-from properties.recorder.disk import Image
-from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
+from properties.disk.dirty import CompareTracker
+from properties.disk.disk import Image
+from properties.disk.images import Choices, Fact, compose, disk_state, facts_of
+from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tests.impl.killed import numbers
 from tests.impl.support import HandRunner, SetClock, config_of
 

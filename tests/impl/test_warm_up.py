@@ -9,9 +9,9 @@ from impl.files import Mapping, OpenFile
 from impl.os_files import OsFiles
 from impl.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, WarmUp
 from impl.warm_up import warm_up
-from properties.recorder.dirty import CompareTracker
-from properties.recorder.journal import PageWritten
-from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
+from properties.disk.dirty import CompareTracker
+from properties.disk.journal import PageWritten
+from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tests.smaps import kib_of
 
 FILE_PAGES = 600

@@ -18,7 +18,7 @@ from pipeline.findings import CODES
 from pipeline.store_rows import bytes_to_read
 from pipeline.stores import facts_of, plan_store
 from pipeline.suspicions import Suspicion, judged
-from properties.inspection import InspectError
+from properties.inspect import InspectError
 from tests.pipeline.handmade import DUE_MS, STORED_MS, HandmadeStore, copied, overwrite, undamaged, write_deleted
 from tests.properties.decode.handmade import golden_dirs, properties_of
 

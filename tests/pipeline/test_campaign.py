@@ -10,11 +10,11 @@ import pytest
 
 from pipeline.campaign import _write, complete_shards, prepare_output, read_rows, rows_of_shard, run_serial, silent_in
 from pipeline.outputs import OutputTaken
-from properties.cases.case import Case, Settings
-from properties.cases.replay import replay
-from properties.exploring.rows import Row, result_hash
-from properties.exploring.shards import FAILURES_MAX, Shard, plan_shards
-from properties.recorder.dirty import choose_tracker
+from properties.campaign.replay import replay
+from properties.disk.dirty import choose_tracker
+from properties.explore.crashes.rows import Row, result_hash
+from properties.explore.crashes.shards import FAILURES_MAX, Shard, plan_shards
+from properties.program.case import Case, Settings
 
 
 def planned(count: int, *, states: int, seed: int, settings: Settings | None = None) -> list[Shard]:
@@ -72,7 +72,7 @@ def test_fault_of_the_harness_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("tooling")
 
-    monkeypatch.setattr("properties.exploring.shards.explore_seed", fails)
+    monkeypatch.setattr("properties.explore.crashes.shards.explore_seed", fails)
     *histories, last = rows_of_shard(SHARDS[0])
     assert {row["verdict"] for row in histories} == {"harness"}
     assert histories[0]["sentence"] == "RuntimeError: tooling"

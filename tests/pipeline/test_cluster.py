@@ -16,8 +16,8 @@ import pytest
 
 from pipeline.campaign import result_hash, run_serial
 from pipeline.session import SparkUnavailable, require_java, require_packages
-from properties.cases.case import Settings
-from properties.exploring.shards import FAILURES_MAX, plan_shards
+from properties.explore.crashes.shards import FAILURES_MAX, plan_shards
+from properties.program.case import Settings
 
 pytestmark = pytest.mark.deep
 

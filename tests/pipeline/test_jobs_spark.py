@@ -28,9 +28,9 @@ from pipeline.outputs import OutputTaken
 from pipeline.pareto import pareto, pareto_in_spark, points_frame
 from pipeline.sweep import Row as PointRow
 from pipeline.sweep import prepare_sweep, run_some, stored_points, sweep
-from properties.cases.case import Settings
-from properties.exploring.rows import Row
-from properties.exploring.shards import FAILURES_MAX, Shard, plan_shards
+from properties.explore.crashes.rows import Row
+from properties.explore.crashes.shards import FAILURES_MAX, Shard, plan_shards
+from properties.program.case import Settings
 from tests.properties.decode.handmade import golden_dirs
 
 if TYPE_CHECKING:

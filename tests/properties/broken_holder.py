@@ -8,7 +8,7 @@ from impl.errors import StoreInUse
 from impl.message import Message, PutResult
 from impl.parts import Parts
 from impl.store_lock import StoreLock
-from properties.kills.holder import hold
+from properties.explore.kills.holder import hold
 
 
 class EverybodyIn(StoreLock):

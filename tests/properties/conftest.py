@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from properties.recorder.dirty import DirtyTracker, choose_tracker
+from properties.disk.dirty import DirtyTracker, choose_tracker
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """The account of a counterexample says what was answered, what was lost, how the log reads, and what recovery did."""
 
-from properties.cases.case import Case, Crash, Operation, Put, Settings
-from properties.cases.replay import replay
-from properties.images.account import account_of
-from properties.recorder.dirty import DirtyTracker
+from properties.campaign.replay import replay
+from properties.disk.dirty import DirtyTracker
+from properties.explain.account import account_of
+from properties.program.case import Case, Crash, Operation, Put, Settings
 
 LOG = "/store/commitlog/00000000000000000000"
 SETTINGS = Settings(file_bytes=1024, bug="size-not-synced")

@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from properties.cases.case import Case, Put, Settings
-from properties.cases.replay import Failure, Shrunk
-from properties.cases.shrinking import Watch
-from properties.exploring import campaign, gates, shards
-from properties.exploring.campaign import CampaignResult, Plan, run_campaign
-from properties.exploring.explore import explore_seed
-from properties.exploring.judges_at_work import armed_judges
-from properties.exploring.rows import result_hash, rows_of, that_count
-from properties.exploring.shards import Shard, ShardRun, run_shard
-from properties.exploring.tally import Tally, merged
-from properties.exploring.violations import VIOLATIONS
-from properties.images.images import Choices, compose
-from properties.recorder.dirty import CompareTracker, DirtyTracker, WriteProtectTracker, write_protect_available
-from properties.recorder.disk import Disk, DiskState, Image
-from properties.verdict import GuaranteeBroken, Verdict
+from properties.campaign.replay import Failure, Shrunk
+from properties.campaign.shrinking import Watch
+from properties.contract import GuaranteeBroken, Verdict
+from properties.disk.dirty import CompareTracker, DirtyTracker, WriteProtectTracker, write_protect_available
+from properties.disk.disk import Disk, DiskState, Image
+from properties.disk.images import Choices, compose
+from properties.explore.crashes import campaign, gates, shards
+from properties.explore.crashes.campaign import CampaignResult, Plan, run_campaign
+from properties.explore.crashes.explore import explore_seed
+from properties.explore.crashes.judges_at_work import armed_judges
+from properties.explore.crashes.rows import result_hash, rows_of, that_count
+from properties.explore.crashes.shards import Shard, ShardRun, run_shard
+from properties.explore.crashes.tally import Tally, merged
+from properties.explore.crashes.violations import VIOLATIONS
+from properties.program.case import Case, Put, Settings
 
 
 def ignored(states: int, seconds: float) -> None:
@@ -147,8 +147,8 @@ def test_an_illegal_image_is_the_harness_fault(tracker: DirtyTracker, monkeypatc
         files = {path: b"\1" + content[1:] if content else content for path, content in image.files.items()}
         return replace(image, files=files)
 
-    monkeypatch.setattr("properties.exploring.crash_states.compose", forging)
-    monkeypatch.setattr("properties.exploring.crash_states.LEGALITY_EVERY", 1)
+    monkeypatch.setattr("properties.explore.crashes.crash_states.compose", forging)
+    monkeypatch.setattr("properties.explore.crashes.crash_states.LEGALITY_EVERY", 1)
     result = run(tracker, Settings(), states=100)
     assert result.verdict is Verdict.HARNESS
     assert "illegal" in result.faults[0]

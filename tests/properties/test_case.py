@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from properties.cases.case import (
+from properties.program.case import (
     AimFault,
     BadToken,
     CancelPull,

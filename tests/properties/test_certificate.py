@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from impl.files import Mapping as FileMapping
 from impl.files import OpenFile
-from properties.images.certificate import Certificate, FileClaim, OperationClaim, PageClaim, assert_legal, certify
-from properties.images.images import JOURNAL_FACT, Choice, Choices, compose, disk_state, facts_of
-from properties.images.legality import objections
-from properties.images.sampling import draw
-from properties.recorder.dirty import CompareTracker
-from properties.recorder.disk import Disk, Image
-from properties.recorder.journal import (
+from properties.contract import HarnessError
+from properties.disk.certificate import Certificate, FileClaim, OperationClaim, PageClaim, assert_legal, certify
+from properties.disk.dirty import CompareTracker
+from properties.disk.disk import Disk, Image
+from properties.disk.failing_disk import FailingDisk
+from properties.disk.images import JOURNAL_FACT, Choice, Choices, compose, disk_state, facts_of
+from properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,
     Entry,
@@ -29,9 +29,9 @@ from properties.recorder.journal import (
     ProcessKilled,
     Resized,
 )
-from properties.recorder.recording_files import EMPTY_DISK
-from properties.trial.failing_disk import FailingDisk
-from properties.verdict import HarnessError
+from properties.disk.legality import objections
+from properties.disk.recording_files import EMPTY_DISK
+from properties.disk.sampling import draw
 
 PAGE = 4096
 DISKS: list[Disk] = ["posix-strict", "journal", "kill"]

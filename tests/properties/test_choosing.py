@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from properties.images.choosing import chosen, exceptions, fewest_exceptions, fitted, lost_facts
-from properties.images.images import Choice, Fact
-from properties.images.sampling import draw
+from properties.disk.choosing import chosen, exceptions, fewest_exceptions, fitted, lost_facts
+from properties.disk.images import Choice, Fact
+from properties.disk.sampling import draw
 
 FACTS = [
     Fact("create /store/a", "name", 2),

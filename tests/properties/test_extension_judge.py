@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from properties.cases.bit_maps import BIT_MAP_BYTES_MAX, bit_map_of
-from properties.cases.case import Case, Crash, Flush, HarmDerived, Operation, Put, Settings
-from properties.cases.replay import replay
-from properties.exploring import gates
-from properties.exploring.judges_at_work import OF_SOME_STORES, armed_judges
-from properties.exploring.tally import Tally
-from properties.judges.extension_files import bit_maps_of, extensions_are_right
-from properties.judges.queue_judges import is_derived
-from properties.judges.recovered import ROOT, Recovered
-from properties.recorder.dirty import DirtyTracker
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken
+from properties.campaign.replay import replay
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.explore.crashes import gates
+from properties.explore.crashes.judges_at_work import OF_SOME_STORES, armed_judges
+from properties.explore.crashes.tally import Tally
+from properties.judge.extension_files import bit_maps_of, extensions_are_right
+from properties.judge.queue_judges import is_derived
+from properties.judge.recovered import ROOT, Recovered
+from properties.lockstep.trial import Trial
+from properties.program.bit_maps import BIT_MAP_BYTES_MAX, bit_map_of
+from properties.program.case import Case, Crash, Flush, HarmDerived, Operation, Put, Settings
 
 QUEUE = f"consumequeue/T/0/{0:020d}"
 EXTENSION = f"consumequeue_ext/T/0/{0:020d}"

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from properties.cases.case import (
+from properties.disk.dirty import DirtyTracker
+from properties.lockstep.trial import Trial
+from properties.program.case import (
     CancelPull,
     Clean,
     Close,
@@ -22,8 +24,6 @@ from properties.cases.case import (
     Step,
     SwitchFlag,
 )
-from properties.recorder.dirty import DirtyTracker
-from properties.trial.trial import Trial
 
 REPUT, LOOK, PUT, PULL = Step(service="reput"), Step(service="pull-hold"), Put(), PullHeld()
 TAGGED, WANTED = Put(properties="TAGS\x01TagA"), PullHeld(tags="TagA")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from properties.holes import HOLES, Hole, UnknownHole, holes_named
 from properties.planted import PLANTED
 from properties.planted.smallest import SMALLEST
+from properties.score.holes import HOLES, Hole, UnknownHole, holes_named
 from tornpage.holes import hunt_outcome, list_outcome
 
 GROUPS = {"H": 12, "A": 7, "C": 17, "I": 7, "G": 11, "F": 2}

@@ -8,17 +8,17 @@ import pytest
 from impl.config import MessageStoreConfig
 from impl.os_files import OsFiles
 from impl.store import MessageStore
-from properties.cases.case import AimFault, Case, Clean, Crash, Flush, Operation, Put, Settings, Step
-from properties.cases.replay import Failure
-from properties.images.account import account_of
-from properties.images.image_directory import write_image
-from properties.images.images import Choice, compose, disk_state, facts_of
-from properties.images.pagemap import crash_image, page_map
-from properties.images.sampling import draw
-from properties.recorder.dirty import DirtyTracker
-from properties.recorder.disk import Image
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken
+from properties.campaign.replay import Failure
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.disk.disk import Image
+from properties.disk.images import Choice, compose, disk_state, facts_of
+from properties.disk.sampling import draw
+from properties.explain.account import account_of
+from properties.explain.pagemap import crash_image, page_map
+from properties.judge.image_directory import write_image
+from properties.lockstep.trial import Trial
+from properties.program.case import AimFault, Case, Clean, Crash, Flush, Operation, Put, Settings, Step
 
 SETTINGS = Settings(file_bytes=16384)
 OPERATIONS: tuple[Operation, ...] = (

@@ -2,10 +2,10 @@
 
 import pytest
 
-from properties.images.certificate import assert_legal, certify
-from properties.images.images import JOURNAL_FACT, Choice, Choices, compose, disk_state, facts_of, mixed
-from properties.recorder.disk import Disk, Image
-from properties.recorder.journal import (
+from properties.disk.certificate import assert_legal, certify
+from properties.disk.disk import Disk, Image
+from properties.disk.images import JOURNAL_FACT, Choice, Choices, compose, disk_state, facts_of, mixed
+from properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,
     Entry,

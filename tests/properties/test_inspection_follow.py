@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from properties.inspection import Query
-from properties.inspection.follow import PATIENCE, LogFollower
+from properties.inspect import Query
+from properties.inspect.follow import PATIENCE, LogFollower
 from tests.properties.decode.handmade import blank, record
 
 FILE_BYTES = 4096

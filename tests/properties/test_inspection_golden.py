@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from properties.decode.index import index_hash
-from properties.inspection import Query, inspect_view
+from properties.inspect import Query, inspect_view
 from tests.impl.golden import CASES, first_dump, golden, read
 
 CLEAN = [case for case in CASES if case < "08"]

@@ -11,7 +11,7 @@ from impl.config import MessageStoreConfig
 from impl.message import Message
 from impl.os_files import OsFiles
 from impl.store import MessageStore
-from properties.inspection import Query, inspect_view
+from properties.inspect import Query, inspect_view
 from tests.impl.support import snapshot
 from tornpage.commands.inspect import command
 

@@ -18,7 +18,7 @@ from impl.message import Message
 from impl.os_files import OsFiles
 from impl.store import MessageStore
 from properties.decode.index import index_hash
-from properties.inspection import InspectError, Query, inspect_view
+from properties.inspect import InspectError, Query, inspect_view
 from tests.properties.decode.handmade import DATA, blank, properties_of, record
 
 FILE_BYTES = 1 << 20

@@ -1,7 +1,7 @@
 """Nobody sleeps over a message: a consumer, dispatch and the service of the held pulls, in every order there is.
 
 The queue is a list here, each of its uses a yield point, and so are the ends of each hold of the lock; on a store,
-line by line, properties/trial/holding_verbs.py drives the same pair.
+line by line, properties/lockstep/holding_verbs.py drives the same pair.
 """
 
 import random
@@ -18,11 +18,11 @@ from impl.message import GetStatus
 from impl.message_filter import TagFilter
 from impl.pull_hold import PullHold
 from impl.queue_pull import GetMessageResult
-from properties.cases.case import Case, PullWhileDispatching, Put, Settings, Step
-from properties.cases.replay import replay
+from properties.campaign.replay import replay
+from properties.disk.dirty import DirtyTracker
 from properties.planted.polling import _NoSecondLook
-from properties.recorder.dirty import DirtyTracker
-from properties.stepped import CooperativeLock, StepTrace, every_schedule, run_stepped, yield_point
+from properties.program.case import Case, PullWhileDispatching, Put, Settings, Step
+from properties.scheduler import CooperativeLock, StepTrace, every_schedule, run_stepped, yield_point
 from tests.impl.support import HandRunner
 
 QUEUE = ("T", 0)

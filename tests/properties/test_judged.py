@@ -8,12 +8,12 @@ import pytest
 
 from impl.parts import Parts
 from model.state import CommitLog
-from properties.kills import judged
-from properties.kills.judge import LegalLogs
-from properties.kills.judged import Judged
-from properties.kills.run import KILL_SETTINGS
-from properties.kills.snapshot import Snapshot, snapshot_of
-from properties.verdict import GuaranteeBroken
+from properties.contract import GuaranteeBroken
+from properties.explore.kills import judged
+from properties.explore.kills.judge import LegalLogs
+from properties.explore.kills.judged import Judged
+from properties.explore.kills.run import KILL_SETTINGS
+from properties.explore.kills.snapshot import Snapshot, snapshot_of
 
 LOG, LONGER = CommitLog(end_offset=0), CommitLog(end_offset=100, flushed_offset=100)
 LEFT = Snapshot({"checkpoint": b"\0"})

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from properties.cases.case import Close, Flush, Put, Settings
-from properties.judges import judges
-from properties.judges.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered
-from properties.recorder.dirty import DirtyTracker
-from properties.recorder.disk import Image
-from properties.trial.ledger import Ledger
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.disk.disk import Image
+from properties.judge import judges
+from properties.judge.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered
+from properties.judge.ledger import Ledger
+from properties.lockstep.trial import Trial
+from properties.program.case import Close, Flush, Put, Settings
 
 FIRST = f"{LOG_DIRECTORY}/{0:020d}"
 

@@ -15,19 +15,19 @@ from impl.derived import Derived
 from impl.durable_floor import DurableFloor
 from impl.parts import Parts
 from impl.recovery import Recovery, RecoveryPlan
-from properties.cases.case import Flush, Operation, Put, Settings
-from properties.images.image_directory import write_image
-from properties.images.images import compose, disk_state, facts_of
-from properties.inspection.query import InspectError
-from properties.judging.given import Given, delays_of, read_given
-from properties.judging.golden import GoldenImage, judged_golden
-from properties.judging.image import IMAGE_BYTES_MAX, read_image
-from properties.judging.judge import Judgement, judge_image
-from properties.judging.rulings import NAMES, NEVER_JUDGED, Ruling
-from properties.judging.truth import read_truth, truth_of
+from properties.disk.dirty import DirtyTracker
+from properties.disk.images import compose, disk_state, facts_of
+from properties.inspect.query import InspectError
+from properties.judge.directory.given import Given, delays_of, read_given
+from properties.judge.directory.golden import GoldenImage, judged_golden
+from properties.judge.directory.image import IMAGE_BYTES_MAX, read_image
+from properties.judge.directory.judge import Judgement, judge_image
+from properties.judge.directory.rulings import NAMES, NEVER_JUDGED, Ruling
+from properties.judge.directory.truth import read_truth, truth_of
+from properties.judge.image_directory import write_image
+from properties.lockstep.trial import Trial
 from properties.planted import components_of
-from properties.recorder.dirty import DirtyTracker
-from properties.trial.trial import Trial
+from properties.program.case import Flush, Operation, Put, Settings
 from tests.properties.decode.handmade import record
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"

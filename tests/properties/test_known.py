@@ -14,25 +14,25 @@ import pytest
 from impl.codec import check_record
 from impl.message import Message
 from impl.scan import walk_log
-from properties.cases.case import AimFault, CommitOffset, Flush, Operation, Put, Settings, Step
-from properties.exploring.at_work import CountedTrial
-from properties.exploring.crash_states import CrashStates
-from properties.exploring.judges_at_work import fired_by_recovery
-from properties.exploring.tally import Tally
-from properties.images.images import compose, facts_of
-from properties.images.sampling import draw
-from properties.judges.judges import OF_THE_PROCESS, LegalLogs, Recovered
-from properties.judges.queue_judges import queues_have_their_bounds
-from properties.recorder.dirty import DirtyTracker
-from properties.recorder.disk import Disk, DiskState, Image
-from properties.recorder.journal import PagesDropped, ProcessKilled
-from properties.trial import known
-from properties.trial.known import Known, Outcome
-from properties.trial.last_disk import LastDisk
-from properties.trial.log_places import log_files
-from properties.trial.remembered import AGAIN_EVERY, remembered_walk
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken, HarnessError
+from properties.contract import GuaranteeBroken, HarnessError
+from properties.disk.dirty import DirtyTracker
+from properties.disk.disk import Disk, DiskState, Image
+from properties.disk.images import compose, facts_of
+from properties.disk.journal import PagesDropped, ProcessKilled
+from properties.disk.last_disk import LastDisk
+from properties.disk.sampling import draw
+from properties.explore.crashes.at_work import CountedTrial
+from properties.explore.crashes.crash_states import CrashStates
+from properties.explore.crashes.judges_at_work import fired_by_recovery
+from properties.explore.crashes.tally import Tally
+from properties.judge.judges import OF_THE_PROCESS, LegalLogs, Recovered
+from properties.judge.queue_judges import queues_have_their_bounds
+from properties.lockstep import known
+from properties.lockstep.known import Known, Outcome
+from properties.lockstep.remembered import AGAIN_EVERY, remembered_walk
+from properties.lockstep.trial import Trial
+from properties.program.case import AimFault, CommitOffset, Flush, Operation, Put, Settings, Step
+from properties.program.log_places import log_files
 
 
 def lived(tracker: DirtyTracker, **settings: Any) -> Trial:

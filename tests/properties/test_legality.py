@@ -13,12 +13,10 @@ from typing import Any
 
 import pytest
 
-from properties.images.certificate import Certificate, FileClaim, OperationClaim, PageClaim, certify
-from properties.images.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of
-from properties.images.legality import objections
-from properties.images.sampling import draw
-from properties.recorder.disk import Disk, Image
-from properties.recorder.journal import (
+from properties.disk.certificate import Certificate, FileClaim, OperationClaim, PageClaim, certify
+from properties.disk.disk import Disk, Image
+from properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of
+from properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,
     Entry,
@@ -27,7 +25,9 @@ from properties.recorder.journal import (
     PageWritten,
     Resized,
 )
-from properties.recorder.recording_files import EMPTY_DISK
+from properties.disk.legality import objections
+from properties.disk.recording_files import EMPTY_DISK
+from properties.disk.sampling import draw
 from tests.properties.test_certificate import DISKS, FULL, random_steps, recorded, shapes_of
 
 PAGE = 4096
@@ -313,17 +313,16 @@ def test_checker_refuses_a_crash_outside_the_journal_and_an_unknown_disk() -> No
 
 def test_checker_loads_nothing_of_ours_but_the_journal() -> None:
     program = (
-        "import sys, properties.images.legality; print(*(m for m in sys.modules if m.split('.')[0] in sys.argv[1:]))"
+        "import sys, properties.disk.legality; print(*(m for m in sys.modules if m.split('.')[0] in sys.argv[1:]))"
     )
     rooms = ["impl", "model", "properties", "pipeline", "sim"]
     run = subprocess.run([sys.executable, "-c", program, *rooms], capture_output=True, text=True, check=True)
     assert set(run.stdout.split()) == {
         "properties",
-        "properties.images",
-        "properties.images.legality",
-        "properties.images.legality_files",
-        "properties.recorder",
-        "properties.recorder.journal",
+        "properties.disk",
+        "properties.disk.legality",
+        "properties.disk.legality_files",
+        "properties.disk.journal",
     }
 
 

@@ -10,7 +10,11 @@ from impl.log_files import LogFileMaker, file_name
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
 from impl.parts import Parts
-from properties.cases.case import (
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.disk.disk import Disk
+from properties.lockstep.trial import Trial
+from properties.program.case import (
     BadToken,
     Case,
     Close,
@@ -24,11 +28,7 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.recorder.dirty import DirtyTracker
-from properties.recorder.disk import Disk
-from properties.trial.log_places import ROOT, file_at, log_directories, log_files
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken
+from properties.program.log_places import ROOT, file_at, log_directories, log_files
 
 SETTINGS = Settings(file_bytes=4096, log_paths=2)
 PUTS = (Put(body_bytes=1800),) * 7

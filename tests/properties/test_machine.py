@@ -8,14 +8,14 @@ from unittest.mock import Mock
 import pytest
 from hypothesis.errors import FlakyStrategyDefinition
 
-import properties.machines.check as runs
-from properties.cases.case import Flush, Operation, Put, Settings
-from properties.machines.check import MACHINES, PROFILES, check
-from properties.machines.machine import TrialMachine, planted_machine
-from properties.machines.put_machine import PutMachine
-from properties.recorder.dirty import DirtyTracker
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken, Verdict
+import properties.explore.machines.check as runs
+from properties.contract import GuaranteeBroken, Verdict
+from properties.disk.dirty import DirtyTracker
+from properties.explore.machines.check import MACHINES, PROFILES, check
+from properties.explore.machines.machine import TrialMachine, planted_machine
+from properties.explore.machines.put_machine import PutMachine
+from properties.lockstep.trial import Trial
+from properties.program.case import Flush, Operation, Put, Settings
 
 
 def test_examples_are_counted_up_to_the_last(tracker: DirtyTracker) -> None:
@@ -68,7 +68,9 @@ def test_the_deep_profile_holds(tracker: DirtyTracker) -> None:
 
 def test_of_a_verb_that_is_interrupted_nothing_else_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store left in the middle of a verb was closed and called broken: a Ctrl-C ended in a traceback."""
-    monkeypatch.setattr("properties.machines.machine.note", lambda told: None)  # for examples of Hypothesis alone
+    monkeypatch.setattr(
+        "properties.explore.machines.machine.note", lambda told: None
+    )  # for examples of Hypothesis alone
     machine = planted_machine(PutMachine, bug="")()
     machine.start(Settings())
     carried_out: list[Operation] = []

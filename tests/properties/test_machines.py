@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from properties.machines.check import MACHINES, CheckResult, check
-from properties.recorder.dirty import DirtyTracker
-from properties.verdict import Verdict
+from properties.contract import Verdict
+from properties.disk.dirty import DirtyTracker
+from properties.explore.machines.check import MACHINES, CheckResult, check
 from tests.properties.turns import counted, rules_of
 
 

@@ -5,14 +5,14 @@ from collections import Counter
 
 import pytest
 
-from properties.cases.case import DeleteTopics, Operation, ServiceName, Settings
-from properties.cases.workload import RULES, TABLE, UNDELETED, WEIGHTS, draw_operation, draw_rule, possible
-from properties.exploring.coda import coda
-from properties.exploring.explore import explore_seed
-from properties.exploring.mix import STANDARD, Mix, Strategy, mix_of
-from properties.exploring.tally import Tally
-from properties.images.sampling import CHANCES
-from properties.recorder.dirty import DirtyTracker
+from properties.disk.dirty import DirtyTracker
+from properties.disk.sampling import CHANCES
+from properties.explore.crashes.coda import coda
+from properties.explore.crashes.explore import explore_seed
+from properties.explore.crashes.mix import STANDARD, Mix, Strategy, mix_of
+from properties.explore.crashes.tally import Tally
+from properties.program.case import DeleteTopics, Operation, ServiceName, Settings
+from properties.program.workload import RULES, TABLE, UNDELETED, WEIGHTS, draw_operation, draw_rule, possible
 
 SERVICES: tuple[ServiceName, ...] = ("group-commit", "reput", "schedule")
 

@@ -6,12 +6,12 @@ from random import Random
 
 import pytest
 
-from properties.aiming.effects import EFFECTS
-from properties.cases.case import AimFault, Case, Crash
-from properties.cases.replay import replay
+from properties.campaign.replay import replay
+from properties.disk.dirty import DirtyTracker
+from properties.disk.effects import EFFECTS
 from properties.planted.near_misses import near_miss
 from properties.planted.smallest import SMALLEST
-from properties.recorder.dirty import DirtyTracker
+from properties.program.case import AimFault, Case, Crash
 
 CASES_OF_A_SEED = 150
 

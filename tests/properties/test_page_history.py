@@ -2,12 +2,12 @@
 
 import pytest
 
-from properties.cases.case import Case, Crash, Flush, Put, Settings
-from properties.images.account import account_of
-from properties.images.moment import CrashMoment, last_crash
-from properties.images.page_history import histories_of, versions_of
-from properties.recorder.dirty import choose_tracker
-from properties.recorder.journal import FileSynced, PageWritten
+from properties.disk.dirty import choose_tracker
+from properties.disk.journal import FileSynced, PageWritten
+from properties.explain.account import account_of
+from properties.explain.moment import CrashMoment, last_crash
+from properties.explain.page_history import histories_of, versions_of
+from properties.program.case import Case, Crash, Flush, Put, Settings
 
 LOG = f"/store/commitlog/{0:020}"
 FACT = f"page {LOG} 0"
@@ -82,8 +82,8 @@ def test_lines_of_a_version_are_those_that_differ_from_the_one_before() -> None:
     ("bug", "said"), [("", "cut and erased"), ("no-erase-after-cut", "cut, its bytes left as they were")]
 )
 def test_the_account_tells_what_recovery_made_of_what_it_cut(bug: str, said: str) -> None:
-    from properties.cases.replay import Failure
-    from properties.verdict import GuaranteeBroken
+    from properties.campaign.replay import Failure
+    from properties.contract import GuaranteeBroken
 
     crash = Crash(survived={f"page {LOG} 1": 0}, others="kept")
     case = Case(Settings(file_bytes=8192, bug=bug), (Put(body_bytes=3444), Put(body_bytes=452), crash))

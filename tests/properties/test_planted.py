@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from properties.cases.case import Case, Crash, Settings
-from properties.cases.replay import replay, signature
-from properties.exploring.campaign import Plan, run_campaign
-from properties.machines.check import check
+from properties.campaign.replay import replay, signature
+from properties.contract import GuaranteeBroken, Verdict
+from properties.disk.dirty import DirtyTracker
+from properties.explore.crashes.campaign import Plan, run_campaign
+from properties.explore.machines.check import check
+from properties.lockstep.trial import Trial
 from properties.planted import (
     PLANTED,
     UnknownBug,
@@ -43,9 +45,7 @@ from properties.planted import (
     retaining,
     small_files,
 )
-from properties.recorder.dirty import DirtyTracker
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken, Verdict
+from properties.program.case import Case, Crash, Settings
 
 NOT_IN_CAMPAIGNS = (
     "RMQ-B16",  # needs a mapped file that refuses
@@ -84,7 +84,7 @@ NOT_IN_CAMPAIGNS = (
     "prefill-is-seen",  # needs a queue that begins in the middle of a file
     "begins-behind-the-end",  # needs a life behind a crash that left units of lost records
     "index-kept-for-an-empty-log",  # needs a crash that takes the whole log
-    "scan-starts-by-time",  # needs a clock that is set back; properties/holes hunts it so
+    "scan-starts-by-time",  # needs a clock that is set back; properties/score/holes hunts it so
     "gap-accepted",  # needs two new log files without a flush; the same
     "zero-unit-counts",  # needs a queue file for every other message; the same
     "three-files-compared",  # needs queues of four files; the same
@@ -130,10 +130,10 @@ NOT_IN_CAMPAIGNS = (
     "saved-after-a-failed-sync",  # needs a save on a disk that fails, which few histories have
     *(bug for bug, *_ in polling.BUGS),  # need a consumer that waits in the store
 )
-"""Bugs that the standard workload hardly ever asks for (properties/cases/workload.py): machines alone can see them."""
+"""Bugs that the standard workload hardly ever asks for (program/workload.py): machines alone can see them."""
 
 NOT_IN_MACHINES = ("zero-unit-counts", "three-files-compared", "own-light-queue-not-counted")
-"""Bugs that no machine sees soon: files of zeros are what hunts for holes aim at (properties/holes), and a restart
+"""Bugs that no machine sees soon: files of zeros are what hunts for holes aim at (score/holes), and a restart
 between a message that names its own light queue and one that is over the limit is drawn seldom.
 """
 
@@ -259,8 +259,8 @@ def test_an_unknown_bug_is_refused_with_the_ones_there_are() -> None:
 @pytest.mark.deep
 def test_no_erase_is_seen_from_outside_too(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the judge that looks behind the end, the records that come back are noticed as records (hole H1)."""
-    from properties.judges import judges
-    from properties.trial import recovery_verbs
+    from properties.judge import judges
+    from properties.lockstep import recovery_verbs
 
     blind = tuple(judge for judge in judges.JUDGES if judge is not judges.nothing_behind_the_end)
     monkeypatch.setattr(recovery_verbs, "JUDGES", blind)
@@ -272,7 +272,7 @@ def test_no_erase_is_seen_from_outside_too(tracker: DirtyTracker, monkeypatch: p
 @pytest.mark.parametrize("bug", ["lying-flush", "directory-not-synced"])
 def test_a_bug_of_durability_needs_a_power_loss(bug: str, tracker: DirtyTracker) -> None:
     """A kill alone shows neither: the page cache lives on."""
-    from properties.cases.case import Flush, Put
+    from properties.program.case import Flush, Put
 
     trial = Trial(Settings(bug=bug), tracker=tracker)
     for operation in (Put(), Flush()):

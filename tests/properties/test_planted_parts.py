@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import impl
-from properties.interleaving.parts import stepped_parts
+from properties.explore.interleavings.parts import stepped_parts
+from properties.lockstep.surroundings import Surroundings
 from properties.planted import PLANTED
-from properties.trial.hand_driven import HandDriven
-from properties.trial.surroundings import Surroundings
+from properties.program.hand_driven import HandDriven
 
 IMPL = Path(impl.__file__).parent
 

@@ -10,11 +10,11 @@ from itertools import product
 import pytest
 
 from impl.config_file import ConfigFile
-from properties.images.images import Choice, Fact, compose, disk_state, facts_of
+from properties.disk.compare import CompareTracker
+from properties.disk.disk import Disk, Image
+from properties.disk.images import Choice, Fact, compose, disk_state, facts_of
+from properties.disk.recording_files import RecordingFiles
 from properties.planted import PLANTED
-from properties.recorder.compare import CompareTracker
-from properties.recorder.disk import Disk, Image
-from properties.recorder.recording_files import RecordingFiles
 
 DISKS: tuple[Disk, ...] = ("posix-strict", "journal", "kill")
 PATH = "/config/consumerOffset.json"

@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from properties.cases.case import Close, CommitOffset, Flush, Open, Operation, Put, QueryOffsets, Settings, Step
-from properties.judges.delay_judges import delivery_goes_on_where_it_was_saved
-from properties.judges.judges import JUDGES
-from properties.judges.progress_judges import files_are_old_or_new, nobody_is_led_past, progress_effects
-from properties.judges.recovered import DELETED_TOPICS, Recovered
-from properties.recorder.dirty import DirtyTracker
-from properties.recorder.disk import Image
-from properties.trial.progress_ledger import (
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.disk.disk import Image
+from properties.judge.delay_judges import delivery_goes_on_where_it_was_saved
+from properties.judge.judges import JUDGES
+from properties.judge.progress_judges import files_are_old_or_new, nobody_is_led_past, progress_effects
+from properties.judge.progress_ledger import (
     CONSUMER_OFFSETS,
     DELAY_OFFSETS,
     LIGHT_CONSUMER_OFFSETS,
     ProgressLedger,
     said_by,
 )
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken
+from properties.judge.recovered import DELETED_TOPICS, Recovered
+from properties.lockstep.trial import Trial
+from properties.program.case import Close, CommitOffset, Flush, Open, Operation, Put, QueryOffsets, Settings, Step
 
 SAVE = Step(service="progress", after_ms=5_000)
 READ = (Put(), Put(), Step(service="reput"), Flush(), CommitOffset(behind=1), SAVE)

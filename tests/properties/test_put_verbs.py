@@ -20,8 +20,11 @@ from impl.put_answers import PendingAnswer, PutAnswers
 from impl.queue_offsets import QueueOffsetTable
 from impl.running_flags import RunningFlags
 from impl.store import MessageStore
-from properties.cases.bodies import BORN_TIMESTAMP
-from properties.cases.case import (
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.lockstep.trial import Trial
+from properties.program.bodies import BORN_TIMESTAMP
+from properties.program.case import (
     BatchDefect,
     Close,
     Crash,
@@ -39,10 +42,7 @@ from properties.cases.case import (
     Step,
     SwitchFlag,
 )
-from properties.cases.workload import draw_operation
-from properties.recorder.dirty import DirtyTracker
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken
+from properties.program.workload import draw_operation
 
 ASYNC = Settings(file_bytes=4096)
 SYNC = replace(ASYNC, sync_flush=True)

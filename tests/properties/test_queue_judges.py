@@ -7,7 +7,15 @@ from typing import Any, Literal
 
 import pytest
 
-from properties.cases.case import (
+from properties.campaign.simpler import SIMPLER
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.disk.disk import Image
+from properties.judge import queue_judges
+from properties.judge.queue_judges import QUEUE_JUDGES, checkpoint_times, made_good
+from properties.judge.recovered import ROOT, Recovered
+from properties.lockstep.trial import Trial
+from properties.program.case import (
     Case,
     Close,
     Flush,
@@ -22,14 +30,6 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.cases.simpler import SIMPLER
-from properties.judges import queue_judges
-from properties.judges.queue_judges import QUEUE_JUDGES, checkpoint_times, made_good
-from properties.judges.recovered import ROOT, Recovered
-from properties.recorder.dirty import DirtyTracker
-from properties.recorder.disk import Image
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken
 
 QUEUE = f"{ROOT}/consumequeue/T/0/{0:020d}"
 SECOND = f"{ROOT}/consumequeue/T/0/{80:020d}"

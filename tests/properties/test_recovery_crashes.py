@@ -2,11 +2,11 @@
 
 import pytest
 
-from properties.judging.recovery_crashes import crash_recoveries
-from properties.judging.shapes import SHAPES, RecoveryShape
+from properties.contract import Verdict
+from properties.disk.dirty import DirtyTracker
+from properties.judge.directory.recovery_crashes import crash_recoveries
+from properties.judge.directory.shapes import SHAPES, RecoveryShape
 from properties.planted import components_of
-from properties.recorder.dirty import DirtyTracker
-from properties.verdict import Verdict
 
 NAMES = [shape.name for shape in SHAPES]
 

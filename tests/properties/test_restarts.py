@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from properties.kills.restarts import RestartReport, run_restarts
-from properties.verdict import HarnessError, Verdict
+from properties.contract import HarnessError, Verdict
+from properties.explore.kills.restarts import RestartReport, run_restarts
 
 PROGRAM = str(Path(__file__).with_name("broken_holder.py"))
 

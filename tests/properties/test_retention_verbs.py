@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from properties.cases.case import Clean, DeleteTopics, Flush, HoldBuffer, Operation, Put, Settings, Step
-from properties.judges.derived_files import index_is_right, queues_are_right
-from properties.judges.judges import begins_where_it_may
-from properties.judges.queue_judges import derived_on
-from properties.judges.recovered import Recovered, key_of
-from properties.recorder.dirty import DirtyTracker
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.judge.derived_files import index_is_right, queues_are_right
+from properties.judge.judges import begins_where_it_may
+from properties.judge.queue_judges import derived_on
+from properties.judge.recovered import Recovered, key_of
+from properties.lockstep.trial import Trial
+from properties.program.case import Clean, DeleteTopics, Flush, HoldBuffer, Operation, Put, Settings, Step
 
 SETTINGS = Settings(file_bytes=1024, queue_units=2, index_entries=4)
 KEYED = Put(body_bytes=300, properties="KEYS\x01k")

@@ -13,7 +13,10 @@ from impl.mapped_file import MappedFile
 from impl.parts import Parts
 from impl.queue_flush import FlushConsumeQueues
 from impl.time_outs import TimeOuts
-from properties.cases.case import (
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.lockstep.trial import Trial
+from properties.program.case import (
     Close,
     Crash,
     DiskUsed,
@@ -29,9 +32,6 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.recorder.dirty import DirtyTracker
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken
 
 ASYNC = Settings(file_bytes=16384)
 SYNC = replace(ASYNC, sync_flush=True)

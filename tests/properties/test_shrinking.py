@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-import properties.cases.replay as replaying
-from properties.cases.case import Case, Close, Crash, Flush, Operation, Put, PutBatch, Settings, Step
-from properties.cases.replay import Failure, replay, shrink, signature
-from properties.cases.shrinking import Budget, Shrinking
-from properties.cases.simpler import SIMPLER
-from properties.cases.weight import weight_of
-from properties.recorder.dirty import DirtyTracker
-from properties.verdict import GuaranteeBroken
+import properties.campaign.replay as replaying
+from properties.campaign.replay import Failure, replay, shrink, signature
+from properties.campaign.shrinking import Budget, Shrinking
+from properties.campaign.simpler import SIMPLER
+from properties.campaign.weight import weight_of
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.program.case import Case, Close, Crash, Flush, Operation, Put, PutBatch, Settings, Step
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ LOST = Case(
 
 @pytest.fixture(scope="module")
 def failure() -> Failure:
-    from properties.recorder.dirty import choose_tracker
+    from properties.disk.dirty import choose_tracker
 
     with choose_tracker("auto") as tracker:
         found = replay(LOST, tracker=tracker)
@@ -193,8 +193,8 @@ def test_a_failure_has_one_sentence_in_every_process() -> None:
         (Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%a,%LMQ%b,%LMQ%c"), Step(service="reput")),
     )
     program = (
-        "import sys; from properties.cases.case import Case; from properties.cases.replay import replay\n"
-        "from properties.recorder.dirty import choose_tracker\n"
+        "import sys; from properties.program.case import Case; from properties.campaign.replay import replay\n"
+        "from properties.disk.dirty import choose_tracker\n"
         "with choose_tracker('auto') as tracker: print(replay(Case.from_token(sys.argv[1]), tracker=tracker).broken)"
     )
     path = os.pathsep.join(filter(None, sys.path))

@@ -22,10 +22,10 @@ from impl.mapped_file import MappedFile
 from impl.message import Message, PutResult
 from impl.parts import Parts
 from impl.recovery import Recovery, RecoveryPlan
-from properties.kills.program import VIOLATIONS_MAX
-from properties.kills.run import KILL_SETTINGS, KillMode, KillReport, replay_kill, run_kills
+from properties.contract import HarnessError, Verdict
+from properties.explore.kills.program import VIOLATIONS_MAX
+from properties.explore.kills.run import KILL_SETTINGS, KillMode, KillReport, replay_kill, run_kills
 from properties.planted import PLANTED
-from properties.verdict import HarnessError, Verdict
 
 Runner = Callable[..., KillReport]
 

@@ -5,7 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from properties.cases.case import (
+from properties.campaign.replay import replay, shrink, signature
+from properties.campaign.simpler import SIMPLER
+from properties.disk.dirty import DirtyTracker
+from properties.program.case import (
     Case,
     Close,
     Concurrent,
@@ -20,9 +23,6 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.cases.replay import replay, shrink, signature
-from properties.cases.simpler import SIMPLER
-from properties.recorder.dirty import DirtyTracker
 
 LARGE = Put(body_bytes=300, advance_ms=0)
 NAMED = Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%a", advance_ms=0)

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from properties.cases.case import Crash, Flush, HarmDerived, Put, Settings, Step
-from properties.judges.recovered import ROOT, Recovered
-from properties.judges.small_file_judges import (
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.disk.disk import Image
+from properties.judge.recovered import ROOT, Recovered
+from properties.judge.small_file_judges import (
     DERIVED_FLOOR,
     DURABLE_FLOOR,
     SMALL_FILE_JUDGES,
     floors_say_what_is_durable,
     small_files_are_whole,
 )
-from properties.recorder.dirty import DirtyTracker
-from properties.recorder.disk import Image
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken
+from properties.lockstep.trial import Trial
+from properties.program.case import Crash, Flush, HarmDerived, Put, Settings, Step
 
 CHECKPOINT = f"{ROOT}/checkpoint"
 FILE_BYTES = 1024

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from impl.files import Files
-from properties.kills.step_counting_files import StepCountingFiles
+from properties.explore.kills.step_counting_files import StepCountingFiles
 
 VERBS = sorted(name for name, value in vars(Files).items() if inspect.isfunction(value) and not name.startswith("_"))
 

@@ -15,7 +15,8 @@ import pytest
 from hypothesis import find
 from hypothesis import strategies as st
 
-from properties.stepped import (
+from properties.contract import GuaranteeBroken, HarnessError
+from properties.scheduler import (
     OUTSIDE,
     CooperativeLock,
     Granularity,
@@ -25,7 +26,6 @@ from properties.stepped import (
     run_stepped,
     yield_point,
 )
-from properties.verdict import GuaranteeBroken, HarnessError
 
 HERE = [__name__]
 

@@ -14,14 +14,14 @@ from impl.policy import PutLockKind
 from impl.put_lock import make_put_lock
 from impl.running_flags import RunningFlag
 from impl.store import MessageStore
-from properties.cases.bodies import BORN_TIMESTAMP
-from properties.cases.case import ServiceName, Settings
-from properties.cases.translation import CLEAN_RESOURCE_INTERVAL_MS, store_config
-from properties.recorder.dirty import DirtyTracker
-from properties.recorder.recording_files import EMPTY_DISK, RecordingFiles
-from properties.stepped import run_stepped
-from properties.trial.hand_driven import Round
-from properties.trial.surroundings import Surroundings
+from properties.disk.dirty import DirtyTracker
+from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
+from properties.lockstep.surroundings import Surroundings
+from properties.program.bodies import BORN_TIMESTAMP
+from properties.program.case import ServiceName, Settings
+from properties.program.hand_driven import Round
+from properties.program.translation import CLEAN_RESOURCE_INTERVAL_MS, store_config
+from properties.scheduler import run_stepped
 
 MESSAGE = Message("T", b"body", born_timestamp=BORN_TIMESTAMP)
 SYNC = Settings(file_bytes=4096, sync_flush=True)

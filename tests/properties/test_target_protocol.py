@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from properties.images.images import compose, disk_state
-from properties.recorder.journal import (
+from properties.contract import GuaranteeBroken, HarnessError
+from properties.disk.images import compose, disk_state
+from properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,
     FileCreated,
@@ -18,13 +19,12 @@ from properties.recorder.journal import (
     PageWritten,
     Resized,
 )
-from properties.targets.asking import Asked
-from properties.targets.process import Died, StoreProcess
-from properties.targets.protocol import BadHandshake, Promises, read_handshake
-from properties.targets.spec import CommandSpec
-from properties.targets.syscalls import _MACHINES
-from properties.targets.watching import WatchedDirectory
-from properties.verdict import GuaranteeBroken, HarnessError
+from properties.explore.foreign.asking import Asked
+from properties.explore.foreign.process import Died, StoreProcess
+from properties.explore.foreign.protocol import BadHandshake, Promises, read_handshake
+from properties.explore.foreign.spec import CommandSpec
+from properties.explore.foreign.syscalls import _MACHINES
+from properties.explore.foreign.watching import WatchedDirectory
 
 # ---- the handshake ---------------------------------------------------------------------------------------------------
 

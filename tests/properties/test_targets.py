@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from properties.cases.case import Case, Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey, Settings
-from properties.cases.replay import Failure, Shrunk, replay, shrink
-from properties.recorder.dirty import choose_tracker
-from properties.targets import campaign
-from properties.targets.campaign import TargetPlan, run_target_campaign
-from properties.targets.process import Hung
-from properties.targets.protocol import BadHandshake, TargetUnusable
-from properties.targets.spec import BadSpec
-from properties.targets.tracing import why_untraceable
-from properties.targets.trial import TargetTrial
-from properties.verdict import GuaranteeBroken, HarnessError, Verdict
+from properties.campaign.replay import Failure, Shrunk, replay, shrink
+from properties.contract import GuaranteeBroken, HarnessError, Verdict
+from properties.disk.dirty import choose_tracker
+from properties.explore.foreign import campaign
+from properties.explore.foreign.campaign import TargetPlan, run_target_campaign
+from properties.explore.foreign.process import Hung
+from properties.explore.foreign.protocol import BadHandshake, TargetUnusable
+from properties.explore.foreign.spec import BadSpec, read_spec
+from properties.explore.foreign.tracing import why_untraceable
+from properties.explore.foreign.trial import TargetTrial
+from properties.program.case import Case, Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey, Settings
 
 STORES = Path(__file__).with_name("broken_stores.py")
-OWN = "properties.targets.own:open_store"
+OWN = "properties.explore.foreign.own:open_store"
 watched = pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
 
 
@@ -70,11 +70,17 @@ def test_a_right_store_holds(name: str) -> None:
 @watched
 @pytest.mark.parametrize("way", ["open_store", pytest.param("open_store_async", marks=pytest.mark.deep)])
 def test_our_own_store_holds_as_a_target(way: str) -> None:
-    assert run(Settings(target=f"properties.targets.own:{way}"), *LIFE[:16]) is None
+    assert run(Settings(target=f"properties.explore.foreign.own:{way}"), *LIFE[:16]) is None
+
+
+def test_targets_named_by_old_tokens_are_found() -> None:
+    assert read_spec("properties.targets.memory:open_store") == read_spec(
+        "properties.explore.foreign.memory:open_store"
+    )
 
 
 def test_the_reference_store_holds_what_it_promises_without_a_disk() -> None:
-    memory = "properties.targets.memory:open_store"
+    memory = "properties.explore.foreign.memory:open_store"
     assert run(Settings(target=memory), *LIFE[:7], Flush(), Crash(kill=True), *LIFE[:3], Close(), Open(), KEYED) is None
 
 
@@ -193,7 +199,7 @@ def test_equal_seeds_give_equal_campaigns() -> None:
 
 
 def test_a_campaign_that_catches_no_canary_is_vacuous(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("properties.targets.campaign.CANARY", f"{STORES}:Mended")
+    monkeypatch.setattr("properties.explore.foreign.campaign.CANARY", f"{STORES}:Mended")
     with choose_tracker("auto") as tracker:
         found = run_target_campaign(TargetPlan(settings("Mended"), states=1), tracker=tracker)
     assert found.verdict is Verdict.VACUOUS
@@ -201,7 +207,7 @@ def test_a_campaign_that_catches_no_canary_is_vacuous(monkeypatch: pytest.Monkey
 
 
 def test_a_failure_that_does_not_show_again_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("properties.targets.campaign.replay", lambda case, tracker: None)
+    monkeypatch.setattr("properties.explore.foreign.campaign.replay", lambda case, tracker: None)
     with choose_tracker("auto") as tracker, pytest.raises(HarnessError, match="does not show again"):
         run_target_campaign(TargetPlan(settings("CountsAnew"), states=50), tracker=tracker)
 

@@ -6,7 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from properties.cases.case import (
+from properties.campaign.replay import replay
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.lockstep.trial import Trial
+from properties.program.case import (
     AimFault,
     Case,
     Close,
@@ -19,10 +23,6 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.cases.replay import replay
-from properties.recorder.dirty import DirtyTracker
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken
 
 NOWHERE = AimFault("rename-error", "path=nowhere")
 REPUT, FLUSH, SAVE = Step(service="reput"), Flush(), Step(service="progress", after_ms=10_000)

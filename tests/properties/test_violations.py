@@ -2,13 +2,13 @@
 
 import pytest
 
-from properties.cases.case import Settings
-from properties.exploring.judges_at_work import NEEDS, fired_judges
-from properties.exploring.violations import VIOLATIONS, judges_that_go_red, right_recovery
-from properties.judges.judges import JUDGES, Recovered
-from properties.recorder.dirty import DirtyTracker
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.explore.crashes.judges_at_work import NEEDS, fired_judges
+from properties.explore.crashes.violations import VIOLATIONS, judges_that_go_red, right_recovery
+from properties.judge.judges import JUDGES, Recovered
+from properties.lockstep.trial import Trial
+from properties.program.case import Settings
 
 NAMES = [judge.__name__ for judge in JUDGES]
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from properties.cases.case import Settings
-from properties.exploring.campaign import CampaignResult, Plan, run_campaign
-from properties.recorder.dirty import DirtyTracker
-from properties.verdict import Verdict
+from properties.contract import Verdict
+from properties.disk.dirty import DirtyTracker
+from properties.explore.crashes.campaign import CampaignResult, Plan, run_campaign
+from properties.program.case import Settings
 
 COMMAND = [sys.executable, "-P", "-m", "tornpage", "explore", "--json"]
 

@@ -3,12 +3,12 @@
 import pytest
 
 from model.state import Record as PutRecord
-from properties.cases.bodies import message_of
-from properties.cases.case import Put, Settings
-from properties.cases.zero_checksum import checksum_of
 from properties.decode.record import Record, decode_record
-from properties.recorder.dirty import DirtyTracker
-from properties.trial.trial import Trial
+from properties.disk.dirty import DirtyTracker
+from properties.lockstep.trial import Trial
+from properties.program.bodies import message_of
+from properties.program.case import Put, Settings
+from properties.program.zero_checksum import checksum_of
 
 
 def decoded(trial: Trial, record: PutRecord) -> Record:

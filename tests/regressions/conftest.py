@@ -6,10 +6,10 @@ from typing import Protocol
 import pytest
 
 from impl.parts import Parts
-from properties.cases.case import Operation, Settings
-from properties.recorder.dirty import choose_tracker
-from properties.trial.trial import Trial
-from properties.verdict import GuaranteeBroken
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import choose_tracker
+from properties.lockstep.trial import Trial
+from properties.program.case import Operation, Settings
 
 
 class Attempt(Protocol):

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from properties.cases.case import Operation, Settings
-from properties.holes import HOLES
 from properties.planted import components_of
+from properties.program.case import Operation, Settings
+from properties.score.holes import HOLES
 from tests.regressions.conftest import Attempt
 
 __all__ = ["breaks_only_with"]

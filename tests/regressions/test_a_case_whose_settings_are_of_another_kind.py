@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from properties.cases.case import BadToken, Case
+from properties.program.case import BadToken, Case
 from tornpage.cli import cli
 
 HOSTILE = "\x1b]0;x\x07<script>\u202e"

@@ -9,7 +9,7 @@ Found by: aimed faults (`sync-error: kind=checkpoint`) at an open.
 import pytest
 
 from impl.opening import OpenDirectory
-from properties.cases.case import AimFault, Crash, Open, Put, Settings, Step
+from properties.program.case import AimFault, Crash, Open, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 OPERATIONS = (

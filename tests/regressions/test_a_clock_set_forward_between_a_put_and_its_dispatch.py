@@ -7,7 +7,7 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from properties.cases.case import ClockStep, Operation, Put, Settings, Step
+from properties.program.case import ClockStep, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 REPUT, ROUND = Step(service="reput"), Step(service="schedule")

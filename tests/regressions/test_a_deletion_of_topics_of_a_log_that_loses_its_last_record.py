@@ -9,7 +9,7 @@ Found by: an hour of `tornpage explore`, behind 448,948 counted states.
 
 import pytest
 
-from properties.cases.case import Clean, Crash, DeleteTopics, Operation, Put, Settings, Step
+from properties.program.case import Clean, Crash, DeleteTopics, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 FLUSH = Step(service="flush")

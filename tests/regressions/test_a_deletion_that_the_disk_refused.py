@@ -12,7 +12,7 @@ import pytest
 from impl.consume_queue import ConsumeQueue
 from impl.deleted_topics import DeletedTopics
 from impl.parts import Parts
-from properties.cases.case import (
+from properties.program.case import (
     AimFault,
     Clean,
     Close,

@@ -7,10 +7,10 @@ Fix: keys are those of the log as it ends; the crash of a case says how much lat
 
 import pytest
 
-from properties.cases.case import Case, Crash, Put, Settings
-from properties.cases.replay import replay
-from properties.recorder.dirty import choose_tracker
-from properties.scoring.trials import TrialKey, run_trial
+from properties.campaign.replay import replay
+from properties.disk.dirty import choose_tracker
+from properties.program.case import Case, Crash, Put, Settings
+from properties.score.trials import TrialKey, run_trial
 
 
 @pytest.mark.parametrize("bug", ["equal-hashes", "newest-index-file-dropped"])

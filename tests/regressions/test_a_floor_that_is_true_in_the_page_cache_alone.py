@@ -8,7 +8,7 @@ Found by: programs beside the smallest cases, with more faults (properties/plant
 
 import pytest
 
-from properties.cases.case import AimFault, Close, Crash, HarmDerived, Open, Operation, Put, Settings
+from properties.program.case import AimFault, Close, Crash, HarmDerived, Open, Operation, Put, Settings
 from tests.regressions.conftest import Attempt
 
 LOST = AimFault("sync-lost")

@@ -8,7 +8,7 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from properties.cases.case import DiskUsed, Put, Settings
+from properties.program.case import DiskUsed, Put, Settings
 from tests.regressions.conftest import Attempt
 
 

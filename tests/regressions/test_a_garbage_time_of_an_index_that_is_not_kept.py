@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from impl.checkpoint import Checkpoint
-from properties.cases.case import Close, HarmDerived, Put, Settings
+from properties.program.case import Close, HarmDerived, Put, Settings
 from tests.impl.support import FaultyFiles
 from tests.regressions.conftest import Attempt
 

@@ -9,7 +9,7 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from properties.cases.case import FailWrite, Open, Put, Settings
+from properties.program.case import FailWrite, Open, Put, Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024, pool_buffers=2, trailer=False)

@@ -10,7 +10,7 @@ small until nothing but this was left.
 
 import pytest
 
-from properties.cases.case import Clean, Flush, HarmDerived, Operation, Put, Settings, Step
+from properties.program.case import Clean, Flush, HarmDerived, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024, queue_units=2)

@@ -2,7 +2,7 @@
 or did not end after a close, as a store does whose thread hangs.
 
 Cause: what a holder says was taken for JSON with all its keys, and the time-out of the wait for its end was nobody's.
-Fix: both are faults of the harness (properties/kills/restarts.py, `_Holder`).
+Fix: both are faults of the harness (properties/explore/kills/restarts.py, `_Holder`).
 Found by: reading.
 """
 
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from properties.kills import restarts
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
+from properties.explore.kills import restarts
 
 OPENS = 'print(\'{"serves": [], "read_only": null, "compiled": false}\', flush=True)'
 MARKS = "import json, os, sys; d = json.loads(input())['directory']; os.makedirs(d); open(d + '/abort', 'w')"

@@ -10,7 +10,7 @@ import pytest
 
 from impl import log_directories, opening
 from impl.files import Files
-from properties.cases.case import Close, Crash, Flush, Open, Operation, Put, Settings
+from properties.program.case import Close, Crash, Flush, Open, Operation, Put, Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=4096)

@@ -6,7 +6,7 @@ message that dispatch has come behind.
 Found by: programs beside the smallest cases, with more faults (properties/planted/near_misses.py).
 """
 
-from properties.cases.case import AimFault, Put, Settings, Step
+from properties.program.case import AimFault, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 NO_COPY = Put(topic="RMQ_SYS_TRANS_HALF_TOPIC", properties="DELAY\x011")

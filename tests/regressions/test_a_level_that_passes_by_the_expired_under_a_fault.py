@@ -8,7 +8,7 @@ Found by: programs beside the smallest cases, with more faults (properties/plant
 
 import pytest
 
-from properties.cases.case import AimFault, Clean, Flush, Operation, Put, Settings, Step
+from properties.program.case import AimFault, Clean, Flush, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 DELAYED, REPUT, ROUND = Put(properties="DELAY\x011"), Step(service="reput"), Step(service="schedule", after_ms=1000)

@@ -9,7 +9,7 @@ Found by: 16 minutes of `tornpage explore`, behind 616,551 counted states.
 
 import pytest
 
-from properties.cases.case import AimFault, Clean, Close, Crash, Open, Operation, Put, Settings, Step
+from properties.program.case import AimFault, Clean, Close, Crash, Open, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 REPUT, ROUND = Step(service="reput"), Step(service="schedule", after_ms=1000)

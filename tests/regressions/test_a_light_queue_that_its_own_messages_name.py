@@ -8,7 +8,7 @@ Found by: the put machine, in hunting another bug that was planted.
 
 import pytest
 
-from properties.cases.case import Close, Crash, HarmDerived, Open, Operation, Put, Settings, Step
+from properties.program.case import Close, Crash, HarmDerived, Open, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 LIMITED = Settings(file_bytes=1024, multi_dispatch=True, light_queues=True, light_queues_max=1)

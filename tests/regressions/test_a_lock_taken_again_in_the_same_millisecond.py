@@ -6,7 +6,7 @@ Fix: acquisitions are counted.
 Found by: 5,000 examples of the put machine.
 """
 
-from properties.cases.case import Concurrent, Put, Settings
+from properties.program.case import Concurrent, Put, Settings
 from tests.regressions.conftest import Attempt
 
 BEFORE = Concurrent(first=(Put(topic="U"),))

@@ -6,7 +6,7 @@ held to the end of the log.
 Found by: the queue machine.
 """
 
-from properties.cases.case import FailSync, Flush, Put, RefuseFile, Settings, Step
+from properties.program.case import FailSync, Flush, Put, RefuseFile, Settings, Step
 from tests.regressions.conftest import Attempt
 
 REPUT = Step(service="reput")

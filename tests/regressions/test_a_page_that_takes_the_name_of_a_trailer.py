@@ -8,7 +8,7 @@ covered without a trailer has to be noticed.
 
 import pytest
 
-from properties.cases.case import Damage, Flush, Operation, Put, Settings
+from properties.program.case import Damage, Flush, Operation, Put, Settings
 from tests.regressions.conftest import Attempt
 
 IN_THE_NAME = Put(body_bytes=3_996)

@@ -7,7 +7,7 @@ was legal at the kill is legal still.
 Found by: campaigns on two disks.
 """
 
-from properties.cases.case import CommitOffset, Crash, Settings, Step
+from properties.program.case import CommitOffset, Crash, Settings, Step
 from tests.regressions.conftest import Attempt
 
 

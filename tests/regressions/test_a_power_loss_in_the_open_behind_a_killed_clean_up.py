@@ -10,7 +10,7 @@ Found by: the retention machine, in two of 217 trials of a scoreboard.
 
 import pytest
 
-from properties.cases.case import Clean, Crash, HoldBuffer, Operation, Put, Settings, Step
+from properties.program.case import Clean, Crash, HoldBuffer, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024, sync_flush=True, disk="journal")

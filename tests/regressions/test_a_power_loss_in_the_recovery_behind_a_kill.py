@@ -9,12 +9,12 @@ Found by: reading what `tornpage exhaust` allows beside what campaigns do.
 
 import random
 
-from properties.cases.case import CommitOffset, Operation, Put, Settings, Step
-from properties.exploring.crash_states import CrashStates
-from properties.exploring.tally import Tally
-from properties.images.sampling import Chances
-from properties.recorder.dirty import choose_tracker
-from properties.trial.trial import Trial
+from properties.disk.dirty import choose_tracker
+from properties.disk.sampling import Chances
+from properties.explore.crashes.crash_states import CrashStates
+from properties.explore.crashes.tally import Tally
+from properties.lockstep.trial import Trial
+from properties.program.case import CommitOffset, Operation, Put, Settings, Step
 
 SAVED: tuple[Operation, ...] = (
     *[Put(body_bytes=40)] * 12,

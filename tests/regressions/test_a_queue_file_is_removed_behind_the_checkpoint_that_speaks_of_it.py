@@ -7,7 +7,7 @@ Fix: an open withdraws the promise before it loads queues and index (impl/openin
 Found by: `tornpage explore --seed 201 --disk posix-strict`, 27,727 states in; this is its case made small by hand.
 """
 
-from properties.cases.case import Crash, Operation, Put, Settings, Step
+from properties.program.case import Crash, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(sync_flush=True, queue_units=4)

@@ -8,7 +8,7 @@ Found by: the failing-disk machine, as soon as it let clean-ups fail.
 
 import pytest
 
-from properties.cases.case import AimFault, Clean, Crash, Flush, Operation, Put, Settings, Step
+from properties.program.case import AimFault, Clean, Crash, Flush, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 PRE_FILLED: tuple[Operation, ...] = (Put(body_bytes=672), Put(), Put(body_bytes=10))

@@ -5,7 +5,7 @@ was to fail, but the refusal of appends. Fix: that too.
 Found by: programs beside the smallest cases of planted bugs.
 """
 
-from properties.cases.case import AimFault, FailAppend, Put, Settings
+from properties.program.case import AimFault, FailAppend, Put, Settings
 from tests.regressions.conftest import Attempt
 
 

@@ -5,7 +5,7 @@ one answer. Fix: it is carried out under the first one, as everything else.
 Found by: the failing-disk machine in its first run.
 """
 
-from properties.cases.case import AimFault, Crash, Put, Settings, Step
+from properties.program.case import AimFault, Crash, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 REPUT = Step(service="reput")

@@ -7,7 +7,7 @@ Found by: programs beside the smallest cases, with more faults and settings (pro
 
 import pytest
 
-from properties.cases.case import AimFault, ChangeRole, Close, Crash, DelayOffsetsAre, Open, Operation, Put, Settings
+from properties.program.case import AimFault, ChangeRole, Close, Crash, DelayOffsetsAre, Open, Operation, Put, Settings
 from tests.regressions.conftest import Attempt
 
 

@@ -4,7 +4,7 @@ promise without any crash: the histories of the shard, and the failures in them,
 Cause: each shard shows all judges a violation that is made of a right recovery, and the store could not be brought to
 one; that the store is broken there was nobody's to say.
 Fix: no judge has shown anything then, which makes a campaign vacuous at best; what is broken the histories say
-(properties/exploring/violations.py, `judges_that_go_red`).
+(properties/explore/crashes/violations.py, `judges_that_go_red`).
 Found by: reading.
 """
 
@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import pytest
 
-from properties.cases.case import Settings
-from properties.exploring import violations
-from properties.exploring.campaign import Plan, run_campaign
-from properties.recorder.dirty import choose_tracker
-from properties.verdict import Verdict
+from properties.contract import Verdict
+from properties.disk.dirty import choose_tracker
+from properties.explore.crashes import violations
+from properties.explore.crashes.campaign import Plan, run_campaign
+from properties.program.case import Settings
 
 BUG = "RMQ-B03"
 

@@ -11,9 +11,9 @@ from multiprocessing import get_context
 import pytest
 
 from impl.files import OpenFile
-from properties.faults import sync_eio
-from properties.faults.run import run_faults
-from properties.verdict import Verdict
+from properties.contract import Verdict
+from properties.explore.real_faults import sync_eio
+from properties.explore.real_faults.run import run_faults
 
 
 class Moving(sync_eio.WatchedFiles):

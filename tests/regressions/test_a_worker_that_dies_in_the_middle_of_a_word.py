@@ -4,7 +4,7 @@ cannot be worked in, named None.
 
 Cause: what a shard has to tell is more than a pipe holds, so a worker can die in the middle of it, and the half of a
 word is an OSError of its own kind, not the end of the pipe.
-Fix: such a worker has died, as any other (properties/exploring/workers.py, `_Pool.hear`; properties/kills/workers.py,
+Fix: such a worker has died, as any other (explore/crashes/workers.py, `_Pool.hear`; explore/kills/workers.py,
 `_Workers.hear`).
 Found by: reading.
 """
@@ -18,12 +18,12 @@ from typing import Any, NoReturn
 
 import pytest
 
-from properties.cases.case import Settings
-from properties.exploring.shards import Shard, ShardRun
-from properties.exploring.workers import Died, _Pool, _Worker
-from properties.kills.cycle import KillReport
-from properties.kills.workers import StopWord, run_in_workers
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
+from properties.explore.crashes.shards import Shard, ShardRun
+from properties.explore.crashes.workers import Died, _Pool, _Worker
+from properties.explore.kills.cycle import KillReport
+from properties.explore.kills.workers import StopWord, run_in_workers
+from properties.program.case import Settings
 
 
 def say_half_a_word(pipe: Connection) -> None:
@@ -56,6 +56,6 @@ def test_a_run_of_kills_says_which_program_is_missing(monkeypatch: pytest.Monkey
         parent.send((0, KillReport(0, "step"))) if 0 in own else say_half_a_word(parent)
         os._exit(0)
 
-    monkeypatch.setattr("properties.kills.workers._work", work)
+    monkeypatch.setattr("properties.explore.kills.workers._work", work)
     with pytest.raises(HarnessError, match="a worker ended before its program 1"):
         list(run_in_workers(2, [(0,), (1,)], lambda name, programs: iter(()), StopWord()))  # type: ignore[arg-type,return-value]

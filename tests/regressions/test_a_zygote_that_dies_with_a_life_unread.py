@@ -3,7 +3,7 @@ by peer", leave its second zygote behind, and its directories in memory.
 
 Cause: a zygote that is ended with a life in its socket that it has not read resets the connection, which the parent
 meets where it waits for the zygote's end, or for the end of the life.
-Fix: a reset says what an end says (properties/kills/zygote.py, `_heard`).
+Fix: a reset says what an end says (properties/explore/kills/zygote.py, `_heard`).
 Found by: reading.
 """
 
@@ -13,10 +13,10 @@ import signal
 import pytest
 
 from impl.parts import Parts
-from properties.cases.case import Settings
-from properties.kills.child import Life
-from properties.kills.zygote import Zygote
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
+from properties.explore.kills.child import Life
+from properties.explore.kills.zygote import Zygote
+from properties.program.case import Settings
 
 LIFE = Life("/nowhere", Settings(), (), 0, "step")
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from properties.cases.case import DeleteTopics, Flush, Put, Settings, Step
-from properties.interleaving.operations import AskMaximum, AskMinimum, GetRecord, Operation, Pull, Query
-from properties.interleaving.scenario import Scenario
-from properties.recorder.dirty import DirtyTracker, choose_tracker
+from properties.disk.dirty import DirtyTracker, choose_tracker
+from properties.explore.interleavings.operations import AskMaximum, AskMinimum, GetRecord, Operation, Pull, Query
+from properties.explore.interleavings.scenario import Scenario
+from properties.program.case import DeleteTopics, Flush, Put, Settings, Step
 from tests.properties.interleaving.sweeps import sweep
 
 LARGE = tuple(Put(body_bytes=800, fill=fill) for fill in range(3))

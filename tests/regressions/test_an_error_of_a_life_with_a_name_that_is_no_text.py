@@ -2,11 +2,11 @@
 nothing, and the report that it "raises nothing, but the process ended".
 
 Cause: Python keeps such a byte as a lone surrogate, which cannot be encoded; the error was lost in an error.
-Fix: it is written with escapes (properties/kills/progress.py, `Progress.fail`).
+Fix: it is written with escapes (properties/explore/kills/progress.py, `Progress.fail`).
 Found by: reading.
 """
 
-from properties.kills.progress import Progress
+from properties.explore.kills.progress import Progress
 
 
 def test_the_error_is_told() -> None:

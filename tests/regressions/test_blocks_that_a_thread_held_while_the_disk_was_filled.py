@@ -2,7 +2,7 @@
 
 Cause: a thread of the store that asks for a file on a full disk is refused after it has taken what was left, and gives
 that back a moment later: the one who fills the disk was refused in between.
-Fix: the disk is filled again until nothing is left (properties/faults/small_disk.py, `SmallDisk.fill`).
+Fix: the disk is filled again until nothing is left (properties/explore/real_faults/small_disk.py, `SmallDisk.fill`).
 Found by: the suite, on a busy machine.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from properties.faults.children import Page, in_child
-from properties.faults.mounts import Unavailable, enter_private_mounts
-from properties.faults.small_disk import small_disk
+from properties.explore.real_faults.children import Page, in_child
+from properties.explore.real_faults.mounts import Unavailable, enter_private_mounts
+from properties.explore.real_faults.small_disk import small_disk
 
 _HELD_BYTES = 1 << 19
 

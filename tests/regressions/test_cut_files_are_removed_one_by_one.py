@@ -7,8 +7,8 @@ Found by: the crash campaign, in a crash inside recovery.
 
 from impl.mapped_file_queue import MappedFileQueue
 from impl.parts import Parts
-from properties.cases.case import Crash, Operation, Put, Settings
-from properties.verdict import GuaranteeBroken
+from properties.contract import GuaranteeBroken
+from properties.program.case import Crash, Operation, Put, Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=4096)

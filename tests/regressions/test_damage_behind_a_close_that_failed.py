@@ -7,7 +7,7 @@ Found by: programs beside the smallest cases, with more faults (properties/plant
 
 import pytest
 
-from properties.cases.case import Close, Damage, FailSync, FailWrite, Operation, Put, Settings
+from properties.program.case import Close, Damage, FailSync, FailWrite, Operation, Put, Settings
 from tests.regressions.conftest import Attempt
 
 

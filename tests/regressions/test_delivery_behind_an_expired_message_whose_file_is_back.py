@@ -8,7 +8,7 @@ Found by: an hour of `tornpage explore`, behind 965,074 counted states.
 
 import pytest
 
-from properties.cases.case import AimFault, Clean, Crash, Flush, HoldBuffer, Operation, Put, Settings, Step
+from properties.program.case import AimFault, Clean, Crash, Flush, HoldBuffer, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 REPUT, ROUND, SAVE = Step(service="reput"), Step(service="schedule"), Step(service="progress")

@@ -11,11 +11,11 @@ from dataclasses import replace
 
 import pytest
 
-from properties.cases.case import Clean, Flush, HarmDerived, Put, Settings, Step
-from properties.recorder.disk import Image
-from properties.recorder.recording_files import EMPTY_DISK
-from properties.trial.derived_damage import harmed_image
-from properties.trial.log_places import ROOT
+from properties.disk.disk import Image
+from properties.disk.recording_files import EMPTY_DISK
+from properties.lockstep.derived_damage import harmed_image
+from properties.program.case import Clean, Flush, HarmDerived, Put, Settings, Step
+from properties.program.log_places import ROOT
 from tests.regressions.conftest import Attempt
 
 KEYED, PLAIN = Put(properties="KEYS\x01k", body_bytes=300), Put(body_bytes=300)

@@ -3,7 +3,8 @@
 Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand.
 """
 
-from properties.cases.case import (
+from properties.planted import components_of
+from properties.program.case import (
     Close,
     CommitOffset,
     Crash,
@@ -18,8 +19,7 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.holes import HOLES
-from properties.planted import components_of
+from properties.score.holes import HOLES
 from tests.regressions.conftest import Attempt
 from tests.regressions.holes import breaks_only_with
 

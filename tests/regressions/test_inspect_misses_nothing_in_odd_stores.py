@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from properties.inspection import InspectError, Query, inspect_view
+from properties.inspect import InspectError, Query, inspect_view
 from tests.properties.decode.handmade import DATA, blank, record
 from tornpage.commands.inspect import command
 

@@ -8,7 +8,7 @@ Found by: the crash campaign.
 
 from impl.consume_queue import ConsumeQueue
 from impl.parts import Parts
-from properties.cases.case import Clean, Crash, Flush, Operation, Put, Settings, Step
+from properties.program.case import Clean, Crash, Flush, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024, queue_units=1)

@@ -11,8 +11,8 @@ recovery between the sync that failed and the byte that was shown again in place
 
 import pytest
 
-from properties.cases.case import AimFault, Close, Crash, Flush, Open, Operation, Put, Settings, Step
 from properties.planted import components_of
+from properties.program.case import AimFault, Close, Crash, Flush, Open, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 LOST = AimFault("sync-lost", "kind=log and nth=1")

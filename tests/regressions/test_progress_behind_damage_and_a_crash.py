@@ -8,7 +8,7 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from properties.cases.case import CommitOffset, Crash, Damage, Operation, Put, Settings, Step
+from properties.program.case import CommitOffset, Crash, Damage, Operation, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 DELIVERED = (Put(properties="DELAY\x012"), Step(service="reput"), Step(service="schedule", after_ms=3_000))

@@ -8,7 +8,7 @@ Found by: an hour of `tornpage explore`, behind 676,770 counted states.
 
 import pytest
 
-from properties.cases.case import (
+from properties.program.case import (
     AimFault,
     Clean,
     CommitOffset,

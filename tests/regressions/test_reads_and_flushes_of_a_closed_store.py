@@ -7,7 +7,7 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from properties.cases.case import Close, Flush, Get, Operation, Put, Settings
+from properties.program.case import Close, Flush, Get, Operation, Put, Settings
 from tests.regressions.conftest import Attempt
 
 

@@ -6,7 +6,7 @@ others, took the room of the last one. Fix: only what every store has takes room
 Found by: programs beside the smallest cases of planted bugs.
 """
 
-from properties.cases.case import Concurrent, Crash, DeleteTopics, HarmDerived, Put, Settings
+from properties.program.case import Concurrent, Crash, DeleteTopics, HarmDerived, Put, Settings
 from tests.regressions.conftest import Attempt
 
 FULL, SMALL, AT_ONCE = Put(body_bytes=800), Put(), Put(advance_ms=0)

@@ -5,7 +5,7 @@ as the files reached that number. Fix: where one of them is none, the queue is b
 Found by: the retention machine, with a queue that is zeroed again after it was lost.
 """
 
-from properties.cases.case import Clean, Flush, HarmDerived, Put, Settings, Step
+from properties.program.case import Clean, Flush, HarmDerived, Put, Settings, Step
 from tests.regressions.conftest import Attempt
 
 PUTS = (Put(body_bytes=100), Put(body_bytes=100), Put(body_bytes=300)) * 2

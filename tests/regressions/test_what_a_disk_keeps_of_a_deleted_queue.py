@@ -9,7 +9,8 @@ Found by: the first hunt for deletions on disks that fail.
 
 import pytest
 
-from properties.cases.case import (
+from properties.planted import PLANTED
+from properties.program.case import (
     AimFault,
     Clean,
     Close,
@@ -22,7 +23,6 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.planted import PLANTED
 from tests.regressions.conftest import Attempt
 
 REPUT, EXPIRED = Step(service="reput"), Clean(after_hours=73, manual=True)

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-from properties.cases.case import Case
-from properties.cases.packing import BadToken
 from properties.decode.config_files import load_config, parse_config, parse_consumer_offsets, parse_delay_offsets
 from properties.decode.deleted_topics import parse_deleted_topics
 from properties.decode.derived_floor import parse_derived_floor
-from properties.inspection import InspectError
-from properties.inspection.query import parse_times, read_settings
-from properties.interleaving import token as interleavings
-from properties.judging.given import read_settings_file
-from properties.judging.truth import read_truth
+from properties.explore.interleavings import token as interleavings
+from properties.inspect import InspectError
+from properties.inspect.query import parse_times, read_settings
+from properties.judge.directory.given import read_settings_file
+from properties.judge.directory.truth import read_truth
+from properties.program.case import Case
+from properties.program.packing import BadToken
 from reports.errors import ReportError
 from reports.prediction import read_validation
 from tornpage.given_cases import given_cases

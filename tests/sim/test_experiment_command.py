@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 import tornpage.experiments
 from bench.crash_frontier import crash_frontier
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
 from reports.simulation_page import build_simulation_page
 from sim.experiments.pool import POOL
 from sim.experiments.registry import EXPERIMENTS

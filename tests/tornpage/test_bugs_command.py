@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.cases.case import Case
 from properties.planted import PLANTED
 from properties.planted.durability import DURABILITY
 from properties.planted.smallest import SMALLEST
+from properties.program.case import Case
 from tornpage.cli import cli
 from tornpage.guard import python_command
 

@@ -2,7 +2,7 @@
 
 import click
 
-from properties.machines.check import MACHINES
+from properties.explore.machines.check import MACHINES
 from tornpage.cli import cli
 
 

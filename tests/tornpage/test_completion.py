@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from properties.aiming.effects import EFFECTS
+from properties.disk.effects import EFFECTS
 from properties.planted import PLANTED
 from tornpage.cli import cli
 from tornpage.finding_codes import finding_codes

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.exhausting import run
+from properties.explore.exhaustive import run
 from tornpage.commands.exhaust import command as exhaust
 from tornpage.commands.replay import command as replay
 

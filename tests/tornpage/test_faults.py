@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from properties.faults.mounts import why_no_mounts
-from properties.faults.report import FaultReport, FaultsReport
-from properties.faults.run import FAULTS
-from properties.verdict import GuaranteeBroken
+from properties.contract import GuaranteeBroken
+from properties.explore.real_faults.mounts import why_no_mounts
+from properties.explore.real_faults.report import FaultReport, FaultsReport
+from properties.explore.real_faults.run import FAULTS
 from tornpage.faults import outcome_of, text_of
 
 COMMAND = [sys.executable, "-P", "-m", "tornpage", "faults"]

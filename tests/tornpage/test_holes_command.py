@@ -4,7 +4,7 @@ import json
 
 from click.testing import CliRunner, Result
 
-from properties.holes import HOLES
+from properties.score.holes import HOLES
 from tornpage.cli import cli
 
 

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 
 from properties.decode.consumequeue import java_hash
 from properties.decode.findings import Code
-from properties.inspection import VIEWS, Query, inspect_view
+from properties.inspect import VIEWS, Query, inspect_view
 from tornpage import Message, MessageStore, MessageStoreConfig
 from tornpage.cli import cli
 from tornpage.finding_codes import finding_codes

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from bench.validation import Case, Validation
 from bench.validation_scores import Observed, score
-from properties.verdict import HarnessError
+from properties.contract import HarnessError
 from reports.prediction import read_validation
 from sim.sync_table import TooFewSamples
 from tornpage import validating

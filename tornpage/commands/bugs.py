@@ -111,8 +111,8 @@ def score(
     tornpage bugs score --group durability --trials 3 --budget 20
     """
     from properties.planted import UnknownBug, bugs_named
-    from properties.scoring.plan import Plan
-    from properties.scoring.strategies import UnknownStrategy, strategies_named
+    from properties.score.plan import Plan
+    from properties.score.strategies import UnknownStrategy, strategies_named
     from tornpage.places import temporary_directory
     from tornpage.run_directory import prepare, write_run
     from tornpage.scoring import score_outcome
@@ -153,7 +153,7 @@ def holes(hunt: bool, only: str, seconds: float, seed: int, out: str | None, as_
     tornpage bugs holes --hunt --only H1,C3
     tornpage bugs holes --hunt --out out/holes    (all: up to an hour, to be resumed)
     """
-    from properties.holes import UnknownHole, holes_named
+    from properties.score.holes import UnknownHole, holes_named
     from tornpage.holes import hunt_outcome, list_outcome
 
     try:

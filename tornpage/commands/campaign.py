@@ -20,10 +20,10 @@ from tornpage.run_directory import write_run
 
 if TYPE_CHECKING:
     from pipeline.aggregates import Counted
-    from properties.cases.case import Settings
-    from properties.exploring.mix import Strategy
-    from properties.exploring.rows import Row
-    from properties.exploring.shards import Shard
+    from properties.explore.crashes.mix import Strategy
+    from properties.explore.crashes.rows import Row
+    from properties.explore.crashes.shards import Shard
+    from properties.program.case import Settings
 
 __all__ = ["campaign_outcome", "command"]
 
@@ -115,9 +115,9 @@ def campaign_outcome(
     from pipeline.campaign import complete_shards, prepare_output, read_rows
     from pipeline.outputs import OutputTaken
     from pipeline.session import SparkUnavailable
-    from properties.cases.case import Settings
-    from properties.exploring.rows import that_count
-    from properties.exploring.shards import FAILURES_MAX, plan_shards
+    from properties.explore.crashes.rows import that_count
+    from properties.explore.crashes.shards import FAILURES_MAX, plan_shards
+    from properties.program.case import Settings
 
     settings = Settings(file_bytes=file_bytes, disk=disk, bug=bug)  # type: ignore[arg-type]
     planned = list(
@@ -157,8 +157,8 @@ def _run(
     from pipeline.interrupts import apart
     from pipeline.jobs import reason_of, spark_failures
     from pipeline.session import require_packages, spark_session
-    from properties.exploring.rows import that_count
-    from properties.exploring.shards import FAILURES_MAX
+    from properties.explore.crashes.rows import that_count
+    from properties.explore.crashes.shards import FAILURES_MAX
 
     start_s = 0.0
     try:
@@ -200,7 +200,7 @@ def _outcome(
     measured: dict[str, float],
 ) -> Outcome:
     from pipeline.campaign import result_hash, silent_in
-    from properties.exploring.rows import is_complete
+    from properties.explore.crashes.rows import is_complete
 
     histories = [row for row in rows if row["kind"] == "history"]
     ends = [row for row in rows if is_complete(row)]

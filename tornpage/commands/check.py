@@ -12,8 +12,8 @@ from tornpage.run_directory import prepare, write_run
 from tornpage.targets import answer_option, fixed_settings, left_out_line, target_option, usable_settings
 
 if TYPE_CHECKING:
-    from properties.cases.case import Settings
-    from properties.machines.check import CheckResult
+    from properties.explore.machines.check import CheckResult
+    from properties.program.case import Settings
 
 __all__ = ["check_outcome", "command"]
 
@@ -101,10 +101,10 @@ def check_outcome(
     from functools import partial
     from time import perf_counter
 
-    from properties.machines.check import MACHINES, PROFILES, TARGET_PROFILES, check
-    from properties.recorder.dirty import choose_tracker
-    from properties.targets.campaign import SHRINK_SECONDS
-    from properties.verdict import HarnessError
+    from properties.contract import HarnessError
+    from properties.disk.dirty import choose_tracker
+    from properties.explore.foreign.campaign import SHRINK_SECONDS
+    from properties.explore.machines.check import MACHINES, PROFILES, TARGET_PROFILES, check
 
     count, steps = (TARGET_PROFILES if settings else PROFILES)[profile]
     count = examples or (HUNT_EXAMPLES if bug else count)

@@ -10,7 +10,7 @@ from tornpage.document import emit, refuse
 from tornpage.run_directory import write_run
 
 if TYPE_CHECKING:
-    from properties.recorder.disk import Disk
+    from properties.disk.disk import Disk
 
 __all__ = ["command"]
 
@@ -78,7 +78,7 @@ def command(
     tornpage exhaust --ops 1 --facts 2 --recovery 1 --disk journal
     tornpage exhaust --bug lying-flush        (must be broken)
     """
-    from properties.exhausting.explored import Plan
+    from properties.explore.exhaustive.explored import Plan
     from tornpage.exhausting import exhaust_outcome
 
     try:

@@ -15,7 +15,7 @@ def _known(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tu
     """Return the names without repeats; refuse one that names no fault."""
     if ctx.resilient_parsing:  # a shell asks what could follow
         return names
-    from properties.faults.run import FAULTS
+    from properties.explore.real_faults.run import FAULTS
 
     for name in names:
         if name not in FAULTS:

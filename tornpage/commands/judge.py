@@ -12,7 +12,7 @@ from tornpage.redacting import showing
 from tornpage.run_directory import prepare, write_run
 
 if TYPE_CHECKING:
-    from properties.judging.given import Given
+    from properties.judge.directory.given import Given
 
 __all__ = ["command"]
 
@@ -77,9 +77,9 @@ def command(
     IMAGE_DIR is a store directory as a crash left it, ours or RocketMQ's. It is read and never changed: recoveries
     happen on disks in memory. What an image cannot tell is "unknown". See docs/judge.md.
     """
-    from properties.inspection import InspectError
-    from properties.judging.judge import SAMPLES
-    from properties.verdict import HarnessError
+    from properties.contract import HarnessError
+    from properties.inspect import InspectError
+    from properties.judge.directory.judge import SAMPLES
     from tornpage.judging import (
         golden_outcome,
         golden_text,
@@ -134,7 +134,7 @@ def command(
 
 def _given(broker_config: str | None, slots: int | None, file_bytes: int | None) -> "Given":
     """Return the settings that the user tells."""
-    from properties.judging.given import Given, read_settings_file
+    from properties.judge.directory.given import Given, read_settings_file
 
     told = Given() if broker_config is None else read_settings_file(broker_config)
     return told.with_numbers(maxHashSlotNum=slots, mappedFileSizeCommitLog=file_bytes)

@@ -12,8 +12,8 @@ from tornpage.completing import case_files
 from tornpage.document import Outcome, emit, refuse
 
 if TYPE_CHECKING:
-    from properties.cases.case import Case
-    from properties.recorder.dirty import DirtyTracker
+    from properties.disk.dirty import DirtyTracker
+    from properties.program.case import Case
     from tornpage.given_cases import GivenCase
 
 __all__ = ["command"]
@@ -49,10 +49,10 @@ def command(cases: tuple[str, ...], image: str | None, as_json: bool) -> None:
 
 
 def _replay_one(given: GivenCase, image: str | None, *, as_json: bool) -> NoReturn:
-    from properties.cases.case import BadToken
-    from properties.cases.replay import replay
+    from properties.campaign.replay import replay
+    from properties.disk.dirty import choose_tracker
     from properties.planted import UnknownBug
-    from properties.recorder.dirty import choose_tracker
+    from properties.program.case import BadToken
     from tornpage.failures import failure_finding, failure_text
     from tornpage.targets import refusing_targets
 
@@ -80,8 +80,8 @@ def _replay_one(given: GivenCase, image: str | None, *, as_json: bool) -> NoRetu
 
 def _write_image(case: Case, directory: str, tracker: DirtyTracker) -> None:
     """Write the crash image before recovery touches it."""
-    from properties.images.image_directory import write_image
-    from properties.images.pagemap import crash_image
+    from properties.explain.pagemap import crash_image
+    from properties.judge.image_directory import write_image
 
     image = crash_image(case, tracker=tracker)
     if image is None:

@@ -61,7 +61,7 @@ def against_rocketmq(seed: int) -> Step:
 
 def inspect(seed: int) -> Step:
     """Read a store of RocketMQ 4.9.3, record for record as it said itself."""
-    from properties.inspection import Query
+    from properties.inspect import Query
     from tornpage.commands.inspect import inspect_outcome
 
     if not GOLDEN.exists():

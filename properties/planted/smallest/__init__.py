@@ -1,12 +1,11 @@
 """The smallest known case of each planted bug that one thread can show.
 
 Its last operation breaks a promise, and the store without the bug keeps all of them. Bugs that need threads to meet
-have none: which switch shows them depends on each line of the store (properties/interleaving).
+have none: which switch shows them depends on each line of the store (properties/explore/interleavings).
 """
 
 from dataclasses import replace
 
-from properties.cases.case import Case
 from properties.planted.smallest import (
     delivery,
     failing_disks,
@@ -20,6 +19,7 @@ from properties.planted.smallest import (
     rebuilt,
     retention,
 )
+from properties.program.case import Case
 
 __all__ = ["BROKEN_FIRST", "SMALLEST"]
 

@@ -1,6 +1,7 @@
 """Of the log: what is acknowledged, made, loaded, read, recovered and believed."""
 
-from properties.cases.case import (
+from properties.planted.smallest.program import FIRST_LOG_FILE, Program, losing, page_of
+from properties.program.case import (
     Close,
     Crash,
     Damage,
@@ -17,7 +18,6 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.planted.smallest.program import FIRST_LOG_FILE, Program, losing, page_of
 
 __all__ = ["PROGRAMS"]
 

@@ -1,6 +1,7 @@
 """Of long polling: consumers that wait in the store, and who wakes them."""
 
-from properties.cases.case import (
+from properties.planted.smallest.program import Program
+from properties.program.case import (
     CancelPull,
     Close,
     DeleteTopics,
@@ -10,8 +11,7 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.cases.translation import HELD_PULLS_MAX
-from properties.planted.smallest.program import Program
+from properties.program.translation import HELD_PULLS_MAX
 
 __all__ = ["PROGRAMS"]
 

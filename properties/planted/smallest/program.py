@@ -1,6 +1,6 @@
 """What the smallest cases are made of: a program, and power losses that take a few facts and nothing else."""
 
-from properties.cases.case import Crash, Operation, Settings
+from properties.program.case import Crash, Operation, Settings
 
 __all__ = ["FIRST_LOG_FILE", "Program", "losing", "page_of"]
 

@@ -1,6 +1,7 @@
 """Of progress files: consumer offsets, their saves, their backups."""
 
-from properties.cases.case import (
+from properties.planted.smallest.program import Program
+from properties.program.case import (
     Close,
     CommitOffset,
     Crash,
@@ -15,7 +16,6 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.planted.smallest.program import Program
 
 __all__ = ["PROGRAMS"]
 

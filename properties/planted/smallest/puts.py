@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from properties.cases.case import Crash, FailAppend, FailSync, Member, Open, Put, PutBatch, Settings
 from properties.planted.smallest.program import Program
+from properties.program.case import Crash, FailAppend, FailSync, Member, Open, Put, PutBatch, Settings
 
 __all__ = ["PROGRAMS"]
 

@@ -1,6 +1,7 @@
 """Of dispatch, queues and their extension."""
 
-from properties.cases.case import (
+from properties.planted.smallest.program import Program
+from properties.program.case import (
     Close,
     Crash,
     Damage,
@@ -12,7 +13,6 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.planted.smallest.program import Program
 
 __all__ = ["PROGRAMS"]
 
@@ -25,7 +25,7 @@ DELAYED = Put(properties="DELAY\x011")
 NAMING = Put(properties="INNER_MULTI_DISPATCH\x01U")
 KILL, POWER_LOSS = Crash(kill=True), Crash()
 PASSES_NO_FILTER = "TAGS\x01TagB"
-"""In topic U: its bit map is empty (properties/cases/bit_maps.py)."""
+"""In topic U: its bit map is empty (properties/program/bit_maps.py)."""
 STORE_TIME_AT = 10
 
 PROGRAMS: dict[str, Program] = {

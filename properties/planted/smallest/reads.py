@@ -1,6 +1,7 @@
 """Of reads: pulls, queries by key, and the index."""
 
-from properties.cases.case import (
+from properties.planted.smallest.program import Program
+from properties.program.case import (
     Close,
     Crash,
     Damage,
@@ -17,7 +18,6 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.planted.smallest.program import Program
 
 __all__ = ["PROGRAMS"]
 

@@ -1,6 +1,7 @@
 """Of what a start makes again, or believes: queues, index, their checkpoint and their floor."""
 
-from properties.cases.case import (
+from properties.planted.smallest.program import FIRST_LOG_FILE, Program, losing, page_of
+from properties.program.case import (
     Clean,
     Close,
     Crash,
@@ -11,7 +12,6 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.planted.smallest.program import FIRST_LOG_FILE, Program, losing, page_of
 
 __all__ = ["PROGRAMS"]
 

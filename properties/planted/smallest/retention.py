@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from properties.cases.case import (
+from properties.planted.smallest.program import Program
+from properties.program.case import (
     Clean,
     Crash,
     DeleteTopics,
@@ -15,7 +16,6 @@ from properties.cases.case import (
     Settings,
     Step,
 )
-from properties.planted.smallest.program import Program
 
 __all__ = ["PROGRAMS"]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from properties.aiming.calls import KINDS
-from properties.aiming.language import BadAim, parse_fault, parse_predicate
-from properties.aiming.predicates import (
+from properties.disk.calls import KINDS
+from properties.disk.language import BadAim, parse_fault, parse_predicate
+from properties.disk.predicates import (
     And,
     Every,
     Kind,
@@ -21,8 +21,8 @@ from properties.aiming.predicates import (
     Probability,
     text_of,
 )
-from properties.cases.case import AimFault, BadToken, Case, Settings
-from properties.cases.fault_operations import aimed_at
+from properties.program.case import AimFault, BadToken, Case, Settings
+from properties.program.fault_operations import aimed_at
 
 words = st.text(st.sampled_from("abz*?/. ()=,"), min_size=1, max_size=8)
 tests: st.SearchStrategy[Predicate] = st.one_of(

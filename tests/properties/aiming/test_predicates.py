@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from properties.aiming.armed import ArmedFault
-from properties.aiming.calls import Call, kind_of
-from properties.aiming.language import parse_predicate
-from properties.aiming.predicates import matcher_of
+from properties.disk.armed import ArmedFault
+from properties.disk.calls import Call, kind_of
+from properties.disk.language import parse_predicate
+from properties.disk.predicates import matcher_of
 
 LOG = "/store/commitlog/00000000000000000000"
 QUEUE = "/store/consumequeue/T/0/00000000000000000000"

@@ -17,7 +17,7 @@ import pytest
 from properties.decode.record import Bad, Blank, Record, message_id, parse_properties
 from properties.decode.store import LocatedItem, iter_items, look
 from properties.decode.walk import Unreadable, scan
-from properties.inspection import inspect_store
+from properties.inspect import inspect_store
 from tests.properties.decode.handmade import GOLDEN, golden_dirs
 
 CASES = {path.name: path for path in golden_dirs()}

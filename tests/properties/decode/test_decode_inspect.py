@@ -1,4 +1,4 @@
-"""The document that `properties.inspection` builds, and its refusals."""
+"""The document that `properties.inspect` builds, and its refusals."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from properties.inspection import InspectError, inspect_store
+from properties.inspect import InspectError, inspect_store
 from tests.properties.decode.handmade import DATA, blank, properties_of, record
 
 STORE = DATA / "golden" / "03-rollover-blanks-retention" / "store"

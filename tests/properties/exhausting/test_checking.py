@@ -5,16 +5,16 @@ from itertools import islice
 
 import pytest
 
-from properties.cases.case import Case
-from properties.exhausting import outcomes
-from properties.exhausting.alphabet import settings_of
-from properties.exhausting.checking import check_workload
-from properties.exhausting.choices import bounded_facts, chosen_within
-from properties.exhausting.workload import Bound, WorkloadStates
-from properties.images.images import Choice
-from properties.recorder.dirty import DirtyTracker
-from properties.recorder.disk import DiskState
-from properties.trial.trial import Trial
+from properties.disk.dirty import DirtyTracker
+from properties.disk.disk import DiskState
+from properties.disk.images import Choice
+from properties.explore.exhaustive import outcomes
+from properties.explore.exhaustive.alphabet import settings_of
+from properties.explore.exhaustive.checking import check_workload
+from properties.explore.exhaustive.choices import bounded_facts, chosen_within
+from properties.explore.exhaustive.workload import Bound, WorkloadStates
+from properties.lockstep.trial import Trial
+from properties.program.case import Case
 
 ASYNC = settings_of("async", disk="posix-strict")
 

@@ -4,9 +4,9 @@ from itertools import pairwise, permutations, product
 
 import pytest
 
-from properties.exhausting.choices import Bounded, chosen_within, page_values
-from properties.images.images import Choice, mixed
-from properties.recorder.journal import PAGE_BYTES
+from properties.disk.images import Choice, mixed
+from properties.disk.journal import PAGE_BYTES
+from properties.explore.exhaustive.choices import Bounded, chosen_within, page_values
 
 FACTS = [
     Bounded("name", (0, 1), 1),

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from properties.cases.replay import replay
-from properties.exhausting import checking, processes, run, workload
-from properties.exhausting.alphabet import Letter, Workload, workloads
-from properties.exhausting.explored import Plan
-from properties.exhausting.hunting import hunt_exhaustively
-from properties.exhausting.kept import KEPT_FILE, Kept, OtherPlan
-from properties.exhausting.run import ExhaustResult, caught_canary, run_exhaust
-from properties.exhausting.statement import figures_of, statement_of
-from properties.images.images import Choice, compose
-from properties.recorder.dirty import DirtyTracker
-from properties.recorder.disk import Disk, DiskState, Image
-from properties.verdict import HarnessError, Verdict
+from properties.campaign.replay import replay
+from properties.contract import HarnessError, Verdict
+from properties.disk.dirty import DirtyTracker
+from properties.disk.disk import Disk, DiskState, Image
+from properties.disk.images import Choice, compose
+from properties.explore.exhaustive import checking, processes, run, workload
+from properties.explore.exhaustive.alphabet import Letter, Workload, workloads
+from properties.explore.exhaustive.explored import Plan
+from properties.explore.exhaustive.hunting import hunt_exhaustively
+from properties.explore.exhaustive.kept import KEPT_FILE, Kept, OtherPlan
+from properties.explore.exhaustive.run import ExhaustResult, caught_canary, run_exhaust
+from properties.explore.exhaustive.statement import figures_of, statement_of
 
 SMALL = Plan(ops=1, facts=0, letter_names=("put", "flush", "close", "open"), check_ops=0, check_facts=0)
 
@@ -111,7 +111,7 @@ def test_what_belongs_to_another_bound_is_not_believed(other: Plan, tmp_path: Pa
 
 def test_what_other_source_has_shown_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Kept(tmp_path, SMALL)
-    monkeypatch.setattr("properties.exhausting.kept.source_fingerprint", lambda: "other")
+    monkeypatch.setattr("properties.explore.exhaustive.kept.source_fingerprint", lambda: "other")
     with pytest.raises(OtherPlan, match="another version of the source"):
         Kept(tmp_path, SMALL)
 

@@ -4,8 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from properties.cases.case import Case
-from properties.exhausting.alphabet import LETTERS, MODES, Mode, letters_of, operations_of, settings_of, workloads
+from properties.explore.exhaustive.alphabet import (
+    LETTERS,
+    MODES,
+    Mode,
+    letters_of,
+    operations_of,
+    settings_of,
+    workloads,
+)
+from properties.program.case import Case
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -4,9 +4,9 @@ import os
 import signal
 from multiprocessing.pool import Pool
 
-from properties.faults.children import Page, Stored, in_child
-from properties.faults.mounts import Unavailable
-from properties.verdict import GuaranteeBroken, HarnessError
+from properties.contract import GuaranteeBroken, HarnessError
+from properties.explore.real_faults.children import Page, Stored, in_child
+from properties.explore.real_faults.mounts import Unavailable
 
 
 def die_by(number: int) -> tuple[str | None, str, list[Stored], int]:

@@ -17,13 +17,13 @@ from impl.files import OpenFile
 from impl.mapped_file import MappedFile
 from impl.os_files import OsFiles
 from impl.parts import Parts
-from properties.faults.children import Page, in_child
-from properties.faults.full_disk import full_disk
-from properties.faults.mounts import Unavailable
-from properties.faults.report import FaultReport, FaultsReport
-from properties.faults.run import FAULTS, run_faults
-from properties.faults.sync_eio import sync_eio
-from properties.verdict import GuaranteeBroken, HarnessError, Verdict
+from properties.contract import GuaranteeBroken, HarnessError, Verdict
+from properties.explore.real_faults.children import Page, in_child
+from properties.explore.real_faults.full_disk import full_disk
+from properties.explore.real_faults.mounts import Unavailable
+from properties.explore.real_faults.report import FaultReport, FaultsReport
+from properties.explore.real_faults.run import FAULTS, run_faults
+from properties.explore.real_faults.sync_eio import sync_eio
 
 Fault = Callable[[FaultReport, str, random.Random], None]
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from impl.store import MessageStore
-from properties.faults.children import Page, Stored
-from properties.faults.writer import Writer, config_of, judge_log
-from properties.verdict import GuaranteeBroken
+from properties.contract import GuaranteeBroken
+from properties.explore.real_faults.children import Page, Stored
+from properties.explore.real_faults.writer import Writer, config_of, judge_log
 
 CONFIG = config_of(file_bytes=32 << 10, sync=True)
 

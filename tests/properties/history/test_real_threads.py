@@ -14,13 +14,10 @@ from impl.os_files import OsFiles
 from impl.parts import Parts
 from impl.store import MessageStore
 from model.state import CommitLog, Layout
-from properties.cases.bodies import message_of
-from properties.cases.case import Put, Settings
-from properties.cases.translation import layout_of, store_config
-from properties.history.asking import asked
-from properties.history.calls import Call, Recorder
-from properties.history.linearise import Found, linearise
-from properties.history.requests import (
+from properties.judge.linearizability.asking import asked
+from properties.judge.linearizability.calls import Call, Recorder
+from properties.judge.linearizability.linearise import Found, linearise
+from properties.judge.linearizability.requests import (
     CLOSED,
     Closing,
     CommitStep,
@@ -31,9 +28,12 @@ from properties.history.requests import (
     QueueMaximum,
     TopicDeletion,
 )
-from properties.history.specification import moments_of
-from properties.history.state import StoreState
+from properties.judge.linearizability.specification import moments_of
+from properties.judge.linearizability.state import StoreState
 from properties.planted import components_of
+from properties.program.bodies import message_of
+from properties.program.case import Put, Settings
+from properties.program.translation import layout_of, store_config
 from tests.impl.support import SetClock
 
 PLAIN = Settings(file_bytes=4096, queue_units=8, index=False)

@@ -9,12 +9,10 @@ import pytest
 from model import commitlog
 from model.message import Batch, Message
 from model.state import CommitLog, Layout
-from properties.cases.bodies import message_of
-from properties.cases.case import Put, Settings
-from properties.cases.translation import layout_of
-from properties.history.calls import Call
-from properties.history.linearise import linearise
-from properties.history.requests import (
+from properties.judge.answers import Answer, expected_answer
+from properties.judge.linearizability.calls import Call
+from properties.judge.linearizability.linearise import linearise
+from properties.judge.linearizability.requests import (
     CLOSED,
     CleanStep,
     Closing,
@@ -35,9 +33,11 @@ from properties.history.requests import (
     ReadRecord,
     TopicDeletion,
 )
-from properties.history.specification import moments_of
-from properties.history.state import StoreState
-from properties.trial.answers import Answer, expected_answer
+from properties.judge.linearizability.specification import moments_of
+from properties.judge.linearizability.state import StoreState
+from properties.program.bodies import message_of
+from properties.program.case import Put, Settings
+from properties.program.translation import layout_of
 
 PLAIN = layout_of(Settings(file_bytes=1024))
 POOL = layout_of(Settings(file_bytes=1024, index=False, pool_buffers=3))

@@ -10,23 +10,23 @@ import pytest
 
 from impl.parts import Parts
 from impl.reput import ReputMessages
-from properties.cases.case import Close, Flush, Put, Settings, Step
-from properties.cases.packing import BadToken
-from properties.history.requests import DispatchStep, PutRequest
-from properties.interleaving import campaign, families
-from properties.interleaving import shrink as shrinking
-from properties.interleaving.campaign import CANARY, explore_interleavings
-from properties.interleaving.draws import draw_interleaving, draw_modules, sequential
-from properties.interleaving.families import FAMILIES, SMALLEST, Family
-from properties.interleaving.operations import GetRecord, Pull
-from properties.interleaving.parts import WATCHED
-from properties.interleaving.run import run_interleaving
-from properties.interleaving.scenario import Interleaving, Scenario
-from properties.interleaving.shrink import BrokenInterleaving, shrink
-from properties.interleaving.token import from_text, from_token, source_has_changed, token_of
+from properties.contract import Verdict
+from properties.disk.dirty import DirtyTracker
+from properties.explore.interleavings import campaign, families
+from properties.explore.interleavings import shrink as shrinking
+from properties.explore.interleavings.campaign import CANARY, explore_interleavings
+from properties.explore.interleavings.draws import draw_interleaving, draw_modules, sequential
+from properties.explore.interleavings.families import FAMILIES, SMALLEST, Family
+from properties.explore.interleavings.operations import GetRecord, Pull
+from properties.explore.interleavings.parts import WATCHED
+from properties.explore.interleavings.run import run_interleaving
+from properties.explore.interleavings.scenario import Interleaving, Scenario
+from properties.explore.interleavings.shrink import BrokenInterleaving, shrink
+from properties.explore.interleavings.token import from_text, from_token, source_has_changed, token_of
+from properties.judge.linearizability.requests import DispatchStep, PutRequest
 from properties.planted import PLANTED, racing
-from properties.recorder.dirty import DirtyTracker
-from properties.verdict import Verdict
+from properties.program.case import Close, Flush, Put, Settings, Step
+from properties.program.packing import BadToken
 
 SMALL = Settings(file_bytes=1024, queue_units=3, index=False)
 BUSY = Scenario(

@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from properties.cases.case import DeleteTopics, Flush, Put, Settings, Step
-from properties.interleaving.operations import Commit, GetRecord, Pull, Query, QueryProgress
-from properties.interleaving.run import run_interleaving
-from properties.interleaving.scenario import Scenario
-from properties.interleaving.token import from_token, token_of
+from properties.disk.dirty import DirtyTracker
+from properties.explore.interleavings.operations import Commit, GetRecord, Pull, Query, QueryProgress
+from properties.explore.interleavings.run import run_interleaving
+from properties.explore.interleavings.scenario import Scenario
+from properties.explore.interleavings.token import from_token, token_of
 from properties.planted import PLANTED, racing
-from properties.recorder.dirty import DirtyTracker
+from properties.program.case import DeleteTopics, Flush, Put, Settings, Step
 from tests.properties.interleaving.sweeps import sweep
 
 SMALL = Settings(file_bytes=1024, queue_units=3, index=False)

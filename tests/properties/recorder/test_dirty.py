@@ -17,8 +17,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from properties.recorder import dirty, write_protect
-from properties.recorder.dirty import (
+from properties.disk import dirty, write_protect
+from properties.disk.dirty import (
     PAGE_BYTES,
     AutoTracker,
     CompareTracker,
@@ -452,7 +452,7 @@ def test_no_descriptors_left_is_a_reason_and_leaks_nothing() -> None:
         pytest.skip(UNAVAILABLE)
     program = """
 import os, resource
-from properties.recorder.dirty import WriteProtectTracker, TrackerUnavailable
+from properties.disk.dirty import WriteProtectTracker, TrackerUnavailable
 WriteProtectTracker().close()
 before = len(os.listdir("/proc/self/fd"))
 first_free = os.open("/dev/null", os.O_RDONLY)
@@ -485,7 +485,7 @@ def test_choose_tracker_makes_each_kind() -> None:
 
 
 def test_the_module_loads_without_numpy_and_test_libraries() -> None:
-    program = "import sys, properties.recorder.dirty; print({'numpy', 'hypothesis', 'pytest'} & set(sys.modules))"
+    program = "import sys, properties.disk.dirty; print({'numpy', 'hypothesis', 'pytest'} & set(sys.modules))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert run.stdout.strip() == "set()"
 

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from properties.scoring.apart import Apart, _answer_of, _child, _Running, alone
+from properties.score.apart import Apart, _answer_of, _child, _Running, alone
 
 
 def double(number: int) -> int:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from properties.cases.case import Settings
-from properties.holes.hunt import Hunt
+from properties.disk.dirty import DirtyTracker
 from properties.planted import GROUPS, PLANTED
 from properties.planted.durability import DURABILITY, GROUP
-from properties.recorder.dirty import DirtyTracker
+from properties.program.case import Settings
+from properties.score.holes.hunt import Hunt
 
 MUTANTS = [bug for bugs in DURABILITY.values() for bug in bugs]
 

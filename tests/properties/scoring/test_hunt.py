@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis.errors import FlakyStrategyDefinition
 
-from properties.cases.case import Settings
-from properties.recorder.dirty import DirtyTracker
-from properties.scoring import strategies
-from properties.scoring.hunt import hunt
-from properties.scoring.sightings import Sighting
-from properties.scoring.strategies import STRATEGIES, IsOver, UnknownStrategy, strategies_named
-from properties.verdict import GuaranteeBroken, HarnessError
+from properties.contract import GuaranteeBroken, HarnessError
+from properties.disk.dirty import DirtyTracker
+from properties.program.case import Settings
+from properties.score import strategies
+from properties.score.hunt import hunt
+from properties.score.sightings import Sighting
+from properties.score.strategies import STRATEGIES, IsOver, UnknownStrategy, strategies_named
 
 
 @dataclass

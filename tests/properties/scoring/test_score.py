@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from properties.planted import PLANTED, bugs_named
-from properties.scoring.kept import KeptRows, kept_trials
-from properties.scoring.plan import Plan
-from properties.scoring.reach import NEEDS_THREADS, may_see, reason_why_not
-from properties.scoring.score import Progress, Queue, score
-from properties.scoring.strategies import STRATEGIES
-from properties.scoring.trials import TrialEnd, TrialKey, TrialRow
+from properties.score.kept import KeptRows, kept_trials
+from properties.score.plan import Plan
+from properties.score.reach import NEEDS_THREADS, may_see, reason_why_not
+from properties.score.score import Progress, Queue, score
+from properties.score.strategies import STRATEGIES
+from properties.score.trials import TrialEnd, TrialKey, TrialRow
 
 BUGS, STRATEGY = ("lying-flush", "floor-ahead"), ("random",)
 

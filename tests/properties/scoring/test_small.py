@@ -5,13 +5,13 @@ from functools import cache
 
 import pytest
 
-from properties.cases.case import Case
-from properties.cases.replay import replay
-from properties.interleaving.run import run_interleaving
-from properties.interleaving.token import from_token
-from properties.recorder.dirty import choose_tracker
-from properties.scoring.small import SmallRow, make_all_small, shortest_failures
-from properties.scoring.trials import TrialKey, TrialRow, run_trial
+from properties.campaign.replay import replay
+from properties.disk.dirty import choose_tracker
+from properties.explore.interleavings.run import run_interleaving
+from properties.explore.interleavings.token import from_token
+from properties.program.case import Case
+from properties.score.small import SmallRow, make_all_small, shortest_failures
+from properties.score.trials import TrialKey, TrialRow, run_trial
 
 
 @cache

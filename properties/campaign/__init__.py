@@ -1,0 +1,1 @@
+"""Campaigns: replay of a case, shrinking, and what every exploration shares."""

@@ -1,0 +1,196 @@
+"""Make a case small: try simpler ones, and take each that still fails and is simpler (properties/campaign/weight.py).
+
+1. No case is tried twice.
+2. A pass goes on behind the place where it last succeeded, and ends when nothing that it offers fails any more.
+3. Operations are left out of the case as it is first; then its power losses are said by what they took, since one lost
+   page is simpler than a hundred that survived.
+4. When all passes have ended the case is 1-minimal: no single removal or simplification that is listed in
+   properties/campaign/simpler.py fails in the same way and is simpler. Only then detours are tried: changes that make
+   nothing simpler, but behind which operations may be left out.
+5. It ends with what it has when tries or time run out, or when somebody interrupts it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Generic, Literal, Protocol, TypeVar
+
+from properties.campaign.simpler import DETOURS, SIMPLER, Pass, fewer_operations
+from properties.campaign.weight import Weight, weight_of
+from properties.program.case import Case
+
+__all__ = ["Budget", "Ended", "Failing", "ShrinkStep", "Shrinking", "Watch"]
+
+Ended = Literal["", "tries", "time", "interrupt", "holds"]
+
+
+class Failing(Protocol):
+    """What is made small: a case that fails, and how many facts its power losses took."""
+
+    @property
+    def case(self) -> Case:
+        """The case, as it was carried out."""
+        ...
+
+    @property
+    def losses(self) -> int:
+        """Facts of which the latest version did not survive."""
+        ...
+
+
+Found = TypeVar("Found", bound=Failing)
+
+Watch = Callable[[int, int, int], None]
+"""Called with the tries so far, and the operations and lost facts of the smallest case that was found by then."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShrinkStep:
+    """What a pass came to: how many cases it tried, and the operations and lost facts left behind it."""
+
+    what: str
+    tries: int
+    operations: int
+    losses: int
+
+
+@dataclass
+class Budget:
+    """Up to `tries_max` tries and `seconds` (None: any time) from the first of them on."""
+
+    tries_max: int
+    seconds: float | None = None
+    clock: Callable[[], float] = perf_counter
+    tries: int = 0
+    ended: Ended = ""
+    _started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._started = self.clock()
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds since it began."""
+        return self.clock() - self._started
+
+    def is_left(self) -> bool:
+        """Whether another try may be made; says in `ended` what is used up."""
+        if not self.ended and self.tries >= self.tries_max:
+            self.ended = "tries"
+        elif not self.ended and self.seconds is not None and self.spent_s >= self.seconds:
+            self.ended = "time"
+        return not self.ended
+
+
+class Shrinking(Generic[Found]):
+    """One shrinking of `best`; `fails` carries a case out and returns it if it fails in the way that is wanted.
+
+    `named` says the same power losses by what was lost, `detours` are as in properties/campaign/simpler.py; `watch` is
+    called after each try.
+    """
+
+    def __init__(
+        self,
+        best: Found,
+        fails: Callable[[Case], Found | None],
+        budget: Budget,
+        *,
+        named: Callable[[Case], Case] = lambda case: case,
+        detours: Sequence[Pass] = DETOURS,
+        watch: Watch = lambda tries, operations, losses: None,
+    ) -> None:
+        self.best = best
+        self._named = named
+        self._watch = watch
+        self._detours = detours
+        self.history: list[ShrinkStep] = []
+        self.one_minimal = False
+        self._fails = fails
+        self._budget = budget
+        self._weight = self._weight_of(best)
+        self._tried = {repr(best.case)}
+
+    def run(self) -> None:
+        """Shrink until nothing is simpler or the budget is used up."""
+        try:
+            self._noted("fewer operations", fewer_operations)
+            self._passes()
+            while self._budget.is_left() and self._detour():
+                self._passes()
+        except KeyboardInterrupt:
+            self._budget.ended = "interrupt"
+        self.one_minimal = not self._budget.ended or self.one_minimal
+
+    def _passes(self) -> None:
+        """Go through all passes until none of them finds anything."""
+        self.one_minimal, before = False, None
+        self._name_what_was_lost()
+        while before != self._weight and self._budget.is_left():
+            before = self._weight
+            for each in SIMPLER:
+                self._noted(each.__name__.replace("_", " "), each)
+        self.one_minimal = self._budget.is_left()
+
+    def _name_what_was_lost(self) -> None:
+        found = self._try(self._named(self.best.case))
+        if found is not None and found.losses == self.best.losses:
+            self.best, self._weight = found, self._weight_of(found)
+
+    def _noted(self, what: str, simpler: Pass) -> None:
+        tries, weight = self._budget.tries, self._weight
+        self._pass(simpler)
+        if self._weight != weight:
+            operations = len(self.best.case.operations)
+            self.history.append(ShrinkStep(what, self._budget.tries - tries, operations, self.best.losses))
+
+    def _pass(self, simpler: Pass) -> None:
+        """Take what fails; go on behind it, and end after a whole round in vain."""
+        start, is_vain = 0, False
+        while not is_vain and self._budget.is_left():
+            taken_at = self._take_one(simpler, start)
+            is_vain = taken_at is None and start == 0
+            start = taken_at or 0
+
+    def _take_one(self, simpler: Pass, start: int) -> int | None:
+        """Take the first candidate from number `start` on that fails; return its number."""
+        for number, candidate in enumerate(simpler(self.best.case)):
+            if number >= start and self._takes(candidate):
+                return number
+            if self._budget.ended:
+                return None
+        return None
+
+    def _takes(self, candidate: Case) -> bool:
+        found = self._try(candidate)
+        if found is None or self._weight_of(found) >= self._weight:
+            return False
+        self.best, self._weight = found, self._weight_of(found)
+        return True
+
+    def _try(self, candidate: Case) -> Found | None:
+        key = repr(candidate)
+        if key in self._tried or not self._budget.is_left():
+            return None
+        self._tried.add(key)
+        self._budget.tries += 1
+        found = self._fails(candidate)
+        self._watch(self._budget.tries, len(self.best.case.operations), self.best.losses)
+        return found
+
+    def _detour(self) -> bool:
+        """Change something that still fails, leave operations out there; keep it only if that made the case simpler."""
+        for changed in (candidate for each in self._detours for candidate in each(self.best.case)):
+            before = self.best, self._weight
+            found = self._try(changed)
+            if found is not None:
+                self.best, self._weight = found, self._weight_of(found)
+                self._pass(fewer_operations)
+                if self._weight < before[1]:
+                    self.history.append(ShrinkStep("detour", 0, len(self.best.case.operations), self.best.losses))
+                    return True
+                self.best, self._weight = before
+        return False
+
+    @staticmethod
+    def _weight_of(found: Failing) -> Weight:
+        return weight_of(found.case, losses=found.losses)

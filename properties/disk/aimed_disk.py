@@ -1,0 +1,127 @@
+"""The disk of a trial on which calls fail that somebody has aimed at (properties/disk/)."""
+
+import os
+from collections.abc import Sequence
+
+from impl.files import Mapping, OpenFile
+from properties.disk.armed import ArmedFault
+from properties.disk.calls import Call
+from properties.disk.failing_disk import FailingDisk
+from properties.disk.inodes import recorded
+from properties.disk.journal import FileSynced
+
+__all__ = ["AimedDisk"]
+
+
+class AimedDisk(FailingDisk):
+    """`aimed` are the faults that are armed. Of several that a call would meet the first strikes, the others count on.
+    `fault_mattered` is for whoever compares answers: that one has been another for it.
+
+    Nothing fails that a real kernel would not let fail: closing, unmapping, advice, a stat and the lock succeed.
+    """
+
+    aimed: Sequence[ArmedFault] = ()
+    fault_mattered = False
+
+    @property
+    def fired(self) -> int:
+        """How many calls the armed faults have let fail."""
+        return sum(fault.fired for fault in self.aimed)
+
+    def _struck(self, operation: str, *paths: str) -> ArmedFault | None:
+        """Ask each fault about a call; return the first that strikes."""
+        call = Call(operation, paths)
+        striking = [fault for fault in self.aimed if fault.strikes(call)]
+        return striking[0] if striking else None
+
+    def _may_fail(self, operation: str, *paths: str) -> None:
+        """Raise what a fault says, before anything happens."""
+        if self.aimed and (fault := self._struck(operation, *paths)) is not None:
+            self.mark(f"{operation} fails")
+            raise _error(fault, paths[0])
+
+    # ---- names ---------------------------------------------------------------------------------------------------
+
+    def create(self, path: str) -> OpenFile:
+        """Create, or fail."""
+        self._may_fail("create", path)
+        return super().create(path)
+
+    def open(self, path: str, *, writable: bool) -> OpenFile:
+        """Open, or fail."""
+        self._may_fail("open", path)
+        return super().open(path, writable=writable)
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename, or fail."""
+        self._may_fail("rename", target, source)
+        super().rename(source, target)
+
+    def unlink(self, path: str) -> None:
+        """Remove, or fail."""
+        self._may_fail("unlink", path)
+        super().unlink(path)
+
+    def make_directory(self, path: str) -> None:
+        """Make, or fail."""
+        self._may_fail("make_directory", path)
+        super().make_directory(path)
+
+    def list_directory(self, path: str) -> list[str]:
+        """List, or fail."""
+        self._may_fail("list_directory", path)
+        return super().list_directory(path)
+
+    def sync_directory(self, path: str) -> None:
+        """Sync, or fail and be no barrier."""
+        self._may_fail("sync_directory", path)
+        super().sync_directory(path)
+
+    # ---- content -------------------------------------------------------------------------------------------------
+
+    def allocate(self, file: OpenFile, size_bytes: int) -> None:
+        """Reserve, or fail."""
+        self._may_fail("allocate", file.path)
+        super().allocate(file, size_bytes)
+
+    def map(self, file: OpenFile) -> Mapping:
+        """Map, or fail."""
+        self._may_fail("map", file.path)
+        return super().map(file)
+
+    def read(self, file: OpenFile, offset: int, size_bytes: int) -> bytes:
+        """Read, or fail."""
+        self._may_fail("read", file.path)
+        return super().read(file, offset, size_bytes)
+
+    def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
+        """Write, or fail, with nothing written or the first half."""
+        if self.aimed and (fault := self._struck("pwrite", file.path)) is not None:
+            self._cut_short(fault, file, data, offset)
+        super().pwrite(file, data, offset)
+
+    def zero(self, file: OpenFile, offset: int, size_bytes: int) -> None:
+        """Zero, or fail with the first half zeroed."""
+        if self.aimed and (fault := self._struck("zero", file.path)) is not None:
+            self._cut_short(fault, file, bytes(size_bytes), offset)
+        super().zero(file, offset, size_bytes)
+
+    def _cut_short(self, fault: ArmedFault, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
+        if fault.effect.name == "short-write":
+            super()._write(recorded(file).inode, bytes(data[: len(data) // 2]), offset)
+        raise _error(fault, file.path)
+
+    def sync(self, file: OpenFile) -> None:
+        """Sync, or fail: every page stays dirty, or counts as clean."""
+        if self.aimed and (fault := self._struck("sync", file.path)) is not None:
+            if fault.effect.name == "sync-lost":
+                self.drop_pages(file)
+            else:
+                self._note(FileSynced(recorded(file).inode.number, succeeded=False))
+            raise _error(fault, file.path)
+        super().sync(file)
+
+
+def _error(fault: ArmedFault, path: str) -> OSError:
+    code = fault.effect.code
+    return OSError(code, os.strerror(code), path)

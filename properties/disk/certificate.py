@@ -1,0 +1,280 @@
+"""On what a crash image rests: for each name, size and page the journal entry behind it, and the barriers around it.
+
+Entries go by their number in the journal. A *barrier* is a sync that returned successfully; what came after the last
+one before the crash was open, and may be claimed or not. A certificate only claims; properties/disk/legality.py
+tells from the journal alone whether the claims are permitted and whether the image is what they say.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from properties.contract import HarnessError
+from properties.disk.certificate_text import sentences_of
+from properties.disk.disk import (
+    DirectoryOperation,
+    Disk,
+    DiskState,
+    Image,
+    apply_operation,
+    directory_of,
+)
+from properties.disk.images import Choice, Choices, compose, disk_state, surviving_operations
+from properties.disk.journal import (
+    PAGE_BYTES,
+    DirectoryMade,
+    DirectorySynced,
+    Entry,
+    FileCreated,
+    FileRenamed,
+    FileSynced,
+    FileUnlinked,
+    PagesDropped,
+    PageWritten,
+    Resized,
+)
+from properties.disk.legality import objections
+
+__all__ = ["Certificate", "FileClaim", "OperationClaim", "Origin", "PageClaim", "assert_legal", "certify"]
+
+SECTORS = 8
+_OBJECTIONS_SHOWN_MAX = 5
+
+Origin = int | Literal["base"]
+"""A journal entry; or what was there before the first one: the disk's first content, nothing for a new file."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageClaim:
+    """A page that was open at the crash holds one version, or a tear: sector s is the second's where bit s is set.
+
+    `dropped_by` is the failed sync since which the page counts as clean, so that a later one has passed it by.
+    """
+
+    page: int
+    versions: tuple[Origin, ...]
+    mask: int | None = None
+    dropped_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileClaim:
+    """One file of the image. `barrier_before` and `barrier_after` are its syncs around the crash; None: there is none.
+
+    `pages` names the open pages inside the file, in order; all others hold what was last written before the barrier.
+    """
+
+    path: str
+    inode: int
+    named_by: Origin
+    size_bytes: int
+    sized_by: Origin
+    barrier_before: int | None
+    barrier_after: int | None
+    pages: tuple[PageClaim, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OperationClaim:
+    """A directory operation that survived: for sure since the barrier `durable_since`, by chance when that is None.
+
+    `barrier_before` and `barrier_after` are the syncs of its directory around the crash.
+    """
+
+    entry: int
+    directory: str
+    durable_since: int | None
+    barrier_before: int | None
+    barrier_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """All claims about an image of a crash after the first `position` entries. Files are sorted by path."""
+
+    position: int
+    disk: Disk
+    files: tuple[FileClaim, ...]
+    operations: tuple[OperationClaim, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return the certificate as JSON values, with its sentences."""
+        document: dict[str, Any] = json.loads(json.dumps({**asdict(self), "sentences": self.sentences()}))
+        return document
+
+    def sentences(self) -> list[str]:
+        """Return one sentence per operation, size and open page."""
+        return sentences_of(self)
+
+
+def assert_legal(
+    base: Image, journal: Sequence[Entry], position: int, choices: Choices, image: Image, *, disk: Disk
+) -> None:
+    """Raise HarnessError when `image` is not what a crash at `position` with these choices may leave."""
+    found = objections(base, journal, image, certify(base, journal, position, choices, disk=disk))
+    if found:
+        more = f"; and {len(found) - _OBJECTIONS_SHOWN_MAX} more" if len(found) > _OBJECTIONS_SHOWN_MAX else ""
+        shown = "; ".join(found[:_OBJECTIONS_SHOWN_MAX])
+        raise HarnessError(f"illegal crash image at journal position {position} (disk {disk}): {shown}{more}")
+
+
+# ---- deriving the claims ---------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Trace:
+    """The entries of one inode: what is durable first, then what is open; a choice is an index into these lists."""
+
+    sizes: list[tuple[Origin, int]] = field(default_factory=lambda: [("base", 0)])
+    versions: dict[int, list[Origin]] = field(default_factory=dict)
+    barrier: int | None = None
+    dropped: dict[int, int] = field(default_factory=dict)
+    passed_by: dict[int, int] = field(default_factory=dict)
+
+    def write(self, number: int, page: int) -> None:
+        """Have a page hold something new, and be dirty."""
+        self.versions.setdefault(page, ["base"]).append(number)
+        self.dropped.pop(page, None)
+
+    def drop(self, number: int) -> None:
+        """Count each dirty page as clean, as it may be."""
+        dirty = (page for page, versions in self.versions.items() if len(versions) > 1)
+        self.dropped = {**dict.fromkeys(dirty, number), **self.dropped}
+
+    def sync(self, number: int) -> None:
+        """Make the newest of everything durable but of pages that count as clean."""
+        self.barrier = number
+        del self.sizes[:-1]
+        for page, versions in self.versions.items():
+            if page in self.dropped:
+                self.passed_by[page] = self.dropped[page]
+            else:
+                self.passed_by.pop(page, None)
+                del versions[:-1]
+
+
+class _History:
+    """Walk a journal and keep entry numbers; what is pending and how inodes are called comes from the disk itself."""
+
+    def __init__(self, base: Image, journal: Sequence[Entry], position: int, *, disk: Disk) -> None:
+        hollow = Image(base.directories, dict.fromkeys(base.files, b""))  # contents are the image's business
+        self.state: DiskState = disk_state(hollow, (), 0, disk=disk)
+        self.traces = {number: _Trace([("base", len(base.files[path]))]) for path, number in self.state.names.items()}
+        self.operations: list[tuple[int, DirectoryOperation]] = []
+        self.durable_since: dict[int, int] = {}
+        self.directory_barriers: dict[str, int] = {}
+        for number in range(position):
+            self._take(number, journal[number])
+
+    def _take(self, number: int, entry: Entry) -> None:
+        match entry:
+            case PageWritten(inode, page, _):
+                self.traces[inode].write(number, page)
+            case PagesDropped(inode):
+                self.traces[inode].drop(number)
+            case Resized(inode, size_bytes):
+                self.traces[inode].sizes.append((number, size_bytes))
+            case FileCreated() | DirectoryMade() | FileRenamed() | FileUnlinked():
+                self.operations.append((number, entry))
+                if isinstance(entry, FileCreated):
+                    self.traces[entry.inode] = _Trace()
+                self.state.apply(entry)
+            case FileSynced(inode, succeeded):
+                if succeeded:
+                    self.traces[inode].sync(number)
+                    self._apply_barrier(number, entry)
+            case DirectorySynced(path):
+                self.directory_barriers[path] = number
+                self._apply_barrier(number, entry)
+
+    def _apply_barrier(self, number: int, entry: FileSynced | DirectorySynced) -> None:
+        before = len(self.state.pending)
+        self.state.apply(entry)
+        if len(self.state.pending) != before:
+            pending = {id(operation) for operation in self.state.pending}
+            for done, operation in self.operations:
+                if id(operation) not in pending:
+                    self.durable_since.setdefault(done, number)
+
+    def surviving(self, choices: Choices) -> list[tuple[int, DirectoryOperation]]:
+        """Return the operations that took effect, in order."""
+        chosen = {id(operation) for operation in surviving_operations(self.state, choices)}
+        return [(n, done) for n, done in self.operations if n in self.durable_since or id(done) in chosen]
+
+
+def certify(base: Image, journal: Sequence[Entry], position: int, choices: Choices, *, disk: Disk) -> Certificate:
+    """Say on what the image that `compose` makes of these choices rests. Unknown facts and numbers count as 0.
+
+    Linear in the journal; no content is copied.
+    """
+    history = _History(base, journal, position, disk=disk)
+    file_after: dict[int, int] = {}
+    directory_after: dict[str, int] = {}
+    for number in range(position, len(journal)):
+        match journal[number]:
+            case FileSynced(inode, succeeded=True):
+                file_after.setdefault(inode, number)
+            case DirectorySynced(path):
+                directory_after.setdefault(path, number)
+    survived = history.surviving(choices)
+    operations = tuple(
+        OperationClaim(
+            entry=number,
+            directory=directory_of(operation),
+            durable_since=history.durable_since.get(number),
+            barrier_before=history.directory_barriers.get(directory_of(operation)),
+            barrier_after=directory_after.get(directory_of(operation)),
+        )
+        for number, operation in survived
+    )
+    reached = compose(history.state, choices).files
+    files = [
+        _file_claim(history, path, inode, named_by, choices, barrier_after=file_after.get(inode))
+        for path, inode, named_by in _named_files(base, survived, reached)
+    ]
+    return Certificate(position, disk, tuple(files), operations)
+
+
+def _named_files(
+    base: Image, survived: Sequence[tuple[int, DirectoryOperation]], reached: Collection[str]
+) -> list[tuple[str, int, Origin]]:
+    """Return path, inode and the entry that gave the name, for each file that can be reached, sorted by path."""
+    names, directories = {path: number for number, path in enumerate(sorted(base.files))}, set(base.directories)
+    named_by: dict[str, Origin] = {}
+    for number, operation in survived:
+        apply_operation(names, directories, operation)
+        if isinstance(operation, FileCreated | FileRenamed):
+            named_by[operation.path if isinstance(operation, FileCreated) else operation.target] = number
+    return [(path, inode, named_by.get(path, "base")) for path, inode in sorted(names.items()) if path in reached]
+
+
+def _file_claim(
+    history: _History, path: str, inode: int, named_by: Origin, choices: Choices, *, barrier_after: int | None
+) -> FileClaim:
+    trace, known_as, disk = history.traces[inode], history.state.inodes[inode].name, history.state.disk
+    choice = choices.get(f"size {known_as}", 0) if disk != "kill" else len(trace.sizes) - 1
+    sized_by, size_bytes = trace.sizes[choice if isinstance(choice, int) and 0 <= choice < len(trace.sizes) else 0]
+    pages = tuple(
+        replace(
+            _page_claim(page, versions, choices.get(f"page {known_as} {page}", 0), disk=disk),
+            dropped_by=trace.passed_by.get(page),
+        )
+        for page, versions in sorted(trace.versions.items())
+        if len(versions) > 1 and page * PAGE_BYTES < size_bytes
+    )
+    return FileClaim(path, inode, named_by, size_bytes, sized_by, trace.barrier, barrier_after, pages)
+
+
+def _page_claim(page: int, versions: Sequence[Origin], choice: Choice, *, disk: Disk) -> PageClaim:
+    if disk == "kill":
+        return PageClaim(page, (versions[-1],))
+    first, second, mask = choice if isinstance(choice, tuple) else (choice, choice, 0)
+    if not (0 <= first < len(versions) and 0 <= second < len(versions)):
+        return PageClaim(page, (versions[0],))
+    mask &= (1 << SECTORS) - 1
+    if first == second or mask == 0:
+        return PageClaim(page, (versions[first],))
+    if mask == (1 << SECTORS) - 1:
+        return PageClaim(page, (versions[second],))
+    return PageClaim(page, (versions[first], versions[second]), mask)

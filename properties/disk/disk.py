@@ -1,0 +1,222 @@
+"""The state of a recorded disk at one moment: what is durable, and what might be.
+
+A pure reducer over the journal. Facts that reach the disk independently until a barrier covers them (docs/contract.md,
+"Crash model"): the content of each page (any version since the last sync), the size of each file, each name.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal
+
+from properties.disk.journal import (
+    PAGE_BYTES,
+    DirectoryMade,
+    DirectorySynced,
+    Entry,
+    FileCreated,
+    FileRenamed,
+    FileSynced,
+    FileUnlinked,
+    PagesDropped,
+    PageWritten,
+    ProcessKilled,
+    Resized,
+)
+
+__all__ = ["DirectoryOperation", "Disk", "DiskState", "Image", "InodeState", "apply_operation", "parent_of", "put_page"]
+
+Disk = Literal["posix-strict", "journal", "kill"]
+"""Which directory operations survive without a barrier: any subset; a prefix, where syncing a new file makes its name
+durable (what ext4, xfs and btrfs showed); or, when only the process dies, all of them."""
+
+DirectoryOperation = FileCreated | DirectoryMade | FileRenamed | FileUnlinked
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """What a disk holds: the directories, and the content of every file by absolute path."""
+
+    directories: frozenset[str]
+    files: Mapping[str, bytes]
+
+
+@dataclass(slots=True)
+class InodeState:
+    """One file. `name` tells it from all others in choices and reports.
+
+    `durable` is what survives for sure (given the name does), `sizes` the sizes since the last sync, oldest first,
+    `versions` the contents each page had since then. A sync passes by the pages that are `dropped`. Durable content is
+    replaced and never changed: images share it.
+    """
+
+    name: str
+    durable: bytes = b""
+    sizes: list[int] = field(default_factory=list)
+    versions: dict[int, list[bytes]] = field(default_factory=dict)
+    dropped: set[int] = field(default_factory=set)
+
+    @property
+    def size_bytes(self) -> int:
+        """The size the process sees."""
+        return self.sizes[-1] if self.sizes else len(self.durable)
+
+    def page(self, number: int) -> bytes:
+        """The durable content of a page."""
+        return self.durable[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
+
+    def latest(self) -> bytearray:
+        """The content the process sees."""
+        if not self.sizes and not self.versions:
+            return bytearray(self.durable)
+        content = bytearray(self.durable[: self.size_bytes])
+        content.extend(bytes(self.size_bytes - len(content)))
+        for number, versions in self.versions.items():
+            put_page(content, number, versions[-1])
+        return content
+
+
+def put_page(content: bytearray, number: int, page: bytes) -> None:
+    """Overwrite a page as far as it lies inside `content`; behind a short one there are zeros."""
+    start = number * PAGE_BYTES
+    room = len(content) - start
+    if room > 0:
+        if len(page) < PAGE_BYTES and len(page) < room:  # the file was shorter then than it is in this image
+            page = page.ljust(PAGE_BYTES, b"\0")
+        content[start : start + min(len(page), room)] = page if len(page) <= room else page[:room]
+
+
+@lru_cache(maxsize=1 << 14)
+def parent_of(path: str) -> str:
+    """Return the directory that holds a path."""
+    return path.rpartition("/")[0] or "/"
+
+
+class DiskState:
+    """The reducer: start from a durable image, apply journal entries."""
+
+    def __init__(self, base: Image, *, disk: Disk) -> None:
+        self.disk = disk
+        self.inodes: dict[int, InodeState] = {}
+        self.directories: set[str] = set(base.directories)
+        self.names: dict[str, int] = {}
+        self.pending: list[DirectoryOperation] = []
+        self._taken: dict[str, int] = dict.fromkeys(base.files, 1)
+        for number, path in enumerate(sorted(base.files)):
+            self.inodes[number] = InodeState(path, base.files[path])
+            self.names[path] = number
+
+    def _inode_name(self, path: str) -> str:
+        self._taken[path] = count = self._taken.get(path, 0) + 1
+        return path if count == 1 else f"{path}#{count}"
+
+    def apply_all(self, entries: Iterable[Entry]) -> None:
+        """Apply entries in order."""
+        for entry in entries:
+            self.apply(entry)
+
+    def apply(self, entry: Entry) -> None:
+        """Apply one entry."""
+        _APPLIED[type(entry)](self, entry)
+
+    def _page_written(self, entry: PageWritten) -> None:
+        written = self.inodes[entry.inode]
+        written.versions.setdefault(entry.page, []).append(entry.content)
+        if written.dropped:
+            written.dropped.discard(entry.page)
+
+    def _file_synced(self, entry: FileSynced) -> None:
+        if entry.succeeded:
+            synced = self.inodes[entry.inode]
+            passed_by = {page: synced.versions.pop(page) for page in sorted(synced.dropped)}
+            self.synced(entry.inode, bytes(synced.latest()) if synced.sizes or synced.versions else synced.durable)
+            synced.versions = passed_by  # they count as clean already, and stay what they may be
+
+    def _pages_dropped(self, entry: PagesDropped) -> None:
+        self.inodes[entry.inode].dropped.update(self.inodes[entry.inode].versions)
+
+    def _resized(self, entry: Resized) -> None:
+        self.inodes[entry.inode].sizes.append(entry.size_bytes)
+
+    def _created(self, entry: FileCreated) -> None:
+        self.inodes[entry.inode] = InodeState(self._inode_name(entry.path))
+        self.pending.append(entry)
+
+    def _directory_changed(self, entry: DirectoryMade | FileRenamed | FileUnlinked) -> None:
+        self.pending.append(entry)
+
+    def _directory_synced(self, entry: DirectorySynced) -> None:
+        self._sync_directory(entry.path)
+
+    def _lives_on(self, entry: ProcessKilled) -> None:
+        """The page cache stays what it is."""
+
+    def synced(self, number: int, content: bytes) -> None:
+        """Take in that a sync of a file has made all of its content durable."""
+        inode = self.inodes[number]
+        inode.durable = content
+        inode.sizes.clear()
+        inode.versions.clear()
+        if self.disk == "journal":
+            self._commit_through([at for at, operation in enumerate(self.pending) if _creates(operation, number)])
+
+    def _sync_directory(self, path: str) -> None:
+        covered = [number for number, operation in enumerate(self.pending) if directory_of(operation) == path]
+        if self.disk == "journal":
+            self._commit_through(covered)
+        elif covered:
+            for number in covered:
+                apply_operation(self.names, self.directories, self.pending[number])
+            self.pending = [o for o in self.pending if directory_of(o) != path]
+
+    def _commit_through(self, covered: list[int]) -> None:
+        """A journal commits in order: what it must keep brings everything before it along."""
+        for _ in range(covered[-1] + 1 if covered else 0):
+            apply_operation(self.names, self.directories, self.pending.pop(0))
+
+    def visible(self) -> tuple[dict[str, int], set[str]]:
+        """Return names and directories as the process sees them."""
+        names, directories = dict(self.names), set(self.directories)
+        for operation in self.pending:
+            apply_operation(names, directories, operation)
+        return names, directories
+
+
+_APPLIED: Mapping[type, Callable[[DiskState, Any], None]] = {
+    PageWritten: DiskState._page_written,
+    FileSynced: DiskState._file_synced,
+    PagesDropped: DiskState._pages_dropped,
+    Resized: DiskState._resized,
+    FileCreated: DiskState._created,
+    DirectoryMade: DiskState._directory_changed,
+    FileRenamed: DiskState._directory_changed,
+    FileUnlinked: DiskState._directory_changed,
+    DirectorySynced: DiskState._directory_synced,
+    ProcessKilled: DiskState._lives_on,
+}
+"""What each kind of entry does: looked up, since a journal is read again and again."""
+
+
+def _creates(operation: DirectoryOperation, inode: int) -> bool:
+    return isinstance(operation, FileCreated) and operation.inode == inode
+
+
+def directory_of(operation: DirectoryOperation) -> str:
+    """Return the directory whose sync covers an operation; renames stay inside one directory."""
+    return parent_of(operation.target if isinstance(operation, FileRenamed) else operation.path)
+
+
+def apply_operation(names: dict[str, int], directories: set[str], operation: DirectoryOperation) -> None:
+    """Change names and directories as one directory operation does."""
+    match operation:
+        case FileCreated(inode, path):
+            names[path] = inode
+        case DirectoryMade(path):
+            directories.add(path)
+        case FileUnlinked(inode, path):
+            if names.get(path) == inode:
+                del names[path]
+        case FileRenamed(inode, source, target):
+            if names.get(source) == inode:
+                del names[source]
+            names[target] = inode

@@ -1,0 +1,112 @@
+"""The recorded disk of a trial, on which a commit of the transient store pool may fail half way.
+
+What is made from the log, queues and index, takes none of its room, so that a trial knows how many log files fit; such
+a file can be refused on its own. Nor do others take any that only some stores have, as progress.
+"""
+
+import errno
+import os
+
+from impl.files import OpenFile
+from properties.disk.disk import DiskState, Image
+from properties.disk.inodes import Inode, recorded
+from properties.disk.journal import PAGE_BYTES, Entry, FileSynced, PagesDropped, PageWritten
+from properties.disk.recording_files import RecordingFiles
+from properties.disk.tracking import DirtyTracker
+from properties.program.log_places import ROOT, log_files
+from properties.scheduler import yield_point
+
+__all__ = ["FailingDisk", "UnmarkedDisk"]
+
+
+_DERIVED = tuple(f"{ROOT}/{name}" for name in ("consumequeue/", "consumequeue_ext/", "index/", "config/derivedFloor"))
+_WITH_ROOM = frozenset(f"{ROOT}/{name}" for name in ("checkpoint", "config/durableFloor", "lock"))
+"""Files that take room beside the log: there is one of each in every store."""
+
+
+class FailingDisk(RecordingFiles):
+    """`failing_writes` is how many writes to log files fail next, those through a mapping left out: each stores half
+    of its bytes and answers EIO. `half_written_end` is the physical offset up to which the last of them came.
+    `refused_files` is how many of the next queue and index files find the disk full.
+    """
+
+    failing_writes = 0
+    half_written_end = 0
+    refused_files = 0
+
+    def __init__(
+        self,
+        base: Image,
+        *,
+        tracker: DirtyTracker,
+        journal: tuple[Entry, ...] = (),
+        budget_bytes: int = 1 << 40,
+        state: DiskState | None = None,
+    ) -> None:
+        super().__init__(base, tracker=tracker, journal=journal, budget_bytes=budget_bytes, state=state)
+        self._dropped = {entry.inode for entry in journal if isinstance(entry, PagesDropped)}
+        for path, inode in self._names.files.items():
+            if path not in _WITH_ROOM and not log_files([path]):
+                inode.allocated_bytes = 0
+
+    def mend(self) -> None:
+        """Let everything succeed again; whoever reads the files next decides what a half write is worth."""
+        self.failing_syncs = self.failing_writes = self.half_written_end = self.refused_files = 0
+
+    def allocate(self, file: OpenFile, size_bytes: int) -> None:
+        """Reserve and grow; a file that is made from the log takes no room, or is refused."""
+        if not file.path.startswith(_DERIVED):
+            super().allocate(file, size_bytes)
+            return
+        if self.refused_files:
+            self.refused_files -= 1
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.path)
+        inode = recorded(file).inode
+        if size_bytes > len(inode.tracked.buffer):
+            self._resize(inode, size_bytes)
+
+    def sync(self, file: OpenFile) -> None:
+        """Sync, or fail if that is ordered: a file that is made from the log leaves the failure to the others."""
+        ordered = self.failing_syncs
+        if file.path.startswith(_DERIVED):
+            self.failing_syncs = 0
+        try:
+            super().sync(file)
+        finally:
+            if file.path.startswith(_DERIVED):
+                self.failing_syncs = ordered
+
+    def drop_pages(self, file: OpenFile) -> None:
+        """Note a sync that failed, after which the dirty pages of the file count as clean, on the disk or not."""
+        inode = recorded(file).inode
+        self._dropped.add(inode.number)
+        self._note(FileSynced(inode.number, succeeded=False), PagesDropped(inode.number))
+
+    def _write(self, inode: Inode, data: bytes | memoryview, offset: int) -> None:
+        """Write; a page that was dropped is dirty again, changed or not. Through a mapping only a change shows."""
+        super()._write(inode, data, offset)
+        if data and inode.number in self._dropped:
+            for page in range(offset // PAGE_BYTES, (offset + len(data) - 1) // PAGE_BYTES + 1):
+                content = bytes(inode.tracked.buffer[page * PAGE_BYTES : (page + 1) * PAGE_BYTES])
+                self.journal.append(PageWritten(inode.number, page, content))
+            self._event()
+
+    def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
+        """Write, or fail half way; somebody else may come while a log file is written to."""
+        if log_files([file.path]):
+            yield_point(f"write to {file.path}")
+        if not self.failing_writes or not log_files([file.path]):
+            super().pwrite(file, bytes(data), offset)
+            return
+        self.failing_writes -= 1
+        half_bytes = len(data) // 2
+        super().pwrite(file, bytes(data[:half_bytes]), offset)
+        self.half_written_end = int(file.path.rpartition("/")[2]) + offset + half_bytes
+        raise OSError(errno.EIO, os.strerror(errno.EIO), file.path)
+
+
+class UnmarkedDisk(FailingDisk):
+    """A disk on which nobody crashes any more: versions of pages are taken at its barriers alone."""
+
+    def mark(self, label: str) -> None:
+        """Let the place go by."""

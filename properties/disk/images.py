@@ -1,0 +1,197 @@
+"""Crash images: what a disk may hold after a power loss or a kill, chosen fact by fact from recorded history.
+
+A *fact* reaches the disk on its own: a page (any version since the last sync, or a tear that mixes two of them by
+512-byte sectors), a size, a name. A choice of 0 is always "nothing un-synced survived", so that the simplest image
+is the one without choices. An image comes with a certificate that names, for every fact, the journal entries it
+rests on; properties/disk/legality.py checks it without any of the code here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from properties.disk.disk import (
+    DirectoryOperation,
+    Disk,
+    DiskState,
+    Image,
+    InodeState,
+    apply_operation,
+    parent_of,
+    put_page,
+)
+from properties.disk.journal import (
+    PAGE_BYTES,
+    DirectoryMade,
+    Entry,
+    FileCreated,
+    FileRenamed,
+    FileUnlinked,
+)
+
+__all__ = [
+    "JOURNAL_FACT",
+    "Choice",
+    "Choices",
+    "Fact",
+    "compose",
+    "describe_operations",
+    "disk_state",
+    "facts_of",
+    "mixed",
+    "named_inodes",
+    "surviving_operations",
+]
+
+SECTOR_BYTES = 512
+JOURNAL_FACT = "directory operations"
+
+Choice = int | tuple[int, int, int]
+"""Which alternative survived. For a page also (version a, version b, mask): sector s is b's where bit s is set."""
+
+Choices = Mapping[str, Choice]
+"""Fact name to choice; what is absent is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing that may or may not have reached the disk: choices are 0 to `alternatives` - 1."""
+
+    name: str
+    kind: str
+    alternatives: int
+
+
+def describe_operations(pending: Sequence[DirectoryOperation]) -> list[str]:
+    """Return a stable name for each pending directory operation; repeats get a number."""
+    names: list[str] = []
+    seen: dict[str, int] = {}
+    for operation in pending:
+        match operation:
+            case FileCreated(_, path):
+                name = f"create {path}"
+            case DirectoryMade(path):
+                name = f"mkdir {path}"
+            case FileUnlinked(_, path):
+                name = f"unlink {path}"
+            case FileRenamed(_, source, target):
+                name = f"rename {source} {target}"
+        seen[name] = count = seen.get(name, 0) + 1
+        names.append(f"{name} ({count})" if count > 1 else name)
+    return names
+
+
+def facts_of(state: DiskState) -> list[Fact]:
+    """Return every open fact of a disk, names first. Under `kill` there is none: everything survives."""
+    if state.disk == "kill":
+        return []
+    facts = []
+    if state.disk == "journal":
+        if state.pending:
+            facts.append(Fact(JOURNAL_FACT, "names", len(state.pending) + 1))
+    else:
+        facts += [Fact(name, "name", 2) for name in describe_operations(state.pending)]
+    for inode in state.inodes.values():
+        if inode.sizes:
+            facts.append(Fact(f"size {inode.name}", "size", len(inode.sizes) + 1))
+        facts += [Fact(f"page {inode.name} {n}", "page", len(v) + 1) for n, v in inode.versions.items()]
+    return facts
+
+
+def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOperation]:
+    """Return the pending directory operations that survive, in order."""
+    if state.disk == "kill":
+        return list(state.pending)
+    if state.disk == "journal":
+        return state.pending[: _valid(choices.get(JOURNAL_FACT, 0), len(state.pending) + 1)]
+    names = describe_operations(state.pending)
+    return [operation for name, operation in zip(names, state.pending, strict=True) if _valid(choices.get(name, 0), 2)]
+
+
+def compose(state: DiskState, choices: Choices) -> Image:
+    """Return the disk that recovery finds under the chosen facts. Unknown facts and too large numbers count as 0."""
+    names, reachable = _names_and_directories(state, choices)
+    inodes, everything = state.inodes, state.disk == "kill"
+    files = {
+        path: _content(inodes[number], choices, everything=everything)
+        for path, number in names.items()
+        if parent_of(path) in reachable
+    }
+    return Image(directories=frozenset(reachable), files=files)
+
+
+def named_inodes(state: DiskState, choices: Choices) -> dict[int, str]:
+    """Return the path at which recovery finds each inode; nobody finds the pages of the others."""
+    names, reachable = _names_and_directories(state, choices)
+    return {number: path for path, number in names.items() if parent_of(path) in reachable}
+
+
+def _names_and_directories(state: DiskState, choices: Choices) -> tuple[Mapping[str, int], set[str]]:
+    """Return the names that survive, and the directories that can be reached."""
+    names, directories = state.names, state.directories
+    survive = surviving_operations(state, choices) if state.pending else ()
+    if survive:
+        names, directories = dict(names), set(directories)
+        for operation in survive:
+            apply_operation(names, directories, operation)
+    return names, {path for path in directories if _is_reachable(path, directories)}
+
+
+def _is_reachable(path: str, directories: set[str]) -> bool:
+    while path != "/":
+        path = parent_of(path)
+        if path not in directories:
+            return False
+    return True
+
+
+def _content(inode: InodeState, choices: Choices, *, everything: bool) -> bytes:
+    if not inode.sizes and not inode.versions:
+        return inode.durable
+    if everything:
+        return bytes(inode.latest())
+    content = bytearray(inode.durable)
+    if inode.sizes:
+        number = _valid(choices.get(f"size {inode.name}", 0), len(inode.sizes) + 1)
+        if number:
+            size_bytes = inode.sizes[number - 1]
+            content = content[:size_bytes].ljust(size_bytes, b"\0")
+    for number, versions in inode.versions.items():
+        choice = choices.get(f"page {inode.name} {number}", 0)
+        if choice:
+            put_page(content, number, _page(inode.page(number), versions, choice))
+    return bytes(content)
+
+
+def _valid(choice: Choice, alternatives: int) -> int:
+    """Return the number of a whole alternative; 0 for what is none."""
+    return choice if isinstance(choice, int) and 0 <= choice < alternatives else 0
+
+
+def _page(durable: bytes, versions: Sequence[bytes], choice: Choice) -> bytes:
+    everyone = [durable, *versions]
+    if isinstance(choice, int):
+        return everyone[_valid(choice, len(everyone))]
+    first, second, mask = choice
+    if not (0 <= first < len(everyone) and 0 <= second < len(everyone)):
+        return durable
+    return mixed(everyone[first], everyone[second], mask)
+
+
+def mixed(first: bytes, second: bytes, mask: int) -> bytes:
+    """Return a page whose sector s is the second's where bit s of the mask is set, else the first's."""
+    size_bytes = max(len(first), len(second))
+    page = bytearray(first.ljust(size_bytes, b"\0"))
+    other = second.ljust(size_bytes, b"\0")
+    for sector in range(PAGE_BYTES // SECTOR_BYTES):
+        if mask >> sector & 1:
+            page[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES] = other[
+                sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES
+            ]
+    return bytes(page)
+
+
+def disk_state(base: Image, journal: Sequence[Entry], position: int, *, disk: Disk) -> DiskState:
+    """Return the state of a disk after the first `position` entries of its journal."""
+    state = DiskState(base, disk=disk)
+    state.apply_all(journal[:position])
+    return state

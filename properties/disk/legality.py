@@ -1,0 +1,247 @@
+"""May a crash leave this image? Says so from the journal alone, sharing no code with what made image or certificate.
+
+Of this project the module uses the entry types of the journal and, for annotations only, the values Image and
+Certificate; a test keeps it so. It is written to be read beside docs/contract.md, "Crash model", and to be slow:
+
+1. A directory operation must have survived if a successful sync of its directory came after it. On the disk `journal`
+   also everything before such an operation must have, syncing a file counts for the operation that created it, and
+   what survived is a prefix. After a `kill` all of them survived. No other operation took effect; what lies below a
+   directory that did not survive is out of reach.
+2. A size is the one at the last successful sync of the file or one set later; after a `kill` the last one.
+3. A page holds its last version at or before the last sync that covered it, or any later one. A sync does not cover a
+   page that was dropped since it was written last; a tear takes 512-byte sectors of exactly two
+   such versions; after a `kill` it holds the last one. Cut by the size, zero where nothing was written.
+4. Nothing rests on an entry behind the crash. A sync that failed is no barrier; a kill changes nothing.
+
+It assumes, and says when it does not hold: what a file loses as it becomes shorter was written as zeros before, pages
+are written inside the file, inodes are known.
+Not verified: how the journal came to be, and whether the store would have been killed at that position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from properties.disk.journal import (
+    DirectoryMade,
+    DirectorySynced,
+    Entry,
+    FileCreated,
+    FileRenamed,
+    FileSynced,
+    FileUnlinked,
+)
+from properties.disk.legality_files import PAGE_BYTES, FileHistory, around, file_histories, unusable
+
+if TYPE_CHECKING:
+    from properties.disk.certificate import Certificate, FileClaim, PageClaim
+    from properties.disk.disk import Image
+
+__all__ = ["objections"]
+
+SECTOR_BYTES = 512
+TEAR_MASKS = range(1, 255)  # 0 and 255 tear nothing
+
+Value = TypeVar("Value")
+Operation = FileCreated | DirectoryMade | FileRenamed | FileUnlinked
+
+
+def objections(base: Image, journal: Sequence[Entry], image: Image, certificate: Certificate) -> list[str]:
+    """Return, as sentences, why `image` is not a legal crash image resting on what `certificate` claims; [] if it is.
+
+    Inodes of `base` are numbered by sorted path, as the journal numbers them. Linear in the journal times its
+    directory operations, plus the bytes of the image.
+    """
+    if not 0 <= certificate.position <= len(journal):
+        return [f"the crash at {certificate.position} lies outside the journal of {len(journal)} entries"]
+    if certificate.disk not in ("posix-strict", "journal", "kill"):
+        return [f"there is no disk {certificate.disk!r}"]
+    if reasons := list(unusable(base, journal)):
+        return reasons
+    found = [*_about_operations(journal, certificate), *_about_names(base, journal, image, certificate)]
+    position, disk = certificate.position, certificate.disk
+    inodes = file_histories(base, journal, position)
+    for claim in certificate.files:
+        content, inode = image.files.get(claim.path), inodes.get(claim.inode)
+        if content is not None and inode is not None:
+            found += [f"{claim.path}: {reason}" for reason in _about_file(inode, claim, content, position, disk)]
+    return found
+
+
+# ---- rule 1: directory operations and names --------------------------------------------------------------------------
+
+
+def _operations(journal: Sequence[Entry], position: int) -> dict[int, Operation]:
+    return {n: entry for n, entry in enumerate(journal[:position]) if isinstance(entry, Operation)}
+
+
+def _directory(path: str) -> str:
+    return path[: path.rindex("/")] or "/"
+
+
+def _place(operation: Operation) -> str:
+    return _directory(operation.target if isinstance(operation, FileRenamed) else operation.path)
+
+
+def _durable_since(journal: Sequence[Entry], position: int, disk: str) -> dict[int, int]:
+    """Return, for each operation that a barrier before the crash covers, the first such barrier."""
+    operations = _operations(journal, position)
+    since: dict[int, int] = {}
+    for barrier, entry in enumerate(journal[:position]):
+        covered: list[int] = []
+        if isinstance(entry, DirectorySynced):
+            covered = [n for n, operation in operations.items() if n < barrier and _place(operation) == entry.path]
+        elif isinstance(entry, FileSynced) and entry.succeeded and disk == "journal":
+            creations = {n: made.inode for n, made in operations.items() if isinstance(made, FileCreated)}
+            covered = [n for n, inode in creations.items() if n < barrier and inode == entry.inode]
+        if covered and disk == "journal":
+            covered = [n for n in operations if n <= max(covered)]
+        for n in covered:
+            since.setdefault(n, barrier)
+    return since
+
+
+def _about_operations(journal: Sequence[Entry], certificate: Certificate) -> Iterator[str]:
+    position, disk = certificate.position, certificate.disk
+    operations, since = _operations(journal, position), _durable_since(journal, position, disk)
+    claimed = [claim.entry for claim in certificate.operations]
+    if claimed != sorted(set(claimed)):
+        yield f"the surviving directory operations {claimed} are not in order"
+    for n in sorted(set(claimed) - set(operations)):
+        yield f"entry {n} is no directory operation before the crash"
+    for n in sorted(set(operations) - set(claimed)):
+        if n in since:
+            yield f"the directory operation at entry {n} is lost, but durable since entry {since[n]}"
+        elif disk == "kill":
+            yield f"the directory operation at entry {n} is lost, but only the process died"
+        elif disk == "journal" and any(later > n for later in claimed):
+            yield f"the directory operation at entry {n} is lost while a later one survived: no prefix"
+    syncs = [(n, entry.path) for n, entry in enumerate(journal) if isinstance(entry, DirectorySynced)]
+    for claim in certificate.operations:
+        if claim.entry not in operations:
+            continue
+        place = _place(operations[claim.entry])
+        before, after = around([n for n, path in syncs if path == place], position)
+        true = (place, since.get(claim.entry), before, after)
+        said = (claim.directory, claim.durable_since, claim.barrier_before, claim.barrier_after)
+        if said != true:
+            yield f"the barriers of the directory operation at entry {claim.entry} are {true}, not {said}"
+
+
+def _about_names(base: Image, journal: Sequence[Entry], image: Image, certificate: Certificate) -> Iterator[str]:
+    names: dict[str, tuple[int, int | str]] = {p: (n, "base") for n, p in enumerate(sorted(base.files))}
+    directories = set(base.directories)
+    operations = _operations(journal, certificate.position)
+    for n in sorted({claim.entry for claim in certificate.operations} & set(operations)):
+        operation = operations[n]
+        if isinstance(operation, FileCreated):
+            names[operation.path] = (operation.inode, n)
+        elif isinstance(operation, DirectoryMade):
+            directories.add(operation.path)
+        else:
+            gone = operation.source if isinstance(operation, FileRenamed) else operation.path
+            if gone in names and names[gone][0] == operation.inode:
+                del names[gone]
+            if isinstance(operation, FileRenamed):
+                names[operation.target] = (operation.inode, n)
+    reached = {path for path in directories if path == "/" or _ancestors(path) <= directories}
+    names = {path: name for path, name in names.items() if _ancestors(path) <= directories}
+    for path in sorted(set(names) & reached):
+        yield f"{path} is both a file and a directory"
+    yield from _set_differences("directory", set(image.directories), reached)
+    yield from _set_differences("file", set(image.files), set(names))
+    yield from _set_differences("claim about file", {claim.path for claim in certificate.files}, set(names))
+    if len({claim.path for claim in certificate.files}) != len(certificate.files):
+        yield "a file is claimed twice"
+    for claim in certificate.files:
+        inode, named_by = names.get(claim.path, (claim.inode, claim.named_by))
+        if (inode, named_by) != (claim.inode, claim.named_by):
+            yield f"{claim.path} names inode {inode} by entry {named_by}, not {claim.inode} by {claim.named_by}"
+
+
+def _ancestors(path: str) -> set[str]:
+    parts = path.split("/")[1:-1]
+    return {"/", *("/" + "/".join(parts[: n + 1]) for n in range(len(parts)))}
+
+
+def _set_differences(what: str, found: set[str], expected: set[str]) -> Iterator[str]:
+    for path in sorted(expected - found):
+        yield f"the {what} {path} is missing: the surviving names hold it"
+    for path in sorted(found - expected):
+        yield f"the {what} {path} is there: no surviving name leads to it"
+
+
+# ---- rules 2 and 3: sizes and pages ----------------------------------------------------------------------------------
+
+
+def _about_file(inode: FileHistory, claim: FileClaim, content: bytes, position: int, disk: str) -> Iterator[str]:
+    before, after = around(inode.syncs, position)
+    if (claim.barrier_before, claim.barrier_after) != (before, after):
+        yield f"its barriers are {(before, after)}, not {(claim.barrier_before, claim.barrier_after)}"
+    sizes = _permitted(len(inode.first), inode.sizes, before, disk)
+    if claim.sized_by not in sizes:
+        yield f"the size set at entry {claim.sized_by} may not survive, only those of {list(sizes)}"
+    elif claim.size_bytes != sizes[claim.sized_by]:
+        yield f"entry {claim.sized_by} set {sizes[claim.sized_by]} bytes, not {claim.size_bytes}"
+    if len(content) != claim.size_bytes:
+        yield f"it has {len(content)} bytes, not the {claim.size_bytes} claimed"
+    claims = {page.page: page for page in claim.pages}
+    if [page.page for page in claim.pages] != sorted(claims):
+        yield "its pages are not claimed once each and in order"
+    count = (len(content) + PAGE_BYTES - 1) // PAGE_BYTES
+    for number in sorted(claims):
+        if not 0 <= number < count:
+            yield f"page {number} is claimed, but lies outside the file"
+    for number in range(count):
+        first, written = inode.first[number * PAGE_BYTES : (number + 1) * PAGE_BYTES], inode.versions.get(number, [])
+        covered, dropped = inode.page_barrier(number, position)
+        permitted = _permitted(first, written, covered, disk)
+        is_open = any(covered is None or n > covered for n, _ in written)
+        if number in claims and claims[number].dropped_by != dropped:
+            yield f"page {number} was passed by because of entry {dropped}, not {claims[number].dropped_by}"
+        stored = content[number * PAGE_BYTES : (number + 1) * PAGE_BYTES]
+        for reason in _about_page(permitted, claims.get(number), stored, is_open=is_open):
+            yield f"page {number} {reason}"
+
+
+def _permitted(
+    first: Value, later: Sequence[tuple[int, Value]], barrier: int | None, disk: str
+) -> dict[int | str, Value]:
+    """Return what may survive of a size or a page: the newest value the barrier covers, and each one after it."""
+    values: list[tuple[int | str, Value]] = [("base", first), *later]
+    newest_covered = sum(barrier is not None and n < barrier for n, _ in later)
+    return dict(values[-1:] if disk == "kill" else values[newest_covered:])
+
+
+def _about_page(
+    permitted: dict[int | str, bytes], claim: PageClaim | None, stored: bytes, *, is_open: bool
+) -> Iterator[str]:
+    if not is_open:
+        if claim is not None:
+            yield "is claimed, but nothing was open"
+        (content,) = permitted.values()
+        if stored != _whole(content)[: len(stored)]:
+            yield "does not hold its durable content"
+        return
+    if claim is None:
+        yield "was open, and nothing is claimed about it"
+        return
+    if forbidden := [version for version in claim.versions if version not in permitted]:
+        yield f"may not hold the version of entry {forbidden[0]}, only those of {list(permitted)}"
+        return
+    pages, mask = [_whole(permitted[version]) for version in claim.versions], claim.mask
+    if mask is None and len(pages) == 1:
+        expected = pages[0]
+    elif mask is not None and mask in TEAR_MASKS and len(set(claim.versions)) == len(pages) == 2:
+        sectors = range(PAGE_BYTES // SECTOR_BYTES)
+        expected = b"".join(pages[mask >> s & 1][s * SECTOR_BYTES : (s + 1) * SECTOR_BYTES] for s in sectors)
+    else:
+        yield f"is claimed to hold versions {claim.versions} by mask {mask}, which is no tear of two"
+        return
+    if stored != expected[: len(stored)]:
+        yield f"does not hold what entries {claim.versions} wrote"
+
+
+def _whole(content: bytes) -> bytes:
+    return content + bytes(PAGE_BYTES - len(content))

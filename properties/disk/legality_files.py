@@ -1,0 +1,111 @@
+"""What one file went through before a crash, read from the journal for the legality checker alone.
+
+Uses the entry types of the journal and nothing else of this project, as properties/disk/legality.py does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from properties.disk.journal import (
+    Entry,
+    FileCreated,
+    FileRenamed,
+    FileSynced,
+    FileUnlinked,
+    PagesDropped,
+    PageWritten,
+    Resized,
+)
+
+if TYPE_CHECKING:
+    from properties.disk.disk import Image
+
+__all__ = ["PAGE_BYTES", "FileHistory", "around", "file_histories", "unusable"]
+
+PAGE_BYTES = 4096
+
+
+@dataclass
+class FileHistory:
+    """One file: what it held at first, (entry number, value) of all that happened before the crash, every barrier.
+
+    `drops` are the failed syncs before the crash after which its dirty pages counted as clean.
+    """
+
+    first: bytes = b""
+    sizes: list[tuple[int, int]] = field(default_factory=list)
+    versions: dict[int, list[tuple[int, bytes]]] = field(default_factory=dict)
+    syncs: list[int] = field(default_factory=list)
+    drops: list[int] = field(default_factory=list)
+
+    def page_barrier(self, page: int, position: int) -> tuple[int | None, int | None]:
+        """Return the last sync before the crash that has covered a page, and the drop because of which a later one has
+        not.
+
+        A write is covered by the first thing behind it: by a sync, or, when that is a drop, by nothing for good.
+        """
+        written = [n for n, _ in self.versions.get(page, [])]
+        dropped: int | None = None
+        for sync in sorted((n for n in self.syncs if n < position), reverse=True):
+            before = [n for n in written if n < sync]
+            fates = sorted(n for n in (*self.syncs, *self.drops) if before and n > before[-1])
+            if not before or fates[0] in self.syncs:
+                return sync, dropped
+            dropped = fates[0] if dropped is None else dropped
+        return None, dropped
+
+
+def unusable(base: Image, journal: Sequence[Entry]) -> Iterator[str]:
+    """Check what every rule here takes for granted."""
+    sizes = {inode: len(base.files[path]) for inode, path in enumerate(sorted(base.files))}
+    for number, entry in enumerate(journal):
+        if isinstance(entry, FileCreated):
+            if entry.inode in sizes:
+                yield f"entry {number} creates inode {entry.inode} a second time"
+            sizes[entry.inode] = 0
+        elif isinstance(entry, PageWritten | PagesDropped | Resized | FileSynced | FileRenamed | FileUnlinked):
+            if entry.inode not in sizes:
+                yield f"entry {number} is about inode {entry.inode}, which does not exist"
+            elif isinstance(entry, Resized):
+                if entry.size_bytes < sizes[entry.inode] and _cuts_something(base, journal, number, entry):
+                    yield f"entry {number} shrinks inode {entry.inode} over bytes that were not zeroed first"
+                sizes[entry.inode] = entry.size_bytes
+            elif isinstance(entry, PageWritten):
+                end = entry.page * PAGE_BYTES + len(entry.content)
+                if entry.page < 0 or len(entry.content) > PAGE_BYTES or end > sizes[entry.inode]:
+                    yield f"entry {number} writes outside inode {entry.inode}"
+
+
+def _cuts_something(base: Image, journal: Sequence[Entry], number: int, cut: Resized) -> bool:
+    """Whether a file becomes shorter than what it holds but zeros; a version has to say that the rest is gone."""
+    paths = sorted(base.files)
+    content = bytes(base.files[paths[cut.inode]]) if cut.inode < len(paths) else b""
+    pages = {start // PAGE_BYTES: content[start : start + PAGE_BYTES] for start in range(0, len(content), PAGE_BYTES)}
+    pages |= {e.page: e.content for e in journal[:number] if isinstance(e, PageWritten) and e.inode == cut.inode}
+    return any(any(held[max(0, cut.size_bytes - page * PAGE_BYTES) :]) for page, held in pages.items())
+
+
+def file_histories(base: Image, journal: Sequence[Entry], position: int) -> dict[int, FileHistory]:
+    inodes = {number: FileHistory(bytes(base.files[path])) for number, path in enumerate(sorted(base.files))}
+    for number, entry in enumerate(journal):
+        if isinstance(entry, FileSynced) and entry.succeeded and entry.inode in inodes:
+            inodes[entry.inode].syncs.append(number)  # those behind the crash too
+        elif number >= position:
+            continue
+        elif isinstance(entry, FileCreated):
+            inodes[entry.inode] = FileHistory()
+        elif isinstance(entry, PagesDropped):
+            inodes[entry.inode].drops.append(number)
+        elif isinstance(entry, Resized):
+            inodes[entry.inode].sizes.append((number, entry.size_bytes))
+        elif isinstance(entry, PageWritten):
+            inodes[entry.inode].versions.setdefault(entry.page, []).append((number, entry.content))
+    return inodes
+
+
+def around(syncs: Sequence[int], position: int) -> tuple[int | None, int | None]:
+    before, after = [n for n in syncs if n < position], [n for n in syncs if n >= position]
+    return (before[-1] if before else None), (after[0] if after else None)

@@ -1,0 +1,33 @@
+"""Contents that pages had once, for damage that brings them back."""
+
+from collections.abc import Iterable, Mapping
+
+from properties.disk.journal import PAGE_BYTES, FileCreated, FileRenamed, PageWritten
+from properties.disk.recording_files import RecordingFiles
+
+__all__ = ["Earlier", "earlier_contents"]
+
+Earlier = Mapping[tuple[str, int], list[bytes]]
+"""By path and page: the contents before the last one, oldest first."""
+
+
+def earlier_contents(files: RecordingFiles, paths: Iterable[str]) -> Earlier:
+    """Return what the pages of some files held since the disk was opened, by the names that the files have now."""
+    names = dict(enumerate(sorted(files.base.files)))
+    found: dict[tuple[int, int], list[bytes]] = {}
+    for entry in files.journal:
+        match entry:
+            case FileCreated(inode, path):
+                names[inode] = path
+            case FileRenamed(inode, _, target):
+                names[inode] = target
+            case PageWritten(inode, page, content):
+                found.setdefault((inode, page), [_at_first(files, names[inode], page)]).append(content)
+    wanted = set(paths)
+    return {(names[inode], page): contents[:-1] for (inode, page), contents in found.items() if names[inode] in wanted}
+
+
+def _at_first(files: RecordingFiles, path: str, page: int) -> bytes:
+    """Return what a page held when the disk was opened; nothing is zeros."""
+    content = files.base.files.get(path, b"")[page * PAGE_BYTES : (page + 1) * PAGE_BYTES]
+    return bytes(content).ljust(PAGE_BYTES, b"\0")

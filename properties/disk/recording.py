@@ -1,0 +1,105 @@
+"""The memory of a recorded disk: what it holds now, and a journal of how that came about.
+
+Each content that a page had between two barriers becomes a version in the journal, once somebody looks. A moment at
+which a crash may fall is an *event*: the length of the journal there.
+"""
+
+from properties.disk.dirty import DirtyTracker
+from properties.disk.disk import Disk, DiskState, Image
+from properties.disk.fingerprint import fingerprint
+from properties.disk.inodes import Inode, Names
+from properties.disk.journal import PAGE_BYTES, Entry, PageWritten
+
+__all__ = ["Recording"]
+
+
+class Recording:
+    """Starts from a durable image, and the journal of a process that was killed on it.
+
+    `state` is that of the disk after the journal, from who has it already.
+    """
+
+    def __init__(
+        self, base: Image, *, tracker: DirtyTracker, journal: tuple[Entry, ...], state: DiskState | None
+    ) -> None:
+        self.base = base
+        self.journal: list[Entry] = list(journal)
+        self.events: list[int] = []
+        self._tracker = tracker
+        self._state_now: DiskState | None = None
+        self._applied = 0
+        if state is None:
+            state = DiskState(base, disk="kill")
+            state.apply_all(journal)
+        names, directories = state.visible()
+        files = {path: self._load(number, state.inodes[number].latest()) for path, number in names.items()}
+        self._names = Names(directories, files)
+        self._next_inode = max(state.inodes, default=-1) + 1
+        self._mapped: dict[int, Inode] = {}
+
+    def _load(self, number: int, content: bytearray) -> Inode:
+        return Inode(number, self._tracker.watch(content))
+
+    # ---- looking -------------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Take a version of every page that changed through a mapping."""
+        for inode in self._mapped.values():
+            small = inode.tracked.small
+            if small is None or small[0][0] != small[1]:
+                self._take_versions(inode)
+
+    def _take_versions(self, inode: Inode) -> None:
+        tracked = inode.tracked
+        for page in tracked.changed():
+            content = bytes(tracked.buffer[page * PAGE_BYTES : (page + 1) * PAGE_BYTES])
+            self.journal.append(PageWritten(inode.number, page, content))
+
+    def _event(self) -> None:
+        """Let a crash fall here, unless nothing happened since the last place."""
+        if not self.events or self.events[-1] != len(self.journal):
+            self.events.append(len(self.journal))
+
+    def _note(self, *entries: Entry) -> None:
+        """Look, let a crash fall before the entries, then after them."""
+        self._look()
+        self._event()
+        self.journal.extend(entries)
+        self._event()
+
+    def mark(self, label: str) -> None:
+        """Take versions at a place the store names."""
+        self._look()
+        self._event()
+
+    # ---- for the crash lab ---------------------------------------------------------------------------------------
+
+    def state(self, disk: Disk) -> DiskState:
+        """Return what is durable now, and what might be, by the rule of a disk for names.
+
+        To be looked at before anything else happens: it goes on with the disk. Cost: what the journal has got since
+        the last call.
+        """
+        if self._state_now is None or self._state_now.disk != disk:
+            self._state_now, self._applied = DiskState(self.base, disk=disk), 0
+        self._state_now.apply_all(self.journal[self._applied :])
+        self._applied = len(self.journal)
+        return self._state_now
+
+    def peek(self, path: str, offset: int, size_bytes: int) -> bytes:
+        """Return what the process sees of a file, taking no version."""
+        buffer = self._names.find(path).tracked.buffer
+        return bytes(buffer if offset == 0 and size_bytes >= len(buffer) else buffer[offset : offset + size_bytes])
+
+    def seen(self, beginnings: tuple[str, ...]) -> bytes:
+        """Return the fingerprint of what the process sees of the files whose paths begin so."""
+        files = self._names.files.items()
+        return fingerprint({path: inode.tracked.buffer for path, inode in files if path.startswith(beginnings)})
+
+    def paths(self) -> list[str]:
+        """Return the names of all files the process sees, sorted."""
+        return sorted(self._names.files)
+
+    def leaks(self) -> list[str]:
+        """Return what a closed store still holds: open files and mappings."""
+        return self._names.in_use()

@@ -1,0 +1,144 @@
+"""Draw which facts survive a power loss, in moods that shape different disasters.
+
+A uniform draw hardly ever keeps all pages but one, or a clean prefix; each mood makes one shape likely. What a draw
+did is counted as fault classes: a class that is armed (possible) need not fire (be drawn), and one that fired need not
+have mattered (changed what was recovered).
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import accumulate
+from typing import Any
+
+from properties.disk.images import JOURNAL_FACT, Choice, Fact
+
+__all__ = ["CHANCES", "FAULTS", "Chances", "armed_faults", "draw", "fired_faults"]
+
+FAULTS = ("lost_page", "older_version", "torn_page", "lost_size", "lost_name")
+"""Classes of facts that a power loss can take."""
+
+_MASK_MAX = 255
+_MOODS = ("nothing", "everything", "all_but_one", "in_order", "each_on_its_own")
+
+
+@dataclass(frozen=True, slots=True)
+class Chances:
+    """How crash states are drawn: shares of kills and of crashes in recovery, weights of the moods of a power loss.
+
+    Of the facts that a mood chooses, `torn` is the share of pages of which two versions are mixed, `older` that of
+    facts which come in any version, not in the last one; no more than 1 together.
+    """
+
+    kill: float = 0.04
+    crash_in_recovery: float = 0.08
+    nothing: float = 0.06
+    everything: float = 0.06
+    all_but_one: float = 0.28
+    in_order: float = 0.2
+    each_on_its_own: float = 0.4
+    torn: float = 0.3
+    older: float = 0.2
+
+    @property
+    def moods(self) -> tuple[float, ...]:
+        """Up to where a number from 0 to 1 draws each mood but the last."""
+        *ends, total = accumulate(getattr(self, mood) for mood in _MOODS)
+        return tuple(end / total for end in ends)
+
+    def varied(self, rng: random.Random) -> "Chances":
+        """Return other chances: some faults are off, others frequent; one mood at least stays."""
+        shares = {name: getattr(self, name) * rng.choice((0, 1, 4)) for name in ("kill", "crash_in_recovery")}
+        moods = {name: getattr(self, name) * rng.choice((0, 1, 1, 4)) for name in _MOODS}
+        if not any(moods.values()):
+            moods[_MOODS[-1]] = self.each_on_its_own
+        choices = {name: getattr(self, name) * rng.choice((0, 1, 2)) for name in ("torn", "older")}
+        return Chances(**shares, **moods, **choices)
+
+    def document(self) -> dict[str, Any]:
+        """Return all numbers by name."""
+        return asdict(self)
+
+
+CHANCES = Chances()
+"""Those of the standard mix."""
+
+
+def draw(facts: Sequence[Fact], rng: random.Random, chances: Chances = CHANCES) -> dict[str, Choice]:
+    """Return choices for the open facts of a disk."""
+    mood = rng.random()
+    nothing, everything, all_but_one, in_order = chances.moods
+    if mood < nothing:
+        return {}
+    if mood < everything:
+        return {fact.name: fact.alternatives - 1 for fact in facts}
+    if mood < all_but_one:
+        return _all_but_one(facts, rng, chances)
+    if mood < in_order:
+        return _in_order(facts, rng, chances)
+    return _each_on_its_own(facts, rng, chances)
+
+
+def _all_but_one(facts: Sequence[Fact], rng: random.Random, chances: Chances) -> dict[str, Choice]:
+    choices: dict[str, Choice] = {fact.name: fact.alternatives - 1 for fact in facts}
+    if facts:
+        chosen = facts[int(rng.random() * len(facts))]
+        choices[chosen.name] = _draw_one(chosen, rng, chances)
+    return choices
+
+
+def _in_order(facts: Sequence[Fact], rng: random.Random, chances: Chances) -> dict[str, Choice]:
+    """Names, sizes and pages reach the disk in order up to some point."""
+    count = int(rng.random() * (len(facts) + 1))
+    choices: dict[str, Choice] = {fact.name: fact.alternatives - 1 for fact in facts[:count]}
+    if count < len(facts):
+        choices[facts[count].name] = _draw_one(facts[count], rng, chances)
+    return choices
+
+
+def _each_on_its_own(facts: Sequence[Fact], rng: random.Random, chances: Chances) -> dict[str, Choice]:
+    kept, name_kept = rng.random(), 0.5 + rng.random() / 2
+    choices: dict[str, Choice] = {}
+    for fact in facts:
+        if rng.random() < (kept if fact.kind == "page" else name_kept):
+            choices[fact.name] = _draw_one(fact, rng, chances) if fact.kind == "page" else fact.alternatives - 1
+    return choices
+
+
+def _draw_one(fact: Fact, rng: random.Random, chances: Chances) -> Choice:
+    drawn = rng.random()
+    if fact.kind == "page" and drawn < chances.torn:
+        first, second = int(rng.random() * fact.alternatives), int(rng.random() * fact.alternatives)
+        if first != second:
+            return first, second, 1 + int(rng.random() * (_MASK_MAX - 1))
+    if drawn < chances.torn + chances.older:
+        return int(rng.random() * fact.alternatives)
+    return fact.alternatives - 1
+
+
+def armed_faults(facts: Sequence[Fact]) -> set[str]:
+    """Return the fault classes these facts make possible."""
+    armed = {f"lost_{fact.kind}" for fact in facts if fact.kind != "names"}
+    armed |= {"lost_name" for fact in facts if fact.kind == "names"}
+    if any(fact.kind == "page" for fact in facts):
+        armed.add("torn_page")
+    if any(fact.kind == "page" and fact.alternatives > 2 for fact in facts):
+        armed.add("older_version")
+    return armed
+
+
+def fired_faults(facts: Sequence[Fact], choices: Mapping[str, Choice]) -> set[str]:
+    """Return the fault classes that a draw used."""
+    fired = set()
+    for fact in facts:
+        choice = choices.get(fact.name, 0)
+        if isinstance(choice, tuple):
+            fired.add("torn_page")
+        elif fact.kind == "page":
+            if choice == 0:
+                fired.add("lost_page")
+            elif choice < fact.alternatives - 1:
+                fired.add("older_version")
+        elif choice < fact.alternatives - 1:
+            fired.add("lost_name" if fact.name == JOURNAL_FACT else f"lost_{fact.kind}")
+    return fired

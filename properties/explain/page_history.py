@@ -1,0 +1,100 @@
+"""The history of a page up to a crash: what was written to it and when, which barriers there were, what survived.
+
+Version 0 is what the last successful sync of the file made durable, or what was there before; later versions are the
+writes since then, in order. A power loss may keep any of them, or a mixture of two by sectors.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from properties.disk.disk import Image, InodeState
+from properties.disk.images import Choice
+from properties.disk.journal import PAGE_BYTES, FileSynced, PageWritten
+from properties.explain.framing import Frame, HexLine, frames_of, lines_of
+from properties.explain.moment import CrashMoment
+from properties.program.log_places import LOG_PATHS
+
+__all__ = ["PageHistory", "PageVersion", "histories_of", "versions_of"]
+
+SECTORS = 8
+VERSIONS_MAX = 8
+"""Versions of a page that are told byte by byte, the newest ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageHistory:
+    """The journal entries that wrote page `number` of `file`, and those at which its file was synced with success."""
+
+    file: str
+    number: int
+    writes: tuple[int, ...]
+    syncs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageVersion:
+    """One version: the entry that wrote it (-1: what was there before), and what of it survived ("" is nothing).
+
+    `lines` are those that differ from the version before, all of them in the first one told; `changed` counts bytes.
+    """
+
+    number: int
+    entry: int
+    survived: str
+    changed: int
+    lines: tuple[HexLine, ...]
+
+
+def histories_of(moment: CrashMoment) -> list[PageHistory]:
+    """Return the history of every page that the process saw at the crash, in the order of a page map."""
+    journal = moment.trial.files.journal[: moment.position]
+    writes: dict[tuple[int, int], list[int]] = {}
+    syncs: dict[int, list[int]] = {}
+    for number, entry in enumerate(journal):
+        if isinstance(entry, PageWritten):
+            writes.setdefault((entry.inode, entry.page), []).append(number)
+        elif isinstance(entry, FileSynced) and entry.succeeded:
+            syncs.setdefault(entry.inode, []).append(number)
+    return [
+        PageHistory(state.name, page, tuple(writes.get((inode, page), ())), tuple(syncs.get(inode, ())))
+        for inode, state in moment.state.inodes.items()
+        for page in range(-(-state.size_bytes // PAGE_BYTES))
+    ]
+
+
+def versions_of(moment: CrashMoment, history: PageHistory, *, file_bytes: int) -> list[PageVersion]:
+    """Return the versions that the crash could choose from, oldest first; the last VERSIONS_MAX of them."""
+    inode = next(state for state in moment.state.inodes.values() if state.name == history.file)
+    contents = [inode.page(history.number), *inode.versions.get(history.number, ())]
+    entries = [-1, *history.writes[len(history.writes) - len(contents) + 1 :]]
+    choice: Choice = moment.choices.get(f"page {history.file} {history.number}", 0)
+    if moment.state.disk == "kill":
+        choice = len(contents) - 1
+    frames = _frames_as_written(moment, inode, file_bytes)
+    path = history.file.partition("#")[0]
+    told = []
+    first = max(0, len(contents) - VERSIONS_MAX)
+    for number in range(first, len(contents)):
+        content = contents[number].ljust(PAGE_BYTES, b"\0")
+        before = contents[number - 1].ljust(PAGE_BYTES, b"\0") if number > first else None
+        changed = 0 if before is None else sum(a != b for a, b in zip(before, content, strict=True))
+        lines = lines_of(content, path, history.number, frames, unlike=before)
+        told.append(PageVersion(number, entries[number], _survived(choice, number), changed, tuple(lines)))
+    return told
+
+
+def _survived(choice: Choice, number: int) -> str:
+    """Return what of a version survived under a choice."""
+    if isinstance(choice, int):
+        return "whole" if choice == number else ""
+    first, second, mask = choice
+    mine = [s for s in range(SECTORS) if (second if mask >> s & 1 else first) == number]
+    return f"sectors {', '.join(map(str, mine))}" if mine else ""
+
+
+def _frames_as_written(moment: CrashMoment, inode: InodeState, file_bytes: int) -> Sequence[Frame]:
+    """Return how the file reads as the process saw it."""
+    path = inode.name.partition("#")[0]
+    if not path.startswith(LOG_PATHS):
+        return ()
+    return frames_of(Image(frozenset(), {path: bytes(inode.latest())}), file_bytes=file_bytes)

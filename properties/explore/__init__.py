@@ -1,0 +1,1 @@
+"""Ways to look for broken guarantees, each a package of its own."""

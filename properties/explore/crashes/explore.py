@@ -1,0 +1,235 @@
+"""Seeded random crash campaigns without Hypothesis: record a history, then crash it at every event.
+
+One seed is one history of a few lives; after each life every event is revisited and crash states are drawn there
+(properties/explore/crashes/crash_states.py). A last short life, the coda, carries out what no life has drawn
+(properties/explore/crashes/coda.py); then files are harmed (properties/explore/crashes/harms.py).
+"""
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from properties.campaign.replay import Failure
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.disk.disk import DiskState
+from properties.disk.images import facts_of
+from properties.disk.sampling import draw
+from properties.explore.crashes.at_work import CountedTrial, RulesAtWork
+from properties.explore.crashes.coda import coda
+from properties.explore.crashes.crash_states import CrashStates, StateBroken
+from properties.explore.crashes.harms import Harms, count_aimed
+from properties.explore.crashes.mix import Mix, Strategy, mix_of
+from properties.explore.crashes.tally import Tally
+from properties.program.case import (
+    AimFault,
+    Case,
+    CommitOffset,
+    Crash,
+    DiskUsed,
+    Flush,
+    Open,
+    OpenTwice,
+    Operation,
+    Put,
+    Settings,
+    Step,
+)
+from properties.program.workload import RULES, Rule, draw_rule, draw_settings, possible
+
+__all__ = ["explore_seed"]
+
+_PROGRESS_EFFECTS = {
+    "progress_recovered": "progress_saved",
+    "progress_crashed_in_save": "progress_being_saved",
+    "progress_corrected": "progress_corrected",
+}
+"""What a trial counts of a disaster, and what a campaign calls it."""
+
+
+def explore_seed(
+    seed: str,
+    base: Settings,
+    *,
+    tracker: DirtyTracker,
+    tally: Tally,
+    strategy: Strategy = "random",
+    fixed: Mapping[str, Any] | None = None,
+    clock_back_ms: int = 0,
+    aims: Sequence[AimFault] = (),
+    is_over: Callable[[], bool] = lambda: False,
+) -> Iterator[Failure | None]:
+    """Run one history and its crash states; yield None after each state, or the failure that ends the history.
+
+    Settings that are `fixed` are not drawn. In each life one of the `aims` is armed at some point, and the clock is set
+    back once if `clock_back_ms` says so. Once `is_over` no more crash states follow, only the disasters that end each
+    history.
+    """
+    rng = random.Random(f"explore {seed}")
+    settings = replace(draw_settings(base, rng), **(fixed or {}))
+    mix = mix_of(strategy, seed)
+    history = _History(settings, mix, rng, tracker=tracker, tally=tally, clock_back_ms=clock_back_ms, aims=aims)
+    tally.histories += 1
+    yield from history.run(is_over)
+
+
+class _History:
+    """One seed."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        mix: Mix,
+        rng: random.Random,
+        *,
+        tracker: DirtyTracker,
+        tally: Tally,
+        clock_back_ms: int,
+        aims: Sequence[AimFault],
+    ) -> None:
+        self._settings = settings
+        self._mix = mix
+        self._clock_back_ms = clock_back_ms
+        self._aims = aims
+        self._rng = rng
+        self._tally = tally
+        self._tracker = tracker
+        self._done: list[Operation] = []
+        self._life_start = 0
+
+    def run(self, is_over: Callable[[], bool]) -> Iterator[Failure | None]:
+        try:
+            self._trial = CountedTrial(self._settings, tracker=self._tracker, tally=self._tally)
+            self._rules = RulesAtWork(self._tally, self._trial)
+            for rule in self._possible_rules():
+                self._rules.arm(rule)
+            for life in range(1 + self._rng.randrange(3)):
+                self._live(40 if life == 0 else 10)
+                yield from self._crash_everywhere(is_over)
+                self._end_in_a_save()
+                if is_over():
+                    break
+            self._coda()
+            yield from self._crash_everywhere(is_over)
+            self._end_in_a_power_loss()
+            yield from Harms(
+                self._trial, self._carry_out, rng=self._rng, tally=self._tally, wanted=self._mix.damages.__contains__
+            ).everything()
+        except GuaranteeBroken as broken:
+            yield Failure(Case(self._settings, tuple(self._done)), broken)
+        except StateBroken as failed:
+            yield failed.failure
+
+    def _crash_everywhere(self, is_over: Callable[[], bool]) -> Iterator[Failure | None]:
+        """Crash at every event of the life so far, until it is over."""
+        if is_over():
+            return
+        states = CrashStates(
+            self._trial,
+            self._done,
+            self._life_start,
+            rng=self._rng,
+            tally=self._tally,
+            chances=self._mix.chances,
+        )
+        for failure in states.everywhere():
+            yield failure
+            if is_over():
+                return
+
+    def _carry_out(self, operation: Operation) -> None:
+        self._done.append(operation)
+        started = perf_counter()
+        self._trial.run(operation)
+        self._tally.seconds["history"] += perf_counter() - started
+        if isinstance(operation, Open):
+            self._life_start = len(self._done)  # the windows begin anew
+
+    def _live(self, operations: int) -> None:
+        self._life_start = len(self._done)
+        armed_at = self._rng.randrange(operations) if self._aims else -1
+        for number in range(operations + self._rng.randrange(operations // 2)):
+            trial = self._trial
+            if number == armed_at:
+                self._carry_out(replace(self._rng.choice(self._aims), seed=self._rng.randrange(1 << 16)))
+            if number == operations // 3 and self._clock_back_ms and not trial.closed:
+                self._set_clock_back()
+            if trial.closed:
+                self._carry_out(Open())
+            else:
+                self._draw(draw_rule(self._rng, services=trial.services, weights=self._mix.weights))
+        if not self._trial.closed and not self._trial.log.poisoned:
+            self._save_progress()
+        self._carry_out(OpenTwice())
+
+    def _draw(self, rule: Rule) -> None:
+        """Draw an operation by a rule, and carry it out."""
+        services = [name for name in self._trial.services if name in self._mix.services]
+        operation = rule.draw(self._rng, services or self._trial.services)
+        self._rules.carry_out(rule, operation, self._carry_out)
+
+    def _possible_rules(self) -> list[Rule]:
+        return possible(RULES.values(), services=self._trial.services, weights=self._mix.weights)
+
+    def _coda(self) -> None:
+        """Live once more, so that no rule of the mix has been left out."""
+        self._life_start = len(self._done)
+        for rule, operation in coda(self._possible_rules(), self._rules.done):
+            if self._trial.closed or self._trial.log.poisoned:
+                self._carry_out(Open())
+            if operation is None:
+                self._draw(rule)
+            else:
+                self._rules.follow(operation, self._carry_out)
+
+    def _save_progress(self) -> None:
+        """Have a group read what was put last, durable or not, and note that, durably."""
+        self._carry_out(Step(service="reput"))
+        self._carry_out(CommitOffset(queue=self._rng.randrange(8)))
+        self._carry_out(Step(service="progress", after_ms=5_000))
+
+    def _set_clock_back(self) -> None:
+        """Have everything durable, and the checkpoint say so; then the clock is not what it was."""
+        self._carry_out(Flush())
+        self._carry_out(Step(service="reput"))
+        self._carry_out(Step(service="flush-queues", after_ms=60_000))
+        self._carry_out(Put(advance_ms=-self._clock_back_ms))
+
+    # ---- ends of a life ------------------------------------------------------------------------------------------
+
+    def _end_in_a_save(self) -> None:
+        """End a life with a disaster, at rest or inside of a save of progress."""
+        if self._trial.closed or self._trial.log.poisoned:
+            self._carry_out(Open())
+        self._save_progress()
+        before = self._trial.effects.copy()
+        self._carry_out(self._closing_disaster())
+        count_aimed(self._trial, before, self._tally, aims=self._aims)
+        happened = self._trial.effects - before
+        for effect, fault in _PROGRESS_EFFECTS.items():
+            if happened[effect]:
+                for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
+                    counter[fault] += happened[effect]
+
+    def _end_in_a_power_loss(self) -> None:
+        """End the last life with a checkpoint that speaks for queues and index."""
+        if self._trial.closed or self._trial.log.poisoned:
+            self._carry_out(Open())
+        flush_queues = Step(service="flush-queues", after_ms=60_000)
+        with_room = (DiskUsed(percent=10), Put(), Flush(), Step(service="reput"), flush_queues)
+        for operation in (*with_room, Crash()):
+            self._carry_out(operation)
+
+    def _closing_disaster(self) -> Operation:
+        """Draw the disaster that leads to the next life: at rest or inside the last verb."""
+        trial = self._trial
+        window = trial.windows[-1]
+        back = self._rng.randrange(window.last - window.first + 1)
+        position = trial.files.events[window.last - back] if back else len(trial.files.journal)
+        if self._rng.random() < 0.3:
+            return Crash(kill=True, back=back)
+        state = DiskState(trial.files.base, disk=self._settings.disk)
+        state.apply_all(trial.files.journal[:position])
+        return Crash(back=back, survived=draw(facts_of(state), self._rng, self._mix.chances))

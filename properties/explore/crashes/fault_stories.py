@@ -1,0 +1,60 @@
+"""What happens to a store while its disk fails: verbs that touch every kind of file, and a fault aimed at some of them.
+
+A story leaves its end, a crash or an open, to whoever tells it.
+"""
+
+import random
+from collections.abc import Iterator
+
+from properties.program.case import AimFault, Clean, Close, CommitOffset, DeleteTopics, Flush, Operation, Put, Step
+
+__all__ = ["aimed", "story"]
+
+_WHERE: dict[str, tuple[str, ...]] = {
+    "sync-error": ("kind=log", "kind=queue", "kind=index", "kind=checkpoint", "kind=progress", "kind=floor"),
+    "sync-lost": ("kind=log", "kind=log", "kind=queue", "kind=index", "kind=checkpoint", "kind=progress"),
+    "short-write": ("kind=checkpoint", "kind=progress", "kind=derived-floor", "kind=log", "op=zero"),
+    "no-space": ("kind=log", "kind=queue", "kind=progress", "kind=derived-floor", "kind=checkpoint", "op=allocate"),
+    "read-error": ("kind=floor", "kind=progress", "kind=queue", "kind=derived-floor", "kind=checkpoint", "kind=index"),
+    "directory-sync-error": ("path=config", "path=commitlog", "path=store", "path=consumequeue/*"),
+    "rename-error": ("kind=progress", "kind=derived-floor", "path=*.bak"),
+    "unlink-error": ("kind=marker", "kind=log", "kind=queue", "kind=progress"),
+}
+"""Where a fault is aimed; each that can be met in a story."""
+
+_FAR_MS = 60_000
+
+
+def aimed(effect: str, rng: random.Random, *, anywhere: bool = False) -> AimFault:
+    """Draw a fault at files that a story touches; with `anywhere` it hits the first calls that it can hit."""
+    where = "" if anywhere else rng.choice(_WHERE[effect])
+    count = rng.choice(("", "nth=1", "nth=1", "nth=2", "every=2", "probability=0.5"))
+    if where and count:
+        where = f"{where} and {count}"
+    return AimFault(effect, where or "nth=1", seed=rng.randrange(1 << 16))
+
+
+def story(effect: str, rng: random.Random, *, anywhere: bool) -> Iterator[Operation]:
+    """Yield the operations. With `anywhere` the fault hits the first call that it can hit, and nothing is left out."""
+    yield Put(body_bytes=rng.choice((100, 900)), properties="KEYS\x01k1")
+    yield CommitOffset(queue=rng.randrange(8))
+    yield aimed(effect, rng, anywhere=anywhere)
+    for operation in (
+        Put(body_bytes=rng.choice((100, 2_000))),
+        Put(topic="TopicC", queue_id=rng.randrange(4), properties="KEYS\x01k2\x02WAIT\x01false"),
+        Step("commit", 1_000),
+        Flush(),
+        Put(properties="DELAY\x011"),
+        Step("reput"),
+        Step("schedule", 1_000),
+        Step("flush-queues", _FAR_MS),
+        Step("progress", _FAR_MS),
+        DeleteTopics(in_use=("TopicC",)),
+        Put(body_bytes=rng.choice((400, 14_000))),
+        Step("allocate"),
+        Clean(after_hours=73, manual=True),
+    ):
+        if anywhere or rng.random() < 0.75:
+            yield operation
+    if anywhere or rng.random() < 0.4:
+        yield Close()

@@ -1,0 +1,217 @@
+"""What befalls a store at the end of a history: its files are harmed while it is closed, or its disk fails under it.
+
+One harm of each class, in turn. `harm_classes` names them: a campaign in which one of them never fired is vacuous.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Literal, get_args
+
+from properties.disk.disk import Disk, DiskState
+from properties.disk.effects import EFFECTS
+from properties.disk.images import facts_of
+from properties.disk.sampling import draw
+from properties.explore.crashes.fault_stories import story
+from properties.explore.crashes.tally import Tally
+from properties.lockstep.trial import Trial
+from properties.program.case import (
+    AimFault,
+    ClockStep,
+    CommitOffset,
+    Crash,
+    Damage,
+    DamageKind,
+    DelayOffsetsAre,
+    DerivedFile,
+    DerivedHarm,
+    Flush,
+    HarmDerived,
+    HarmProgress,
+    Open,
+    OpenTwice,
+    Operation,
+    ProgressHarm,
+    Put,
+    Step,
+)
+
+__all__ = ["Harms", "count_aimed", "harm_classes"]
+
+DAMAGES: tuple[DamageKind, ...] = get_args(DamageKind)
+HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
+HARMED: tuple[DerivedFile, ...] = get_args(DerivedFile)
+PROGRESS_HARMS: tuple[ProgressHarm, ...] = get_args(ProgressHarm)
+_BESIDE: tuple[Literal["", "queue", "index"], ...] = ("", "", "queue", "index")
+"""What is harmed together with the log; where nothing is, all that verifies has to be served."""
+_DELAY_HARMS: tuple[Literal["lost", "garbage"], ...] = ("lost", "garbage")
+_AIMED = {name: f"aimed_{name.replace('-', '_')}" for name in EFFECTS}
+_CLOCKS_MS = {"clock_forward": 90_000, "clock_back": -90_000}
+_TRIES = 3
+_FAR_MS = 60_000
+
+
+def harm_classes(disk: Disk) -> tuple[str, ...]:
+    """Return the fault classes that `Harms` counts on a disk. All of them apply to each disk (docs/faults.md)."""
+    return (
+        *DAMAGES,
+        *(f"derived_{harm}" for harm in HARMS),
+        *(f"progress_file_{harm}" for harm in PROGRESS_HARMS),
+        *(f"delay_offsets_{harm}" for harm in _DELAY_HARMS),
+        *_AIMED.values(),
+        *_CLOCKS_MS,
+        "second_opener",
+    )
+
+
+def count_aimed(trial: Trial, before: Mapping[str, int], tally: Tally, *, aims: Iterable[AimFault] = ()) -> None:
+    """Add to a tally what a trial has counted of classes of aimed faults, and of those given, since its effects were
+    `before`.
+    """
+    for name in (*_AIMED.values(), *(each.text for each in aims)):
+        for what, counter in (("armed", tally.armed), ("fired", tally.fired), ("mattered", tally.mattered)):
+            if more := trial.effects[f"{name}_{what}"] - before.get(f"{name}_{what}", 0):
+                counter[name] += more
+
+
+class Harms:
+    """One harm of each class that is `wanted`, in turn; `carry_out` runs an operation on the trial and remembers it."""
+
+    def __init__(
+        self,
+        trial: Trial,
+        carry_out: Callable[[Operation], None],
+        *,
+        rng: random.Random,
+        tally: Tally,
+        wanted: Callable[[str], bool] = lambda name: True,
+    ) -> None:
+        self._trial = trial
+        self._carry_out = carry_out
+        self._rng = rng
+        self._tally = tally
+        self._wanted = wanted
+
+    def everything(self) -> Iterator[None]:
+        """Do them all; yield after each. Raises GuaranteeBroken."""
+        for name, harm in self._harms():
+            if self._wanted(name):
+                harm()
+                yield
+
+    def _harms(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        """Yield what there is, in order, by its class."""
+        for effect in EFFECTS:
+            yield _AIMED[effect], partial(self._aim, effect)
+        yield "second_opener", self._second_opener
+        for harm in HARMS:
+            yield f"derived_{harm}", partial(self._harm, harm)
+        for lost in PROGRESS_HARMS:
+            yield f"progress_file_{lost}", partial(self._harm_progress, lost)
+        for delays in _DELAY_HARMS:
+            yield f"delay_offsets_{delays}", partial(self._harm_delays, delays)
+        for clock in _CLOCKS_MS:
+            yield clock, partial(self._set_clock, clock)
+        for kind in DAMAGES:
+            yield kind, partial(self._damage, kind)
+
+    def _count(self, name: str, *, happened: bool) -> None:
+        self._tally.armed[name] += 1
+        self._tally.fired[name] += happened
+        self._tally.mattered[name] += happened
+
+    def _tried(self, operations: Iterable[Operation], effect: str) -> bool:
+        """Carry operations out; return whether a trial counts an effect for them."""
+        before = self._trial.effects[effect]
+        for operation in operations:
+            self._carry_out(operation)
+        return self._trial.effects[effect] > before
+
+    # ---- a disk that fails, a clock that is set, somebody else ---------------------------------------------------
+
+    def _aim(self, effect: str) -> None:
+        """Let calls fail that are drawn, or any call when those do not come."""
+        for number in range(_TRIES):
+            before = dict(self._trial.effects)
+            self._opened()
+            for operation in story(effect, random.Random(self._rng.random()), anywhere=number == _TRIES - 1):
+                self._carry_out(operation)
+            self._carry_out(self._ending(effect))
+            count_aimed(self._trial, before, self._tally)
+            if self._trial.effects[f"{_AIMED[effect]}_fired"] > before.get(f"{_AIMED[effect]}_fired", 0):
+                break
+
+    def _ending(self, effect: str) -> Operation:
+        """Draw how a time under a fault ends; reads fail at an open."""
+        drawn = self._rng.random()
+        if drawn < 0.4 or effect == "read-error":
+            return Open()
+        if drawn < 0.6 or self._trial.settings.disk == "kill":
+            return Crash(kill=True)
+        return self._power_loss()
+
+    def _power_loss(self) -> Crash:
+        trial = self._trial
+        state = DiskState(trial.files.base, disk=trial.settings.disk)
+        state.apply_all(trial.files.journal)
+        return Crash(survived=draw(facts_of(state), self._rng))
+
+    def _opened(self) -> None:
+        if self._trial.closed or self._trial.log.poisoned:
+            self._carry_out(Open())
+
+    def _second_opener(self) -> None:
+        self._opened()
+        self._carry_out(OpenTwice())
+        self._count("second_opener", happened=not self._trial.closed)
+
+    def _set_clock(self, name: str) -> None:
+        """Set the clock between an append and the checkpoint that speaks of it; then everything has to be found."""
+        self._opened()
+        self._carry_out(Put(body_bytes=300))
+        self._carry_out(ClockStep(by_ms=_CLOCKS_MS[name]))
+        for operation in (Put(body_bytes=300), Flush(), Step("reput"), Step("flush-queues", _FAR_MS), Put()):
+            self._carry_out(operation)
+        self._carry_out(self._power_loss())
+        self._count(name, happened=True)
+
+    # ---- files of a closed store ---------------------------------------------------------------------------------
+
+    def _harm(self, harm: DerivedHarm) -> None:
+        """Harm files in turn, until one was not what it was before."""
+        number, happened = self._rng.randrange(64), False
+        for index, file in enumerate(self._rng.sample(HARMED, len(HARMED)) * 2):
+            amount = self._rng.randrange(1 << 12) if index < len(HARMED) else 0
+            operation = HarmDerived(file, harm, number=number, amount=amount)
+            if self._tried([operation], f"{file}_{harm}"):
+                happened = True
+                self._count(f"harmed_{file}", happened=True)
+                break
+        self._count(f"derived_{harm}", happened=happened)
+
+    def _harm_progress(self, harm: ProgressHarm) -> None:
+        """Harm what was saved; of two versions, so that there is an older one."""
+        self._opened()
+        saved = (CommitOffset(queue=self._rng.randrange(8)), Step("progress", _FAR_MS))
+        commits = (*saved, CommitOffset(queue=self._rng.randrange(8), behind=1)) if harm == "stale" else saved[:1]
+        name = f"progress_file_{harm}"
+        self._count(name, happened=self._tried((*commits, HarmProgress(harm)), name))
+
+    def _harm_delays(self, kind: Literal["lost", "garbage"]) -> None:
+        self._carry_out(DelayOffsetsAre(kind=kind))
+        self._count(f"delay_offsets_{kind}", happened=True)
+
+    def _damage(self, kind: DamageKind) -> None:
+        """Damage the log until something was not what it was before; at last where two equal messages were just put."""
+        happened = False
+        for number in range(_TRIES):
+            record, amount = self._rng.randrange(1 << 10), self._rng.randrange(1 << 20)
+            puts: tuple[Operation, ...] = ()
+            if number or kind == "stale_page":
+                record, puts = -1, (Open(), Put(body_bytes=700), Put(body_bytes=700))
+            beside, harm = self._rng.choice(_BESIDE), self._rng.choice(HARMS)
+            damage = Damage(kind, record=record, amount=amount, beside=beside, beside_harm=harm)
+            happened = self._tried((*puts, damage), f"damaged_{kind}")
+            if happened:
+                break
+        self._count(kind, happened=happened)

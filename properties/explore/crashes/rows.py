@@ -1,0 +1,130 @@
+"""What a shard says, as plain rows, and the hash of them that is the same whoever ran it.
+
+One row for each history (kind `history`), and one for the shard (kind `shard`), whose presence means that the shard is
+complete, unless its verdict is `harness`: then whoever ran it died. `seconds` is the only measured column, and the only
+one that the hash leaves out.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from itertools import groupby
+from typing import Any
+
+from properties.campaign.replay import signature
+from properties.contract import GuaranteeBroken
+from properties.explore.crashes.shards import HistoryRun, Shard, ShardRun, enough
+
+__all__ = ["Row", "death_row", "is_complete", "order", "result_hash", "rows_of", "that_count"]
+
+Row = dict[str, Any]
+"""One row by column name; `armed`, `fired` and `mattered` are dicts."""
+
+MEASURED = ("seconds",)
+
+
+def rows_of(run: ShardRun) -> list[Row]:
+    """Return the rows of a shard, the shard's own last."""
+    histories = [_history(run, history) for history in run.histories]
+    totals = {name: sum(row[name] for row in histories) for name in ("states", "all_states")}
+    mattered = {f"judge_{name}": 1 for name in run.red}
+    verdict = "holds" if run.canary or not run.needs_canary else "vacuous"
+    seconds = run.explored_s + sum(run.seconds.values())
+    last = _row(run, "shard", "", verdict, canary=run.canary, mattered=mattered, seconds=seconds, **totals)
+    return [*histories, last]
+
+
+def death_row(shard: Shard, how: str) -> Row:
+    """Return the only row of a shard whose worker died."""
+    first = next(shard.history_seeds())
+    sentence = f"the worker of shard {shard.number} died ({how}): nothing is known of its histories from {first} on"
+    nothing = {"states": 0, "all_states": 0, "seconds": 0.0}
+    return _row(ShardRun(shard), "shard", "", "harness", sentence=sentence, **nothing)
+
+
+def is_complete(row: Mapping[str, Any]) -> bool:
+    """Whether this is the row that says that all rows of a shard are there."""
+    return bool(row["kind"] == "shard" and row["verdict"] != "harness")
+
+
+def that_count(rows: Iterable[Row], failures_max: int) -> list[Row]:
+    """Return the rows of the shards up to which there were enough failures, or all; in order."""
+    ordered = sorted(rows, key=order)
+    shards = {number: list(some) for number, some in groupby(ordered, key=lambda row: int(row["shard"]))}
+    last = enough(([_break(row) for row in some if _is_broken(row)] for some in shards.values()), failures_max)
+    kept = list(shards.values())[: None if last is None else last + 1]
+    return [row for some in kept for row in some]
+
+
+def _is_broken(row: Row) -> bool:
+    return bool(row["kind"] == "history" and row["verdict"] != "holds")
+
+
+def _break(row: Row) -> Hashable:
+    if row["verdict"] == "harness":
+        return str(row["sentence"])
+    return signature(GuaranteeBroken(row["contract"], row["sentence"]))
+
+
+def result_hash(rows: Iterable[Row]) -> str:
+    """Return the SHA-256 of what rows say, whatever their order; what was measured is left out."""
+    digest = hashlib.sha256()
+    for row in sorted(rows, key=order):
+        said = {name: value for name, value in row.items() if name not in MEASURED}
+        digest.update(json.dumps(said, sort_keys=True).encode() + b"\n")
+    return digest.hexdigest()
+
+
+def order(row: Mapping[str, Any]) -> tuple[int, bool, int]:
+    """Sort key: shards by number, histories as they were run, the shard's own row last."""
+    return row["shard"], row["kind"] == "shard", int(row["seed"].partition(":")[2] or 0)
+
+
+def _history(run: ShardRun, history: HistoryRun) -> Row:
+    tally, failure = history.tally, history.failure
+    told: Row = {}
+    if history.fault:
+        told = {"sentence": history.fault}
+    elif failure is not None:
+        broken = failure.broken
+        told = {"contract": broken.contract, "sentence": broken.sentence, "token": failure.case.token()}
+    return _row(
+        run,
+        "history",
+        history.seed,
+        history.verdict,
+        mix=history.mix,
+        states=tally.states,
+        all_states=tally.all_states,
+        images=len(tally.images),
+        images_hash=_hash_of(tally.images),
+        recovered=len(tally.recovered),
+        recovered_hash=_hash_of(tally.recovered),
+        proven_legal=tally.proven_legal,
+        repeated=history.repeated,
+        armed=_counts(tally.armed),
+        fired=_counts(tally.fired),
+        mattered=_counts(tally.mattered),
+        seconds=history.seconds,
+        **told,
+    )
+
+
+def _row(run: ShardRun, kind: str, history_seed: str, verdict: str, **told: Any) -> Row:
+    nothing: Row = {
+        "mix": "", "images": None, "images_hash": None, "recovered": None, "recovered_hash": None, "proven_legal": None,
+        "repeated": False, "contract": None, "sentence": None, "token": None, "canary": None, "armed": {}, "fired": {},
+        "mattered": {},
+    }  # fmt: skip
+    named = {"kind": kind, "shard": run.shard.number, "seed": history_seed, "verdict": verdict}
+    return {**nothing, **named, **told}
+
+
+def _counts(counter: Counter[str]) -> dict[str, int]:
+    """Return what was counted at all; a counter may hold a 0 for what was only asked for."""
+    return {name: count for name, count in counter.items() if count}
+
+
+def _hash_of(hashes: Iterable[bytes]) -> str:
+    return hashlib.sha256(b"".join(sorted(hashes))).hexdigest()

@@ -1,0 +1,115 @@
+"""Which facts survive: every choice within a bound, each different page content once.
+
+The bound: at most so many facts differ from "nothing un-synced survived", or at most so many differ from "everything
+did". So with no more facts open than that it is every choice there is. A fact that differs takes each of its values; a
+page takes each version and every tear of two, all masks of sectors. Masks that give the same bytes are one value: two
+versions that differ in two sectors have two tears and not 254.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations, product
+
+from properties.disk.disk import DiskState
+from properties.disk.images import Choice, Fact, facts_of, mixed
+from properties.disk.journal import PAGE_BYTES
+
+__all__ = ["Bounded", "bounded_choices", "bounded_facts", "chosen_within", "page_values"]
+
+SECTOR_BYTES = 512
+SECTORS = PAGE_BYTES // SECTOR_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """An open fact and each of its values: 0 first, that nothing un-synced survived; `latest` is what came last."""
+
+    name: str
+    values: tuple[Choice, ...]
+    latest: Choice
+
+
+def bounded_facts(state: DiskState) -> list[Bounded]:
+    """Return the open facts of a disk with all their values, in the order of `facts_of`."""
+    pages = {
+        f"page {inode.name} {number}": (inode, number) for inode in state.inodes.values() for number in inode.versions
+    }
+    found = []
+    for fact in facts_of(state):
+        if fact.kind == "page":
+            inode, number = pages[fact.name]
+            found.append(_bounded_page(fact, (inode.page(number), *inode.versions[number])))
+        else:
+            found.append(Bounded(fact.name, tuple(range(fact.alternatives)), fact.alternatives - 1))
+    return found
+
+
+def _bounded_page(fact: Fact, versions: Sequence[bytes]) -> Bounded:
+    values = page_values(tuple(versions))
+    latest = next(number for number, version in enumerate(versions) if _padded(version) == _padded(versions[-1]))
+    return Bounded(fact.name, values, latest)
+
+
+@lru_cache(maxsize=4096)
+def page_values(versions: tuple[bytes, ...]) -> tuple[Choice, ...]:
+    """Return a choice for each different content that a page may have: whole versions first, then tears.
+
+    A version may be shorter than a page; what it lacks is zeros, since files of a store only grow.
+    """
+    values: dict[bytes, Choice] = {}
+    for number, version in enumerate(versions):
+        values.setdefault(_padded(version), number)
+    for first, second in combinations(range(len(versions)), 2):
+        for mask in _masks(_padded(versions[first]), _padded(versions[second])):
+            values.setdefault(mixed(_padded(versions[first]), _padded(versions[second]), mask), (first, second, mask))
+    return tuple(values.values())
+
+
+def _masks(first: bytes, second: bytes) -> Iterator[int]:
+    """Yield each mask that chooses among the sectors in which two pages differ, neither none of them nor all."""
+    differing = [
+        sector
+        for sector in range(SECTORS)
+        if first[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES]
+        != second[sector * SECTOR_BYTES : (sector + 1) * SECTOR_BYTES]
+    ]
+    for chosen in range(1, (1 << len(differing)) - 1):
+        yield sum(1 << sector for bit, sector in enumerate(differing) if chosen >> bit & 1)
+
+
+def _padded(page: bytes) -> bytes:
+    return page.ljust(PAGE_BYTES, b"\0")
+
+
+def bounded_choices(state: DiskState, bound: int, beyond: int = -1) -> Iterator[dict[str, Choice]]:
+    """Yield each choice for a disk within a bound, and beyond another."""
+    return chosen_within(bounded_facts(state), bound, beyond=beyond)
+
+
+def chosen_within(facts: Sequence[Bounded], bound: int, *, beyond: int = -1) -> Iterator[dict[str, Choice]]:
+    """Yield each choice in which at most `bound` facts differ from nothing or from everything, the nearest first.
+
+    Those in which no more than `beyond` differ are left out: somebody has had them. Each choice comes once; facts that
+    did not survive are not named.
+    """
+    for distance in range(beyond + 1, bound + 1):
+        for changed in _changed(facts, {fact.name: 0 for fact in facts}, distance):
+            if distance <= _from_everything(facts, changed):
+                yield changed
+        for changed in _changed(facts, {fact.name: fact.latest for fact in facts}, distance):
+            if distance < len(changed):
+                yield changed
+
+
+def _from_everything(facts: Sequence[Bounded], chosen: Mapping[str, Choice]) -> int:
+    return sum(chosen.get(fact.name, 0) != fact.latest for fact in facts)
+
+
+def _changed(facts: Sequence[Bounded], centre: Mapping[str, Choice], distance: int) -> Iterator[dict[str, Choice]]:
+    """Yield each choice in which exactly `distance` facts differ from a centre."""
+    for which in combinations(facts, distance):
+        others = [[value for value in fact.values if value != centre[fact.name]] for fact in which]
+        for values in product(*others):
+            chosen = {**centre, **{fact.name: value for fact, value in zip(which, values, strict=True)}}
+            yield {name: value for name, value in chosen.items() if value}

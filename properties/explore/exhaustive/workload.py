@@ -1,0 +1,205 @@
+"""One workload, exhaustively: its last letter carried out, and crashed at every event of it in every way of the bound.
+
+The letters before are only carried out: their crashes belong to the shorter workloads that they are by themselves.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from model.state import CommitLog
+from properties.campaign.replay import Failure
+from properties.contract import GuaranteeBroken
+from properties.disk.certificate import assert_legal
+from properties.disk.dirty import DirtyTracker
+from properties.disk.disk import DiskState, Image
+from properties.disk.failing_disk import FailingDisk
+from properties.disk.images import Choice, compose
+from properties.disk.journal import Entry, ProcessKilled
+from properties.disk.recording_files import RecordingFiles
+from properties.explore.exhaustive.alphabet import LETTERS, Workload, is_crashed, operations_of
+from properties.explore.exhaustive.choices import bounded_choices
+from properties.explore.exhaustive.outcomes import Judging, Sparing, image_hash
+from properties.explore.exhaustive.places import Place, places_of
+from properties.judge.judges import LegalLogs, Recovered
+from properties.judge.progress_ledger import LegalVersions, said_by
+from properties.lockstep.trial import Trial
+from properties.program.case import Case, Crash, Operation, Settings
+
+__all__ = ["CERTIFIED_EVERY", "Bound", "CrashState", "Enumerate", "WorkloadStates"]
+
+CERTIFIED_EVERY = 16
+"""Of so many power losses one is proven legal by the independent checker, the first of each operation among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """At each event all choices in which at most `facts` facts differ from nothing, or from everything, that survives.
+
+    Those in which no more than `beyond` differ are left out. With `recovery_facts` of 0 and more each recovery is
+    crashed at its events too, within that bound.
+    """
+
+    facts: int
+    beyond: int = -1
+    recovery_facts: int = -1
+
+
+Enumerate = Callable[[DiskState, int, int], Iterator[Mapping[str, Choice]]]
+"""Yield choices for a disk within a bound and beyond another."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrashState:
+    """One crash state: the operations that lead there, the crash last; hashes of the image, and of what it became.
+
+    `kind` is power, kill, recovery, or verb where it was no crash that broke the promise.
+    """
+
+    kind: str
+    done: tuple[Operation, ...]
+    image: bytes = b""
+    recovered: bytes = b""
+    broken: GuaranteeBroken | None = None
+
+    def failure(self, settings: Settings) -> Failure | None:
+        """Return the broken promise with its case, or None."""
+        return None if self.broken is None else Failure(Case(settings, self.done), self.broken)
+
+
+@dataclass
+class WorkloadStates:
+    """The crash states of the last letter of a workload. `certified` counts images that were proven legal.
+
+    `judging` makes what judges the images of one operation.
+    """
+
+    workload: Workload
+    settings: Settings
+    bound: Bound
+    tracker: DirtyTracker
+    judging: Callable[[], Judging] = Sparing
+    choices: Enumerate = bounded_choices
+    certified: int = 0
+    _trial: Trial = field(init=False)
+    _judge: Judging = field(init=False)
+    _judge_again: Judging = field(init=False)
+    _losses: int = field(init=False)
+    _legal: dict[tuple[bool, bool], LegalLogs] = field(init=False)
+
+    def everywhere(self) -> Iterator[CrashState]:
+        """Yield each, in order; a verb that breaks a promise ends it. Raises HarnessError for an illegal image."""
+        last = LETTERS[self.workload[-1]].operations if self.workload else ()
+        before = operations_of(self.workload)[: -len(last) or None] if last else ()
+        done: tuple[Operation, ...] = ()
+        try:
+            self._trial = Trial(self.settings, tracker=self.tracker)
+            for operation in before:
+                done = (*done, operation)
+                self._trial.run(operation)
+            if not last:
+                yield from self._crashes(done)
+            for operation in last:
+                done = (*done, operation)
+                self._trial.run(operation)
+                if is_crashed(operation):
+                    yield from self._crashes(done)
+        except GuaranteeBroken as broken:
+            yield CrashState("verb", done, broken=broken)
+
+    def _crashes(self, done: tuple[Operation, ...]) -> Iterator[CrashState]:
+        """Crash the last verb of the trial everywhere."""
+        self._judge, self._judge_again, self._losses, self._legal = self.judging(), self.judging(), 0, {}
+        for place in places_of(self._trial):
+            yield from self._kill(place, done)
+            yield from self._power_losses(place, done)
+
+    def _kill(self, place: Place, done: tuple[Operation, ...]) -> Iterator[CrashState]:
+        files = self._trial.files
+        journal = (*files.journal[: place.position], ProcessKilled())
+        legal = self._legal_at(place, kill=True)
+        answered = self._trial.windows[-1].at_power_loss(at_rest=place.back == 0)
+        state = CrashState("kill", (*done, Crash(kill=True, back=place.back)))
+        yield from self._judged(state, lambda: self._disk(files.base, journal), place.versions, legal, answered)
+
+    def _power_losses(self, place: Place, done: tuple[Operation, ...]) -> Iterator[CrashState]:
+        files = self._trial.files
+        legal = self._legal_at(place, kill=False)
+        for survived in self.choices(place.state, self.bound.facts, self.bound.beyond):
+            image = compose(place.state, survived)
+            self._certify(files, place.position, survived, image)
+            state = CrashState("power", (*done, Crash(back=place.back, survived=survived)), image_hash(image))
+            yield from self._judged(state, partial(self._disk, image), place.versions, legal, None)
+
+    def _legal_at(self, place: Place, *, kill: bool) -> LegalLogs:
+        at_rest = place.back == 0
+        if (at_rest, kill) not in self._legal:
+            window = self._trial.windows[-1]
+            self._legal[at_rest, kill] = self._trial.legal_at(window, at_rest=at_rest, kill=kill)
+        return self._legal[at_rest, kill]
+
+    def _disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FailingDisk:
+        """Return a disk for a store that is given up when it was judged, or crashed in its recovery before."""
+        crashes_again = self.bound.recovery_facts >= 0
+        return (self._trial.new_disk if crashes_again else self._trial.last_disk)(base, journal)
+
+    def _judged(
+        self,
+        state: CrashState,
+        disk: Callable[[], FailingDisk],
+        versions: LegalVersions,
+        legal: LegalLogs,
+        answered: CommitLog | None,
+    ) -> Iterator[CrashState]:
+        """Yield a state with what became of it, then the crashes of a recovery that has just been made.
+
+        `answered` is what the process had answered that was killed, None after a power loss.
+        """
+        try:
+            outcome = self._judge(self._trial, state.image, disk, legal, versions)
+        except GuaranteeBroken as broken:
+            yield replace(state, broken=broken)
+            return
+        yield replace(state, recovered=outcome.recovered)
+        if outcome.found is not None and self.bound.recovery_facts >= 0:
+            yield from self._crashes_of_recovery(state, outcome.found, answered)
+
+    def _crashes_of_recovery(
+        self, first: CrashState, found: Recovered, answered: CommitLog | None
+    ) -> Iterator[CrashState]:
+        """Crash a recovery at each of its events (contract 6).
+
+        After a power loss all of the disk is durable and the same log has to come back; after a kill the page cache is
+        lost with the power, down to what had been flushed before, and so is what progress files said in it.
+
+        What is judged here must not stand for an equal image of the first crash, whose recovery is to be crashed too.
+        """
+        files, recovered = found.files, found.legal[found.key]
+        state = DiskState(files.base, disk=self.settings.disk)
+        legal = self._trial.legal_between(answered or recovered, recovered, kill=False)
+        corrected = said_by(found.durable.files, found.said_before)
+        versions = {path: frozenset((said, corrected[path])) for path, said in found.said_before.items()}
+        if answered is not None:
+            versions = {path: versions[path] | others for path, others in found.legal_versions.items()}
+        applied = 0
+        for number, position in enumerate(files.events):
+            state.apply_all(files.journal[applied:position])
+            applied = position
+            for survived in self.choices(state, self.bound.recovery_facts, -1):
+                image = compose(state, survived)
+                self._certify(files, position, survived, image)
+                crash = Crash(back=len(files.events) - number, survived=survived)
+                again = CrashState("recovery", (*first.done, crash), image_hash(image))
+                try:
+                    disk = partial(self._trial.last_disk, image)
+                    outcome = self._judge_again(self._trial, again.image, disk, legal, versions)
+                except GuaranteeBroken as broken:
+                    yield replace(again, broken=broken)
+                else:
+                    yield replace(again, recovered=outcome.recovered)
+
+    def _certify(self, files: RecordingFiles, position: int, survived: Mapping[str, Choice], image: Image) -> None:
+        self._losses += 1
+        if self._losses % CERTIFIED_EVERY == 1:
+            self.certified += 1
+            assert_legal(files.base, files.journal, position, survived, image, disk=self.settings.disk)

@@ -1,0 +1,15 @@
+"""The trial of a case: of our own store on a recorded disk, or of the store that its settings name."""
+
+from properties.disk.dirty import DirtyTracker
+from properties.explore.foreign.trial import TargetTrial
+from properties.lockstep.trial import Trial
+from properties.program.case import Settings
+
+__all__ = ["AnyTrial", "trial_of"]
+
+AnyTrial = Trial | TargetTrial
+
+
+def trial_of(settings: Settings, *, tracker: DirtyTracker) -> AnyTrial:
+    """Return a new trial with nothing carried out. What it raises is said where each of them is made."""
+    return TargetTrial(settings) if settings.target else Trial(settings, tracker=tracker)

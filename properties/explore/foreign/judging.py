@@ -1,0 +1,161 @@
+"""What a store of other people holds after a disaster, and whether it may.
+
+1. It is asked for every message that was ever put, by queue and number and by offset, as far as it promises these.
+2. What it holds has to be one of the states that the reference says a disaster may leave, a beginning of what was put.
+3. It is then asked for every key.
+
+A state is found by comparison, never taken over from the store: a message that is there has to be the right one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from model.index import keys_of
+from model.reference_store import ReferenceState, ReferenceStore
+from model.state import Record
+from properties.contract import GuaranteeBroken
+from properties.explore.foreign.asking import Asked
+
+__all__ = ["Known", "found_by_key", "judged", "keys_in", "shown"]
+
+Queue = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was put before a disaster, cut messages of earlier ones left out.
+
+    `floor` is how many of the `records` have to survive; `offsets` are those that the store gave, as far as it has
+    answered; `cut` are offsets of messages that are gone for good.
+    """
+
+    records: tuple[Record, ...]
+    floor: int
+    offsets: Mapping[int, int]
+    cut: frozenset[int]
+    queues: frozenset[Queue]
+
+
+def judged(store: Asked, known: Known, legal: Mapping[int, ReferenceState], reference: ReferenceStore) -> int:
+    """Return how many messages a store holds after a disaster; `reference` goes on with these.
+
+    Raises GuaranteeBroken (contract 1 to 5).
+    """
+    count = _count_in_queues(store, known) if store.promises.queues else _count_by_offset(store, known)
+    if count < known.floor:
+        lost = known.records[count]
+        raise GuaranteeBroken(
+            2,
+            "a message is lost that had been promised to survive",
+            _said(known.records[: known.floor]),
+            _said(known.records[:count]) + f"; the first one lost is {_name(lost)}",
+        )
+    reference.go_on_with(legal[count])
+    if store.promises.offsets:
+        _agrees_by_offset(store, known, count)
+    if store.promises.index:
+        for topic, key in keys_in(known.records):
+            found_by_key(store, reference, topic, key)
+    return count
+
+
+def keys_in(records: Iterable[Record]) -> list[tuple[str, str]]:
+    """Return topic and key of each key that a record has, once, in order."""
+    return list(dict.fromkeys((record.message.topic, key) for record in records for key in keys_of(record)))
+
+
+def found_by_key(store: Asked, reference: ReferenceStore, topic: str, key: str) -> None:
+    """A query by key finds every message with the key, and no other (contract 5)."""
+    expected, found = reference.find(topic, key), store.find(topic, key)
+    if found != expected:
+        sentence = "a query by key finds other messages than were put with it"
+        raise GuaranteeBroken(5, sentence, _bodies(expected), _bodies(found))
+
+
+def _count_in_queues(store: Asked, known: Known) -> int:
+    """Return how many messages are in the queues, which have to be the first ones (contract 1 and 4)."""
+    put: dict[Queue, list[Record]] = {queue: [] for queue in sorted(known.queues)}
+    for record in known.records:
+        put[record.message.topic, record.message.queue_id].append(record)
+    there: set[int] = set()
+    for (topic, queue), records in put.items():
+        # one more than there may be, so that what should not be there is seen
+        found = [store.read(topic, queue, number) for number in range(len(records) + 1)]
+        held = [body for body in found if body is not None]
+        if None in found[: len(held)]:
+            gap = found.index(None)
+            raise GuaranteeBroken(4, f"queue {topic} {queue} has a gap", f"message {gap}", _bodies_or_none(found))
+        expected = [record.message.body or b"" for record in records]
+        if held != expected[: len(held)]:
+            sentence = f"queue {topic} {queue} holds other messages than were put there"
+            raise GuaranteeBroken(1 if len(held) <= len(expected) else 4, sentence, _bodies(expected), _bodies(held))
+        there.update(record.offset for record in records[: len(held)])
+    return _first_ones(known.records, [record.offset in there for record in known.records])
+
+
+def _count_by_offset(store: Asked, known: Known) -> int:
+    """Return how many messages are found by their offsets, which have to be the first ones (contract 1)."""
+    asked = [record for record in known.records if record.offset in known.offsets]
+    return _first_ones(asked, [_is_there(store, record, known.offsets[record.offset]) for record in asked])
+
+
+def _first_ones(records: Sequence[Record], is_there: Sequence[bool]) -> int:
+    count = sum(is_there)
+    if not all(is_there[:count]):
+        hole = is_there.index(False)
+        last = len(is_there) - 1 - is_there[::-1].index(True)
+        sentence = "a message is there, and one that was put before it is not"
+        raise GuaranteeBroken(1, sentence, _name(records[hole]), _name(records[last]))
+    return count
+
+
+def _agrees_by_offset(store: Asked, known: Known, count: int) -> None:
+    """Offsets lead to what survived, and to nothing else (contract 1 and 3)."""
+    survived = {known.offsets[record.offset] for record in known.records[:count] if record.offset in known.offsets}
+    for number, record in enumerate(known.records):
+        offset = known.offsets.get(record.offset)
+        if offset is None:
+            continue
+        if number < count and not _is_there(store, record, offset):
+            raise GuaranteeBroken(
+                1, "a message is in its queue, and its offset leads nowhere", _name(record), "nothing"
+            )
+        if number >= count and offset not in survived and store.get(offset) is not None:
+            raise GuaranteeBroken(
+                4, "a message is not in its queue, and its offset leads to one", "nothing", str(offset)
+            )
+    for offset in sorted(known.cut - survived - set(known.offsets.values())):
+        if store.get(offset) is not None:
+            raise GuaranteeBroken(3, "a message comes back that an earlier recovery had lost", "nothing", str(offset))
+
+
+def _is_there(store: Asked, record: Record, offset: int) -> bool:
+    found, expected = store.get(offset), record.message.body or b""
+    if found is not None and found != expected:
+        raise GuaranteeBroken(1, "an offset leads to another message than was put there", shown(expected), shown(found))
+    return found is not None
+
+
+def _name(record: Record) -> str:
+    message = record.message
+    return f"number {record.queue_offset} of queue {message.topic} {message.queue_id}"
+
+
+def _said(records: Sequence[Record]) -> str:
+    last = f", the last one {_name(records[-1])}" if records else ""
+    return f"{len(records)} message{'s' * (len(records) != 1)}{last}"
+
+
+def shown(body: bytes | None) -> str:
+    """Return a body as a report has it."""
+    if body is None:
+        return "nothing"
+    return f"{len(body)} bytes" + (f" {body[:8].hex()}…" if body else "")
+
+
+def _bodies(bodies: Sequence[bytes]) -> str:
+    return ", ".join(map(shown, bodies)) or "nothing"
+
+
+def _bodies_or_none(bodies: Sequence[bytes | None]) -> str:
+    return ", ".join(map(shown, bodies))

@@ -1,0 +1,258 @@
+"""The process of a store under test: started, asked, killed, and never left behind.
+
+Requests and answers are JSON, one object a line; an answer that does not come in time is a hang. A command gets them on
+standard input and output; a callable runs in a fork of this process and gets them on pipes of its own, so that it may
+print. Standard error of both is kept. Processes have a session of their own, so that Ctrl-C reaches us alone, and die
+when we do.
+"""
+
+import ctypes
+import faulthandler
+import gc
+import json
+import os
+import select
+import signal
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any, NoReturn
+
+from properties.contract import HarnessError
+from properties.explore.foreign.protocol import TargetUnusable
+from properties.explore.foreign.serving import serve
+from properties.explore.foreign.spec import CommandSpec, PythonSpec, Spec
+from properties.explore.foreign.tracing import Tracer, let_trace
+from properties.explore.foreign.watching import WatchedDirectory
+from properties.interrupts import held_interrupts
+
+__all__ = ["ANSWER_SECONDS", "Died", "Hung", "NoAnswer", "StoreFailed", "StoreProcess"]
+
+ANSWER_SECONDS = 10.0
+"""How long a store may take for an answer."""
+_PAUSE_S = 0.0003
+_ANSWER_BYTES_MAX = 64 << 20
+_SHOWN_BYTES = 2000
+_SHOWN_CHARACTERS = 120
+_DIE_WITH_PARENT = 1
+_REAP_SECONDS = 10.0
+
+
+@dataclass
+class StoreFailed(TargetUnusable):
+    """The process did not give an answer that can be used; `stderr` is the end of what it said."""
+
+    sentence: str
+    stderr: str
+
+    @property
+    def last_words(self) -> str:
+        """The last line of standard error, if there is one."""
+        lines = self.stderr.strip().splitlines()
+        return f"on standard error: {lines[-1]}" if lines and lines[-1] not in self.sentence else ""
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, (self.sentence, self.last_words)))
+
+
+class Died(StoreFailed):
+    """It ended by itself."""
+
+
+class Hung(StoreFailed):
+    """It did not answer in time."""
+
+
+class NoAnswer(StoreFailed):
+    """It answered something else than one JSON object."""
+
+
+class StoreProcess:
+    """One life of a store in `directory`, watched if it is given as a watched one.
+
+    Raises HarnessError when no process can be made.
+    """
+
+    def __init__(
+        self,
+        spec: Spec,
+        root: Path,
+        *,
+        watched: WatchedDirectory | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
+        self._answer_seconds = answer_seconds
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `kill`
+        self._got = bytearray()
+        self._code: int | None = None
+        self._last_words = ""
+        requests, self._requests = os.pipe()
+        self._answers, answers = os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        parent = os.getpid()
+        with held_interrupts():
+            try:
+                self._id = os.fork()
+            except OSError as error:
+                raise HarnessError(f"no process can be made for the store: {error.strerror}") from error
+            if self._id == 0:
+                _live(spec, root, requests, answers, self._stderr.fileno(), parent, traced=watched is not None)
+        os.close(requests)
+        os.close(answers)
+        os.set_blocking(self._answers, False)
+        self._tracer = None if watched is None else Tracer(self._id, watched)
+
+    def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
+        """Send a request; return the answer. Raises StoreFailed."""
+        request = json.dumps({"do": do, **arguments}).encode() + b"\n"
+        until = monotonic() + self._answer_seconds
+        self._send(do, request, until)
+        while b"\n" not in self._got:
+            self._wait(do, until)
+            if len(self._got) > _ANSWER_BYTES_MAX:
+                raise NoAnswer(f"the answer to {do} has more than {_ANSWER_BYTES_MAX >> 20} MiB", self.said())
+        line, _, rest = bytes(self._got).partition(b"\n")
+        self._got = bytearray(rest)
+        try:
+            answer = json.loads(line)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            shown = repr(line[:_SHOWN_CHARACTERS].decode(errors="replace"))
+            raise NoAnswer(f"the answer to {do} is no JSON object: {shown}", self.said())
+        return answer
+
+    def _send(self, do: str, request: bytes, until: float) -> None:
+        """Write a request; a store that reads nothing is one that hangs."""
+        os.set_blocking(self._requests, False)
+        while request:
+            try:
+                request = request[os.write(self._requests, request) :]
+            except BlockingIOError:
+                self._wait(do, until)
+            except BrokenPipeError:
+                return  # whoever closed its input is waited for, and told by how it ended
+
+    def _wait(self, do: str, until: float) -> None:
+        """Go on until something has come, or there is nothing to be done for a moment. Raises Died and Hung."""
+        was_held = self._tracer is not None and self._tracer.step()
+        ready, _, _ = select.select([self._answers], [], [], 0 if was_held else self._pause(until))
+        if ready:
+            try:
+                data = os.read(self._answers, 1 << 16)
+            except BlockingIOError:
+                return
+            self._got += data
+            if not data:
+                raise Died(f"the store {self._end()} where it was to answer {do}", self.said())
+        elif monotonic() >= until:
+            raise Hung(f"the store does not answer {do} within {self._answer_seconds:g} s", self.said())
+
+    def _pause(self, until: float) -> float:
+        return _PAUSE_S if self._tracer is not None else max(0.0, until - monotonic())
+
+    def _end(self) -> str:
+        """Say how it ended by itself; it has closed its output and may still be alive."""
+        until = monotonic() + self._answer_seconds
+        while not self._has_ended() and monotonic() < until:
+            select.select([], [], [], _PAUSE_S)
+        if self._code is None:
+            return "closes its output"
+        return f"is killed by {_signal_name(-self._code)}" if self._code < 0 else f"exits with {self._code}"
+
+    def _has_ended(self) -> bool:
+        if self._code is None and self._tracer is not None:
+            self._tracer.step()
+            self._code = self._tracer.ended
+        elif self._code is None:
+            found, status = os.waitpid(self._id, os.WNOHANG)
+            self._code = os.waitstatus_to_exitcode(status) if found else None
+        return self._code is not None
+
+    def wait_for_end(self) -> None:
+        """Wait until it has ended by itself, as it has to after a close. Raises Hung."""
+        until = monotonic() + self._answer_seconds
+        while not self._has_ended():
+            if monotonic() >= until:
+                raise Hung(f"the store does not end within {self._answer_seconds:g} s after its close", self.said())
+            select.select([], [], [], _PAUSE_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """End it and everybody it has started, as SIGKILL does; may be called again."""
+        if self._requests < 0:
+            return
+        tasks = {self._id} if self._tracer is None else self._tracer.tasks() | {self._id}
+        until = monotonic() + _REAP_SECONDS
+        while not self._has_ended() and monotonic() < until:
+            for task in tasks:
+                with suppress(ProcessLookupError):
+                    os.kill(task, signal.SIGKILL)
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._id, signal.SIGKILL)  # whom it has started and nobody watches
+            select.select([], [], [], _PAUSE_S)
+        self._last_words = self.said()
+        for descriptor in (self._requests, self._answers):
+            os.close(descriptor)
+        self._requests = -1
+        self._stderr.close()
+
+    def said(self) -> str:
+        """Return the end of what it wrote to standard error."""
+        if self._requests < 0:
+            return self._last_words
+        end = os.fstat(self._stderr.fileno()).st_size
+        said = os.pread(self._stderr.fileno(), _SHOWN_BYTES, max(0, end - _SHOWN_BYTES))
+        return said.decode(errors="replace")
+
+
+def _signal_name(number: int) -> str:
+    """Return the name of a signal; most real-time signals have none."""
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+
+
+def _live(spec: Spec, root: Path, requests: int, answers: int, errors: int, parent: int, *, traced: bool) -> NoReturn:
+    """Be the store. Called right after fork; never returns, and nothing of the parent's is cleaned up here."""
+    code = 127
+    try:
+        gc.disable()  # what the parent has dropped is not ours to end
+        faulthandler.disable()  # it would tell of the store on the standard error of the parent
+        os.setsid()
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+        if os.getppid() != parent:  # it was gone before we asked to be told
+            os._exit(code)
+        for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGTERM, signal.SIGALRM, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        os.dup2(errors, 2)
+        if isinstance(spec, CommandSpec):
+            os.dup2(requests, 0)
+            os.dup2(answers, 1)
+            _trace(traced)
+            command = spec.command(root)
+            os.execvp(command[0], command)
+        os.dup2(errors, 1)
+        _serve(spec, root, requests, answers, traced=traced)
+        code = 0
+    except BaseException as error:
+        with suppress(BaseException):
+            os.write(2, f"{type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(code)
+
+
+def _trace(traced: bool) -> None:
+    if traced:
+        let_trace()
+
+
+def _serve(spec: PythonSpec, root: Path, requests: int, answers: int, *, traced: bool) -> None:
+    sys.stdin = open(os.devnull)  # noqa: SIM115 - these live as long as the process
+    sys.stdout = sys.stderr = open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+    _trace(traced)
+    with open(requests, "rb") as incoming, open(answers, "wb") as outgoing:
+        serve(spec.open_store, root, requests=incoming, answers=outgoing)

@@ -1,0 +1,66 @@
+"""A store in Python answers requests: one JSON object a line in, one a line out.
+
+Bodies are base64. The store is opened by the first request, so that an error of its opening is an answer too. What it
+prints goes to standard error.
+"""
+
+import base64
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from properties.explore.foreign.protocol import VERSION, Target
+
+__all__ = ["serve"]
+
+_SENTENCE_CHARACTERS_MAX = 300
+
+
+def serve(open_store: Callable[[Path], Target], directory: Path, *, requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer until the store was closed, or nobody asks any more."""
+    store: Target | None = None
+    for line in requests:
+        request = json.loads(line)
+        try:
+            if store is None:
+                store = open_store(directory)
+            answer = _answer(store, request)
+        except Exception as error:
+            traceback.print_exc()
+            answer = {"error": f"{type(error).__name__}: {error}"[:_SENTENCE_CHARACTERS_MAX]}
+        sys.stderr.flush()
+        answers.write(json.dumps(answer).encode() + b"\n")
+        answers.flush()
+        if request["do"] == "close":
+            return
+
+
+def _answer(store: Target, request: dict[str, Any]) -> dict[str, Any]:
+    match request["do"]:
+        case "hello":
+            name = getattr(store, "name", type(store).__name__)
+            return {"tornpage": VERSION, "name": name, "promises": dict(store.promises)}
+        case "put":
+            body = base64.b64decode(request["body"])
+            offset, number = store.put(request["topic"], request["queue"], body, request["keys"])
+            return {"offset": offset, "number": number}
+        case "get":
+            return {"body": _coded(store.get(request["offset"]))}
+        case "read":
+            return {"body": _coded(store.read(request["topic"], request["queue"], request["number"]))}
+        case "find":
+            return {"bodies": [_coded(body) for body in store.find(request["topic"], request["key"])]}
+        case "flush":
+            store.flush()
+        case "close":
+            store.close()
+        case unknown:
+            raise ValueError(f"nobody knows how to {unknown!r}")
+    return {}
+
+
+def _coded(body: bytes | None) -> str | None:
+    return None if body is None else base64.b64encode(body).decode()

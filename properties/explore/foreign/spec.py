@@ -1,0 +1,140 @@
+"""Where a store is, in one word: `cmd:COMMAND --dir {dir}`, `module:callable`, or `path/to/file.py:callable`.
+
+The callable is given a directory (a Path) and opens or recovers the store there. The command is run without a shell;
+`{dir}` in it stands for that directory.
+"""
+
+import importlib
+import importlib.util
+import inspect
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from properties.explore.foreign.protocol import Target, TargetUnusable
+
+__all__ = ["BadSpec", "CommandSpec", "PythonSpec", "Spec", "read_spec"]
+
+_MOVED = {
+    "properties.targets.own": "properties.explore.foreign.own",
+    "properties.targets.memory": "properties.explore.foreign.memory",
+}
+"""Stores of ours by the module names that tokens and case files of the past have."""
+
+COMMAND_PREFIX = "cmd:"
+_FORMS = "cmd:./mystore --dir {dir}, mymodule:open_store or path/to/file.py:open_store"
+_NAME = re.compile(r"[A-Za-z_][\w.]*")
+
+
+class BadSpec(TargetUnusable):
+    """A target that cannot be found or loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """A command that speaks JSON lines."""
+
+    arguments: tuple[str, ...]
+
+    def command(self, directory: Path) -> list[str]:
+        """Return what to run for a store in a directory."""
+        return [argument.replace("{dir}", str(directory)) for argument in self.arguments]
+
+
+@dataclass(frozen=True, slots=True)
+class PythonSpec:
+    """A callable that opens a store; it runs in a process of its own, forked off this one."""
+
+    open_store: Callable[[Path], Target]
+
+
+Spec = CommandSpec | PythonSpec
+
+
+def read_spec(text: str, bug: str = "") -> Spec:
+    """Read a target, with a planted bug if its callable takes one. A file that has changed is loaded again.
+
+    Raises BadSpec.
+    """
+    place = text.rpartition(":")[0]
+    changed_ns = os.stat(place).st_mtime_ns if place.endswith(".py") and os.path.isfile(place) else 0
+    return _read(text, bug, (os.getcwd(), changed_ns))
+
+
+@lru_cache(maxsize=64)
+def _read(text: str, bug: str, _: tuple[str, int]) -> Spec:
+    if text.startswith(COMMAND_PREFIX):
+        if bug:
+            raise BadSpec(
+                f"{text}: a bug is planted in our own store alone (properties.explore.foreign.own:open_store)"
+            )
+        return _command(text)
+    place, colon, name = text.rpartition(":")
+    if not colon or not place or not _NAME.fullmatch(name):
+        raise BadSpec(f"{text!r} is no target: give {_FORMS}")
+    found: Any = _module(text, place)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise BadSpec(f"{text}: {place} has no {name!r}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise BadSpec(f"{text}: {name} is {type(found).__name__}, and has to be called with a directory")
+    if bug and "bug" not in inspect.signature(found).parameters:
+        raise BadSpec(f"{text}: a bug is planted in our own store alone (properties.explore.foreign.own:open_store)")
+    return PythonSpec(partial(found, bug=bug) if bug else found)
+
+
+def _command(text: str) -> CommandSpec:
+    try:
+        arguments = shlex.split(text.removeprefix(COMMAND_PREFIX))
+    except ValueError as error:
+        raise BadSpec(f"{text}: the command cannot be read: {error}") from error
+    if not arguments:
+        raise BadSpec(f"{text!r} has no command: give {_FORMS}")
+    if not any("{dir}" in argument for argument in arguments):
+        raise BadSpec(f"{text}: nothing says where the store finds its directory; write {{dir}} there")
+    if shutil.which(arguments[0]) is None:
+        reason = "may not be run: chmod +x" if os.path.exists(arguments[0]) else "is not there"
+        raise BadSpec(f"{text}: the command {arguments[0]} {reason}")
+    return CommandSpec(tuple(arguments))
+
+
+def _module(text: str, place: str) -> Any:
+    """Import a file by its path, or a module by its name, be it in the working directory.
+
+    Both stay loaded. The working directory comes last, so that nothing in it takes the place of anything.
+    """
+    try:
+        if place.endswith(".py"):
+            return _file(text, Path(place))
+        if os.getcwd() not in sys.path:
+            sys.path.append(os.getcwd())
+        return importlib.import_module(_MOVED.get(place, place))
+    except BadSpec:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name is not None and (place == error.name or place.startswith(f"{error.name}.")):
+            raise BadSpec(f"{text}: there is no module {place!r} here; give its file: path/to/file.py:name") from error
+        raise BadSpec(f"{text}: {place} cannot be imported: {error}") from error
+    except Exception as error:
+        raise BadSpec(f"{text}: {place} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _file(text: str, path: Path) -> Any:
+    if not path.is_file():
+        raise BadSpec(f"{text}: there is no file {path}")
+    name = f"_target_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module

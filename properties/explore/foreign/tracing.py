@@ -1,0 +1,236 @@
+"""A foreign process under watch: held at each call that changes or syncs files, looked at, and sent on.
+
+`ptrace` and a `seccomp` filter do it, without rights, without a compiler, for any language. Threads and children of the
+process are watched with it. One thread of ours calls all of this, the one that began it. When we die, they die.
+
+At a call that may change something the directory is looked at before it happens; a sync counts once it has returned
+successfully. That is all the legality of images rests on (properties/explore/foreign/watching.py).
+
+Source: ptrace(2) (`PTRACE_GET_SYSCALL_INFO` of Linux 5.3), seccomp(2).
+"""
+
+import ctypes
+import os
+import signal
+import struct
+from contextlib import suppress
+from functools import cache
+
+from properties.explore.foreign.syscalls import MACHINE, SYNCHRONOUS, TEMPORARY, install_filter
+from properties.explore.foreign.watching import Place, WatchedDirectory
+from properties.interrupts import held_interrupts
+
+__all__ = ["Tracer", "let_trace", "why_untraceable"]
+
+_TRACEME, _CONT, _SYSCALL, _SETOPTIONS, _GETEVENTMSG, _SYSCALL_INFO = 0, 7, 24, 0x4200, 0x4201, 0x420E
+_OPTIONS = 0x1 | 0x2 | 0x4 | 0x8 | 0x10 | 0x80 | 0x100000
+"""Marked syscall stops; forks, vforks, clones and execs; filter stops; death with the tracer."""
+_NEW_TASK_EVENTS, _FILTER_EVENT = (1, 2, 3), 7
+_ANY_TASK = 0x40000000
+_SYSCALL_STOP = signal.SIGTRAP | 0x80
+_INFO_BYTES = 96
+_MS_SYNC = 4
+_DATA_SYNC_WRITE = 0x2 | 0x4
+_WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2", "sendfile", "splice", "copy_file_range", "fallocate")
+_SYNCS = ("fsync", "fdatasync", "msync", "sync", "syncfs")
+_WITHOUT_NAMES = (*_WRITES, *_SYNCS, "truncate", "ftruncate")
+_NOT_CALLS = {"io_uring_setup": "io_uring", "io_submit": "aio"}
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.ptrace.restype = ctypes.c_long
+    libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+    return libc
+
+
+def _ptrace(request: int, task: int, address: int = 0, data: int = 0) -> int:
+    done: int = _libc().ptrace(request, task, address, data)
+    if done < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return done
+
+
+def let_trace() -> None:
+    """In the child, before anything of the store runs: stop until the parent watches, then filter."""
+    assert MACHINE is not None
+    _ptrace(_TRACEME, 0)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    install_filter(MACHINE, _libc())
+
+
+@cache
+def why_untraceable() -> str:
+    """Return why no process can be watched here; empty if it can. Tries once, on a child that does nothing."""
+    if MACHINE is None:
+        return f"nobody has written down the system calls of this machine ({os.uname().machine})"
+    with held_interrupts():
+        child = os.fork()
+        if child == 0:
+            with suppress(BaseException):
+                let_trace()
+                os.write(os.open("/dev/null", os.O_WRONLY), b"x")
+                os._exit(0)
+            os._exit(1)
+    try:
+        _, status = os.waitpid(child, 0)
+        if not os.WIFSTOPPED(status):
+            return "this system does not let a process be traced (ptrace)"
+        _ptrace(_SETOPTIONS, child, 0, _OPTIONS)
+        _ptrace(_CONT, child)
+        _, status = os.waitpid(child, 0)
+        if not os.WIFSTOPPED(status) or status >> 16 != _FILTER_EVENT:
+            return "this system does not let a process be filtered (seccomp)"
+        info = ctypes.create_string_buffer(_INFO_BYTES)
+        _ptrace(_SYSCALL_INFO, child, _INFO_BYTES, ctypes.addressof(info))
+    except OSError as error:
+        return f"this system does not let a process be traced: {error.strerror}"
+    finally:
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(child, 0)
+    return ""
+
+
+class Tracer:
+    """Watches a child that called `let_trace`; what it does to its directory goes to `directory`."""
+
+    def __init__(self, child: int, directory: WatchedDirectory) -> None:
+        self._child = child
+        self._tasks = {child}
+        self._directory = directory
+        self._returning: dict[int, tuple[str, tuple[int, ...]]] = {}
+        self._syncs_when_it_writes = False
+        self._info = ctypes.create_string_buffer(_INFO_BYTES)
+        self.ended: int | None = None
+        """Exit code of the child, negative for a signal; None while it lives."""
+        directory.names_may_change = False
+        os.waitpid(child, 0)
+        _ptrace(_SETOPTIONS, child, 0, _OPTIONS)
+        _ptrace(_CONT, child)
+
+    def step(self) -> bool:
+        """Handle everybody who is held, and send him on; say whether there was anybody."""
+        was_held = False
+        for task in tuple(self._tasks):
+            try:
+                found, status = os.waitpid(task, os.WNOHANG | _ANY_TASK)
+            except ChildProcessError:
+                self._tasks.discard(task)
+                continue
+            if found:
+                was_held = True
+                self._handle(task, status)
+        return was_held
+
+    def tasks(self) -> frozenset[int]:
+        """Return the ids of all threads and processes there are."""
+        return frozenset(self._tasks)
+
+    def _handle(self, task: int, status: int) -> None:
+        if not os.WIFSTOPPED(status):
+            self._tasks.discard(task)
+            if task == self._child:
+                self.ended = os.waitstatus_to_exitcode(status)
+            return
+        request, pass_on = _CONT, 0
+        reason, event = os.WSTOPSIG(status), status >> 16
+        try:
+            if event in _NEW_TASK_EVENTS:
+                self._tasks.add(self._new_task(task))
+            elif event == _FILTER_EVENT:
+                request = _SYSCALL if self._waits_for_return(task) else _CONT
+            elif reason == _SYSCALL_STOP:
+                self._returned(task)
+            elif not event and reason != signal.SIGSTOP:  # a new task begins with SIGSTOP
+                pass_on = reason
+            _ptrace(request, task, 0, pass_on)
+        except ProcessLookupError:
+            return  # it was killed meanwhile
+
+    def _new_task(self, task: int) -> int:
+        message = ctypes.c_ulong()
+        _ptrace(_GETEVENTMSG, task, 0, ctypes.addressof(message))
+        return message.value
+
+    def _call(self, task: int) -> tuple[str, tuple[int, ...]]:
+        """Return name and arguments of the call that a task is held at; a name of "" is another architecture's."""
+        assert MACHINE is not None
+        _ptrace(_SYSCALL_INFO, task, _INFO_BYTES, ctypes.addressof(self._info))
+        architecture, number, *arguments = struct.unpack_from("<4xI16xQ6Q", self._info.raw)
+        name = MACHINE.names.get(number, "") if architecture == MACHINE.audit_arch else ""
+        return name, tuple(arguments)
+
+    def _waits_for_return(self, task: int) -> bool:
+        """Look at the directory before a call; say whether what it returns matters."""
+        self._directory.look()
+        name, arguments = call = self._call(task)
+        assert MACHINE is not None
+        flags_at = MACHINE.flags_at(name)
+        if name not in _WITHOUT_NAMES:
+            self._directory.names_may_change = True
+        if flags_at is not None:
+            self._sees_flags(arguments[flags_at])
+        elif name == "openat2":
+            self._directory.refuse("it opens files by openat2, the flags of which cannot be seen")
+        elif name in _NOT_CALLS:
+            self._directory.refuse(f"it uses {_NOT_CALLS[name]}, which passes system calls by")
+        elif not name:
+            self._directory.refuse("it runs code of another architecture")
+        is_sync = name in _SYNCS and (name != "msync" or bool(arguments[2] & _MS_SYNC))
+        may_sync = name in _WRITES and (
+            self._syncs_when_it_writes or (name == "pwritev2" and bool(arguments[5] & _DATA_SYNC_WRITE))
+        )
+        if is_sync or may_sync:
+            self._returning[task] = call
+        return is_sync or may_sync
+
+    def _sees_flags(self, flags: int) -> None:
+        if flags & SYNCHRONOUS:
+            self._syncs_when_it_writes = True
+        if flags & TEMPORARY:
+            self._directory.refuse("it makes files without a name (O_TMPFILE)")
+
+    def _returned(self, task: int) -> None:
+        """A sync, or a write that may have been one, has returned."""
+        name, arguments = self._returning.pop(task, ("", ()))
+        _ptrace(_SYSCALL_INFO, task, _INFO_BYTES, ctypes.addressof(self._info))
+        (result,) = struct.unpack_from("<q", self._info.raw, 24)
+        if name in ("sync", "syncfs"):
+            if result == 0:
+                self._directory.all_synced()
+        elif name == "msync":
+            for place in _mapped(task, arguments[0], arguments[1]):
+                self._directory.synced(place, succeeded=result == 0)
+        elif name in _SYNCS or (name in _WRITES and result >= 0):
+            number = arguments[2] if name == "copy_file_range" else arguments[0]
+            if name in _SYNCS or _is_synchronous(task, number) or name == "pwritev2":
+                with suppress(OSError):
+                    found = os.stat(f"/proc/{task}/fd/{number & 0xFFFFFFFF}")
+                    self._directory.synced((found.st_dev, found.st_ino), succeeded=result >= 0)
+
+
+def _is_synchronous(task: int, number: int) -> bool:
+    """Whether a descriptor was opened for synchronous writes."""
+    try:
+        with open(f"/proc/{task}/fdinfo/{number & 0xFFFFFFFF}") as lines:
+            flags = next(int(line.split()[1], 8) for line in lines if line.startswith("flags:"))
+    except (OSError, StopIteration):
+        return False
+    return bool(flags & SYNCHRONOUS)
+
+
+def _mapped(task: int, address: int, size_bytes: int) -> set[Place]:
+    """Return the files that are mapped at some addresses."""
+    found = set()
+    with suppress(OSError), open(f"/proc/{task}/maps") as lines:
+        for line in lines:
+            extent, *_, name = line.rstrip("\n").split(maxsplit=5) + [""] * (len(line.split()) < 6)
+            first, last = (int(end, 16) for end in extent.split("-"))
+            if first < address + size_bytes and address < last and name.startswith("/"):
+                with suppress(OSError):
+                    stat = os.stat(name)
+                    found.add((stat.st_dev, stat.st_ino))
+    return found

@@ -1,0 +1,286 @@
+"""A store of other people beside the reference: verbs are compared as they return, disasters are judged.
+
+It carries out the operations that cases have (properties/program), as far as other stores can: puts, reads, flushes,
+closing, opening, and crashes. What it writes is recorded as our own disks are, so that the same crash images, choices,
+certificates and shrinkers serve. Where a process cannot be watched, crashes are real kills between two verbs.
+"""
+
+import weakref
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from model.reference_store import Disaster, ReferenceState
+from model.state import CommitLog
+from properties.contract import GuaranteeBroken
+from properties.disk.certificate import assert_legal
+from properties.disk.choosing import chosen, fitted, lost_facts
+from properties.disk.disk import Image
+from properties.disk.images import Fact, compose, disk_state, facts_of
+from properties.disk.journal import Entry, ProcessKilled
+from properties.explore.foreign.asking import Asked
+from properties.explore.foreign.judging import Known, found_by_key, judged, keys_in, shown
+from properties.explore.foreign.process import StoreProcess
+from properties.explore.foreign.protocol import TargetUnusable
+from properties.explore.foreign.spec import read_spec
+from properties.explore.foreign.tracing import why_untraceable
+from properties.explore.foreign.watching import EMPTY, Recorded, WatchedDirectory
+from properties.explore.foreign.workplace import Workplace
+from properties.program.bodies import message_of
+from properties.program.case import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey, Settings
+
+__all__ = ["TargetTrial", "TargetWindow", "keys_of_put"]
+
+
+@dataclass(frozen=True, slots=True)
+class TargetWindow:
+    """One verb: events `first` to `last` (exclusive) fall into it; the reference goes from `before` to `after`.
+
+    So many `operations` had been carried out behind it.
+    """
+
+    first: int
+    last: int
+    before: ReferenceState
+    after: ReferenceState
+    operations: int
+
+
+class TargetTrial:
+    """Carries out operations one by one on the store that `settings.target` names, in a directory of its own.
+
+    Raises GuaranteeBroken where a promise does not hold, TargetUnusable when there is no store to be tested.
+    `performed` are the operations as they were carried out, `losses` what each power loss took.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._spec = read_spec(settings.target, settings.bug)
+        self.performed: list[Operation] = []
+        self.losses: list[list[Fact]] = []
+        self.windows: list[TargetWindow] = []
+        self.effects: Counter[str] = Counter()
+        self.closed = False
+        self._offsets: dict[int, int] = {}
+        self._cut: frozenset[int] = frozenset()
+        self._queues: set[tuple[str, int]] = set()
+        self._workplace = Workplace()
+        self._ended = weakref.finalize(self, self._workplace.end)
+        self.files: WatchedDirectory | Recorded
+        self._watched: WatchedDirectory | None
+        self._begin_disk(EMPTY)
+        self.store = self._start(opens_again=False)
+        self.promises = self.store.promises
+        self.reference = self.promises.reference()
+        self._end_verb(0, self.reference.state)
+
+    @property
+    def log(self) -> CommitLog:
+        """The log of the reference."""
+        return self.reference.log
+
+    @property
+    def why_no_power_loss(self) -> str:
+        """Why no power loss can be made of what was recorded; empty if it can."""
+        return why_untraceable() or self.files.unsupported
+
+    def end(self) -> None:
+        """Kill the store and remove its directory."""
+        self._ended()
+
+    # ---- verbs ---------------------------------------------------------------------------------------------------
+
+    def run(self, operation: Operation) -> None:
+        """Carry out one operation and compare. One that other stores do not have does nothing."""
+        try:
+            if isinstance(operation, Crash):
+                self._crash(operation)
+                return
+            self.performed.append(operation)
+            if isinstance(operation, Open):
+                self._reopen()
+            elif not self.closed:
+                self._carry_out(operation)
+        except GuaranteeBroken:
+            self.end()
+            raise
+
+    def _carry_out(self, operation: Operation) -> None:
+        first, before = len(self.files.events), self.reference.state
+        match operation:
+            case Put():
+                self._put(operation)
+            case Flush():
+                self.store.flush()
+                self.reference.flush()
+            case Close():
+                self._close()
+            case Get(record):
+                self._get(record)
+                return
+            case GetMessage():
+                self._read(operation)
+                return
+            case QueryKey(key):
+                self._find(key)
+                return
+            case _:
+                return
+        self._end_verb(first, before)
+
+    def _put(self, put: Put) -> None:
+        body = (message_of(put).body or b"")[: self.promises.body_bytes_max]
+        self._queues.add((put.topic, put.queue_id))
+        keys = keys_of_put(put)
+        offset, number = self.store.put(put.topic, put.queue_id, body, keys)
+        expected_offset, expected = self.reference.put(put.topic, put.queue_id, body, keys)
+        if self.promises.queues and number != expected:
+            sentence = "a put gives another number than the next one of its queue"
+            raise GuaranteeBroken(4, sentence, str(expected), str(number))
+        if self.promises.offsets and offset in self._offsets.values():
+            raise GuaranteeBroken(8, "a put gives an offset that another message has", "a new one", str(offset))
+        self._offsets[expected_offset] = offset
+
+    def _get(self, number: int) -> None:
+        known = [record for record in self.log.records if record.offset in self._offsets]
+        if known and self.promises.offsets:
+            record = known[number % len(known)]
+            self._same(self.store.get(self._offsets[record.offset]), self.reference.get(record.offset), "an offset")
+
+    def _read(self, read: GetMessage) -> None:
+        if self._queues and self.promises.queues:
+            topic, queue = sorted(self._queues)[read.queue % len(self._queues)]
+            number = max(0, read.shift)
+            expected = self.reference.read(topic, queue, number)
+            self._same(self.store.read(topic, queue, number), expected, f"a number of queue {topic} {queue}")
+
+    def _find(self, number: int) -> None:
+        keys = keys_in(self.log.records)
+        if keys and self.promises.index:
+            found_by_key(self.store, self.reference, *keys[number % len(keys)])
+
+    def _same(self, found: bytes | None, expected: bytes | None, what: str) -> None:
+        if found != expected:
+            raise GuaranteeBroken(17, f"{what} leads to another message than was put", shown(expected), shown(found))
+
+    def _end_verb(self, first: int, before: ReferenceState) -> None:
+        assert self._watched is not None
+        self._watched.look()
+        now = self.reference.state
+        self.windows.append(TargetWindow(first, len(self.files.events), before, now, len(self.performed)))
+
+    # ---- lives ---------------------------------------------------------------------------------------------------
+
+    def _begin_disk(self, image: Image, *, base: Image | None = None, journal: tuple[Entry, ...] = ()) -> None:
+        """Have a new directory with an image, which is durable, or what a journal has made of a base."""
+        root = self._workplace.new_disk(image)
+        self.files = self._watched = WatchedDirectory(root, image if base is None else base, journal)
+
+    def _start(self, *, opens_again: bool) -> Asked:
+        if self._workplace.process is not None:
+            self._workplace.process.kill()
+        assert self._watched is not None
+        watched = None if self.why_no_power_loss else self._watched
+        process = StoreProcess(
+            self._spec, self._watched.root, watched=watched, answer_seconds=self.settings.answer_seconds
+        )
+        self._workplace.process = process
+        return Asked(process, opens_again=opens_again)
+
+    def _close(self) -> None:
+        self.store.close()
+        self.reference.close()
+        self.closed = True
+
+    def _reopen(self) -> None:
+        """Open again after a close; everything is there, unless a close promises nothing."""
+        if not self.closed:
+            self._carry_out(Close())
+        first, before = len(self.files.events), self.reference.state
+        self._open_again(self.reference.survivors("kill"))
+        self._end_verb(first, before)
+
+    def _open_again(self, legal: Mapping[int, ReferenceState]) -> int:
+        """Open what there is, and go on with what it holds; return how many messages are gone."""
+        known = Known(self.log.records, min(legal), dict(self._offsets), self._cut, frozenset(self._queues))
+        self.store = self._start(opens_again=True)
+        self.closed = False
+        count = judged(self.store, known, legal, self.reference)
+        gone = {record.offset for record in known.records[count:]}
+        self._cut |= {self._offsets.pop(offset) for offset in gone & self._offsets.keys()}
+        return len(gone)
+
+    # ---- disasters -----------------------------------------------------------------------------------------------
+
+    def position(self, back: int) -> int:
+        """Return the journal position `back` events before the answer of the last verb; 0 is at rest."""
+        return self.files.events[self.windows[-1].last - back] if back else len(self.files.journal)
+
+    def branch(self, window: int) -> "TargetTrial":
+        """Return a trial that was where this one was when a verb had returned; all it can do is crash."""
+        copy = object.__new__(TargetTrial)
+        at = self.windows[window]
+        copy.settings, copy._spec, copy.promises = self.settings, self._spec, self.promises
+        copy.performed, copy.losses = self.performed[: at.operations], list(self.losses)
+        copy.windows, copy.effects, copy.closed = self.windows[: window + 1], Counter(), False
+        copy._offsets = {there: given for there, given in self._offsets.items() if there < at.after.log.end_offset}
+        copy._cut, copy._queues = self._cut, set(self._queues)
+        copy._workplace = Workplace()
+        copy._ended = weakref.finalize(copy, copy._workplace.end)
+        assert self._watched is not None
+        copy._watched, copy.files = None, self._watched.until(at.last - 1)
+        copy.reference = self.promises.reference()
+        copy.reference.go_on_with(at.after)
+        return copy
+
+    def _crash(self, crash: Crash) -> None:
+        """Lose power or kill the process, open what is left, judge, and go on with it."""
+        if self._workplace.process is not None:
+            self._workplace.process.kill()
+        if self._watched is not None:
+            self._watched.look()
+            self._watched.proves_itself()
+        window = self.windows[-1]
+        back = 0 if self.why_no_power_loss else min(crash.back, window.last - window.first)
+        since = window.before if back else window.after
+        disaster: Disaster = "kill" if crash.kill else "power"
+        if crash.kill:
+            self.performed.append(Crash(kill=True, back=back))
+            self._lose_process(back)
+        else:
+            self.performed.append(self._lose_power(replace(crash, back=back)))
+        self.effects[disaster] += 1
+        self.windows = []
+        gone = self._open_again(self.reference.survivors(disaster, since=since))
+        self.effects[f"{disaster}_lost"] += gone > 0
+        self._end_verb(0, self.reference.state)
+
+    def _lose_process(self, back: int) -> None:
+        """Go on in the directory as it is, or as it was at an earlier position; nothing more is durable than was."""
+        if self._watched is not None and back == 0:
+            self._watched.process_died()
+            return
+        journal = (*self.files.journal[: self.position(back)], ProcessKilled())
+        image = compose(disk_state(self.files.base, journal, len(journal), disk="kill"), {})
+        self._begin_disk(image, base=self.files.base, journal=journal)
+
+    def _lose_power(self, crash: Crash) -> Crash:
+        """Go on with an image of a power loss, proven legal; return the crash with the facts that were open."""
+        if self.why_no_power_loss:
+            raise TargetUnusable(f"no power loss can be made of {self.settings.target} here: {self.why_no_power_loss}")
+        base, journal, disk = self.files.base, self.files.journal, self.settings.disk
+        position = self.position(crash.back)
+        state = disk_state(base, journal, position, disk=disk)
+        facts = facts_of(state)
+        choices = chosen(facts, crash.survived, crash.others)
+        image = compose(state, choices)
+        assert_legal(base, journal, position, choices, image, disk=disk)
+        self.losses.append(lost_facts(facts, choices))
+        self._begin_disk(image)
+        return replace(crash, survived=fitted(facts, crash.survived, crash.others))
+
+
+def keys_of_put(put: Put) -> list[str]:
+    """Return the keys of a message."""
+    pairs = dict(pair.split("\x01", 1) for pair in put.properties.split("\x02") if "\x01" in pair)
+    return [key for key in pairs.get("KEYS", "").split(" ") if key]

@@ -1,0 +1,252 @@
+"""The directory of a foreign process as a recorded disk: what it wrote, and what it made durable, in order.
+
+Whoever watches the process calls `look` while it is held at a system call, and says which of its syncs returned. Each
+look compares all files with the look before; what differs becomes entries of the same journal that a recorded disk of
+ours has (properties/disk/journal.py). So crash images of foreign stores are made, and proven legal, by the same
+code: an image of a page holds a version that the page really had at a look, no older than its last sync.
+
+What it leaves out: versions between two looks (fewer images, none wrong); a sync of a part of a file counts for all of
+it, and pages written while a sync runs count as synced (kinder disks, none wrong). What it cannot say at all it names
+in `unsupported`, and no power loss is made of such a history: hard and symbolic links, directories that are renamed or
+removed, files moved between directories, files without a name, requests to the kernel that are not system calls
+(io_uring, aio), and more bytes than a look can compare.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from properties.contract import HarnessError
+from properties.disk.disk import DiskState, Image, parent_of
+from properties.disk.journal import (
+    PAGE_BYTES,
+    DirectoryMade,
+    DirectorySynced,
+    Entry,
+    FileCreated,
+    FileRenamed,
+    FileSynced,
+    FileUnlinked,
+    PageWritten,
+    ProcessKilled,
+    Resized,
+)
+
+__all__ = ["EMPTY", "Recorded", "WatchedDirectory", "write_directory"]
+
+EMPTY = Image(frozenset({"/"}), {})
+_BYTES_MAX = 64 << 20
+
+Place = tuple[int, int]
+"""Device and inode number of the operating system: what tells a file while it has a name."""
+
+
+def write_directory(image: Image, root: Path) -> None:
+    """Write an image into an empty directory."""
+    for path in sorted(image.directories - {"/"}):
+        (root / path[1:]).mkdir()
+    for path, content in image.files.items():
+        (root / path[1:]).write_bytes(content)
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What had been recorded of a directory at some moment; the process may have gone on since."""
+
+    base: Image
+    journal: Sequence[Entry]
+    events: Sequence[int]
+    unsupported: str
+
+
+class WatchedDirectory:
+    """The recorded disk of one directory. `base` is durable; `journal` is what happened since, `events` where a crash
+    may fall, as positions in it.
+
+    It begins with the directory as it is, which has to be what `base` and `journal` say.
+    """
+
+    def __init__(self, root: Path, base: Image = EMPTY, journal: tuple[Entry, ...] = ()) -> None:
+        self.root, self.base = root, base
+        self.journal: list[Entry] = list(journal)
+        self.events: list[int] = []
+        self.unsupported = ""
+        self.names_may_change = True
+        """Whether anybody who is watched has asked for a change of names since this was said last."""
+        state = DiskState(base, disk="kill")
+        state.apply_all(journal)
+        names, _ = state.visible()
+        self._next = max(state.inodes, default=-1) + 1
+        self._numbers: dict[Place, int] = {}
+        self._content: dict[int, bytes] = {}
+        self._files, self._directories = self._scan()
+        for path, number in names.items():
+            if path in self._files:
+                self._numbers[self._files[path]] = number
+                self._content[number] = self._read(path)
+
+    # ---- looking -------------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Take in what has changed since the last look; a crash may fall here."""
+        if not self.unsupported:
+            files, directories = self._scan()
+            self._note_names(files, directories)
+            self._files, self._directories = files, directories
+            self._note_contents()
+        if not self.events or self.events[-1] != len(self.journal):
+            self.events.append(len(self.journal))
+
+    def refuse(self, reason: str) -> None:
+        """Say that from here on nobody can know what is durable."""
+        self.unsupported = self.unsupported or reason
+
+    def _scan(self) -> tuple[dict[str, Place], dict[str, Place]]:
+        """Return files and directories by path, each with its place."""
+        files: dict[str, Place] = {}
+        directories = {"/": _place(os.stat(self.root))}
+        left = ["/"]
+        total_bytes = 0
+        while left:
+            above = left.pop()
+            for name in _listed(self._real(above)):
+                path = f"{above.rstrip('/')}/{name}"
+                try:
+                    found = os.lstat(self._real(path))
+                except OSError:  # it went away meanwhile
+                    continue
+                if stat.S_ISDIR(found.st_mode):
+                    directories[path] = _place(found)
+                    left.append(path)
+                elif stat.S_ISREG(found.st_mode):
+                    files[path] = _place(found)
+                    total_bytes += found.st_size
+                    if found.st_nlink > 1:
+                        self.refuse(f"{path} has several names")
+                elif stat.S_ISLNK(found.st_mode):
+                    self.refuse(f"{path} is a symbolic link")
+        if total_bytes > _BYTES_MAX:
+            self.refuse(f"its files have more than {_BYTES_MAX >> 20} MiB; let it use smaller ones")
+        return files, directories
+
+    def _real(self, path: str) -> str:
+        return f"{self.root}{path}"
+
+    def _note_names(self, files: dict[str, Place], directories: dict[str, Place]) -> None:
+        if not self.names_may_change and (files != self._files or directories != self._directories):
+            self.refuse("somebody writes in its directory who is neither its process nor a child of that")
+        for path in sorted(self._directories.keys() - directories.keys()):
+            self.refuse(f"the directory {path} was renamed or removed")
+        self.journal += [DirectoryMade(path) for path in sorted(directories.keys() - self._directories.keys())]
+        before = {place: path for path, place in self._files.items()}
+        came = {path: place for path, place in files.items() if self._files.get(path) != place}
+        renamed = {before[place]: path for path, place in sorted(came.items()) if place in before}
+        for source, target in renamed.items():
+            self._note_rename(source, target, files)
+        gone = self._files.keys() - files.keys() - renamed.keys()
+        replaced = {path for path in came if path in self._files and came[path] not in before}
+        for path in sorted(gone | replaced):
+            self.journal.append(FileUnlinked(self._numbers.pop(self._files[path]), path))
+        for path, place in sorted(came.items()):
+            if place not in before:
+                self._numbers[place] = number = self._next
+                self._next += 1
+                self._content[number] = b""
+                self.journal.append(FileCreated(number, path))
+
+    def _note_rename(self, source: str, target: str, files: dict[str, Place]) -> None:
+        if source in files or parent_of(source) != parent_of(target):
+            self.refuse(f"{source} was moved to {target}, into another directory or in exchange")
+            return
+        self.journal.append(FileRenamed(self._numbers[self._files[source]], source, target))
+        if target in self._files:
+            self._numbers.pop(self._files[target], None)
+
+    def _note_contents(self) -> None:
+        if self.unsupported:
+            return
+        for path, place in self._files.items():
+            number = self._numbers[place]
+            self._note_content(number, self._content[number], self._read(path))
+
+    def _note_content(self, number: int, before: bytes, now: bytes) -> None:
+        if now == before:
+            return
+        if len(now) < len(before):  # what is cut is zeros to whoever makes the file longer again
+            zeroed = before[: len(now)].ljust(len(before), b"\0")
+            self._note_pages(number, before, zeroed)
+            before = zeroed
+        if len(now) != len(before):
+            self.journal.append(Resized(number, len(now)))
+        self._note_pages(number, before[: len(now)].ljust(len(now), b"\0"), now)
+        self._content[number] = now
+
+    def _note_pages(self, number: int, before: bytes, now: bytes) -> None:
+        for start in range(0, len(now), PAGE_BYTES):
+            content = now[start : start + PAGE_BYTES]
+            if content != before[start : start + PAGE_BYTES]:
+                self.journal.append(PageWritten(number, start // PAGE_BYTES, content))
+
+    def _read(self, path: str) -> bytes:
+        try:
+            return Path(self._real(path)).read_bytes()
+        except OSError as error:
+            self.refuse(f"{path} cannot be read: {error.strerror}")
+            return b""
+
+    # ---- barriers ------------------------------------------------------------------------------------------------
+
+    def synced(self, place: Place, *, succeeded: bool = True) -> None:
+        """A sync of a file or of a directory has returned; of others than these nothing is noted."""
+        self.look()
+        if place in self._numbers:
+            self.journal.append(FileSynced(self._numbers[place], succeeded))
+        elif succeeded:
+            self.journal += [DirectorySynced(path) for path, found in self._directories.items() if found == place]
+        self.look()
+
+    def all_synced(self) -> None:
+        """A sync of everything has returned."""
+        self.look()
+        self.journal += [FileSynced(number, True) for number in self._live()]
+        self.journal += [DirectorySynced(path) for path in sorted(self._directories)]
+        self.look()
+
+    # ---- what was recorded ---------------------------------------------------------------------------------------
+
+    def process_died(self) -> None:
+        """Another process will go on in the directory; what was written is there."""
+        self.look()
+        self.journal.append(ProcessKilled())
+        self.events.clear()
+
+    def until(self, event: int) -> "Recorded":
+        """Return what had been recorded at an event, that one included."""
+        return Recorded(self.base, self.journal[: self.events[event]], self.events[: event + 1], self.unsupported)
+
+    def proves_itself(self) -> None:
+        """The journal tells what is in the directory. Raises HarnessError."""
+        state = DiskState(self.base, disk="kill")
+        state.apply_all(self.journal)
+        names, _ = state.visible()
+        told = {path: bytes(state.inodes[number].latest()) for path, number in names.items()}
+        seen = {path: self._content[self._numbers[place]] for path, place in self._files.items()}
+        if told != seen and not self.unsupported:
+            wrong = sorted(path for path in told.keys() | seen.keys() if told.get(path) != seen.get(path))
+            raise HarnessError(f"what was recorded of {wrong[0]} is not what the file holds")
+
+    def _live(self) -> Iterable[int]:
+        return [self._numbers[place] for place in self._files.values()]
+
+
+def _place(found: os.stat_result) -> Place:
+    return found.st_dev, found.st_ino
+
+
+def _listed(path: str) -> list[str]:
+    try:
+        return sorted(os.listdir(path))
+    except OSError:
+        return []

@@ -1,0 +1,35 @@
+"""Where a store under test works: directories in memory, one for each disk, and the process on the last of them."""
+
+import tempfile
+from pathlib import Path
+
+from properties.disk.disk import Image
+from properties.explore.foreign.process import StoreProcess
+from properties.explore.foreign.watching import write_directory
+from properties.explore.kills.run import memory_directory
+from properties.scratch import remove_tree
+
+__all__ = ["Workplace"]
+
+
+class Workplace:
+    """A directory for one disk after the other, and the process on the present one; gone when nobody uses it."""
+
+    def __init__(self) -> None:
+        self.top = Path(tempfile.mkdtemp(prefix="tornpage-target-", dir=memory_directory()))
+        self.process: StoreProcess | None = None
+        self._count = 0
+
+    def new_disk(self, image: Image) -> Path:
+        """Return a directory with the content of an image."""
+        self._count += 1
+        root = self.top / f"disk{self._count}"
+        root.mkdir()
+        write_directory(image, root)
+        return root
+
+    def end(self) -> None:
+        """Kill the process and remove everything."""
+        if self.process is not None:
+            self.process.kill()
+        remove_tree(str(self.top))

@@ -1,0 +1,51 @@
+"""Draws of interleavings: which lines are yield points, in which order tasks come, and where they are interrupted.
+
+Two ways, mixed. With *few switches* a task runs on but for one to five places, drawn alike from all (probabilistic
+concurrency testing: a bug that needs d switches at certain places is met with a chance that falls with the d-th power
+of the places). In a *walk* each yield point is a switch with some chance. Of the watched modules mostly some are
+watched: there are fewer places then, and each is met more often.
+"""
+
+from random import Random
+
+from properties.explore.interleavings.parts import WATCHED
+from properties.explore.interleavings.scenario import Interleaving, Scenario
+
+__all__ = ["draw_interleaving", "draw_modules", "sequential"]
+
+_ALL_SHARE = 0.2
+_WALK_SHARE = 0.25
+_SWITCH_CHANCES = (0.02, 0.08, 0.3)
+_SWITCHES_MAX = 5
+_ALWAYS = "properties.planted.racing"
+
+
+def sequential(scenario: Scenario, modules: tuple[str, ...] = WATCHED) -> Interleaving:
+    """Return the interleaving that runs one task after the other."""
+    return Interleaving(scenario, tuple(range(scenario.task_count)), (), modules)
+
+
+def draw_modules(rng: Random) -> tuple[str, ...]:
+    """Return the modules whose lines are yield points for some interleavings."""
+    if rng.random() < _ALL_SHARE:
+        return WATCHED
+    return tuple(sorted({*rng.sample(WATCHED[:-1], rng.randint(2, 6)), _ALWAYS}))
+
+
+def draw_interleaving(scenario: Scenario, rng: Random, *, modules: tuple[str, ...], points: int) -> Interleaving:
+    """Return an interleaving; `points` is about how many yield points at which others could go on there will be."""
+    others = scenario.task_count - 1
+    if not others:
+        return sequential(scenario, modules)
+    order = list(range(scenario.task_count))
+    rng.shuffle(order)
+    schedule = bytearray(max(8, points))
+    if rng.random() < _WALK_SHARE:
+        chance = rng.choice(_SWITCH_CHANCES)
+        for at in range(len(schedule)):
+            if rng.random() < chance:
+                schedule[at] = rng.randint(1, others)
+    else:
+        for _ in range(rng.randint(1, _SWITCHES_MAX)):
+            schedule[rng.randrange(len(schedule))] = rng.randint(1, others)
+    return Interleaving(scenario, tuple(order), tuple(schedule), modules)

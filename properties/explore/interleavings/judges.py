@@ -1,0 +1,153 @@
+"""What has to be true once all tasks of an interleaving have ended. Each judge raises GuaranteeBroken."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from model.state import CommitLog
+from properties.contract import GuaranteeBroken, HarnessError
+from properties.disk.disk import DiskState
+from properties.explore.interleavings.stage import Stage
+from properties.judge.linearizability.calls import Call
+from properties.judge.linearizability.linearise import Found, Moment
+from properties.judge.linearizability.requests import (
+    CleanStep,
+    Closing,
+    CommitOffset,
+    DispatchStep,
+    Got,
+    KeyRequest,
+    Pulled,
+    PutRequest,
+    TopicDeletion,
+)
+from properties.judge.linearizability.state import StoreState
+from properties.program.log_places import file_at
+
+__all__ = [
+    "EMPTY",
+    "count_effects",
+    "dispatch_has_caught_up",
+    "ends_as_explained",
+    "escaped",
+    "no_order",
+    "promises_are_kept",
+]
+
+EMPTY = CommitLog()
+_CALLS_SHOWN = 12
+
+
+def escaped(error: BaseException) -> NoReturn:
+    """Tell the error that a task ended in: use of memory that was given back breaks contract 11, else contract 8."""
+    if isinstance(error, GuaranteeBroken | HarnessError | KeyboardInterrupt):
+        raise error
+    text = f"{type(error).__name__}: {error}"
+    if isinstance(error, ValueError) and "released" in str(error):
+        raise GuaranteeBroken(11, f"memory that was given back is used: {text}") from error
+    raise GuaranteeBroken(8, f"a task ends in {text}") from error
+
+
+def dispatch_has_caught_up(stage: Stage) -> None:
+    """Contracts 4 and 16: dispatch meets no error; where it has a thread, nothing is left to it once all is quiet."""
+    steps = [call for call in stage.history.calls if isinstance(call.request, DispatchStep)]
+    reput, store = stage.services["reput"], stage.store
+    if store.dispatch_error is not None:
+        raise GuaranteeBroken(4, "dispatch meets what no put has written", found=store.dispatch_error)
+    if not steps or reput.is_stopped:
+        return
+    if store.dispatch_behind_bytes and not reput.is_woken:
+        found = f"{store.dispatch_behind_bytes} bytes behind"
+        raise GuaranteeBroken(16, "dispatch sleeps and was not woken for what is there", "all dispatched", found)
+
+
+def no_order(calls: Sequence[Call], moments: Sequence[Moment[StoreState]], found: Found[StoreState]) -> NoReturn:
+    """Tell that no order of the calls explains their answers, and which ones are left over in the longest one."""
+    left = sorted(set(range(len(moments))) - set(found.order), key=lambda number: moments[number].ended or 1 << 62)
+    first = moments[left[0]].name if left else "none"
+    shown = "\n".join(f"    {call}" for call in calls[-_CALLS_SHOWN:])
+    raise GuaranteeBroken(
+        17,
+        "no order of the calls explains what each was answered",
+        f"an order in which each answer follows; the longest one stops before {first}",
+        f"\n{shown}",
+    )
+
+
+def promises_are_kept(stage: Stage) -> None:
+    """Contract 2: whoever was told so far has it on the disk, if power had been lost just then."""
+    files, file_bytes = stage.files, stage.layout.file_bytes
+    state = DiskState(files.base, disk="posix-strict")
+    applied = 0
+    for promise in stage.promises:
+        state.apply_all(files.journal[applied : promise.journal])
+        applied = promise.journal
+        for base in range(stage.store.min_offset, promise.end_offset, file_bytes):
+            path = file_at(base, file_bytes=file_bytes, log_paths=1)
+            end = min(promise.end_offset - base, file_bytes)
+            inode = state.names.get(path)
+            durable = b"" if inode is None else state.inodes[inode].durable[:end]
+            if durable != files.peek(path, 0, end):
+                sentence = "a record that was promised to be on the disk is not there after a power loss"
+                raise GuaranteeBroken(2, sentence, f"{path} up to {end}, for {promise.who}", "other bytes")
+
+
+def ends_as_explained(stage: Stage, state: StoreState) -> None:
+    """Contracts 1 and 4: behind a close the store has the log of the order that was found, each record in its queue."""
+    store = stage.store
+    if any(isinstance(call.request, Closing) for call in stage.history.calls):
+        return
+    store.check()
+    store.flush()
+    stage.services["reput"].step()
+    expected = [record.offset for record in state.log.retained]
+    found = [message.offset for message in store.messages()]
+    if found != expected:
+        raise GuaranteeBroken(1, "the log has other records than its callers were told", str(expected), str(found))
+    for topic, queue_id in sorted(set(state.queues(stage.layout))):
+        _queue_ends_as_explained(stage, state, topic, queue_id)
+    store.close()
+    if store.read_only_reason is not None:
+        raise GuaranteeBroken(16, "the store does not close", found=store.read_only_reason)
+
+
+def _queue_ends_as_explained(stage: Stage, state: StoreState, topic: str, queue_id: int) -> None:
+    shown = state.shown_of((topic, queue_id))
+    units = state.units(
+        (topic, queue_id), replace(shown, deleted=state.log.deleted), state.log.end_offset, stage.layout
+    )
+    expected = [(number, record.offset) for number, record in units if record.offset >= state.log.min_offset]
+    first = stage.store.min_offset_in_queue(topic, queue_id)
+    with stage.store.get_message(topic, queue_id, first, max_msg_nums=1000) as result:
+        found = [(buffer.queue_offset, buffer.offset) for buffer in result.messages]
+    if found != expected:
+        sentence = f"queue {queue_id} of {topic} has other messages than were put into it"
+        raise GuaranteeBroken(4, sentence, str(expected), str(found))
+
+
+def count_effects(stage: Stage, effects: Counter[str]) -> None:
+    """Count what happened, so that a campaign can tell what never did."""
+    calls = stage.history.calls
+    tasks = [call for call in calls if call.task >= 0]
+    puts = [call for call in tasks if isinstance(call.request, PutRequest) and call.answer.offset >= 0]
+    file_bytes = stage.layout.file_bytes
+    effects["puts"] += len(puts)
+    effects["rolls"] += sum(call.answer.offset > 0 and call.answer.offset % file_bytes == 0 for call in puts)
+    effects["reads_found"] += sum(isinstance(c.answer, Got | Pulled) and c.answer.status == "FOUND" for c in tasks)
+    effects["queries_found"] += sum(isinstance(call.request, KeyRequest) and bool(call.answer) for call in tasks)
+    effects["commits"] += sum(isinstance(call.request, CommitOffset) and bool(call.answer) for call in tasks)
+    effects["reads_between"] += sum(
+        isinstance(read.answer, Got | Pulled) and any(read.overlaps(put) for put in puts) for read in tasks
+    )
+    effects["dispatched_between"] += sum(
+        isinstance(step.request, DispatchStep) and any(step.overlaps(put) for put in puts) for step in tasks
+    )
+    effects["promises"] += len(stage.promises)
+    effects["log_files_deleted"] += sum(
+        isinstance(call.request, CleanStep) and isinstance(call.answer, int) and call.answer > 0 for call in tasks
+    )
+    effects["topics_deleted"] += sum(isinstance(c.request, TopicDeletion) and bool(c.answer) for c in tasks)
+    effects["closed_between"] += sum(
+        isinstance(each.request, Closing) and any(each.overlaps(o) for o in tasks if o is not each) for each in tasks
+    )

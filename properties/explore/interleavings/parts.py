@@ -1,0 +1,89 @@
+"""The parts of a store whose locks and services the stepped scheduler knows.
+
+Locks that stay the store's own are held over no yield point: the code under them is in no watched module.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from impl.consume_queues import ConsumeQueues
+from impl.group_commit import GroupCommit
+from impl.guards import make_guard
+from impl.index_file import IndexFile
+from impl.index_service import IndexService
+from impl.mapped_file import MappedFile
+from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
+from impl.put_lock import make_put_lock
+from impl.queue_files import QueueFiles
+from impl.read_buffer import ReadBuffers
+from impl.reput import ReputMessages
+from impl.runner import Runner, Service, ThreadRunner
+from properties.scheduler import CooperativeLock
+
+__all__ = ["WATCHED", "stepped_parts"]
+
+WATCHED = (
+    "impl.appended_queue",
+    "impl.clean_commit_log",
+    "impl.clean_consume_queues",
+    "impl.commit_log",
+    "impl.consume_queue",
+    "impl.consume_queues",
+    "impl.consumer_offsets",
+    "impl.deleted_topics",
+    "impl.derived",
+    "impl.durable_verbs",
+    "impl.group_commit",
+    "impl.index_directory",
+    "impl.index_entries",
+    "impl.index_file",
+    "impl.index_service",
+    "impl.log_reader",
+    "impl.mapped_file",
+    "impl.mapped_file_queue",
+    "impl.message_query",
+    "impl.queue_files",
+    "impl.queue_pull",
+    "impl.queue_reads",
+    "impl.queue_units",
+    "impl.reput",
+    "impl.store",
+    "impl.store_views",
+    "impl.topic_cleaning",
+    "impl.units",
+    "properties.planted.racing",
+)
+"""The modules whose lines are yield points: who writes, shows, reads and takes away what several threads look at."""
+
+
+def stepped_parts(parts: Parts, *, runner: Callable[[Service], Runner]) -> Parts:
+    """Return the same parts with locks and services of a stepped run."""
+    mapped_file = partial(parts.of(MappedFile), guard=_guard("mapped file"))
+    queue_files = partial(QueueFiles, guard=_guard("queue files"))
+    queues = partial(
+        parts.of(ConsumeQueues),
+        guard=_guard("queues"),
+        queue_files=queue_files,
+        mapped_file=partial(MappedFile, guard=_guard("queue file")),
+    )
+    index_mapping = partial(MappedFile, guard=_guard("index mapping"))
+    return parts.replacing(
+        {
+            make_guard: _guard("store"),
+            ThreadRunner: runner,
+            make_put_lock: lambda kind: CooperativeLock("put lock"),
+            MappedFile: mapped_file,
+            MappedFileQueue: partial(parts.of(MappedFileQueue), guard=_guard("log")),
+            ConsumeQueues: queues,
+            ReadBuffers: partial(parts.of(ReadBuffers), guard=_guard("buffers")),
+            ReputMessages: partial(parts.of(ReputMessages), guard=_guard("dispatch")),
+            IndexService: partial(parts.of(IndexService), guard=_guard("index"), mapped_file=index_mapping),
+            IndexFile: partial(parts.of(IndexFile), guard=_guard("index file")),
+            GroupCommit: partial(parts.of(GroupCommit), guard=_guard("group commit")),
+        }
+    )
+
+
+def _guard(name: str) -> Callable[[], CooperativeLock]:
+    return partial(CooperativeLock, name)

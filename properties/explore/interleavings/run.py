@@ -1,0 +1,126 @@
+"""One interleaving, carried out and judged.
+
+Judged is: that nobody waits for ever and dispatch has caught up (contract 16), that no task ends in an error nobody
+promised (8, 11), that some order of the calls explains every answer (17), that what was promised to be on the disk is
+there, whatever a power loss leaves (2), and that a close behind all of it ends clean, everything in its queue (1, 4).
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
+
+from impl.parts import Parts
+from properties.contract import GuaranteeBroken, HarnessError, Verdict
+from properties.disk.dirty import DirtyTracker
+from properties.explore.interleavings import judges
+from properties.explore.interleavings.scenario import Interleaving
+from properties.explore.interleavings.stage import Stage
+from properties.judge.linearizability.calls import Call
+from properties.judge.linearizability.linearise import linearise
+from properties.judge.linearizability.specification import moments_of
+from properties.judge.linearizability.state import StoreState
+from properties.planted import components_of
+from properties.scheduler import StepTrace, run_stepped
+
+__all__ = ["Ran", "run_interleaving"]
+
+POINTS_MAX = 60_000
+_TURNS_KEPT_MAX = 4_000
+
+
+@dataclass
+class Ran:
+    """What became of an interleaving: its verdict, how it was broken, and what it was (`trace`, `calls`).
+
+    `effects` counts what happened in it; `key` tells it from others: which task was left where, all the way.
+    """
+
+    verdict: Verdict
+    broken: GuaranteeBroken | None
+    trace: StepTrace
+    calls: Sequence[Call]
+    effects: Counter[str] = field(default_factory=Counter)
+    key: bytes = b""
+
+    @property
+    def outcome(self) -> tuple[str, ...]:
+        """The answers, in the order of the calls: what somebody outside can tell interleavings by."""
+        return tuple(f"{call.task} {call.request} {call.answer}" for call in self.calls)
+
+
+def run_interleaving(interleaving: Interleaving, *, tracker: DirtyTracker, parts: Parts | None = None) -> Ran:
+    """Carry it out on a new disk; `parts` stand in place of those of the bug that the settings name."""
+    scenario = interleaving.scenario
+    stage = Stage(scenario.settings, tracker=tracker, parts=parts or components_of(scenario.settings.bug))
+    trace = StepTrace(turns_max=_TURNS_KEPT_MAX)
+    ran = Ran(Verdict.HOLDS, None, trace, stage.history.calls)
+    try:
+        for operation in scenario.before:
+            stage.do(-1, operation)
+        stage.use_disk(scenario.percent)
+        _run(interleaving, stage, trace)
+        ran.verdict = _judge(stage, ran.effects)
+    except GuaranteeBroken as broken:
+        ran.verdict, ran.broken = Verdict.BROKEN, broken
+    ran.key = _key(interleaving, trace)
+    return ran
+
+
+def _run(interleaving: Interleaving, stage: Stage, trace: StepTrace) -> None:
+    """Run the tasks as the schedule says; raise what one of them ended in."""
+    scenario = interleaving.scenario
+    left = [len(scenario.tasks)]
+    clients = [partial(_client, stage, number, operations, left) for number, operations in enumerate(scenario.tasks)]
+    services = [
+        partial(_serve, stage, len(clients) + number, name, lambda: not left[0])
+        for number, name in enumerate(scenario.services)
+    ]
+    tasks: list[Callable[[], None]] = [*clients, *services]
+    outcomes = run_stepped(
+        [tasks[number] for number in interleaving.order],
+        interleaving.schedule,
+        modules=interleaving.modules,
+        points_max=POINTS_MAX,
+        trace=trace,
+    )
+    for outcome in outcomes:
+        if outcome.error is not None:
+            judges.escaped(outcome.error)
+
+
+def _client(stage: Stage, number: int, operations: Sequence[object], left: list[int]) -> None:
+    try:
+        for operation in operations:
+            stage.do(number, operation)  # type: ignore[arg-type]
+    finally:
+        left[0] -= 1
+
+
+def _serve(stage: Stage, number: int, name: str, is_over: Callable[[], bool]) -> None:
+    """Be the thread of a service until nobody is left who could wake it."""
+    runner = stage.services.get(name)
+    if runner is None:
+        raise HarnessError(f"the store has no service {name!r}")
+    while runner.wait_for_work(is_over):
+        stage.step(number, name)
+
+
+def _judge(stage: Stage, effects: Counter[str]) -> Verdict:
+    judges.count_effects(stage, effects)
+    judges.dispatch_has_caught_up(stage)
+    moments = moments_of(stage.history.calls, stage.layout)
+    found = linearise(moments, StoreState(judges.EMPTY))
+    if found.verdict == "broken":
+        judges.no_order(stage.history.calls, moments, found)
+    judges.promises_are_kept(stage)
+    if found.verdict == "holds":
+        judges.ends_as_explained(stage, found.state)
+    return Verdict.HOLDS if found.verdict == "holds" else Verdict.UNKNOWN
+
+
+def _key(interleaving: Interleaving, trace: StepTrace) -> bytes:
+    """Return what tells interleavings apart: two of a scenario are one if each task was left at the same places."""
+    text = repr((interleaving.scenario, [(interleaving.order[t.task], t.points, t.left_at) for t in trace.turns]))
+    return blake2b(text.encode(), digest_size=16).digest()

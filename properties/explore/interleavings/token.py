@@ -1,0 +1,150 @@
+"""An interleaving as a readable document and as one printable word (`ti1-…`), and back.
+
+A schedule counts yield points, which are lines of the store: it means the same interleaving only while these lines are
+the same. So a document carries a fingerprint of the modules it was made with, and `source_has_changed` tells.
+"""
+
+import importlib
+import inspect
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from properties.explore.interleavings.operations import OPERATIONS, Operation
+from properties.explore.interleavings.scenario import Interleaving, Scenario
+from properties.program.case import Member, Settings
+from properties.program.packing import BadToken, packed, unpacked
+
+__all__ = ["TOKEN_PREFIX", "described", "document_of", "from_text", "from_token", "source_has_changed", "token_of"]
+
+FORMAT = 1
+TOKEN_PREFIX = "ti1-"
+_YIELD_POINTS_MAX = 1 << 20
+
+
+def document_of(interleaving: Interleaving) -> dict[str, Any]:
+    """Return the readable form: the schedule as the numbers of its switches, each with who goes on."""
+    scenario = interleaving.scenario
+    return {
+        "tornpage_interleaving": FORMAT,
+        "name": scenario.name,
+        "settings": _changed(scenario.settings),
+        "before": [_written(operation) for operation in scenario.before],
+        "tasks": [[_written(operation) for operation in task] for task in scenario.tasks],
+        "services": list(scenario.services),
+        "percent": scenario.percent,
+        "order": list(interleaving.order),
+        "switches": [[at, number] for at, number in enumerate(interleaving.schedule) if number],
+        "modules": list(interleaving.modules),
+        "source": fingerprint(interleaving.modules),
+    }
+
+
+def token_of(interleaving: Interleaving) -> str:
+    """Return it as one printable word."""
+    return packed(TOKEN_PREFIX, document_of(interleaving))
+
+
+def from_token(token: str) -> tuple[Interleaving, str]:
+    """Return an interleaving and the fingerprint of the modules it was made with. Raises BadToken."""
+    return from_text(unpacked(TOKEN_PREFIX, token))
+
+
+def from_text(text: str) -> tuple[Interleaving, str]:
+    """Read the readable form. Raises BadToken."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadToken(f"the file is no JSON: {error}") from error
+    if not isinstance(document, dict) or document.get("tornpage_interleaving") != FORMAT:
+        raise BadToken(f"this is no interleaving of format {FORMAT} (key tornpage_interleaving)")
+    try:
+        scenario = Scenario(
+            str(document["name"]),
+            Settings(**document["settings"]),
+            _read_all(document["before"]),
+            tuple(_read_all(task) for task in document["tasks"]),
+            tuple(map(str, document["services"])),
+            int(document["percent"]),
+        )
+        order = tuple(map(int, document["order"]))
+        switches = {int(at): int(number) for at, number in document["switches"]}
+        schedule = _schedule_of(switches)
+        read = Interleaving(scenario, order, schedule, tuple(map(str, document["modules"])))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise BadToken(f"the interleaving cannot be read: {error}") from error
+    if sorted(order) != list(range(scenario.task_count)):
+        raise BadToken(f"the order {order} is none of {scenario.task_count} tasks")
+    return read, str(document.get("source", ""))
+
+
+def _schedule_of(switches: Mapping[int, int]) -> tuple[int, ...]:
+    """Return who goes on at each yield point. Raises ValueError for one that no run of ours comes to."""
+    if any(not 0 <= at < _YIELD_POINTS_MAX for at in switches):
+        raise ValueError(f"a switch is at no yield point from 0 to {_YIELD_POINTS_MAX}")
+    return tuple(switches.get(at, 0) for at in range(max(switches, default=-1) + 1))
+
+
+def fingerprint(modules: Iterable[str]) -> str:
+    """Return what tells versions of these modules apart. Raises BadToken for one that cannot be found."""
+    checksum = 0
+    for name in modules:
+        try:
+            checksum = zlib.crc32(inspect.getsource(importlib.import_module(name)).encode(), checksum)
+        except (ImportError, OSError) as error:
+            raise BadToken(f"there is no module {name!r}") from error
+    return f"{checksum:08x}"
+
+
+def source_has_changed(interleaving: Interleaving, source: str) -> bool:
+    """Whether the lines that the schedule counts are others than when it was made."""
+    return fingerprint(interleaving.modules) != source
+
+
+def described(interleaving: Interleaving) -> list[str]:
+    """Return the program, a line for each task."""
+    scenario = interleaving.scenario
+    lines = [f"before: {_program(scenario.before)}"] if scenario.before else []
+    lines += [f"task {number}: {_program(task)}" for number, task in enumerate(scenario.tasks)]
+    first = len(scenario.tasks)
+    return lines + [f"task {first + n}: the service {name}" for n, name in enumerate(scenario.services)]
+
+
+def _program(operations: Sequence[Operation]) -> str:
+    return ", ".join(
+        f"{operation.op}({', '.join(f'{name}={value}' for name, value in _changed(operation).items())})"
+        for operation in operations
+    )
+
+
+def _changed(value: Any) -> dict[str, Any]:
+    """Return the fields that differ from their defaults, as JSON has them."""
+    default = type(value)()
+    named = ((item.name, getattr(value, item.name)) for item in fields(value) if item.name != "op")
+    return {name: _plain(found) for name, found in named if found != getattr(default, name)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return _changed(value) if isinstance(value, Member) else value
+
+
+def _written(operation: Operation) -> dict[str, Any]:
+    return {"op": operation.op, **_changed(operation)}
+
+
+def _read_all(items: Sequence[Any]) -> tuple[Operation, ...]:
+    return tuple(_read(dict(item)) for item in items)
+
+
+def _read(item: dict[str, Any]) -> Operation:
+    kind = OPERATIONS[item.pop("op")]
+    if "members" in item:
+        item["members"] = tuple(Member(**member) for member in item["members"])
+    if "in_use" in item:
+        item["in_use"] = tuple(item["in_use"])
+    operation: Operation = kind(**item)
+    return operation

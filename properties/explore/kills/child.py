@@ -1,0 +1,240 @@
+"""The process that will be killed: it opens a real store, carries out a program, and sends itself SIGKILL.
+
+It is forked by the zygote and says how far it got in a page it shares with who judges. A verb is published as returned
+after it returned, so the page may lag behind the truth, but it never claims more than was answered.
+
+The services of the store are stepped by the program, in the one thread there is.
+
+What it leaves out: a kill inside one system call or one copy of bytes, since the signal is sent between them.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, Literal, NoReturn
+
+from impl.files import Files
+from impl.message import Message, PutResult
+from impl.os_files import OsFiles
+from impl.parts import Parts
+from impl.runner import Service, ThreadRunner
+from impl.store import MessageStore
+from model.message import Batch
+from properties.explore.kills.derived import read_something
+from properties.explore.kills.progress import OPERATIONS_MAX, Progress
+from properties.explore.kills.step_counting_files import StepCountingFiles
+from properties.program.bit_maps import filters_of
+from properties.program.case import (
+    Close,
+    Flush,
+    Get,
+    GetMessage,
+    OffsetByTime,
+    Open,
+    Operation,
+    Put,
+    PutBatch,
+    QueryKey,
+    Settings,
+    Step,
+)
+from properties.program.hand_driven import HandDriven
+from properties.program.translation import given_of, store_batch, store_config, store_message
+
+__all__ = [
+    "HANG_SECONDS",
+    "OPERATIONS_MAX",
+    "KillMode",
+    "Life",
+    "Progress",
+    "run_child",
+]
+
+KillMode = Literal["step", "bytecode"]
+"""What is counted: calls at the file seam as they begin, or bytecodes inside the store's own modules."""
+
+HANG_SECONDS = 60
+EXIT_COMPLETED = 0
+EXIT_FAILED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What one process does: open the store, carry out the operations, die.
+
+    It dies when the `kill_step`-th step from the begin of verb `kill_verb` on begins. Without a verb (-1) it is a
+    rehearsal: it counts, and lives.
+    """
+
+    directory: str
+    settings: Settings
+    operations: tuple[Operation, ...]
+    start_ms: int
+    mode: KillMode
+    kill_verb: int = -1
+    kill_step: int = 0
+
+
+def run_child(life: Life, components: Parts, progress: Progress) -> NoReturn:
+    """Live and die, with a store made of `components`. Called right after fork, with garbage collection off and
+    interrupts ignored; never returns, and nothing of the parent's is cleaned up here.
+    """
+    status = EXIT_FAILED
+    try:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(HANG_SECONDS)
+        _Child(life, components, progress).run()
+        status = EXIT_COMPLETED
+    except BaseException as error:
+        progress.fail(error)
+    finally:
+        sys.settrace(None)
+        os._exit(status)
+
+
+class _Child:
+    """The verbs, each between two marks in the shared page."""
+
+    def __init__(self, life: Life, components: Parts, progress: Progress) -> None:
+        self._life = life
+        self._progress = progress
+        self._config = store_config(life.settings)
+        self._now_ms = life.start_ms
+        self._count = 0
+        self._kill_at = 0
+        self._offsets = [0]
+        self._waiting: list[Future[PutResult]] = []
+        self._services: dict[str, HandDriven] = {}
+        self._components = components.replacing({ThreadRunner: self._take_service})
+        self._files: Files = OsFiles()
+        if life.mode == "step":
+            self._files = StepCountingFiles(self._files, self._step)
+
+    def _step(self) -> None:
+        self._count += 1
+        if self._count == self._kill_at:
+            self._progress.kill()
+
+    def run(self) -> None:
+        """Open and carry out everything."""
+        if self._life.mode == "bytecode":
+            _forget_cached_answers()
+        if self._life.kill_verb < 0:
+            self._arm()
+        self._open(0)
+        for verb, operation in enumerate(self._life.operations, 1):
+            self._carry_out(verb, operation)
+        sys.settrace(None)
+        self._progress.count(len(self._life.operations) + 1, self._count)
+
+    def _begin(self, verb: int) -> None:
+        """Publish that a verb begins; in the one to die in, count from here on."""
+        self._progress.begin(verb, steps=self._count)
+        if verb == self._life.kill_verb:
+            self._count, self._kill_at = 0, self._life.kill_step
+            self._arm()
+
+    def _arm(self) -> None:
+        """Trace, where bytecodes are counted; before this no frame of the store is on the stack."""
+        if self._life.mode == "bytecode":
+            sys.settrace(self._enter)
+
+    def _open(self, verb: int) -> None:
+        self._begin(verb)
+        self._store = MessageStore.open(
+            self._life.directory,
+            self._config,
+            files=self._files,
+            clock=lambda: self._now_ms,
+            parts=self._components,
+            bit_map_of=filters_of(self._life.settings),
+        )
+        self._progress.end(verb, self._store.max_offset)
+
+    def _take_service(self, service: Service) -> HandDriven:
+        driven = self._services[service.name] = HandDriven(service, lambda: self._now_ms)
+        return driven
+
+    def _carry_out(self, verb: int, operation: Operation) -> None:
+        end_offset = -1
+        match operation:
+            case Open():
+                self._open(verb)
+                return
+            case Put() | PutBatch():
+                end_offset = self._put(verb, operation)
+            case Step(name, after_ms):
+                self._now_ms += after_ms
+                self._begin(verb)
+                if name in self._services:
+                    self._services[name].step()
+                if name == "group-commit":
+                    self._answered()
+            case Get():
+                self._begin(verb)
+                base = self._offsets[operation.record % len(self._offsets)]
+                self._store.get(base + operation.shift)
+            case GetMessage() | QueryKey() | OffsetByTime():
+                self._begin(verb)
+                read_something(self._store, operation)
+            case Flush():
+                self._begin(verb)
+                self._store.flush()
+            case Close():
+                self._begin(verb)
+                self._store.close()
+                self._answered()
+            case _:
+                raise ValueError(f"a life cannot {operation.op}")
+        self._progress.end(verb, end_offset)
+
+    def _put(self, verb: int, operation: Put | PutBatch) -> int:
+        """Put; return where what was put ends, -1 when nothing was. Who puts later learns it before the answer."""
+        given = given_of(operation)
+        message = store_batch(given) if isinstance(given, Batch) else store_message(given)
+        self._now_ms += operation.advance_ms
+        self._begin(verb)
+        if operation.later:
+            before = self._store.max_offset
+            self._waiting.append(self._store.put_async(message))
+            return self._store.max_offset if self._store.max_offset > before else -1
+        result = self._store.put(message) if isinstance(message, Message) else self._store.put_batch(message)
+        if not result.stored:
+            return -1
+        self._offsets.append(result.offset)
+        return result.offset + result.size_bytes
+
+    def _answered(self) -> None:
+        """Everybody who waited has an answer now. Raises TimeoutError if not."""
+        waiting, self._waiting = self._waiting, []
+        for answer in waiting:
+            answer.result(timeout=0)
+
+    # ---- bytecodes -----------------------------------------------------------------------------------------------
+
+    def _enter(self, frame: FrameType, event: str, _argument: Any) -> Callable[..., Any] | None:
+        """Trace the frames of the store only, bytecode by bytecode."""
+        if not frame.f_globals.get("__name__", "").startswith("impl."):
+            return None
+        frame.f_trace_opcodes = True
+        frame.f_trace_lines = False
+        return self._bytecode
+
+    def _bytecode(self, _frame: FrameType, event: str, _argument: Any) -> Callable[..., Any]:
+        if event == "opcode":
+            self._step()
+        return self._bytecode
+
+
+def _forget_cached_answers() -> None:
+    """Empty the caches of the store's functions: what the parent opened before must not change the count."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("impl."):
+            for value in list(vars(module).values()):
+                clear = getattr(value, "cache_clear", None)
+                if clear is not None:
+                    clear()

@@ -1,0 +1,262 @@
+"""One directory from its first process to its judgement, and the report that all cycles of a run write into."""
+
+import os
+import shutil
+import signal
+from collections import Counter
+from dataclasses import astuple, dataclass, field
+
+import mmh3
+
+from model.state import CommitLog
+from properties.contract import GuaranteeBroken, HarnessError, Verdict
+from properties.explore.kills.child import HANG_SECONDS, KillMode, Life, Progress
+from properties.explore.kills.judge import (
+    LegalLogs,
+    legal_after,
+    marker_is_right,
+)
+from properties.explore.kills.judged import Judged
+from properties.explore.kills.snapshot import Snapshot, digest_of, snapshot_of
+from properties.explore.kills.zygote import Zygote
+from properties.program.bodies import BORN_TIMESTAMP
+from properties.program.case import Operation, Settings
+
+__all__ = ["Cycle", "KillPoint", "KillReport", "KillViolation", "PlannedLife"]
+
+LIFE_MS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class KillPoint:
+    """Where a process died: in life `life` of a program, at the `step`-th step from the begin of verb `verb` on.
+
+    Verb 0 opens the store, verb n is operation n - 1. `name` says what that was in flight, "rest" if it had returned.
+    """
+
+    program: int
+    life: int
+    verb: int
+    step: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class KillViolation:
+    """One broken promise.
+
+    `cycle` is -1 in a rehearsal. `verb` and `step` tell where the last process of the cycle was to die (verb -1:
+    nowhere). `kept` is a directory with `killed` (as that process left it) and `store` (as the judges left it).
+    """
+
+    seed: int
+    cycle: int
+    program: int
+    life: int
+    verb: int
+    step: int
+    contract: int
+    sentence: str
+    kept: str
+
+
+@dataclass
+class KillReport:
+    """What a run did. `lives` counts processes, `killed` and `completed` how they ended, rehearsals left out.
+
+    `points` and `outcomes` (hashes of what the kills left on the disk) hold distinct ones; `killed_in` counts the
+    verbs in flight, `judged` the directories that were judged, those left again byte for byte being known, and
+    `recovered_twice` those of them where what the recovery had left was recovered again.
+    """
+
+    seed: int
+    mode: KillMode
+    cycles: int = 0
+    lives: int = 0
+    killed: int = 0
+    completed: int = 0
+    judged: int = 0
+    recovered_twice: int = 0
+    points: set[KillPoint] = field(default_factory=set)
+    outcomes: set[bytes] = field(default_factory=set)
+    killed_in: Counter[str] = field(default_factory=Counter)
+    violations: list[KillViolation] = field(default_factory=list)
+    interrupted: bool = False
+    seconds: float = 0.0
+
+    def add(self, other: "KillReport") -> None:
+        """Take in what another part of the run did."""
+        self.cycles += other.cycles
+        self.lives += other.lives
+        self.killed += other.killed
+        self.completed += other.completed
+        self.judged += other.judged
+        self.recovered_twice += other.recovered_twice
+        self.points |= other.points
+        self.outcomes |= other.outcomes
+        self.killed_in += other.killed_in
+        self.violations += other.violations
+
+    @property
+    def result_hash(self) -> str:
+        """A hash of all that the seed decides: points, what was left there, counts, promises broken."""
+        found = [(v.cycle, v.life, v.verb, v.step, v.contract) for v in self.violations]
+        counts = (self.cycles, self.lives, self.killed, self.completed, self.judged, self.recovered_twice)
+        points, verbs = sorted(map(astuple, self.points)), sorted(self.killed_in.items())
+        return mmh3.hash_bytes(repr((points, sorted(self.outcomes), verbs, found, counts)).encode()).hex()
+
+    @property
+    def verdict(self) -> Verdict:
+        """Broken, vacuous when nothing was killed, or holds."""
+        if self.violations:
+            return Verdict.BROKEN
+        return Verdict.HOLDS if self.killed else Verdict.VACUOUS
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedLife:
+    """What a process shall do, and where it shall die; without a verb (-1) it lives."""
+
+    operations: tuple[Operation, ...]
+    verb: int = -1
+    step: int = 0
+
+
+class Cycle:
+    """Processes that live and die on one directory, one after the other. `number` is -1 for a rehearsal."""
+
+    def __init__(
+        self,
+        number: int,
+        program: int,
+        lives: list[PlannedLife],
+        *,
+        settings: Settings,
+        base: str,
+        workplace: str,
+        zygote: Zygote,
+        judged: Judged,
+        report: KillReport,
+    ) -> None:
+        self._number = number
+        self._program = program
+        self._lives = lives
+        self._settings = settings
+        self._name = f"seed{report.seed}-{report.mode}-" + (f"cycle{number}" if number >= 0 else f"program{program}")
+        self._base = base
+        self._directory = f"{base}/{workplace}"
+        self._zygote = zygote
+        self._judged = judged
+        self._report = report
+        self._life = 0
+        self._left = Snapshot({})
+
+    def start(self) -> None:
+        """Begin the first life; it runs while others are judged."""
+        os.mkdir(self._directory)
+        self._begin_life()
+
+    def finish(self) -> None:
+        """Live the other lives, then judge what is left; a broken promise goes into the report."""
+        try:
+            legal = self._end_life({0: CommitLog()})
+            for life in range(1, len(self._lives)):
+                self._life = life
+                self._begin_life()
+                legal = self._end_life(legal)
+            now_ms = self._start_ms() + LIFE_MS
+            self._judged.judge(self._directory, self._left, legal, settings=self._settings, now_ms=now_ms)
+        except GuaranteeBroken as broken:
+            self._report.violations.append(self._violation(broken))
+        finally:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _start_ms(self) -> int:
+        return BORN_TIMESTAMP + self._life * LIFE_MS
+
+    def _begin_life(self) -> None:
+        planned = self._lives[self._life]
+        life = Life(
+            directory=self._directory,
+            settings=self._settings,
+            operations=planned.operations,
+            start_ms=self._start_ms(),
+            mode=self._report.mode,
+            kill_verb=planned.verb,
+            kill_step=planned.step,
+        )
+        self._zygote.start(life)
+
+    def _end_life(self, legal: LegalLogs) -> LegalLogs:
+        """Wait for the process and return the legal logs of what it left."""
+        progress, operations = self._zygote.progress, self._lives[self._life].operations
+        status = self._zygote.wait()
+        before, self._left = self._left, snapshot_of(self._directory)
+        verb = _verb_in_flight(progress, operations)
+        killed = _was_killed(status, progress, where=f"verb {progress.begun} ({verb})")
+        if self._number >= 0:
+            self._tally(verb, killed=killed)
+        marker_is_right(before, self._left, progress, operations)
+        return legal_after(legal, progress, operations, settings=self._settings, start_ms=self._start_ms())
+
+    def _tally(self, verb: str, *, killed: bool) -> None:
+        report, planned = self._report, self._lives[self._life]
+        report.lives += 1
+        if not killed:
+            report.completed += 1
+            return
+        report.killed += 1
+        report.killed_in[verb] += 1
+        report.points.add(KillPoint(self._program, self._life, planned.verb, planned.step, verb))
+        report.outcomes.add(digest_of(self._left))
+
+    def _violation(self, broken: GuaranteeBroken) -> KillViolation:
+        planned = self._lives[self._life]
+        return KillViolation(
+            seed=self._report.seed,
+            cycle=self._number,
+            program=self._program,
+            life=self._life,
+            verb=planned.verb,
+            step=planned.step,
+            contract=broken.contract,
+            sentence=str(broken),
+            kept=self._keep(),
+        )
+
+    def _keep(self) -> str:
+        """Keep the directory under another name, beside a copy of what the last process left; return where."""
+        kept = f"{self._base}/{self._name}"
+        os.makedirs(kept)
+        os.rename(self._directory, f"{kept}/store")
+        for path, data in self._left.files.items():
+            target = f"{kept}/killed/{path}"
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            with open(target, "wb") as file:
+                file.write(data)
+        return kept
+
+
+def _was_killed(status: int, progress: Progress, *, where: str) -> bool:
+    """Return whether the process died where it was told to; an end of another kind is the store's fault.
+
+    Raises HarnessError when the signal was not its own.
+    """
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number == signal.SIGKILL and progress.kills:
+            return True
+        if number == signal.SIGKILL:
+            raise HarnessError(f"somebody else killed the process in {where}; is memory short?")
+        if number == signal.SIGALRM:
+            raise GuaranteeBroken(16, f"{where} did not return within {HANG_SECONDS} s")
+        raise GuaranteeBroken(7, f"the process died by {signal.Signals(number).name} in {where}")
+    if os.WEXITSTATUS(status) != 0:
+        raise GuaranteeBroken(8, f"{where} raises {progress.error or 'nothing, but the process ended'}")
+    return False
+
+
+def _verb_in_flight(progress: Progress, operations: tuple[Operation, ...]) -> str:
+    if progress.begun == progress.returned:
+        return "rest"
+    return "open" if progress.begun <= 0 else operations[progress.begun - 1].op

@@ -1,0 +1,65 @@
+"""A process of its own that opens a store and holds it, with real threads and a real clock.
+
+The first line of its input is an object with `directory`, `settings` (those of a case) and `bug`; it answers with what
+the store serves, or that it was refused. Each further line is a put (the fields of one in a case), or `close`, and is
+answered once that has returned. Nobody tells it to die: it is killed.
+"""
+
+import json
+import sys
+import time
+from typing import IO, Any
+
+from isal.isal_zlib import crc32
+
+from impl.errors import StoreInUse
+from impl.os_files import OsFiles
+from impl.parts import Parts
+from impl.store import MessageStore
+from properties.planted import components_of
+from properties.program.bit_maps import filters_of
+from properties.program.bodies import message_of
+from properties.program.case import Put, Settings
+from properties.program.translation import store_config, store_message
+
+__all__ = ["hold"]
+
+_COMPILER = "numba"
+
+
+def hold(lines: IO[str], answers: IO[str], components: Parts | None = None) -> None:
+    """Do what the lines say; `components`, if given, are the parts of the store in place of the bug's."""
+
+    def answer(**said: Any) -> None:
+        answers.write(json.dumps(said) + "\n")
+        answers.flush()
+
+    asked = json.loads(lines.readline())
+    settings = Settings(**asked["settings"], bug=asked["bug"])
+    try:
+        store = MessageStore.open(
+            asked["directory"],
+            store_config(settings),
+            files=OsFiles(),
+            clock=lambda: time.time_ns() // 1_000_000,
+            parts=components or components_of(settings.bug),
+            bit_map_of=filters_of(settings),
+        )
+    except StoreInUse as error:
+        answer(refused=str(error))
+        return
+    served = [[message.offset, crc32(message.body)] for message in store.messages()]
+    answer(serves=served, read_only=store.read_only_reason, compiled=_COMPILER in sys.modules)
+    for line in lines:
+        asked = json.loads(line)
+        if asked == "close":
+            store.close()
+            answer(read_only=store.read_only_reason)
+            return
+        message = store_message(message_of(Put(**asked)))
+        result = store.put(message)
+        answer(status=result.status.value, put=[result.offset, crc32(message.body or b"")])
+
+
+if __name__ == "__main__":
+    hold(sys.stdin, sys.stdout)

@@ -1,0 +1,158 @@
+"""One program: drawn, rehearsed without a kill to know how many steps it has, and died in, cycle after cycle.
+
+All that its cycles come to is decided by the seed and the number of the program: who runs it, and what ran before,
+changes nothing.
+"""
+
+import random
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from impl.parts import Parts
+from properties.explore.kills.cycle import Cycle, KillReport, PlannedLife
+from properties.explore.kills.judged import AGAIN_EVERY, Judged
+from properties.explore.kills.zygote import Zygote
+from properties.program.case import (
+    Close,
+    CommitOffset,
+    FailSync,
+    FailWrite,
+    Operation,
+    QueryOffsets,
+    RefuseFile,
+    Settings,
+)
+from properties.program.translation import layout_of, services_of
+from properties.program.workload import draw_operation, draw_settings
+
+__all__ = ["CYCLES_PER_PROGRAM", "VIOLATIONS_MAX", "ProgramRunner"]
+
+CYCLES_PER_PROGRAM = 25
+VIOLATIONS_MAX = 10
+_OPERATIONS_MIN, _OPERATIONS_SPREAD = 10, 8
+_LATER_OPERATIONS = 5
+_ANOTHER_LIFE_SHARE = 0.15
+_LIVES_MAX = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """Settings and operations of all cycles of one program, and how many steps each verb had in its rehearsal."""
+
+    number: int
+    settings: Settings
+    operations: tuple[Operation, ...]
+    steps: tuple[int, ...] = ()
+
+    def draw_point(self, rng: random.Random) -> tuple[int, int]:
+        """Draw a verb and one of its steps in the rehearsal.
+
+        A verb with many steps is drawn more often, by their square root: open and close, with all the queues to look
+        at and to flush, have so many that hardly a process would die while it puts.
+        """
+        (verb,) = rng.choices(range(len(self.steps)), weights=[steps**0.5 for steps in self.steps])
+        return verb, 1 + rng.randrange(self.steps[verb])
+
+    def draw_later_point(self, rng: random.Random, operations: int) -> tuple[int, int]:
+        """Draw where a life that was not rehearsed dies: half of them while they open what a kill left."""
+        verb = 0 if rng.random() < 0.5 else rng.randrange(operations + 1)
+        return verb, 1 + rng.randrange(max(1, self.steps[0]) if verb == 0 else max(1, *self.steps[1:]))
+
+
+class ProgramRunner:
+    """Runs programs, one at a time, in directories below `base` that are called by its `name`.
+
+    The first process of a cycle runs while the cycle before it is judged.
+    """
+
+    def __init__(self, base: str, name: str, settings: Settings, components: Parts) -> None:
+        self._base = base
+        self._settings = settings
+        self._components = components
+        self._workplaces = (f"{name}-even", f"{name}-odd")
+        self._zygotes: list[Zygote] = []
+
+    def __enter__(self) -> "ProgramRunner":
+        for _ in self._workplaces:
+            self._zygotes.append(Zygote(self._components))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for zygote in self._zygotes:
+            zygote.end()
+        for name in self._workplaces:
+            shutil.rmtree(f"{self._base}/{name}", ignore_errors=True)
+
+    def run(self, cycles: Sequence[int], report: KillReport, is_given_up: Callable[[], bool]) -> None:
+        """Run cycles of one program in order, until that is given up or enough promises are broken."""
+        number = cycles[0] // CYCLES_PER_PROGRAM
+        rng = random.Random(f"kill {report.seed} program {number}")
+        settings = replace(draw_settings(self._settings, rng), log_paths=1)  # the judge of kills reads one directory
+        operations = _draw_operations(rng, _OPERATIONS_MIN + rng.randrange(_OPERATIONS_SPREAD), settings)
+        judged = Judged(self._components, passed_over=rng.randrange(AGAIN_EVERY))
+        program = self._rehearse(_Program(number, settings, operations), report, judged)
+        started: Cycle | None = None
+        for cycle_number in cycles if any(program.steps) else ():
+            cycle = self._cycle(cycle_number, program, _draw_lives(cycle_number, program, report), report, judged)
+            cycle.start()
+            if started is not None:
+                started.finish()
+            started = cycle
+            report.cycles += 1
+            if is_given_up() or len(report.violations) >= VIOLATIONS_MAX:
+                break
+        if started is not None:
+            started.finish()
+        report.judged, report.recovered_twice = report.judged + judged.count, report.recovered_twice + judged.twice
+
+    def _rehearse(self, program: _Program, report: KillReport, judged: Judged) -> _Program:
+        """Return the program with its steps; without any when its rehearsal came to nothing, which is reported."""
+        rehearsal = self._cycle(-1, program, [PlannedLife(program.operations)], report, judged)
+        rehearsal.start()
+        rehearsal.finish()
+        progress = self._zygote_of(-1).progress
+        steps = tuple(max(0, progress.steps_of(verb)) for verb in range(len(program.operations) + 1))
+        return replace(program, steps=steps)
+
+    def _zygote_of(self, cycle_number: int) -> Zygote:
+        return self._zygotes[cycle_number % 2]
+
+    def _cycle(
+        self, number: int, program: _Program, lives: list[PlannedLife], report: KillReport, judged: Judged
+    ) -> Cycle:
+        return Cycle(
+            number,
+            program.number,
+            lives,
+            settings=program.settings,
+            base=self._base,
+            workplace=self._workplaces[number % 2],
+            zygote=self._zygote_of(number),
+            judged=judged,
+            report=report,
+        )
+
+
+def _draw_lives(number: int, program: _Program, report: KillReport) -> list[PlannedLife]:
+    rng = random.Random(f"kill {report.seed} {report.mode} cycle {number}")
+    lives = [PlannedLife(program.operations, *program.draw_point(rng))]
+    while len(lives) < _LIVES_MAX and rng.random() < _ANOTHER_LIFE_SHARE:
+        operations = _draw_operations(rng, _LATER_OPERATIONS, program.settings)
+        lives.append(PlannedLife(operations, *program.draw_later_point(rng, len(operations))))
+    return lives
+
+
+def _draw_operations(rng: random.Random, count: int, settings: Settings) -> tuple[Operation, ...]:
+    """Draw a life that ends with a clean close; syncs and writes that fail, progress, and what is delivered after a
+    delay belong to another layer.
+    """
+    services = tuple(name for name in services_of(layout_of(settings)) if name != "schedule")
+    operations: list[Operation] = []
+    closed = False
+    while len(operations) < count or closed:
+        operation = draw_operation(rng, closed=closed, services=services)
+        if not isinstance(operation, FailSync | FailWrite | RefuseFile | CommitOffset | QueryOffsets):
+            closed = isinstance(operation, Close)
+            operations.append(operation)
+    return (*operations, Close())

@@ -1,0 +1,117 @@
+"""A small process that forks the lives of a run, so that who judges never forks.
+
+A fork makes every page of a process read-only: whoever forks pays a fault for each page that it writes to afterwards,
+and a judge writes to most of its pages, if only to count references. The zygote is forked once, as a run begins, and
+does next to nothing between two lives: it reads one from a socket, forks it, and answers with its wait status.
+
+It leads a process group of its own. So no interrupt of a terminal reaches it or a life, and both are ended by one
+signal; the socket tells when both are gone. It ends by itself when nobody is left at the other end.
+"""
+
+import gc
+import os
+import pickle
+import signal
+import socket
+import struct
+from functools import lru_cache
+from typing import NoReturn
+
+from impl.parts import Parts
+from properties.contract import HarnessError
+from properties.explore.kills.child import Life, run_child
+from properties.explore.kills.progress import Progress
+from properties.program.case import Operation, Settings
+
+__all__ = ["Zygote"]
+
+_STATUS = struct.Struct("=i")
+_LIFE_BYTES_MAX = 1 << 17
+"""More than a life has, less than a socket takes in one piece."""
+
+
+class Zygote:
+    """Forks lives of stores that are made of `components`, one at a time; `progress` is that of the last one."""
+
+    def __init__(self, components: Parts) -> None:
+        self.progress = Progress()
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._pid = os.fork()
+        if self._pid == 0:
+            self._socket.close()
+            _serve(theirs, components, self.progress)
+        theirs.close()
+        os.setpgid(self._pid, self._pid)  # by both, so that neither has to wait for the other
+
+    def start(self, life: Life) -> None:
+        """Begin a life. Raises HarnessError if nobody is there to begin it."""
+        self.progress.reset()
+        try:
+            self._socket.sendall(_packed(life))
+        except OSError as error:
+            raise HarnessError(f"the process that forks is gone: {error.strerror}") from error
+
+    def wait(self) -> int:
+        """Wait for the end of the life and return the wait status. Raises HarnessError if nobody knows it."""
+        answer = self._heard()
+        if len(answer) != _STATUS.size:
+            raise HarnessError("the process that forks ended before the life that it had forked")
+        (status,) = _STATUS.unpack(answer)
+        return int(status)
+
+    def _heard(self) -> bytes:
+        """Return what the zygote says, nothing once it is gone; it may be gone with a life that it has not read."""
+        try:
+            return self._socket.recv(_STATUS.size)
+        except ConnectionResetError:
+            return b""
+
+    def end(self) -> None:
+        """End it, and with it a life that still runs; return when both are gone."""
+        os.killpg(self._pid, signal.SIGKILL)
+        try:
+            while self._heard():
+                pass
+        finally:
+            self._socket.close()
+            os.waitpid(self._pid, 0)
+
+
+def _packed(life: Life) -> bytes:
+    own = (life.directory, life.start_ms, life.mode, life.kill_verb, life.kill_step)
+    return pickle.dumps((own, _packed_program(life.settings, life.operations)), pickle.HIGHEST_PROTOCOL)
+
+
+def _unpacked(data: bytes) -> Life:
+    (directory, start_ms, mode, kill_verb, kill_step), program = pickle.loads(data)
+    settings, operations = _unpacked_program(program)
+    return Life(directory, settings, operations, start_ms, mode, kill_verb, kill_step)
+
+
+@lru_cache(maxsize=4)
+def _packed_program(settings: Settings, operations: tuple[Operation, ...]) -> bytes:
+    """Return what most lives of a program share."""
+    return pickle.dumps((settings, operations), pickle.HIGHEST_PROTOCOL)
+
+
+@lru_cache(maxsize=4)
+def _unpacked_program(data: bytes) -> tuple[Settings, tuple[Operation, ...]]:
+    program: tuple[Settings, tuple[Operation, ...]] = pickle.loads(data)
+    return program
+
+
+def _serve(lives: socket.socket, components: Parts, progress: Progress) -> NoReturn:
+    """Fork the lives that come until nobody sends any more."""
+    try:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        gc.disable()  # looking for garbage writes to every object
+        while data := lives.recv(_LIFE_BYTES_MAX):
+            life = _unpacked(data)
+            pid = os.fork()
+            if pid == 0:
+                run_child(life, components, progress)
+            _, status = os.waitpid(pid, 0)
+            lives.send(_STATUS.pack(status))
+    finally:
+        os._exit(0)

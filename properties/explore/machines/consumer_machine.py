@@ -1,0 +1,289 @@
+"""The consumer machine: what groups have read, what of it is saved, and that nobody is led past a message (13, 17);
+who waits for messages, and when he is answered (16, 17).
+
+Groups commit and ask while messages are put, flushed, lost and deleted; power fails inside of saves, twice in a row;
+progress files say nothing any more.
+"""
+
+from dataclasses import replace
+from typing import ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from properties.explore.machines.machine import TrialMachine
+from properties.explore.machines.polling_strategies import held_pulls, pulls_beside_dispatch, tagged_puts
+from properties.explore.machines.strategies import one_of
+from properties.program.case import (
+    CancelPull,
+    Close,
+    CommitOffset,
+    DeleteTopics,
+    FailSync,
+    Flush,
+    HarmProgress,
+    Open,
+    PullHeld,
+    PullWhileDispatching,
+    Put,
+    QueryOffsets,
+    Settings,
+    Step,
+)
+from properties.program.translation import HELD_PULLS_MAX
+
+__all__ = ["ConsumerMachine"]
+
+_TOPICS = ("T", "T", "U", "%LMQ%a")
+_GROUPS = ("g", "g", "h", "%LMQ%g")
+_QUEUES = st.integers(-1, 3)
+_BEHIND = st.sampled_from((0, 0, 1, 2, -1, -3))
+
+
+def _settings() -> st.SearchStrategy[Settings]:
+    """Stores that lose messages with the power, and others that do not."""
+    return st.builds(
+        Settings,
+        file_bytes=st.sampled_from((1024, 4096)),
+        sync_flush=st.sampled_from((False, False, True)),
+        disk=st.sampled_from(("posix-strict", "journal")),
+        multi_dispatch=(light := st.sampled_from((False, True))),
+        light_queues=light,
+        pool_buffers=st.sampled_from((0, 0, 2)),
+        index=st.just(False),
+    )
+
+
+def _puts() -> st.SearchStrategy[Put]:
+    return st.builds(Put, topic=one_of(_TOPICS), queue_id=st.sampled_from((0, 0, 1)), body_bytes=st.just(10))
+
+
+def _commits() -> st.SearchStrategy[CommitOffset]:
+    return st.builds(CommitOffset, group=one_of(_GROUPS), queue=_QUEUES, behind=_BEHIND)
+
+
+_WAITS_MS = st.sampled_from((0, 0, 1, 999, 1_000, 15_000))
+_MOSTLY = st.sampled_from((True, True, False))
+_SOME_TAGGED = st.lists(tagged_puts(), min_size=1, max_size=5)
+_SOME_PULLS = st.lists(held_pulls(), min_size=1, max_size=4)
+_SOME_PUTS = st.lists(_puts(), min_size=1, max_size=5)
+_SOMECOMMITS = st.lists(_commits(), min_size=1, max_size=3)
+
+
+class ConsumerMachine(TrialMachine):
+    """One store that consumers read, beside its model."""
+
+    must_run: ClassVar[tuple[str, ...]] = (
+        "put",
+        "commit_offset",
+        "query_offsets",
+        "step",
+        "delete_topics",
+        "harm_progress",
+        "pull_held",
+        "cancel_pull",
+        "pull_while_dispatching",
+        "close",
+        "open",
+        "crash",
+    )
+    must_happen: ClassVar[tuple[tuple[str, ...], ...]] = (
+        ("progress_saved",),
+        ("progress_corrected",),
+        ("progress_crashed_in_save",),
+        ("committed_beyond_the_end",),
+        ("queried_known_offset",),
+        ("topics_deleted",),
+        ("progress_file_lost", "progress_file_empty", "progress_file_torn"),
+        ("progress_file_both",),
+        ("held_pull_woken",),
+        ("held_pull_late",),
+        ("held_pull_closed",),
+        ("held_pull_NO_MATCHED_MESSAGE",),
+        ("held_beside_dispatch",),
+        ("answered_beside_dispatch",),
+        ("pull_refused",),
+    )
+
+    @initialize(settings=_settings())
+    def open_store(self, settings: Settings) -> None:
+        """Open a store on an empty disk."""
+        self.start(settings)
+
+    # ---- what producers and consumers do -------------------------------------------------------------------------
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS, durable=st.booleans())
+    def put_several(self, several: list[Put], durable: bool) -> None:
+        """Messages come, and can be read; they are durable, or not yet."""
+        self._put(several)
+        if durable:
+            self.carry_out(Flush())
+
+    def _put(self, several: list[Put]) -> None:
+        for put in several:
+            self.carry_out(put)
+        self._bring_into_queues()
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(commits=_SOMECOMMITS)
+    def groups_commit(self, commits: list[CommitOffset]) -> None:
+        """Groups say how far they are."""
+        for commit in commits:
+            self.carry_out(commit)
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(group=one_of(_GROUPS), queue=_QUEUES)
+    def somebody_asks(self, group: str, queue: int) -> None:
+        """Somebody asks how far a group is."""
+        self.carry_out(QueryOffsets(group=group, queue=queue))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(after_ms=st.sampled_from((0, 1_000, 4_999, 5_000, 60_000)))
+    def the_service_comes_round(self, after_ms: int) -> None:
+        """Time passes, and what was committed is saved, or it is not yet time."""
+        self.carry_out(Step(service="progress", after_ms=after_ms))
+
+    # ---- who waits for messages ----------------------------------------------------------------------------------
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(pulls=_SOME_PULLS, several=_SOME_TAGGED, here=st.booleans(), after_ms=_WAITS_MS)
+    def consumers_wait(self, pulls: list[PullHeld], several: list[Put], here: bool, after_ms: int) -> None:
+        """Consumers find nothing and wait; messages come that some of them want, or time passes, or both."""
+        for pull in pulls:
+            self.carry_out(pull)
+        if here:
+            several = [replace(put, topic=pulls[0].topic, queue_id=pulls[0].queue_id) for put in several]
+        self._put(several)
+        self.carry_out(Step(service="pull-hold", after_ms=after_ms))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(after_ms=_WAITS_MS)
+    def those_who_wait_are_looked_at(self, after_ms: int) -> None:
+        """Time passes, for some it is over."""
+        self.carry_out(Step(service="pull-hold", after_ms=after_ms))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(pull=held_pulls(), number=st.integers(0, 7))
+    def more_wait_than_may(self, pull: PullHeld, number: int) -> None:
+        """There is no place for another one, until somebody gives up."""
+        for _ in range(HELD_PULLS_MAX + 1):
+            self.carry_out(replace(pull, shift=0, hold_ms=15_000))
+        self.carry_out(CancelPull(number=number))
+        self.carry_out(pull)
+
+    @rule(number=st.integers(0, 7))
+    def somebody_gives_up(self, number: int) -> None:
+        """One of those who wait waits no longer."""
+        self.carry_out(CancelPull(number=number))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=st.lists(st.tuples(tagged_puts(), pulls_beside_dispatch()), min_size=2, max_size=6))
+    def messages_come_beside_pulls(self, several: list[tuple[Put, PullWhileDispatching]]) -> None:
+        """Somebody begins to wait while what he waits for is dispatched."""
+        for put, pull in several:
+            self.carry_out(put)
+            self._commit()
+            self.carry_out(replace(pull, topic=put.topic, queue_id=put.queue_id))
+            self.carry_out(Step(service="pull-hold"))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(pulls=_SOME_PULLS, several=_SOME_TAGGED, here=_MOSTLY, looked=_MOSTLY, back=_MOSTLY)
+    def what_somebody_waits_for_is_deleted(
+        self, pulls: list[PullHeld], several: list[Put], here: bool, looked: bool, back: bool
+    ) -> None:
+        """The topics that consumers wait for go, all of them `here` in one queue or not, and come back, or some do."""
+        if here:
+            pulls = [replace(pull, topic=pulls[0].topic, queue_id=pulls[0].queue_id) for pull in pulls]
+            several = [replace(put, topic=pulls[0].topic, queue_id=pulls[0].queue_id) for put in several]
+        self._put(several)
+        for pull in pulls:
+            self.carry_out(pull)
+        if looked:
+            self._put(several)
+            self.carry_out(Step(service="pull-hold"))
+        self.carry_out(DeleteTopics())
+        self._put(several if back else several[1:])
+        self.carry_out(Step(service="pull-hold"))
+
+    # ---- what becomes of it --------------------------------------------------------------------------------------
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS, commits=_SOMECOMMITS, data=st.data())
+    def what_was_read_is_lost(self, several: list[Put], commits: list[CommitOffset], data: st.DataObject) -> None:
+        """A group reads all there is, durable or not, others some; that is saved, the power fails, other messages come.
+
+        Nobody waits for the disk there, so that it is so in stores that answer by the disk too.
+        """
+        self._put([replace(put, properties="WAIT\x01false") for put in several])
+        everything = [CommitOffset(queue=queue) for queue in range(len(self.trial.derived.queues))]
+        self._commit_and_save([*everything, *commits])
+        self._lose_messages(data)
+        self._put(several[:2])
+        self.carry_out(Flush())
+        if data.draw(st.booleans(), label="again"):
+            self._lose_power(data, back=0)
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(commits=_SOMECOMMITS, later=_SOMECOMMITS, data=st.data(), kill=st.booleans())
+    def a_save_breaks_off(
+        self, commits: list[CommitOffset], later: list[CommitOffset], data: st.DataObject, kill: bool
+    ) -> None:
+        """Power fails, or the process dies, inside of a save; and inside of the next one."""
+        for each in (commits, later):
+            self._commit_and_save(each)
+            self._break_off(data, back=self._somewhere_inside(data), kill=kill)
+
+    def _commit_and_save(self, commits: list[CommitOffset]) -> None:
+        for commit in commits:
+            self.carry_out(commit)
+        self.carry_out(Step(service="progress", after_ms=5_000))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(commits=_SOMECOMMITS, closes=st.booleans())
+    def the_disk_refuses_a_save(self, commits: list[CommitOffset], closes: bool) -> None:
+        """A save fails; the next one, or the close, writes what it has not."""
+        for commit in commits:
+            self.carry_out(commit)
+        self.carry_out(FailSync())
+        self.carry_out(Step(service="progress", after_ms=5_000))
+        self.carry_out(Close() if closes else Step(service="progress", after_ms=1_000))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS, commits=_SOMECOMMITS, in_use=st.sampled_from(((), ("T",), ("U",))),
+          back=st.integers(0, 30), data=st.data())  # fmt: skip
+    def topics_are_deleted(
+        self, several: list[Put], commits: list[CommitOffset], in_use: tuple[str, ...], back: int, data: st.DataObject
+    ) -> None:
+        """Topics go that groups have read, and come back with new messages; or the power fails before or after that."""
+        self._put(several)
+        self.carry_out(Flush())
+        self._commit_and_save(commits)
+        self.carry_out(DeleteTopics(in_use=in_use))
+        self._put(several[:2])
+        self.carry_out(Flush())
+        window = self.trial.windows[-1]
+        self._lose_power(data, back=min(back, window.last - window.first))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(commits=_SOMECOMMITS)
+    def the_store_is_opened_again(self, commits: list[CommitOffset]) -> None:
+        """Groups commit, and the store is closed at once and opened again: everything is known."""
+        for commit in commits:
+            self.carry_out(commit)
+        self.carry_out(Close())
+        self.carry_out(Open())
+        self.carry_out(QueryOffsets(group=commits[0].group, queue=commits[0].queue))
+
+    @precondition(lambda self: not self.trial.log.poisoned)
+    @rule(harm=st.sampled_from(("lost", "empty", "torn", "both", "both")), commits=_SOMECOMMITS, later=_SOMECOMMITS,
+          data=st.data())  # fmt: skip
+    def the_backup_counts(
+        self, harm: str, commits: list[CommitOffset], later: list[CommitOffset], data: st.DataObject
+    ) -> None:
+        """The file says nothing, the store begins with the backup, and the power fails in its first save."""
+        if not self.trial.closed:
+            self._commit_and_save(commits)
+        self.carry_out(HarmProgress(harm=harm))  # type: ignore[arg-type]
+        self._commit_and_save(later)
+        self._lose_power(data, back=self._somewhere_inside(data))

@@ -1,0 +1,291 @@
+"""The queue machine: what the log becomes in consume queues and index, and who reads there (contract 4, 5, 7, 16, 17).
+
+Dispatch takes its steps between puts, commits and failed syncs; queues and index are flushed, lost, harmed and made
+anew; readers pull, query and look times up all the while.
+"""
+
+from dataclasses import replace
+from typing import ClassVar, get_args
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from properties.explore.machines.machine import REPUT, TrialMachine
+from properties.explore.machines.put_strategies import batches
+from properties.explore.machines.queue_strategies import (
+    key_queries,
+    pulls,
+    queued_puts,
+    settings_of_queues,
+    time_look_ups,
+)
+from properties.program.case import (
+    Close,
+    Crash,
+    DerivedFile,
+    DerivedHarm,
+    FailSync,
+    Flush,
+    GetMessage,
+    HarmDerived,
+    Member,
+    OffsetByTime,
+    Open,
+    Put,
+    PutBatch,
+    QueryKey,
+    RefuseFile,
+    ServiceName,
+    Settings,
+    Step,
+)
+
+__all__ = ["QueueMachine"]
+
+_TAGGED = Put(topic="T", body_bytes=10, properties="TAGS\x01TagA")
+_LONG = 802
+_MANY = PutBatch(members=(Member(),) * (_LONG // 2))
+_KEYED = Put(topic="T", body_bytes=10, properties="KEYS\x01Aa")
+_SOME_PUTS = st.lists(queued_puts(), min_size=2, max_size=8)
+_FILES: tuple[DerivedFile, ...] = get_args(DerivedFile)
+_HARMED: tuple[DerivedFile, ...] = ("queue", "checkpoint", "index", "floor", "queue", "extension", "derived-floor",
+                                    "queue", "index", "extension")  # fmt: skip
+"""Which files are harmed, in turn: those of units and entries more often, since they can be wrong in more ways.
+
+The marker, which can only be there when it should not, comes last.
+"""
+_HARMS: tuple[DerivedHarm, ...] = get_args(DerivedHarm)
+_FLUSH_QUEUES = Step(service="flush-queues", after_ms=60_000)
+
+
+class QueueMachine(TrialMachine):
+    """One store whose queues and index are read, beside its model."""
+
+    must_run: ClassVar[tuple[str, ...]] = (
+        "put",
+        "put_batch",
+        "step",
+        "get_message",
+        "query_key",
+        "offset_by_time",
+        "harm_derived",
+        "refuse_file",
+        "close",
+        "open",
+        "crash",
+    )
+    must_happen: ClassVar[tuple[tuple[str, ...], ...]] = (
+        ("dispatched",),
+        ("dispatch_failed",),
+        ("pulled_FOUND",),
+        ("pulled_NO_MATCHED_LOGIC_QUEUE",),
+        ("pulled_NO_MATCHED_MESSAGE",),
+        ("pulled_OFFSET_TOO_SMALL",),
+        ("pulled_OFFSET_OVERFLOW_ONE",),
+        ("pulled_OFFSET_OVERFLOW_BADLY",),
+        ("pulled_OFFSET_FOUND_NULL",),
+        ("pulled_by_tags",),
+        ("pulled_in_parts",),
+        ("found_by_key",),
+        ("found_several_by_key",),
+        ("window_left_some_out",),
+        ("looked_up_by_time",),
+        ("checkpoints_written",),
+        *(tuple(f"{file}_{harm}" for file in _FILES) for harm in _HARMS),
+        *(tuple(f"{file}_{harm}" for harm in _HARMS) for file in _FILES),
+    )
+
+    @initialize(settings=settings_of_queues())
+    def open_store(self, settings: Settings) -> None:
+        """Open a store on an empty disk."""
+        self.start(settings)
+
+    # ---- what producers do ---------------------------------------------------------------------------------------
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS, dispatched=st.booleans())
+    def put_several(self, several: list[Put], dispatched: bool) -> None:
+        """Put a few messages in a row; dispatch follows, or comes later."""
+        self._put(*several)
+        if dispatched:
+            self._bring_into_queues()
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(batch=batches())
+    def put_batch(self, batch: PutBatch) -> None:
+        """Put a batch."""
+        self._put(batch)
+
+    def _put(self, *puts: Put | PutBatch) -> None:
+        for put in puts:
+            self.carry_out(put)
+
+    # ---- what readers do -----------------------------------------------------------------------------------------
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(pull=pulls())
+    def pull(self, pull: GetMessage) -> None:
+        """Read a queue from anywhere."""
+        self.carry_out(pull)
+
+    @precondition(lambda self: not self.trial.closed and self.trial.derived.queues)
+    @rule(queue=st.integers(0, 8), max_msg_nums=st.sampled_from((1, 2, 32)), tags=st.sampled_from(("", "TagA")))
+    def read_a_queue(self, queue: int, max_msg_nums: int, tags: str) -> None:
+        """Read a queue in pulls: in front of it, to its end, and behind it."""
+        count = max((len(memory.units) for memory in self.trial.derived.queues.values()), default=0)
+        for shift in (-1, *range(0, count + 2, max_msg_nums)):
+            self.carry_out(GetMessage(queue=queue, shift=shift, max_msg_nums=max_msg_nums, tags=tags))
+
+    @precondition(lambda self: not self.trial.closed and len(self.trial.log.records) < _LONG)
+    @precondition(lambda self: self.settings.file_bytes == 65_536 and self.settings.queue_units >= 16)
+    @rule()
+    def read_a_long_queue(self) -> None:
+        """Read a queue that is longer than any pull may look; in few stores, since each look at it takes its time."""
+        self._put(_MANY, _MANY)
+        self._bring_into_queues()
+        for tags in ("TagA", ""):
+            for max_msg_nums in (32, 1_000):
+                self.carry_out(GetMessage(max_msg_nums=max_msg_nums, tags=tags))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(query=key_queries())
+    def query(self, query: QueryKey) -> None:
+        """Look a key up."""
+        self.carry_out(query)
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS, key=st.integers(0, 12))
+    def who_asks_for_a_key_gets_it(self, several: list[Put], key: int) -> None:
+        """Two messages at least have one key, and one of them lies outside of a window."""
+        self._put(_KEYED, *several, replace(_KEYED, advance_ms=3_000))
+        self._bring_into_queues()
+        for window_ms in (-1, 1_000):
+            self.carry_out(QueryKey(key=key, window_ms=window_ms))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(look_up=time_look_ups())
+    def look_time_up(self, look_up: OffsetByTime) -> None:
+        """Look a time up."""
+        self.carry_out(look_up)
+
+    @precondition(lambda self: not self.trial.closed and self.trial.derived.queues)
+    @rule(queue=st.integers(0, 8), shift_ms=st.sampled_from((0, 1, -1)))
+    def look_all_times_up(self, queue: int, shift_ms: int) -> None:
+        """Look up the time of each message of a queue."""
+        queues = list(self.trial.derived.queues.values())
+        for record in range(len(queues[queue % len(queues)].units)):
+            self.carry_out(OffsetByTime(queue=queue, record=record, shift_ms=shift_ms))
+
+    # ---- what services do ----------------------------------------------------------------------------------------
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(data=st.data(), after_ms=st.sampled_from((0, 1000, 60_000)))
+    def a_service_steps(self, data: st.DataObject, after_ms: int) -> None:
+        """Any service takes its turn."""
+        services: tuple[ServiceName, ...] = self.trial.services
+        service = data.draw(st.sampled_from((*services, "reput", "flush-queues")), label="service")
+        self.carry_out(Step(service=service, after_ms=after_ms))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule()
+    def dispatch(self) -> None:
+        """Dispatch everything that can be read."""
+        self._bring_into_queues()
+
+    # ---- what stands in the way ----------------------------------------------------------------------------------
+
+    @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
+    @rule(several=_SOME_PUTS, known=st.booleans(), again=st.booleans())
+    def a_file_is_refused(self, several: list[Put], known: bool, again: bool) -> None:
+        """The disk is full for a queue or index file under dispatch; what it had begun it takes up again.
+
+        When the queues are known already it is a file of the index, or one further on in a queue.
+        """
+        if known:
+            self._put(*several)
+            self._bring_into_queues()
+        self._put(*several, *several)
+        self.carry_out(RefuseFile())
+        self._bring_into_queues()
+        if again:
+            self.carry_out(RefuseFile())
+            self.carry_out(REPUT)
+        self.carry_out(REPUT)
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS, tags=st.sampled_from(("TagA", "TagB||TagA", "BB")))
+    def who_asks_for_tags_gets_them(self, several: list[Put], tags: str) -> None:
+        """One message at least has the tag, unless it is refused."""
+        self._put(*several, _TAGGED)
+        self._bring_into_queues()
+        for queue in range(len(self.trial.derived.queues)):
+            self.carry_out(GetMessage(queue=queue, shift=0, max_msg_nums=32, tags=tags))
+
+    @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
+    @precondition(lambda self: not self.trial.settings.sync_flush)
+    @rule(several=_SOME_PUTS, more=st.booleans(), pull=pulls(), query=key_queries())
+    def a_sync_fails_behind_dispatch(self, several: list[Put], more: bool, pull: GetMessage, query: QueryKey) -> None:
+        """What was dispatched and then not flushed: nobody reads it, and nobody is led past it."""
+        self._put(*several)
+        self.carry_out(Flush())
+        self._put(_TAGGED, *several)
+        self._bring_into_queues()
+        if more:
+            self._put(*several)
+        self.carry_out(FailSync())
+        self.carry_out(Flush())
+        self.carry_out(REPUT)
+        for operation in (pull, query):
+            self.carry_out(operation)
+        for queue, memory in enumerate(list(self.trial.derived.queues.values())):
+            self.carry_out(GetMessage(queue=queue, shift=len(memory.units) - 1))
+        self.carry_out(Close())
+        self.carry_out(Open())
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS, fails=st.booleans())
+    def queues_are_flushed(self, several: list[Put], fails: bool) -> None:
+        """Queues and index become durable, and the checkpoint says so; unless a sync fails."""
+        self._put(*several)
+        self._bring_into_queues()
+        if fails:
+            self.carry_out(FailSync())
+            self.carry_out(_FLUSH_QUEUES)
+        self.carry_out(_FLUSH_QUEUES)
+
+    @precondition(lambda self: not self.trial.log.poisoned)
+    @rule(first=st.integers(0, len(_HARMED) - 1), several=_SOME_PUTS, number=st.integers(0, 12),
+          amount=st.integers(0, 40) | st.integers(0, 400) | st.integers(0, 4000))  # fmt: skip
+    def derived_files_are_harmed(self, first: int, several: list[Put], number: int, amount: int) -> None:
+        """After clean exits files of queues and index are not what they were, each in another way, one after the other.
+
+        There is a derived floor once log and queues were flushed. What small files hold lies in their first bytes.
+        """
+        if not self.trial.closed:
+            self._put(*several)
+            self._bring_into_queues()
+            self.carry_out(Flush())
+            self.carry_out(_FLUSH_QUEUES)
+        for turn, harm in enumerate(_HARMS):
+            if not self.trial.closed and not self.trial.log.poisoned:
+                self._put(several[number % len(several)])
+            self.carry_out(HarmDerived(_HARMED[(first + turn) % len(_HARMED)], harm, number=number, amount=amount))
+        self.carry_out(HarmDerived("marker", "stale"))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(data=st.data(), several=_SOME_PUTS, service=st.sampled_from(("reput", "flush-queues")))
+    def power_fails_inside_a_step(self, data: st.DataObject, several: list[Put], service: ServiceName) -> None:
+        """Power loss while queues and index are written or flushed."""
+        self._put(*several)
+        self._bring_into_queues()
+        self._put(*several)
+        self.carry_out(Step(service=service, after_ms=60_000))
+        self._lose_power(data, back=self._somewhere_inside(data))
+
+    @precondition(lambda self: not self.trial.closed)
+    @rule(several=_SOME_PUTS, back=st.integers(0, 40))
+    def process_dies_inside_dispatch(self, several: list[Put], back: int) -> None:
+        """SIGKILL in the middle of dispatch: units of some queues are there, of others not."""
+        self._put(*several)
+        self._bring_into_queues()
+        self.carry_out(Crash(kill=True, back=back))

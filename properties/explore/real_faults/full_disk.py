@@ -1,0 +1,171 @@
+"""A disk without room: the store says so with a status, serves what it has, and goes on when there is room again.
+
+On a small disk, a memory file system or an ext4, a store puts until the disk is full to the last block; it reads,
+flushes, and puts again after a ballast file is gone, without a restart; then the disk is filled again and the store
+closed, opened, read and closed on it. RocketMQ's answers for this are CREATE_MAPEDFILE_FAILED and SERVICE_NOT_AVAILABLE
+(docs/statuses.md). A store that stores into a page without a block under it dies by SIGBUS instead, which the parent
+would see.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from impl.config import MessageStoreConfig
+from impl.files import Files
+from impl.message import PutResult, PutStatus
+from impl.os_files import OsFiles
+from properties.contract import GuaranteeBroken
+from properties.explore.real_faults.children import Page, in_child
+from properties.explore.real_faults.mounts import Unavailable
+from properties.explore.real_faults.report import FaultReport
+from properties.explore.real_faults.small_disk import Kind, SmallDisk, small_disk
+from properties.explore.real_faults.writer import Writer, config_of, judge_log, knows
+
+__all__ = ["FILE_BYTES", "PUTS_MAX", "UNWATCHED", "full_disk"]
+
+FILE_BYTES = (64 << 10, 128 << 10, 256 << 10)
+PUTS_MAX = 10_000
+LARGE_BODY_BYTES = 8_000
+REFUSALS = 5
+"""Puts asked for once the disk is full to the last block; small ones might still fit into the file in use."""
+
+_FULL = (PutStatus.CREATE_MAPEDFILE_FAILED, PutStatus.SERVICE_NOT_AVAILABLE)
+UNWATCHED = {"disk_space_warning_level_ratio": 1.0}
+"""No disk is fuller than full, so that the log runs into the end of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One configuration that meets the full disk."""
+
+    name: str
+    config: MessageStoreConfig
+    kind: Kind = "tmpfs"
+
+
+def variants(file_bytes: int) -> list[Variant]:
+    """Return the configurations; those that name a setting this store does not have are left out."""
+    found = [
+        Variant("sync", config_of(file_bytes=file_bytes, sync=True, **UNWATCHED)),
+        Variant("async", config_of(file_bytes=file_bytes, sync=False, **UNWATCHED)),
+        Variant("disk watch", config_of(file_bytes=file_bytes, sync=True, clean_resource_interval=1)),
+    ]
+    for name, setting, value in (
+        ("files ahead", "mapped_files_ahead", 2),
+        ("pool", "transient_store_pool_enable", True),
+    ):
+        if knows(setting):
+            config = config_of(file_bytes=file_bytes, sync=False, **UNWATCHED, **{setting: value})
+            found.append(Variant(name, config))
+    ext4 = (replace(variant, name=f"{variant.name} on ext4", kind="ext4") for variant in found[:2])
+    return [*found, *ext4]
+
+
+def full_disk(report: FaultReport, directory: str, rng: random.Random, *, files: Callable[[], Files] = OsFiles) -> None:
+    """Fill a disk under each variant. Fired: a put was refused for want of room. Mattered: with room it was stored."""
+    for variant in variants(rng.choice(FILE_BYTES)):
+        seed = rng.randrange(1 << 32)
+        try:
+            with small_disk(directory, variant.name.replace(" ", "-"), kind=variant.kind) as disk:
+                _fill_and_judge(report, variant.name, _Life(variant.config, disk, files, seed))
+        except GuaranteeBroken as broken:
+            broken.sentence = f"{broken.sentence} ({variant.name})"
+            raise
+        except Unavailable as missing:
+            if variant.kind == "tmpfs":
+                raise
+            report.seen.append(f"{variant.name}: skipped, {missing}")
+
+
+def _fill_and_judge(report: FaultReport, name: str, life: "_Life") -> None:
+    report.armed += 1
+    page, disk = Page(), life.disk
+    try:
+        _live(page, life.fills_up)
+        _live(page, life.opens_without_room)
+        judge_log(disk.store, page)
+        disk.unload()
+        _live(page, life.opens_with_room)
+        judge_log(disk.store, page)
+    finally:
+        told = page.facts
+        report.fired += bool(told.get("refused_as"))
+        report.mattered += bool(told.get("stored_again"))
+        answers = ", ".join(told.get("refused_as", ())) or "nothing refused"
+        report.seen.append(f"{name}: {len(page.stored)} puts stored, then {answers}")
+
+
+def _live(page: Page, work: Callable[[Page], None]) -> None:
+    """Carry out one life; on a full disk it has to end by itself (contract 8)."""
+    ending = in_child(page, work)
+    if ending.signal is not None:
+        raise GuaranteeBroken(8, f"the process died by {ending.signal} in {page.verb}", "a status", ending.signal)
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """What the processes of one variant do."""
+
+    config: MessageStoreConfig
+    disk: SmallDisk
+    files: Callable[[], Files]
+    seed: int
+
+    def _writer(self, page: Page) -> Writer:
+        return Writer(
+            page, self.disk.store, self.config, rng=random.Random(self.seed + len(page.stored)), files=self.files()
+        )
+
+    def fills_up(self, page: Page) -> None:
+        """Put until nothing goes any more, twice, with room made in between; close on the full disk."""
+        writer = self._writer(page)
+        refused_as = self._fill(writer)
+        page.tell(refused_as=sorted(refused_as))
+        writer.reads_what_was_promised("while the disk is full")
+        self.disk.unload()
+        result = writer.put_until_stored()
+        if result.status is not PutStatus.PUT_OK:
+            raise GuaranteeBroken(8, "puts are refused although there is room again", "PUT_OK", result.status.name)
+        page.tell(stored_again=True)
+        self._fill(writer)
+        self._close(writer)
+
+    def opens_without_room(self, page: Page) -> None:
+        """Open what was closed, on the full disk."""
+        writer = self._writer(page)
+        writer.reads_what_was_promised("after an open on the full disk")
+        self._expect_status(writer.put())
+        self._close(writer)
+
+    def opens_with_room(self, page: Page) -> None:
+        """Open it with room, and go on."""
+        writer = self._writer(page)
+        writer.reads_what_was_promised("after the last open")
+        result = writer.put_until_stored()
+        if result.status is not PutStatus.PUT_OK:
+            raise GuaranteeBroken(8, "puts are refused although there is room", "PUT_OK", result.status.name)
+        self._close(writer)
+
+    def _fill(self, writer: Writer) -> set[str]:
+        """Put until refused and take what is left; return how the store refuses."""
+        answers = [writer.put_until(lambda result: not result.stored, tries=PUTS_MAX)]
+        self.disk.fill()
+        answers += [writer.put(LARGE_BODY_BYTES) for _ in range(REFUSALS)]
+        refused_as = {self._expect_status(answer).name for answer in answers}
+        if not writer.flush():
+            raise GuaranteeBroken(8, "a flush on the full disk fails although every block is there", "durable", "not")
+        return refused_as - {PutStatus.PUT_OK.name}
+
+    @staticmethod
+    def _expect_status(result: PutResult) -> PutStatus:
+        if not result.stored and result.status not in _FULL:
+            expected = " or ".join(status.name for status in _FULL)
+            raise GuaranteeBroken(8, "a put on the full disk gets another answer", expected, result.status.name)
+        return result.status
+
+    @staticmethod
+    def _close(writer: Writer) -> None:
+        reason = writer.close()
+        if reason is not None:
+            raise GuaranteeBroken(8, "close on the full disk is not clean although every block is there", "", reason)

@@ -1,0 +1,171 @@
+"""A small ext4 disk whose medium is memory of ours, and that begins to fail when we say so.
+
+The medium is a memfd behind a loop device. `fail_from` cuts it at a byte and forbids it to grow again: the kernel then
+answers every write behind that byte with EIO, and every other one as before. `copy` is what a power cut would leave.
+
+A request that begins in front of the cut and ends behind it is no good: the loop driver of Linux writes the first part
+and calls it a success. So whoever cuts does so where no write will reach across.
+"""
+
+import errno
+import fcntl
+import mmap
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Self
+
+from properties.explore.real_faults.mounts import Unavailable, may_mount_disks, mounted
+
+__all__ = ["Extent", "Medium", "extents_of", "why_no_loop"]
+
+CONTROL = "/dev/loop-control"
+IMAGE_BYTES = 16 << 20
+BLOCK_BYTES = 4096
+MKFS_SECONDS = 30
+TRIES = 16
+
+_LOOP_CTL_GET_FREE = 0x4C82
+_LOOP_CONFIGURE = 0x4C0A
+_LO_FLAGS_AUTOCLEAR = 4
+_INFO_BYTES, _INFO_FLAGS, _RESERVED_BYTES = 232, 52, 64
+_FS_IOC_FIEMAP = 0xC020660B
+_FIEMAP_HEAD = struct.Struct("=QQIIII")
+_FIEMAP_EXTENT = struct.Struct("=QQQQQIIII")
+_FIEMAP_SYNC = 1
+_UNWRITTEN = 0x800
+_EXTENTS_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Where a range of a file lies on the device, all in bytes; `written` is False for a mere reservation."""
+
+    position: int
+    physical: int
+    size_bytes: int
+    written: bool
+
+
+def extents_of(path: str) -> list[Extent]:
+    """Return where a file lies on its device. Source: fiemap in the kernel's documentation."""
+    answer = bytearray(_FIEMAP_HEAD.size + _EXTENTS_MAX * _FIEMAP_EXTENT.size)
+    _FIEMAP_HEAD.pack_into(answer, 0, 0, (1 << 64) - 1, _FIEMAP_SYNC, 0, _EXTENTS_MAX, 0)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.ioctl(fd, _FS_IOC_FIEMAP, answer)
+    finally:
+        os.close(fd)
+    (*_, count, _, _) = _FIEMAP_HEAD.unpack_from(answer)
+    found = []
+    for number in range(count):
+        fields = _FIEMAP_EXTENT.unpack_from(answer, _FIEMAP_HEAD.size + number * _FIEMAP_EXTENT.size)
+        found.append(Extent(fields[0], fields[1], fields[2], not fields[5] & _UNWRITTEN))
+    return found
+
+
+def why_no_loop() -> str | None:
+    """Return why no ext4 image can be made and attached here, or None; nothing is attached."""
+    if _mkfs() is None:
+        return "mkfs.ext4 is not installed (Debian: e2fsprogs)"
+    if not os.access(CONTROL, os.R_OK | os.W_OK):
+        return f"{CONTROL} is not there or not open to this user"
+    if mmap.PAGESIZE > BLOCK_BYTES:
+        return f"memory pages of {mmap.PAGESIZE} bytes: a write would reach across the place that is to fail"
+    return None if may_mount_disks() else "no right to mount an ext4 (CAP_SYS_ADMIN)"
+
+
+def _mkfs() -> str | None:
+    return shutil.which("mkfs.ext4", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+class Medium:
+    """The bytes below a file system; they live as long as this object or a mount of them."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    @classmethod
+    def formatted(cls) -> Self:
+        """Return an empty ext4. Raises Unavailable."""
+        reason, mkfs = why_no_loop(), _mkfs()
+        if reason is not None or mkfs is None:
+            raise Unavailable(reason or "no mkfs.ext4")
+        medium = cls(os.memfd_create("tornpage-medium", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+        os.ftruncate(medium._fd, IMAGE_BYTES)
+        options = ["-q", "-F", "-b", str(BLOCK_BYTES), "-J", "size=4", "-E", "nodiscard,lazy_itable_init=0"]
+        made = subprocess.run(
+            [mkfs, *options, f"/proc/self/fd/{medium._fd}"],
+            pass_fds=(medium._fd,),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=MKFS_SECONDS,
+            check=False,
+        )
+        if made.returncode != 0:
+            medium.close()
+            raise Unavailable(f"mkfs.ext4 failed: {' '.join(made.stderr.split())}")
+        return medium
+
+    def fail_from(self, physical: int) -> None:
+        """From now on no byte at or behind `physical` can be written; the bytes that were there are gone."""
+        os.ftruncate(self._fd, physical)
+        fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
+
+    def copy(self) -> "Medium":
+        """Return a sound medium with the bytes of this one, zeros where it was cut."""
+        copied = Medium(os.memfd_create("tornpage-medium", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING))
+        position = 0
+        while piece := os.pread(self._fd, 1 << 20, position):
+            os.pwrite(copied._fd, piece, position)
+            position += len(piece)
+        os.ftruncate(copied._fd, IMAGE_BYTES)
+        return copied
+
+    @contextmanager
+    def mounted(self, directory: str) -> Iterator[str]:
+        """Mount the file system on a new directory; its device detaches itself with the mount. Raises Unavailable."""
+        name, device = self._attach()
+        with ExitStack() as stack:
+            try:
+                yielded = stack.enter_context(mounted(name, directory, "ext4", "errors=continue"))
+            finally:
+                os.close(device)  # the mount holds it from here on; without a mount it detaches now
+            yield yielded
+
+    def _attach(self) -> tuple[str, int]:
+        """Attach a loop device that detaches itself when its last user is gone; return its name and a descriptor."""
+        info = bytearray(_INFO_BYTES)
+        struct.pack_into("=I", info, _INFO_FLAGS, _LO_FLAGS_AUTOCLEAR)
+        request = struct.pack("=II", self._fd, 0) + bytes(info) + bytes(_RESERVED_BYTES)
+        try:
+            for _ in range(TRIES):
+                name, device = _open_free()
+                try:
+                    fcntl.ioctl(device, _LOOP_CONFIGURE, request)
+                    return name, device
+                except OSError as error:
+                    os.close(device)
+                    if error.errno != errno.EBUSY:  # another process took the free one in between
+                        raise
+        except OSError as error:
+            raise Unavailable(f"no loop device: {error.strerror} ({error.filename or CONTROL})") from error
+        raise Unavailable(f"no loop device: taken by others {TRIES} times")
+
+    def close(self) -> None:
+        """Give the bytes up; a mount keeps them for itself."""
+        os.close(self._fd)
+
+
+def _open_free() -> tuple[str, int]:
+    control = os.open(CONTROL, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        name = f"/dev/loop{fcntl.ioctl(control, _LOOP_CTL_GET_FREE)}"
+    finally:
+        os.close(control)
+    return name, os.open(name, os.O_RDWR | os.O_CLOEXEC)

@@ -1,0 +1,70 @@
+"""What a run of the faults found: one row each, and a verdict of all.
+
+A fault is *armed* when the disk was made to misbehave, it *fired* when the store met that, and it *mattered* when the
+outcome would have been another without it (docs/faults.md says how each is told).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from properties.contract import GuaranteeBroken, Verdict
+
+__all__ = ["FaultReport", "FaultsReport"]
+
+
+@dataclass
+class FaultReport:
+    """One fault. `skipped` is the reason why it could not run here, `harness` what went wrong with our own tooling."""
+
+    name: str
+    armed: int = 0
+    fired: int = 0
+    mattered: int = 0
+    seen: list[str] = field(default_factory=list)
+    broken: GuaranteeBroken | None = None
+    skipped: str = ""
+    harness: str = ""
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """None for a fault that was skipped; vacuous when what was armed never fired or never mattered."""
+        if self.harness:
+            return Verdict.HARNESS
+        if self.broken is not None:
+            return Verdict.BROKEN
+        if self.skipped:
+            return None
+        return Verdict.HOLDS if self.armed and self.fired and self.mattered else Verdict.VACUOUS
+
+    def row(self) -> dict[str, Any]:
+        """Return the fault as a row of a table."""
+        verdict = self.verdict
+        return {
+            "fault": self.name,
+            "armed": self.armed,
+            "fired": self.fired,
+            "mattered": self.mattered,
+            "verdict": "skipped" if verdict is None else verdict.value,
+            "contract": None if self.broken is None else self.broken.contract,
+            "seen": list(self.seen),
+            "reason": self.harness or self.skipped,
+        }
+
+
+@dataclass
+class FaultsReport:
+    """All faults of a run, in order; `interrupted` when the user ended it before the last."""
+
+    seed: int
+    faults: list[FaultReport] = field(default_factory=list)
+    interrupted: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return the worst verdict; a run in which nothing could run is vacuous."""
+        found = [fault.verdict for fault in self.faults]
+        for verdict in (Verdict.HARNESS, Verdict.BROKEN, Verdict.VACUOUS):
+            if verdict in found:
+                return verdict
+        return Verdict.HOLDS if Verdict.HOLDS in found else Verdict.VACUOUS

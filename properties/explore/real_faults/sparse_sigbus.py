@@ -1,0 +1,71 @@
+"""The death that the other faults look for: a store whose log has no blocks stores into a full disk.
+
+That is no fault of the store, which reserves its files: here the disk only claims to, for those of the log. It shows
+that a death by SIGBUS is seen, and what it leaves.
+"""
+
+import os
+import random
+
+from impl.files import OpenFile
+from impl.os_files import OsFiles
+from properties.contract import GuaranteeBroken
+from properties.explore.real_faults.children import Page, in_child
+from properties.explore.real_faults.full_disk import FILE_BYTES, PUTS_MAX, UNWATCHED
+from properties.explore.real_faults.report import FaultReport
+from properties.explore.real_faults.small_disk import small_disk
+from properties.explore.real_faults.writer import Writer, config_of, judge_log
+
+__all__ = ["SparseLog", "sparse_sigbus"]
+
+PUTS_BEFORE_MIN, PUTS_BEFORE_MAX = 10, 40
+
+
+class SparseLog(OsFiles):
+    """A disk on which nobody reserved the log: the mistake that full disks punish with SIGBUS.
+
+    Everything else is reserved. A page of a queue or of the index would kill the thread that dispatches, maybe between
+    two puts, and the death would have taken nothing.
+    """
+
+    def allocate(self, file: OpenFile, size_bytes: int) -> None:
+        """Only claim the size of a log file."""
+        if os.path.basename(os.path.dirname(file.path)) == "commitlog":
+            os.truncate(file.path, size_bytes)
+        else:
+            super().allocate(file, size_bytes)
+
+
+def sparse_sigbus(report: FaultReport, directory: str, rng: random.Random) -> None:
+    """Die by SIGBUS; what was answered before is in the page cache and has to be there afterwards (contract 2).
+
+    Fired: the signal. Mattered: it took a put that was never answered.
+    """
+    config = config_of(file_bytes=rng.choice(FILE_BYTES), sync=False, populate_ahead_bytes=0, **UNWATCHED)
+    puts, seed, page = rng.randrange(PUTS_BEFORE_MIN, PUTS_BEFORE_MAX), rng.randrange(1 << 32), Page()
+
+    def dies(page: Page) -> None:
+        writer = Writer(page, disk.store, config, rng=random.Random(seed), files=SparseLog())
+        for _ in range(puts):
+            writer.put()
+        disk.fill()
+        writer.put_until(lambda result: not result.stored, tries=PUTS_MAX)
+
+    def recovers(page: Page) -> None:
+        writer = Writer(page, disk.store, config, rng=random.Random(seed))
+        writer.reads_what_was_promised("after the death of the process")
+        writer.close()
+
+    with small_disk(directory, "sparse") as disk:
+        report.armed += 1
+        ending = in_child(page, dies)
+        if ending.signal != "SIGBUS":
+            report.seen.append(f"the process ended by {ending.signal or 'itself'}")
+            return
+        report.fired += 1
+        report.mattered += bool(page.putting)
+        report.seen.append(f"{ending.signal} in {page.verb}, {len(page.stored)} puts answered before")
+        disk.unload()
+        if in_child(page, recovers).signal is not None:
+            raise GuaranteeBroken(7, f"the process died in {page.verb} after a death by SIGBUS")
+        judge_log(disk.store, page)

@@ -1,1 +1,0 @@
-"""Crash images: chosen fact by fact, certified, checked by a second reader, shown."""

@@ -1,0 +1,249 @@
+"""The index: its files, the entries of one, and the chain of a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from properties.decode.fields import entry_fields, header_fields
+from properties.decode.findings import Finding
+from properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, IndexEntry, decode_index, index_hash
+from properties.decode.index_files import BrokenChain, IndexReader, list_index
+from properties.decode.lookup import RecordReader
+from properties.decode.record import Record
+from properties.decode.store import StoreView
+from properties.inspect.place import Document, derived_severity, part_document
+from properties.inspect.query import InspectError, Query, keys_of
+from properties.inspect.rows import Row, hex_of, wide
+
+__all__ = ["index_chain", "index_entries", "index_files", "opened_index", "unsettled"]
+
+STUDIED_BYTES_MAX = 32 << 20
+"""Size of an index file up to which every link in it is compared; a larger one only with `--all`."""
+
+_FINDINGS_MAX = 1000
+_REMEDY = "move the directory index away: our store builds it again from the log"
+
+
+def opened_index(store_dir: Path, slots: int | None, findings: list[Finding]) -> Iterator[IndexReader]:
+    """Yield a reader per index file, oldest first, open until the next one is asked for; findings say what is left out.
+
+    `reader.slots` is None where the number of slots cannot be told.
+    """
+    files, strays, closed = list_index(store_dir)
+    for label in strays:
+        message = "no index file: the name is not a time of 17 digits, or the file is too short"
+        findings.append(Finding("IX_STRAY_FILE", "note", label, None, message, "move it out of index"))
+    findings += [_no_access(label, error) for label, error in closed]
+    for file in files:
+        try:
+            with IndexReader(file) as reader:
+                reader.settle(slots)
+                yield reader
+        except OSError as error:
+            findings.append(_no_access(file.label, error))
+
+
+def unsettled(reader: IndexReader, stated: int | None) -> Finding:
+    """Return the finding of an index file whose number of slots is unknown."""
+    if stated is not None:
+        message = f"{stated} slots do not fit a file of {reader.file.size_bytes} bytes and {reader.entry_count} entries"
+    else:
+        fitting = ", ".join(map(str, reader.settle(None)))
+        message = f"the number of slots is not clear: {f'{fitting} would fit' if fitting else 'none fits the entries'}"
+    remedy = "give the broker's settings (--broker-config) or its maxHashSlotNum (--slots)"
+    return Finding("IX_SLOTS_UNKNOWN", "note", reader.file.label, None, message, remedy)
+
+
+def index_files(view: StoreView, query: Query) -> Document:
+    """Return one row per index file: header, how full slots and entries are, collisions, what does not fit."""
+    rows: list[Row] = []
+    findings: list[Finding] = []
+    files = entries = 0
+    for reader in opened_index(view.store_dir, query.slots, findings):
+        files += 1
+        entries += reader.entry_count
+        if not query.has_room(len(rows)):
+            continue
+        row = _file_row(reader)
+        if query.hex:
+            row |= hex_of(header_fields(reader.header_bytes), 0)
+        try:
+            if reader.slots is None and reader.entry_count:
+                findings.append(unsettled(reader, query.slots))
+            if reader.slots is not None:
+                words = reader.slot_words()
+                row["slotsUsed"] = len(words) - words.count(0)
+                if reader.file.size_bytes <= STUDIED_BYTES_MAX or query.limit is None:
+                    row |= _studied(view, reader, findings)
+        except OSError as error:
+            findings.append(_no_access(reader.file.label, error))
+        rows.append(row)
+    return part_document({"index_files": files, "index_entries": entries}, rows, findings)
+
+
+def index_entries(view: StoreView, name: str, query: Query) -> Document:
+    """Return the entries of one index file, with what they point to; by `offset` those of that record on."""
+    findings: list[Finding] = []
+    for reader in opened_index(view.store_dir, query.slots, findings):
+        if reader.file.name != name:
+            continue
+        if reader.slots is None:
+            found = [unsettled(reader, query.slots)] if reader.entry_count else []
+            return part_document({"index_entries": 0}, [], [*findings, *found])
+        rows: list[Row] = []
+        try:
+            for row in _entry_rows(view, reader, query):
+                rows.append(row)
+                findings += _pointing(view, row) if len(findings) < _FINDINGS_MAX else []
+        except OSError as error:
+            findings.append(_no_access(reader.file.label, error))
+        return part_document({"index_entries": reader.entry_count}, rows, findings)
+    raise InspectError(f"no index file {name!r} that can be read; `inspect STORE index` lists them")
+
+
+def _entry_rows(view: StoreView, reader: IndexReader, query: Query) -> Iterator[Row]:
+    """Yield the rows that are asked for, as many as there is room for. Raises OSError."""
+    shown = 0
+    with RecordReader(view) as records:
+        for number in range(1, reader.entry_count + 1):
+            if not query.has_room(shown):
+                return
+            entry = reader.entry(number)
+            if entry.offset < (query.offset or 0):
+                continue
+            row = entry_row(view, reader, entry, records, query)
+            if not query.has_filter or row["accepted"]:
+                shown += 1
+                yield row
+
+
+def index_chain(view: StoreView, query: Query) -> Document:
+    """Return the entries that share the slot of a key, newest file and entry first."""
+    assert query.key is not None
+    if query.topic is None:
+        raise InspectError("the index is asked by topic and key; give --topic too")
+    key_hash = index_hash(query.topic, query.key)
+    findings: list[Finding] = []
+    chains: list[list[Row]] = []
+    with RecordReader(view) as records:
+        for reader in opened_index(view.store_dir, query.slots, findings):
+            if reader.slots is None:
+                findings += [unsettled(reader, query.slots)] if reader.entry_count else []
+                continue
+            chain: list[Row] = []
+            try:
+                for entry in reader.chain(key_hash):
+                    row = entry_row(view, reader, entry, records, query)
+                    chain.append(row | {"sameHash": entry.key_hash == key_hash})
+                    findings += _pointing(view, row) if len(findings) < _FINDINGS_MAX else []
+            except BrokenChain as error:
+                severity = derived_severity(view)
+                findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, str(error), _REMEDY))
+            except OSError as error:
+                findings.append(_no_access(reader.file.label, error))
+            chains.append(chain)
+    every = [row for chain in reversed(chains) for row in chain]
+    figures = {
+        "key_hash": key_hash,
+        "chain_entries": len(every),
+        "hash_collisions": sum(row["sameHash"] and not row["accepted"] for row in every),
+        "slot_collisions": sum(not row["sameHash"] for row in every),
+    }
+    return part_document(figures, every if query.limit is None else every[: query.limit], findings)
+
+
+def entry_row(view: StoreView, reader: IndexReader, entry: IndexEntry, records: RecordReader, query: Query) -> Row:
+    """Return the row of an entry; `accepted` says that its record is there and asked for, `time` is what readers take.
+
+    That of the first entry is the begin time of the file, whatever its seconds say.
+    """
+    assert reader.slots is not None
+    begin = reader.header.begin_timestamp
+    record = records.at(entry.offset)
+    is_removed = bool(view.files) and entry.offset < view.files[0].base_offset
+    row: Row = {
+        "kind": "entry",
+        "file": reader.file.label,
+        "number": entry.number,
+        "slot": entry.key_hash % reader.slots,
+        "keyHash": entry.key_hash,
+        **wide(phy=entry.offset),
+        "seconds": entry.seconds,
+        "time": begin if entry.number == 1 else begin + entry.seconds * 1000,
+        "previous": entry.previous,
+        "points": "removed" if is_removed else "nothing",
+        "accepted": isinstance(record, Record) and query.accepts(record),
+    }
+    if isinstance(record, Record):
+        hashes = {key: index_hash(record.topic_text, key) for key in keys_of(record)}
+        row |= {
+            "topic": record.topic_text,
+            "keys": [key for key, hashed in hashes.items() if hashed == entry.key_hash],
+            "storeTimestamp": record.store_timestamp,
+        }
+        row["points"] = "record" if row["keys"] else "another key"
+    if query.hex:
+        position = HEADER_BYTES + SLOT_BYTES * reader.slots + ENTRY_BYTES * entry.number
+        row |= hex_of(entry_fields(reader.entry_bytes(entry.number)), position)
+    return row
+
+
+def _pointing(view: StoreView, row: Row) -> list[Finding]:
+    """Return the finding of an entry that points to nothing although the log begins before."""
+    if row["points"] != "nothing":
+        return []
+    message = f"no valid record begins where entry {row['number']} points to"
+    return [Finding("IX_POINTS_NOWHERE", derived_severity(view), row["file"], row["phy"], message, _REMEDY)]
+
+
+def _file_row(reader: IndexReader) -> Row:
+    header = reader.header
+    return {
+        "kind": "index",
+        "file": reader.file.label,
+        "size": reader.file.size_bytes,
+        "beginTimestamp": header.begin_timestamp,
+        "endTimestamp": header.end_timestamp,
+        **wide(beginPhyOffset=header.begin_offset, endPhyOffset=header.end_offset),
+        "hashSlotCount": header.slots_in_use,
+        "indexCount": max(1, header.next_entry),
+        "entries": reader.entry_count,
+        "slots": reader.slots,
+        "entriesMax": reader.entries_max,
+        "slotsUsed": None,
+        "chainMax": None,
+        "slotCollisions": None,
+        "problems": None,
+    }
+
+
+def _studied(view: StoreView, reader: IndexReader, findings: list[Finding]) -> dict[str, Any]:
+    """Compare every link of a file; say how long chains are and how many entries share a slot with another hash."""
+    assert reader.slots is not None
+    assert reader.entries_max is not None
+    decoded = decode_index(reader.all_bytes(), slots=reader.slots, entries=reader.entries_max)
+    lengths: dict[int, int] = {}
+    hashes: dict[int, set[int]] = {}
+    collisions = 0
+    for entry in decoded.entries:
+        slot = entry.key_hash % reader.slots
+        lengths[slot] = lengths.get(slot, 0) + 1
+        others = hashes.setdefault(slot, set())
+        collisions += bool(others) and entry.key_hash not in others
+        others.add(entry.key_hash)
+    severity = derived_severity(view)
+    for code, detail in decoded.problems[:10]:
+        message = f"{code.replace('_', ' ')}: {detail}"
+        findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, message, _REMEDY))
+    return {
+        "chainMax": max(lengths.values(), default=0),
+        "slotCollisions": collisions,
+        "problems": len(decoded.problems),
+    }
+
+
+def _no_access(label: str, error: OSError) -> Finding:
+    message = f"cannot be read: {error.strerror or error}"
+    return Finding("IX_NO_ACCESS", "note", label, None, message, "look again with permission to read it")

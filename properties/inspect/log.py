@@ -1,0 +1,139 @@
+"""Rows of the log in order, with the verdict of everything that was read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict
+
+from properties.decode.fields import record_fields
+from properties.decode.findings import verdict_of
+from properties.decode.judge import LogJudge
+from properties.decode.lookup import RecordReader
+from properties.decode.record import RECORD_BYTES_MIN, Bad, Blank, Record
+from properties.decode.store import LocatedItem, StoreView, iter_items
+from properties.decode.walk import Unreadable
+from properties.inspect.place import Document, Progress, log_range, open_view, reading, without_progress
+from properties.inspect.query import InspectError
+from properties.inspect.rows import Row, hex_of, row_of
+
+__all__ = ["inspect_store", "log_document", "shown_row"]
+
+
+def inspect_store(
+    path: str | os.PathLike[str],
+    *,
+    limit: int | None = 100,
+    from_offset: int = 0,
+    whole: bool = True,
+    file_bytes: int | None = None,
+) -> Document:
+    """Return verdict, figures, rows and findings of the store directory `path`.
+
+    Rows begin with the item that holds the physical offset `from_offset`; at most `limit` are returned (None: all).
+    The whole log is read for verdict and figures; with `whole=False` reading begins at `from_offset`, ends with the
+    last row, and the verdict is None unless the part that was read is damaged already. `file_bytes` is the configured
+    size of a log file, for a store in which it cannot be seen.
+
+    Raises InspectError. Cost: one pass over the log, some 10 microseconds a record.
+    """
+    if limit is not None and limit < 0:
+        raise InspectError(f"limit {limit} is negative; give 0 or more")
+    if from_offset < 0:
+        raise InspectError(f"offset {from_offset} is negative; give a physical offset, 0 or more")
+    if file_bytes is not None and file_bytes <= 0:
+        raise InspectError(f"file size {file_bytes} is not positive; give the configured bytes of a log file")
+    view = open_view(path, file_bytes=file_bytes)
+    return log_document(view, limit=limit, from_offset=from_offset, whole=whole)
+
+
+def log_document(
+    view: StoreView,
+    *,
+    limit: int | None,
+    from_offset: int = 0,
+    whole: bool = True,
+    accepts: Callable[[Record], bool] | None = None,
+    with_hex: bool = False,
+    progress: Progress = without_progress,
+) -> Document:
+    """Do what `inspect_store` does with a view; with `accepts`, rows are those records only."""
+    judge = LogJudge(view)
+    rows, is_complete = _collect(view, judge, limit, from_offset, whole, accepts, with_hex, progress)
+    findings = judge.finish(is_complete=is_complete)
+    verdict = verdict_of(findings)
+    return {
+        "verdict": verdict if is_complete or verdict == "broken" else None,
+        "figures": _figures(view, judge, [finding.severity for finding in findings]),
+        "rows": rows,
+        "findings": [asdict(finding) for finding in findings],
+    }
+
+
+def shown_row(located: LocatedItem, reader: RecordReader | None) -> Row | None:
+    """Return the row of an item; with a reader it shows the bytes, also those in the place of a record."""
+    row = row_of(located, with_hex=reader is not None)
+    if row is not None and reader is not None and isinstance(located.item, Bad | Blank):
+        raw = reader.raw(located.item.offset, 8 if isinstance(located.item, Blank) else RECORD_BYTES_MIN)
+        row |= hex_of(record_fields(raw), located.item.offset)
+    return row
+
+
+def _collect(
+    view: StoreView,
+    judge: LogJudge,
+    limit: int | None,
+    from_offset: int,
+    whole: bool,
+    accepts: Callable[[Record], bool] | None,
+    with_hex: bool,
+    progress: Progress,
+) -> tuple[list[Row], bool]:
+    """Feed the judge; return the rows and whether the whole log was seen."""
+    rows: list[Row] = []
+    start = 0 if whole else from_offset
+    begin, end = log_range(view)
+    reached = reading(max(start, begin), end, progress)
+    with RecordReader(view) as bytes_reader:
+        reader = bytes_reader if with_hex else None
+        for located in iter_items(view, from_offset=start, on_file=judge.see_file_end, reached=reached):
+            judge.see(located)
+            is_full = limit is not None and len(rows) >= limit
+            if not is_full and _is_asked(located, from_offset, accepts):
+                row = shown_row(located, reader)
+                rows += [] if row is None else [row]
+            if not whole and limit is not None and len(rows) >= limit and not isinstance(located.item, Bad):
+                return rows, False  # before the next item is read: what follows may be a file of zeros
+    return rows, start <= (view.files[0].base_offset if view.files else 0)
+
+
+def _is_asked(located: LocatedItem, from_offset: int, accepts: Callable[[Record], bool] | None) -> bool:
+    item = located.item
+    if accepts is not None and not (isinstance(item, Record) and accepts(item)):
+        return False
+    if item.offset >= from_offset:
+        return True
+    return isinstance(item, Record | Unreadable) and item.offset + item.size_bytes > from_offset
+
+
+def _figures(view: StoreView, judge: LogJudge, severities: list[str]) -> dict[str, int]:
+    min_offset = view.files[0].base_offset if view.files else 0
+    max_offset = min_offset if judge.end_offset is None else judge.end_offset
+    return {
+        "files": len(view.files),
+        "file_bytes": view.file_bytes,
+        "bytes": sum(file.size_bytes for file in view.files),
+        "records": judge.record_count,
+        "record_bytes": judge.record_bytes,
+        "blanks": judge.blank_count,
+        "unreadable_bytes": judge.unreadable_bytes,
+        "min_offset": min_offset,
+        "max_offset": max_offset,
+        "prefix_end_offset": max_offset if judge.prefix_end_offset is None else judge.prefix_end_offset,
+        "live": int(view.live),
+        "unclean": int(view.is_unclean),
+        "findings": len(severities),
+        "damages": severities.count("damage"),
+        "tears": severities.count("tear"),
+        "notes": severities.count("note"),
+    }

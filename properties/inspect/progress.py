@@ -1,0 +1,167 @@
+"""How far consumers and delayed delivery are: what the files below `config/` say, against the queues on the disk.
+
+A consumer's lag is RocketMQ's `diffTotal`: the end of the queue less what the group has committed, 0 where it has
+committed nothing; negative where the queue has lost messages that the group had read. The files are some seconds older
+than what a live broker knows. Source: `ConsumerOffsetManager`, `ScheduleMessageService.buildRunningStats`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import groupby
+from typing import Any, TypeVar
+
+from properties.decode.config_files import parse_consumer_offsets, parse_delay_offsets
+from properties.decode.findings import Finding
+from properties.decode.queue_bounds import QueueBounds
+from properties.decode.store import StoreView
+from properties.inspect.place import Document, derived_severity, part_document
+from properties.inspect.query import Query
+from properties.inspect.queues import all_bounds
+from properties.inspect.rows import Row, wide
+from properties.inspect.small import config_rows
+
+__all__ = ["progress_rows"]
+
+_SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
+_DELAYS = "config/delayOffset.json"
+_CONSUMERS = ("config/consumerOffset.json", "config/lmqConsumerOffset.json")
+_SETS_BACK = "none: our store sets it back when it opens; RocketMQ 4.9.3 passes messages that come later"
+
+Table = TypeVar("Table")
+Bounds = Mapping[tuple[str, int], QueueBounds]
+
+
+def progress_rows(view: StoreView, query: Query) -> Document:
+    """Return a row for each group of a topic and for each of its queues, then one for each delay level."""
+    findings: list[Finding] = []
+    files = {row["file"]: row for row in config_rows(view, (*_CONSUMERS, _DELAYS), findings)}
+    bounds = all_bounds(view, findings)
+    rows: list[Row] = []
+    for label in _CONSUMERS:
+        offsets = _table(view, files, label, parse_consumer_offsets, findings)
+        for (topic, group), entries in groupby(sorted((offsets or {}).items()), key=lambda entry: entry[0][:2]):
+            if query.topic in (None, topic):
+                known = {queue_id: offset for (_, _, queue_id), offset in entries}
+                rows += _group_rows(topic, group, known, bounds, label, query, findings)
+    levels = dict(_table(view, files, _DELAYS, parse_delay_offsets, findings) or ())
+    if query.topic in (None, _SCHEDULE_TOPIC):
+        rows += _level_rows(levels, bounds, query, findings)
+    groups, delays = _of_kind(rows, "group"), _of_kind(rows, "delay")
+    figures = {
+        "consumer_groups": len(groups),
+        "diff_total": sum(row["diffTotal"] for row in groups),
+        "delay_levels": len(delays),
+        "delayed_waiting": sum(max(0, row["diff"]) for row in delays),
+    }
+    return part_document(figures, rows if query.limit is None else rows[: query.limit], findings)
+
+
+def _table(
+    view: StoreView,
+    files: Mapping[str, Row],
+    label: str,
+    parse: Callable[[Any], Table],
+    findings: list[Finding],
+) -> Table | None:
+    """Return what a file, or else its backup, says; None when neither is there or says anything."""
+    row = next(
+        (files[name] for name in (label, f"{label}.bak") if name in files and files[name]["state"] == "ok"), None
+    )
+    if row is None:
+        return None
+    try:
+        return parse(row["content"])
+    except ValueError as error:
+        remedy = "restore it from a copy; a store that finds no table begins with an empty one"
+        findings.append(Finding("CFG_UNREADABLE", derived_severity(view), row["file"], None, str(error), remedy))
+        return None
+
+
+def _group_rows(
+    topic: str,
+    group: str,
+    known: Mapping[int, int],
+    bounds: Bounds,
+    label: str,
+    query: Query,
+    findings: list[Finding],
+) -> list[Row]:
+    """Return the row of a group with its whole lag in a topic, then those of the queues."""
+    ids = sorted({*known, *(queue_id for name, queue_id in bounds if name == topic)})
+    rows = [
+        _queue_row(topic, group, queue_id, known.get(queue_id), bounds.get((topic, queue_id)), label, findings)
+        for queue_id in ids
+        if query.queue_id in (None, queue_id)
+    ]
+    whole: Row = {"kind": "group", "topic": topic, "group": group, "queues": len(rows)}
+    return [whole | wide(diffTotal=sum(row["diff"] for row in rows)), *rows]
+
+
+def _queue_row(
+    topic: str,
+    group: str,
+    queue_id: int,
+    offset: int | None,
+    bounds: QueueBounds | None,
+    label: str,
+    findings: list[Finding],
+) -> Row:
+    least, most = (0, 0) if bounds is None else (bounds.min_offset, bounds.max_offset)
+    state = _state(offset, bounds)
+    if state == "beyond":
+        whose = f"group {group!r} is at {offset} in {topic!r}/{queue_id}"
+        findings.append(_beyond(label, f"{whose}, which ends at {most}"))
+    return {
+        "kind": "offset",
+        "topic": topic,
+        "group": group,
+        "queueId": queue_id,
+        **wide(consumerOffset=offset, minOffset=least, brokerOffset=most, diff=most - max(0, offset or 0)),
+        "state": state,
+        "file": label,
+    }
+
+
+def _level_rows(levels: Mapping[int, int], bounds: Bounds, query: Query, findings: list[Finding]) -> list[Row]:
+    """Return a row for each level that is in the file or has a queue; level n waits in queue n - 1."""
+    of_queues = {queue_id + 1 for topic, queue_id in bounds if topic == _SCHEDULE_TOPIC}
+    rows: list[Row] = []
+    for level in sorted({*levels, *of_queues}):
+        if query.queue_id not in (None, level - 1):
+            continue
+        offset, of_queue = levels.get(level), bounds.get((_SCHEDULE_TOPIC, level - 1))
+        most, state = 0 if of_queue is None else of_queue.max_offset, _state(offset, of_queue)
+        if state == "beyond":
+            findings.append(_beyond(_DELAYS, f"level {level} is at {offset}, its queue ends at {most}"))
+        rows.append(
+            {
+                "kind": "delay",
+                "level": level,
+                "queueId": level - 1,
+                **wide(delayOffset=offset, maxOffset=most, diff=most - max(0, offset or 0)),
+                "scheduleMessageOffset": f"{offset or 0},{most}",
+                "state": state,
+                "file": _DELAYS,
+            }
+        )
+    return rows
+
+
+def _state(offset: int | None, bounds: QueueBounds | None) -> str:
+    """Return how an offset lies to its queue: ok, none (nothing committed), no queue, below or beyond it."""
+    if offset is None:
+        return "none"
+    if bounds is None:
+        return "no queue" if offset <= 0 else "beyond"
+    if offset > bounds.max_offset:
+        return "beyond"
+    return "below" if offset < bounds.min_offset else "ok"
+
+
+def _beyond(label: str, message: str) -> Finding:
+    return Finding("CFG_BEYOND_QUEUE", "note", label, None, message, _SETS_BACK)
+
+
+def _of_kind(rows: list[Row], kind: str) -> list[Row]:
+    return [row for row in rows if row["kind"] == kind]

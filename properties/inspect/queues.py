@@ -1,0 +1,273 @@
+"""Consume queues: the list of them, the units of one with what they point to, and its extension."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+from pathlib import Path
+
+from properties.decode.consumequeue import (
+    UNIT_BYTES,
+    EmptyUnits,
+    ExtReader,
+    QueueFile,
+    QueueUnit,
+    list_queues,
+    walk_units,
+)
+from properties.decode.extension import list_extension, walk_extension
+from properties.decode.fields import extension_fields, unit_fields
+from properties.decode.files import FileSource
+from properties.decode.findings import Finding
+from properties.decode.lookup import RecordReader
+from properties.decode.queue_bounds import QueueBounds, first_unit_from, queue_bounds
+from properties.decode.record import Record
+from properties.decode.store import StoreView
+from properties.inspect.place import Document, derived_severity, part_document
+from properties.inspect.query import InspectError, Query
+from properties.inspect.rows import Row, hex_of, wide
+from properties.inspect.units import REBUILD, Pointing, judge_unit, pointed_columns
+
+__all__ = ["all_bounds", "queue_extension", "queue_list", "queue_tails", "queue_units"]
+
+_FINDINGS_MAX = 1000
+
+
+def queue_list(view: StoreView, query: Query) -> Document:
+    """Return one row per consume queue: its range, its files, what its first and last units point to."""
+    files, strays, closed = list_queues(view.store_dir)
+    findings = [
+        Finding("CQ_STRAY_FILE", "note", label, None, "no part of a queue", "move it out of consumequeue")
+        for label in strays
+    ]
+    findings += [_no_access(label, error) for label, error in closed if not isinstance(error, FileNotFoundError)]
+    rows: list[Row] = []
+    messages = queues = 0
+    for (topic, queue_id), group in groupby(files, key=lambda file: (file.topic, file.queue_id)):
+        if query.topic not in (None, topic) or query.queue_id not in (None, queue_id):
+            continue
+        own = list(group)
+        queues += 1
+        bounds = _bounds(view, own, findings)
+        if bounds is None:
+            continue
+        messages += bounds.max_offset - bounds.min_offset
+        if query.has_room(len(rows)):
+            rows.append(_queue_row(view, own, bounds))
+    return part_document({"queues": queues, "messages": messages}, rows, findings)
+
+
+def queue_units(view: StoreView, topic: str, queue_id: int, query: Query) -> Document:
+    """Return the units of one queue, each with its extension and the record that it points to.
+
+    They begin with the first one that a reader is given, or with `query.queue_offset`, or with the first unit whose
+    record lies at or behind `query.offset`. Filters ask the records.
+    """
+    files = _files_of(view, topic, queue_id)
+    findings: list[Finding] = []
+    bounds = _bounds(view, files, findings)
+    start = 0 if bounds is None else bounds.min_offset
+    if query.queue_offset is not None:
+        start = query.queue_offset
+    if query.offset is not None:
+        try:
+            start = max(start, _none_to(first_unit_from(files, physical_offset=query.offset)))
+        except OSError as error:
+            findings.append(_no_access(files[0].label, error))
+    rows: list[Row] = []
+    extension = view.store_dir / "consumequeue_ext" / files[0].path.parent.relative_to(view.store_dir / "consumequeue")
+    log_min = view.files[0].base_offset if view.files else 0
+    with RecordReader(view) as records, ExtReader(extension) as units:
+        for file, item in _items(files, start, findings):
+            if not query.has_room(len(rows)):
+                break
+            if isinstance(item, EmptyUnits):
+                rows += [] if query.has_filter else [_empty_row(file, item)]
+                continue
+            pointing = judge_unit(item, topic, queue_id, records, units, log_min=log_min)
+            if query.has_filter and not (pointing.record is not None and _accepted(query, pointing.record)):
+                continue
+            rows.append(_unit_row(file, item, pointing, query))
+            if len(findings) < _FINDINGS_MAX:
+                findings += pointing.findings(view, file, item)
+    while rows and rows[-1]["kind"] == "empty":
+        rows.pop()  # the unused end of the last file
+    figures = {"units": sum(row["kind"] == "unit" for row in rows)}
+    if bounds is not None:
+        figures |= {"min_queue_offset": bounds.min_offset, "max_queue_offset": bounds.max_offset}
+    return part_document(figures, rows, findings)
+
+
+def queue_extension(view: StoreView, topic: str, queue_id: int, query: Query) -> Document:
+    """Return the extension units of one queue in the order of their addresses, with the end marks of the files."""
+    findings: list[Finding] = []
+    rows: list[Row] = []
+    try:
+        paths = _extension_files(view, topic, queue_id)
+    except OSError as error:
+        reason = error.strerror or error
+        raise InspectError(f"cannot list the extension of {topic}/{queue_id}: {reason}; check permissions") from error
+    if not paths:
+        raise InspectError(f"queue {topic}/{queue_id} has no extension; `inspect STORE queues` shows which have one")
+    for path in paths:
+        label = path.relative_to(view.store_dir).as_posix()
+        try:
+            for place in walk_extension(path):
+                if not query.has_room(len(rows)):
+                    break
+                row: Row = {
+                    "kind": f"ext-{place.kind}",
+                    "file": label,
+                    **wide(place=place.place, address=place.address),
+                }
+                if place.unit is not None:
+                    row |= wide(tagsCode=place.unit.tags_code)
+                    row |= {"msgStoreTime": place.unit.store_timestamp, "size": len(place.unit.raw)}
+                    row["bitMap"] = place.unit.bit_map.hex() or None
+                    row |= hex_of(extension_fields(place.unit.raw), place.place) if query.hex else {}
+                rows.append(row)
+                if place.kind == "bad":
+                    findings.append(
+                        Finding(
+                            "CQ_EXT_UNREADABLE",
+                            derived_severity(view),
+                            label,
+                            None,
+                            f"no sound extension unit at position {place.place - int(path.name)}",
+                            REBUILD,
+                        )
+                    )
+        except OSError as error:
+            findings.append(_no_access(label, error))
+    return part_document({"ext_units": sum(row["kind"] == "ext-unit" for row in rows)}, rows, findings)
+
+
+def all_bounds(view: StoreView, findings: list[Finding]) -> dict[tuple[str, int], QueueBounds]:
+    """Return the range of each queue that can be read; findings say what stands in the way."""
+    files, _, closed = list_queues(view.store_dir)
+    findings += [_no_access(label, error) for label, error in closed if not isinstance(error, FileNotFoundError)]
+    every = {key: list(own) for key, own in groupby(files, key=lambda file: (file.topic, file.queue_id))}
+    found = {key: _bounds(view, own, findings) for key, own in every.items()}
+    return {key: bounds for key, bounds in found.items() if bounds is not None}
+
+
+def queue_tails(store_dir: Path) -> Iterator[int]:
+    """Yield, for each queue that can be read, the offset of the record that its last unit names."""
+    files, _, _ = list_queues(store_dir)
+    for _, group in groupby(files, key=lambda file: (file.topic, file.queue_id)):
+        try:
+            yield queue_bounds(list(group)[-2:], log_min=0).last_offset
+        except OSError:
+            continue
+
+
+def _queue_row(view: StoreView, files: list[QueueFile], bounds: QueueBounds) -> Row:
+    first = files[0]
+    relative = first.path.parent.relative_to(view.store_dir / "consumequeue")
+    extension = view.store_dir / "consumequeue_ext" / relative
+    try:
+        extension_files = len(list_extension(extension))
+    except OSError:
+        extension_files = 0
+    return {
+        "kind": "queue",
+        "topic": first.topic,
+        "queueId": first.queue_id,
+        **wide(minOffset=bounds.min_offset, maxOffset=bounds.max_offset, maxPhysicOffset=bounds.max_physic_offset),
+        "messageTotal": bounds.max_offset - bounds.min_offset,
+        "files": len(files),
+        "bytes": sum(file.size_bytes for file in files),
+        "extFiles": extension_files,
+        "directory": os.path.dirname(first.label),
+    }
+
+
+def _bounds(view: StoreView, files: list[QueueFile], findings: list[Finding]) -> QueueBounds | None:
+    """Return the range of a queue; findings say what stands in its way."""
+    for before, file in pairwise(files):
+        if before.base + before.size_bytes != file.base:
+            message = (
+                f"begins at byte {file.base} of the queue, the one before ends at {before.base + before.size_bytes}"
+            )
+            findings.append(Finding("CQ_GAP", derived_severity(view), file.label, None, message, REBUILD))
+    log_min = view.files[0].base_offset if view.files else 0
+    try:
+        bounds = queue_bounds(files, log_min=log_min)
+    except OSError as error:
+        findings.append(_no_access(files[-1].label, error))
+        return None
+    if bounds.behind_gap is not None:
+        message = f"empty units behind unit {bounds.max_offset - 1}, then unit {bounds.behind_gap}"
+        severity = derived_severity(view)
+        findings.append(Finding("CQ_NOT_CONTIGUOUS", severity, files[-1].label, None, message, REBUILD))
+    return bounds
+
+
+def _files_of(view: StoreView, topic: str, queue_id: int) -> list[QueueFile]:
+    every, _, _ = list_queues(view.store_dir)
+    files = [file for file in every if (file.topic, file.queue_id) == (topic, queue_id)]
+    if not files:
+        raise InspectError(f"no queue {topic}/{queue_id}; `inspect STORE queues` lists them")
+    return files
+
+
+def _extension_files(view: StoreView, topic: str, queue_id: int) -> list[Path]:
+    """Return the extension files of one queue; a topic is found as `list_queues` shows its name. Raises OSError."""
+    root = view.store_dir / "consumequeue_ext"
+    topics = sorted(root.iterdir()) if root.is_dir() else []
+    own = [each for each in topics if os.fsencode(each.name).decode("utf-8", "replace") == topic]
+    return list_extension(own[0] / str(queue_id)) if own else []
+
+
+def _items(
+    files: list[QueueFile], start: int, findings: list[Finding]
+) -> Iterator[tuple[QueueFile, QueueUnit | EmptyUnits]]:
+    for file in files:
+        position = max(0, start * UNIT_BYTES - file.base)
+        if position >= file.size_bytes:
+            continue
+        try:
+            with FileSource(file.path, size_bytes_max=file.size_bytes, piece_bytes=1 << 16) as source:
+                for item in walk_units(source, base=file.base, position=position):
+                    yield file, item
+        except OSError as error:
+            findings.append(_no_access(file.label, error))
+
+
+def _unit_row(file: QueueFile, unit: QueueUnit, pointing: Pointing, query: Query) -> Row:
+    row: Row = {
+        "kind": "unit",
+        "file": file.label,
+        **wide(queueOffset=unit.queue_offset, phy=unit.physical_offset),
+        "size": unit.size_bytes,
+        **wide(tagsCode=unit.tags_code),
+        **pointed_columns(pointing),
+    }
+    if not query.hex:
+        return row
+    shown = hex_of(unit_fields(unit.raw), unit.queue_offset * UNIT_BYTES - file.base)
+    if pointing.extension is not None:
+        fields = hex_of(extension_fields(pointing.extension.raw), unit.tags_code + 2**63)["hex"]
+        shown["hex"] += [field | {"field": f"ext.{field['field']}"} for field in fields]
+    return row | shown
+
+
+def _empty_row(file: QueueFile, item: EmptyUnits) -> Row:
+    return {"kind": "empty", "file": file.label, **wide(queueOffset=item.queue_offset), "units": item.count}
+
+
+def _accepted(query: Query, record: Record) -> bool:
+    """Ask a record by what it holds; the queue was chosen by name already."""
+    return Query(key=query.key, tag=query.tag, times=query.times).accepts(record)
+
+
+def _none_to(number: int | None) -> int:
+    return 2**63 - 1 if number is None else number
+
+
+def _no_access(label: str, error: OSError) -> Finding:
+    if isinstance(error, FileNotFoundError):
+        return Finding("CQ_FILE_GONE", "note", label, None, "vanished while the store was looked at", "look again")
+    message = f"cannot be read: {error.strerror or error}"
+    return Finding("CQ_NO_ACCESS", "note", label, None, message, "look again with permission to read it")

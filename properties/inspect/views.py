@@ -1,0 +1,99 @@
+"""The views of a store, by name."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from properties.inspect.index import index_chain, index_entries, index_files
+from properties.inspect.keys import by_key
+from properties.inspect.lookups import by_id, by_time, in_log
+from properties.inspect.place import Document, Progress, open_view, without_progress
+from properties.inspect.progress import progress_rows
+from properties.inspect.query import InspectError, Query, parse_queue
+from properties.inspect.queues import queue_extension, queue_list, queue_units
+from properties.inspect.small import config_files, marker_files
+
+__all__ = ["VIEWS", "inspect_view"]
+
+VIEWS: Final = ("log", "queues", "queue", "ext", "index", "checkpoint", "config", "progress")
+_NAMED = ("queue", "ext", "index", "config")
+_RECORDS = frozenset({"offset", "key", "topic", "queue_id", "tag", "times"})
+_IN_VIEW: Final = {
+    "log": _RECORDS | {"message_id", "scan"},
+    "queues": frozenset({"topic", "queue_id"}),
+    "queue": frozenset({"offset", "queue_offset", "key", "tag", "times"}),
+    "ext": frozenset[str](),
+    "index": frozenset({"key", "topic"}),
+    "checkpoint": frozenset[str](),
+    "config": frozenset[str](),
+    "progress": frozenset({"topic", "queue_id"}),
+}
+"""What each view can be asked for, the name of its queue or file aside; anything else would be passed over."""
+_WORDS: Final = {
+    "offset": "an offset",
+    "message_id": "a message id",
+    "queue_id": "a queue",
+    "times": "store times",
+    "queue_offset": "a queue offset",
+    "scan": "a look past the index",
+}
+
+
+def inspect_view(
+    path: str | os.PathLike[str],
+    name: str,
+    what: str | None,
+    query: Query,
+    *,
+    progress: Progress = without_progress,
+) -> Document:
+    """Return the document of one view: `what` is the queue (TOPIC/ID), the index file or the config file.
+
+    `progress` is told how far a look at the log is. Raises InspectError for what cannot be looked at or was not asked
+    for clearly.
+    """
+    if what is not None and name not in _NAMED:
+        raise InspectError(f"the view {name!r} takes no name, but {what!r} was given; leave it out")
+    _refuse_what_is_passed_over(name, what, query)
+    queue = _queue(name, what, query) if name in ("queue", "ext") else None
+    view = open_view(path, file_bytes=query.file_bytes)
+    if queue is not None:
+        return (queue_units if name == "queue" else queue_extension)(view, *queue, query)
+    if name == "queues":
+        return queue_list(view, query)
+    if name == "index":
+        if what is not None:
+            return index_entries(view, what, query)
+        return index_files(view, query) if query.key is None else index_chain(view, query)
+    if name == "checkpoint":
+        return marker_files(view, query)
+    if name == "progress":
+        return progress_rows(view, query)
+    if name == "config":
+        return config_files(view, what, query)
+    if query.message_id is not None:
+        return by_id(view, query)
+    if query.key is not None:
+        return by_key(view, query, progress)
+    return in_log(view, query, progress) if query.times is None else by_time(view, query, progress)
+
+
+def _refuse_what_is_passed_over(name: str, what: str | None, query: Query) -> None:
+    heeded = _IN_VIEW[name]
+    if name == "index" and what is not None:
+        heeded = _RECORDS
+    if name in ("queue", "ext") and what is None:
+        heeded |= {"topic", "queue_id"}
+    if passed_over := sorted(query.asked() - heeded):
+        asked = " and ".join(_WORDS.get(each, f"a {each.replace('_', ' ')}") for each in passed_over)
+        named = f"{name} {what}" if what is not None else name
+        raise InspectError(f"the view {named!r} cannot be asked for {asked}; leave the view out, or that")
+
+
+def _queue(name: str, what: str | None, query: Query) -> tuple[str, int]:
+    if what is not None:
+        return parse_queue(what)
+    if query.topic is None or query.queue_id is None:
+        raise InspectError(f"the view {name!r} needs a queue; give TOPIC/ID, as in TopicTest/0")
+    return query.topic, query.queue_id

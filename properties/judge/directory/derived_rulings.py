@@ -1,0 +1,132 @@
+"""Rulings on what is made from the log: numbers 4, 5, 16 and 17.
+
+Files are compared byte for byte with what the model says of the records that the decoder found; the store is asked as
+the judges of the lab ask it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from model.dispatch import Queue
+from model.state import Record as ModelRecord
+from properties.contract import GuaranteeBroken
+from properties.judge.derived_files import index_is_right, queues_are_right
+from properties.judge.derived_ledger import DerivedLedger, QueueMemory
+from properties.judge.directory.evidence import Evidence
+from properties.judge.directory.front import WithFront, front_entries, own_files, without_front
+from properties.judge.directory.records import log_of
+from properties.judge.directory.rulings import Ruling, broken, counted, from_guarantee, holds, unknown
+from properties.judge.extension_files import extensions_are_right
+from properties.judge.queue_judges import (
+    keys_are_found,
+    queues_are_read_in_order,
+    queues_have_their_bounds,
+    times_are_found,
+)
+from properties.judge.recovered import Recovered
+
+__all__ = ["index_is_judged", "index_of", "liveness_is_judged", "queues_are_judged", "queues_of", "readers_are_judged"]
+
+_READ_ONLY = "a read-only store leaves queues and index as they are; what it serves is judged by number 7"
+
+
+def queues_of(content: Mapping[str, bytes], derived: DerivedLedger, evidence: Evidence) -> None:
+    """Compare the queue files of a recovered store; bit maps are not in an image. Raises GuaranteeBroken (4)."""
+    log, files = evidence.after, without_front(own_files(content), begin=evidence.after.begin)
+    queues_are_right(files, derived, log.end, settings=evidence.shape.settings)
+    extensions_are_right(files, derived, log.end, settings=evidence.shape.settings, bit_map_of=None)
+
+
+def index_of(content: Mapping[str, bytes], records: tuple[ModelRecord, ...], evidence: Evidence) -> bool:
+    """Compare the index files of a recovered store; tell whether they could be. Raises GuaranteeBroken (5)."""
+    log, settings, content = evidence.after, evidence.shape.settings, own_files(content)
+    front = front_entries(content, settings, begin=log.begin)
+    if front is None:
+        return False
+    index_is_right(content, WithFront(evidence.shape.layout, records, front), log.end, settings=settings)
+    return True
+
+
+def queues_are_judged(evidence: Evidence) -> Ruling:
+    """Number 4: queue files and their extension are, byte for byte, what the surviving records make of them."""
+    reason = _not_judged(evidence, 4)
+    if reason:
+        return unknown(4, reason)
+    try:
+        queues_of(evidence.content, evidence.derived, evidence)
+    except GuaranteeBroken as error:
+        return from_guarantee(error, evidence.content)
+    queues = _queues(evidence)
+    units = sum(count for _, _, count in queues)
+    return holds(4, f"{counted(units, 'unit')} in {counted(len(queues), 'queue')}, byte for byte as the records say")
+
+
+def index_is_judged(evidence: Evidence) -> Ruling:
+    """Number 5: index files are what the surviving records make of them, and keys are found."""
+    reason = _not_judged(evidence, 5)
+    if not reason and not evidence.shape.settings.index:
+        reason = "the store has no index"
+    if reason:
+        return unknown(5, reason)
+    try:
+        records = log_of(evidence.after.records, evidence.after.end).records
+        if not index_of(evidence.content, records, evidence):
+            return unknown(5, "the index begins behind a file that is gone, which has the time of its first entry")
+        keys_are_found(evidence.recovered)
+    except GuaranteeBroken as error:
+        return from_guarantee(error, evidence.content, number=5)
+    entries = len(evidence.derived.entries_at(evidence.after.end))
+    return holds(5, f"{counted(entries, 'entry', 'entries')}, link by link as the records say; keys are found")
+
+
+_READERS: tuple[Callable[[Recovered], None], ...] = (
+    queues_have_their_bounds,
+    queues_are_read_in_order,
+    times_are_found,
+)
+
+
+def readers_are_judged(evidence: Evidence) -> Ruling:
+    """Number 17, as far as one reader behind a recovery sees it: bounds, pulls to the end, times."""
+    if evidence.store is None or not evidence.is_writable:
+        return unknown(17, "the store did not open" if evidence.store is None else _READ_ONLY)
+    if _not_judged(evidence, 4):
+        return unknown(17, _not_judged(evidence, 4))
+    if evidence.after.begin and set(evidence.store.queues()) - {queue for queue, _, _ in _queues(evidence)}:
+        return unknown(
+            17, "a queue has records in front of the log only; with which number it goes on is not in the log"
+        )
+    try:
+        for judge in _READERS:
+            judge(evidence.recovered)
+    except GuaranteeBroken as error:
+        return from_guarantee(error, evidence.content, number=17)
+    return holds(17, "bounds of all queues are right; who reads a third of them gets every record, in order")
+
+
+def liveness_is_judged(evidence: Evidence) -> Ruling:
+    """Number 16, as far as an open shows it: nothing is left to dispatch."""
+    if evidence.store is None or not evidence.is_writable:
+        return unknown(
+            16, "the store did not open" if evidence.store is None else "a read-only store dispatches nothing"
+        )
+    behind = evidence.store.dispatch_behind_bytes
+    if behind:
+        return broken(16, "something was left to dispatch when the store had opened", expected="0", found=str(behind))
+    return holds(16, "the store opened with nothing left to dispatch; requests and services are not in an image")
+
+
+def _queues(evidence: Evidence) -> list[tuple[Queue, QueueMemory, int]]:
+    return list(evidence.derived.queues_at(evidence.after.end))
+
+
+def _not_judged(evidence: Evidence, number: int) -> str:
+    """Return why queues and index cannot be judged, nothing if they can."""
+    if evidence.store is None:
+        return "the store did not open"
+    if not evidence.is_writable:
+        return _READ_ONLY
+    if evidence.store.max_offset != evidence.after.end:
+        return "the log does not end where the store says, which is judged by number 1"
+    return evidence.not_derivable or evidence.shape.unknown.get(number, "")

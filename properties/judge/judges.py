@@ -1,0 +1,187 @@
+"""The judges: each looks at one recovered store and knows one numbered promise (docs/contract.md).
+
+Expected bytes come from the ledger, legal logs from the model, stored bytes from the recorded disk; nothing is decoded
+with the store's codec. A judge raises GuaranteeBroken; its name is what activation tables count.
+"""
+
+from collections.abc import Callable
+
+from properties.contract import GuaranteeBroken
+from properties.disk.disk import Image
+from properties.disk.recording_files import RecordingFiles
+from properties.judge.delay_judges import DELAY_JUDGES, nothing_delayed_is_left_out
+from properties.judge.progress_judges import PROGRESS_JUDGES
+from properties.judge.queue_judges import (
+    QUEUE_JUDGES,
+    extensions_hold_the_log,
+    index_holds_the_log,
+    keys_are_found,
+    queues_are_read_in_order,
+    queues_have_their_bounds,
+    queues_hold_the_log,
+    times_are_found,
+)
+from properties.judge.recovered import LegalLogs, Recovered, durable_image
+from properties.judge.small_file_judges import SMALL_FILE_JUDGES
+from properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
+
+__all__ = [
+    "JUDGES",
+    "LOG_DIRECTORY",
+    "OF_THE_PROCESS",
+    "ROOT",
+    "LegalLogs",
+    "Recovered",
+    "durable_image",
+    "physic_timestamp",
+]
+
+
+def physic_timestamp(image: Image) -> int:
+    """Return up to which store timestamp the checkpoint on a disk says the log is durable.
+
+    Source: docs/format.md, section 6.
+    """
+    return int.from_bytes(image.files.get(f"{ROOT}/checkpoint", b"")[:8], "big", signed=True)
+
+
+def opens_for_writing(found: Recovered) -> None:
+    """Contract 7: every state inside the crash model is recovered to a writable store."""
+    if found.store.read_only_reason is not None:
+        raise GuaranteeBroken(7, "the store opens read-only after a crash", "read-write", found.store.read_only_reason)
+
+
+def begins_where_it_may(found: Recovered) -> None:
+    """Contract 10: the log begins where a clean-up had come to, and remembers which topics were deleted.
+
+    Where nothing was ever deleted it has lost its first records (contract 1).
+    """
+    begins = {(begin, deleted) for _, _, begin, deleted in found.legal}
+    if found.key[2:] not in begins:
+        if begins == {(0, ())} and found.store.min_offset:
+            raise GuaranteeBroken(1, "the log has lost its head", "0", str(found.store.min_offset))
+        expected = " or ".join(map(str, sorted(begins)))
+        sentence = "the log begins elsewhere, or has other deleted topics, than what was deleted"
+        raise GuaranteeBroken(10, sentence, expected, str(found.key[2:]))
+
+
+def is_a_prefix(found: Recovered) -> None:
+    """Contract 1: what is kept is, byte for byte, what was appended; files in one row, none missing, none too many."""
+    begin, end = found.store.min_offset, found.store.max_offset
+    file_bytes = found.ledger.file_bytes
+    names = [f"{base:020d}" for base in range(begin, max(end, begin + bool(begin)), file_bytes)]
+    present = log_files(found.files.paths())
+    if [_name(path) for path in present] != names:
+        raise GuaranteeBroken(1, "the log has other files than its end says", str(names), str(present))
+    for path in present:
+        base = int(_name(path))
+        content, expected = found.files.peek(path, 0, file_bytes + 1), found.ledger.expected(base, end)
+        if len(content) != file_bytes:
+            raise GuaranteeBroken(1, f"{path} has the wrong size", str(file_bytes), f"{len(content)}, or more")
+        kept = min(file_bytes, end - base)
+        if content[:kept] != expected[:kept]:
+            at = base + _first_difference(content, expected)
+            raise GuaranteeBroken(1, f"the log differs from what was appended at offset {at}")
+
+
+def covers_the_floor(found: Recovered) -> None:
+    """Contract 2: nothing promised is missing, nothing was invented: the log is one of the model's legal logs."""
+    if found.key not in found.legal:
+        counts = sorted(key[:2] for key in found.legal)
+        expected = f"{counts[0]} to {counts[-1]} (records, end offset)"
+        raise GuaranteeBroken(2, "the recovered log is none that may survive", expected, str(found.key[:2]))
+
+
+def nothing_behind_the_end(found: Recovered) -> None:
+    """Contract 3: every byte behind the end is zero, in the page cache and on the disk, so none can come back."""
+    end = found.store.max_offset
+    file_bytes = found.ledger.file_bytes
+    for path in log_files(found.durable.files):
+        base, content = int(_name(path)), found.durable.files[path]
+        for where, stored in (("on disk", content), ("in the page cache", _live(found.files, path, file_bytes))):
+            behind = stored[max(0, end - base) :]
+            if behind != bytes(len(behind)):
+                left = behind.lstrip(b"\0")
+                at = base + len(stored) - len(left)
+                raise GuaranteeBroken(
+                    3, f"a byte cut by recovery is still {where} at offset {at}", "0x00", f"0x{left[0]:02x}"
+                )
+
+
+def _live(files: RecordingFiles, path: str, file_bytes: int) -> bytes:
+    return files.peek(path, 0, file_bytes) if path in files.paths() else b""
+
+
+def recovered_is_durable(found: Recovered) -> None:
+    """Contract 6: what recovery presents is on disk, so that the next recovery presents it again."""
+    end = found.store.max_offset
+    durable = {_name(path): found.durable.files[path] for path in log_files(found.durable.files)}
+    for base in range(found.store.min_offset, end, found.ledger.file_bytes):
+        stored = durable.get(f"{base:020d}")
+        kept = min(found.ledger.file_bytes, end - base)
+        if stored is None or stored[:kept] != found.ledger.expected(base, end)[:kept]:
+            raise GuaranteeBroken(6, f"recovery presents bytes from offset {base} on that are not durable")
+
+
+def watermarks_in_order(found: Recovered) -> None:
+    """Contract 9: minimum <= flushed <= committed <= written, and recovery leaves nothing unflushed."""
+    store = found.store
+    marks = (store.min_offset, store.flushed_offset, store.committed_offset, store.max_offset)
+    if list(marks) != sorted(marks) or store.flushed_offset != store.max_offset:
+        raise GuaranteeBroken(
+            9, "the watermarks are out of order after recovery", "min <= flushed = written", str(marks)
+        )
+
+
+def checkpoint_is_not_ahead(found: Recovered) -> None:
+    """Contract 9: the checkpoint on disk names no time after the newest record that is there; whoever starts a recovery
+    from it would step over what is missing. That holds for the disk as the crash left it, and as recovery leaves it.
+    """
+    newest = max((record.store_timestamp for record in found.legal[found.key].records), default=0)
+    for image in (found.durable,) if found.was_harmed else (found.files.base, found.durable):
+        says = physic_timestamp(image)
+        if says > newest:
+            raise GuaranteeBroken(9, "the checkpoint is newer than the durable log", f"{newest} at most", str(says))
+
+
+JUDGES: tuple[Callable[[Recovered], None], ...] = (
+    opens_for_writing,
+    begins_where_it_may,
+    is_a_prefix,
+    covers_the_floor,
+    nothing_behind_the_end,
+    recovered_is_durable,
+    watermarks_in_order,
+    checkpoint_is_not_ahead,
+    *QUEUE_JUDGES,
+    *SMALL_FILE_JUDGES,
+    *PROGRESS_JUDGES,
+    *DELAY_JUDGES,
+)
+"""In the order in which they speak."""
+
+OF_THE_PROCESS: frozenset[Callable[[Recovered], None]] = frozenset(
+    {
+        is_a_prefix,
+        watermarks_in_order,
+        queues_hold_the_log,
+        extensions_hold_the_log,
+        index_holds_the_log,
+        queues_have_their_bounds,
+        queues_are_read_in_order,
+        times_are_found,
+        keys_are_found,
+        nothing_delayed_is_left_out,
+    }
+)
+"""Those that look at what a process has and answers, and at what the log and the progress files say: nowhere else."""
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _first_difference(first: bytes, second: bytes) -> int:
+    return next(
+        (n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
+    )

@@ -1,0 +1,251 @@
+"""A case: everything needed to run one failure again, on another machine and after the generators change.
+
+It is a configuration and a list of operations, among them crashes with the facts that survived; no seed, no state of
+a generator. As a file it is readable JSON, as a token one printable word: `tp1-`, the checksum, the compressed JSON.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from typing import Any, Literal, TypeVar
+
+from properties.disk.disk import Disk
+from properties.program.delay_operations import ChangeRole, ClockStep, DelayOffsetsAre
+from properties.program.disaster_operations import Crash, Damage, DamageKind, DerivedFile, DerivedHarm, HarmDerived
+from properties.program.fault_operations import AimFault
+from properties.program.operations import OPERATIONS, WITHOUT_A_VERB, Operation
+from properties.program.packing import BadToken, packed, unpacked
+from properties.program.polling_operations import CancelPull, PullHeld, PullWhileDispatching
+from properties.program.progress_operations import CommitOffset, HarmProgress, ProgressHarm, QueryOffsets
+from properties.program.put_operations import BatchDefect, Concurrent, Member, Put, PutBatch
+from properties.program.reading_operations import Get, GetMessage, OffsetByTime, QueryKey
+from properties.program.retention_operations import Clean, DeleteTopics, HoldBuffer, ReleaseBuffer
+from properties.program.service_operations import Close, Flush, Open, OpenTwice, ServiceName, Step
+from properties.program.surrounding_operations import (
+    DiskUsed,
+    FailAppend,
+    FailSync,
+    FailWrite,
+    RefuseFile,
+    ReplicaIs,
+    SwitchFlag,
+)
+
+__all__ = [
+    "WITHOUT_A_VERB",
+    "AimFault",
+    "BadToken",
+    "BatchDefect",
+    "CancelPull",
+    "Case",
+    "ChangeRole",
+    "Clean",
+    "ClockStep",
+    "Close",
+    "CommitOffset",
+    "Concurrent",
+    "Crash",
+    "Damage",
+    "DamageKind",
+    "DelayOffsetsAre",
+    "DeleteTopics",
+    "DerivedFile",
+    "DerivedHarm",
+    "DiskUsed",
+    "FailAppend",
+    "FailSync",
+    "FailWrite",
+    "Flush",
+    "Get",
+    "GetMessage",
+    "HarmDerived",
+    "HarmProgress",
+    "HoldBuffer",
+    "Member",
+    "OffsetByTime",
+    "Open",
+    "OpenTwice",
+    "Operation",
+    "ProgressHarm",
+    "PullHeld",
+    "PullWhileDispatching",
+    "Put",
+    "PutBatch",
+    "QueryKey",
+    "QueryOffsets",
+    "RefuseFile",
+    "ReleaseBuffer",
+    "ReplicaIs",
+    "ServiceName",
+    "Settings",
+    "Step",
+    "SwitchFlag",
+    "describe",
+]
+
+Inner = TypeVar("Inner")
+
+FORMAT = 1
+TOKEN_PREFIX = "tp1-"
+_SHOWN_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the store and its disk are made of in a case. `bug` names a planted bug, or is empty.
+
+    `pool_buffers` is the size of the transient store pool, 0 for none; `least_pages` is the page rule of the timed
+    flush and of the timed commit; `files_ahead` is how many log files are made before they are needed; `log_paths` is
+    over how many directories they are spread, 1 or 2. A consume queue file has room for `queue_units` units; with
+    `queue_ext` queues have an extension, whose bit maps are empty without `bit_maps`. An index file has `index_slots`
+    slots and room for `index_entries` entries less one. `java_delays` is a store that takes delayed messages in as
+    RocketMQ 4.9.3 does, for what RocketMQ has left in its log. `pending_copies` is how many copies of a delay level may
+    wait for their answers where delivery is asynchronous; 0 is delivery that is not.
+
+    `target` names a store that is not ours (explore/foreign/spec.py), which may take `answer_seconds` for an answer;
+    of the other settings `disk` and `bug` alone are about it.
+    """
+
+    file_bytes: int = 16384
+    record_bytes_max: int = 1 << 20
+    sync_flush: bool = False
+    trailer: bool = True
+    files_max: int = 1000
+    disk: Disk = "posix-strict"
+    role: Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"] = "ASYNC_MASTER"
+    multi_dispatch: bool = False
+    light_queues: bool = False
+    light_queues_max: int = 20_000
+    delay_levels: int = 18
+    pool_buffers: int = 0
+    fast_fail: bool = False
+    files_ahead: int = 0
+    least_pages: int = 4
+    log_paths: int = 1
+    queue_units: int = 16
+    queue_ext: bool = False
+    bit_maps: bool = False
+    index: bool = True
+    index_slots: int = 3
+    index_entries: int = 24
+    java_delays: bool = False
+    pending_copies: int = 0
+    bug: str = ""
+    target: str = ""
+    answer_seconds: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Settings and operations; the store is opened before the first one."""
+
+    settings: Settings
+    operations: tuple[Operation, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return the readable form."""
+        return {
+            "tornpage_case": FORMAT,
+            "settings": _without_defaults(self.settings),
+            "operations": [{"op": operation.op, **_without_defaults(operation)} for operation in self.operations],
+        }
+
+    def token(self) -> str:
+        """Return the case as one printable word."""
+        return packed(TOKEN_PREFIX, self.document())
+
+    @classmethod
+    def from_token(cls, token: str) -> "Case":
+        """Read a token. Raises BadToken."""
+        return cls.from_text(unpacked(TOKEN_PREFIX, token))
+
+    @classmethod
+    def from_text(cls, text: str) -> "Case":
+        """Read the readable form. Raises BadToken."""
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise BadToken(f"the case file is no JSON: {error}") from error
+        if not isinstance(document, dict) or "tornpage_case" not in document:
+            raise BadToken("this is no case (it has no key tornpage_case)")
+        if (version := document["tornpage_case"]) != FORMAT:
+            raise BadToken(
+                f"the case has format {version!r}, and this tornpage reads format {FORMAT}: use the other one"
+            )
+        try:
+            settings = Settings(**document["settings"])
+            operations = tuple(_read_operation(dict(item)) for item in document["operations"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise BadToken(f"the case cannot be read: {error}") from error
+        if settings.disk not in ("posix-strict", "journal", "kill"):
+            raise BadToken(f"unknown disk {settings.disk!r}: posix-strict, journal or kill")
+        if settings.log_paths not in (1, 2):
+            raise BadToken(f"log_paths is {settings.log_paths!r}: 1 or 2")
+        for name, default in asdict(Settings()).items():
+            value = getattr(settings, name)
+            if type(value) is not type(default) and not (type(default) is float and type(value) is int):
+                raise BadToken(f"the setting {name} is {value!r}: of another kind than {default!r}")
+        return cls(settings, operations)
+
+
+def _without_defaults(value: Any) -> dict[str, Any]:
+    default = type(value)()
+    named = ((item.name, getattr(value, item.name)) for item in fields(value) if item.name != "op")
+    return {name: _plain(found) for name, found in named if found != getattr(default, name)}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; operations inside operations as they are outside."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return _without_defaults(value) if is_dataclass(value) else value
+
+
+def _read_operation(item: dict[str, Any]) -> Operation:
+    name = item.pop("op")
+    if name not in OPERATIONS:
+        raise ValueError(f"there is no operation {name!r} in this version")
+    operation: Operation = OPERATIONS[name](**item)
+    match operation:
+        case Crash():
+            if operation.others not in ("lost", "kept"):
+                raise ValueError(f"others is {operation.others!r}: lost or kept")
+            survived = {k: tuple(v) if isinstance(v, list) else v for k, v in operation.survived.items()}
+            return replace(operation, survived=survived)
+        case DeleteTopics():
+            return replace(operation, in_use=tuple(operation.in_use))
+        case PullWhileDispatching():
+            return replace(operation, schedule=tuple(operation.schedule))
+        case Put():
+            return _read_put(operation)
+        case PutBatch():
+            return replace(operation, members=tuple(_read(Member, member) for member in operation.members))
+        case Concurrent():
+            first, second = (
+                tuple(_read_put(_read(Put, put)) for put in puts) for puts in (operation.first, operation.second)
+            )
+            return replace(operation, first=first, second=second, schedule=tuple(operation.schedule))
+    return operation
+
+
+def _read_put(put: Put) -> Put:
+    return replace(put, pairs=tuple((name, value) for name, value in put.pairs))
+
+
+def _read(kind: type[Inner], value: Any) -> Inner:
+    """Return a message inside an operation, which JSON has as an object."""
+    return kind(**value)
+
+
+def describe(operation: Operation) -> str:
+    """Return the operation as a line of a program a person can read."""
+    arguments = ", ".join(f"{name}={_short(value)}" for name, value in _without_defaults(operation).items())
+    return f"{operation.op}({arguments})"
+
+
+def _short(value: Any) -> str:
+    """Return a value as a person reads it; of a long one the beginning, since the token has all of it."""
+    text = repr(value)
+    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}… ({len(text):,} characters)"

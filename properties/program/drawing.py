@@ -1,0 +1,152 @@
+"""How single operations of the standard workload are drawn: their numbers and words."""
+
+import random
+
+from properties.program.case import (
+    Clean,
+    CommitOffset,
+    DeleteTopics,
+    Get,
+    GetMessage,
+    HoldBuffer,
+    Member,
+    OffsetByTime,
+    Put,
+    PutBatch,
+    QueryKey,
+    QueryOffsets,
+)
+
+__all__ = [
+    "TOPICS",
+    "draw_batch",
+    "draw_clean_for_room",
+    "draw_clean_on_request",
+    "draw_commit_offset",
+    "draw_delete_topics",
+    "draw_get",
+    "draw_get_message",
+    "draw_hold_buffer",
+    "draw_offset_by_time",
+    "draw_put",
+    "draw_query_key",
+    "draw_query_offsets",
+]
+
+_PROPERTIES = (
+    "",
+    "KEYS\x01k1 k2\x02TAGS\x01TagA",
+    "TAGS\x01TagB",
+    "WAIT\x01false",
+    "UNIQ_KEY\x01u\x02KEYS\x01Aa k1",
+    "KEYS\x01BB\x02TAGS\x01TagA",  # "Aa" and "BB" have one hash
+    "",
+    "KEYS\x01k1 k2\x02TAGS\x01TagA",
+    "DELAY\x013\x02TAGS\x01TagB",
+    "DELAY\x011\x02KEYS\x01k1",
+    "INNER_MULTI_DISPATCH\x01%LMQ%one,%LMQ%two",
+)
+TOPICS = ("TopicA", "TopicB", "%RETRY%group")
+
+
+def draw_clean_for_room(rng: random.Random) -> Clean:
+    """Draw a clean-up of a disk that is too full."""
+    return Clean(percent=rng.choice((88, 95)))
+
+
+def draw_clean_on_request(rng: random.Random) -> Clean:
+    """Draw a clean-up of files that have expired."""
+    return Clean(after_hours=rng.choice((0, 1, 73)), manual=True, percent=10)
+
+
+def draw_delete_topics(rng: random.Random) -> DeleteTopics:
+    """Draw which topics are still in use; the others are deleted."""
+    return DeleteTopics(in_use=tuple(topic for topic in TOPICS if rng.random() < 0.6))
+
+
+def draw_hold_buffer(rng: random.Random) -> HoldBuffer:
+    """Draw a reader who keeps what he has read."""
+    return HoldBuffer(record=rng.randrange(8))
+
+
+def draw_commit_offset(rng: random.Random) -> CommitOffset:
+    """Draw what a consumer group notes of a queue; a few groups are of light queues."""
+    group, queue = _group_and_queue(rng)
+    return CommitOffset(group=group, queue=queue, behind=rng.choice((0, 0, 0, 1, 3, -1)))
+
+
+def draw_query_offsets(rng: random.Random) -> QueryOffsets:
+    """Draw a question for what a consumer group has noted."""
+    group, queue = _group_and_queue(rng)
+    return QueryOffsets(group=group, queue=queue)
+
+
+def _group_and_queue(rng: random.Random) -> tuple[str, int]:
+    return rng.choice(("g", "h", "%LMQ%g")), rng.randrange(-1, 8)
+
+
+def draw_get(rng: random.Random) -> Get:
+    """Draw a read at the offset of a record, or beside it."""
+    return Get(record=rng.randrange(64), shift=rng.choice((0, 0, 1, -1, 88, 104, 112, 180)))
+
+
+def draw_get_message(rng: random.Random) -> GetMessage:
+    """Draw a pull."""
+    return GetMessage(
+        queue=rng.randrange(-1, 8),
+        shift=rng.choice((0, 0, 1, 5, -1, 30)),
+        max_msg_nums=rng.choice((32, 3, 1)),
+        tags=rng.choice(("", "", "TagA", "TagA||TagB")),
+    )
+
+
+def draw_query_key(rng: random.Random) -> QueryKey:
+    """Draw a query by key."""
+    return QueryKey(
+        key=rng.randrange(-1, 8),
+        max_num=rng.choice((32, 2)),
+        begin_ms=rng.choice((0, 5)),
+        window_ms=rng.choice((-1, 20)),
+    )
+
+
+def draw_offset_by_time(rng: random.Random) -> OffsetByTime:
+    """Draw a look-up by time."""
+    return OffsetByTime(queue=rng.randrange(-1, 8), record=rng.randrange(20), shift_ms=rng.choice((0, 1, -1)))
+
+
+def draw_put(rng: random.Random) -> Put:
+    """Draw a put of 40 to 1,900 body bytes; a few carry whole records, properties, transactions or IPv6 hosts, are
+    delayed, go to light queues, or wait for their answer."""
+    rare = rng.random()
+    return Put(
+        topic=rng.choice(TOPICS),
+        queue_id=rng.randrange(2),
+        body_bytes=rng.choice((40, 400, 900, 900, 900, 1400, 1900)),
+        fill=rng.randrange(1 << 16),
+        body_kind="record" if rare < 0.1 else "zeros" if rare < 0.15 else "random",
+        properties=rng.choice(_PROPERTIES),
+        sys_flag=0x04 if rare > 0.95 else 0x0C if rare > 0.9 else 0,
+        born_v6=0.8 < rare < 0.85,
+        store_v6=0.83 < rare < 0.88,
+        later=0.2 < rare < 0.27,
+    )
+
+
+def draw_batch(rng: random.Random) -> PutBatch:
+    """Draw a batch of two to four messages; a few wait for their answer."""
+    members = tuple(
+        Member(
+            body_bytes=rng.choice((400, 900, 1400)),
+            fill=rng.randrange(1 << 16),
+            properties=rng.choice(_PROPERTIES[:3]),
+        )
+        for _ in range(rng.randrange(2, 5))
+    )
+    return PutBatch(
+        topic=rng.choice(TOPICS),
+        queue_id=rng.randrange(2),
+        members=members,
+        properties=rng.choice(("", "WAIT\x01true\x02CLUSTER\x01C")),
+        later=rng.random() < 0.1,
+    )

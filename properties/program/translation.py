@@ -1,0 +1,118 @@
+"""From the settings and messages of a case to what the store and what the model are opened and fed with."""
+
+from dataclasses import fields, replace
+
+from impl.config import MessageStoreConfig
+from impl.message import Message as StoreMessage
+from impl.message import MessageBatch
+from impl.policy import BrokerRole, FlushDiskType
+from model.message import Batch, Message
+from model.state import Layout
+from properties.program.bodies import batch_of, message_of
+from properties.program.case import Put, PutBatch, ServiceName, Settings
+from properties.program.log_places import log_directories
+
+__all__ = [
+    "CLEAN_RESOURCE_INTERVAL_MS",
+    "HELD_PULLS_MAX",
+    "born_at",
+    "given_of",
+    "layout_of",
+    "services_of",
+    "store_batch",
+    "store_config",
+    "store_message",
+]
+
+CLEAN_RESOURCE_INTERVAL_MS = 10_000
+HELD_PULLS_MAX = 5
+UNIT_BYTES = 20
+EXT_FILE_BYTES = 256
+
+
+def store_config(settings: Settings) -> MessageStoreConfig:
+    """Return the configuration of the store in a case."""
+    return MessageStoreConfig(
+        mapped_file_size_commit_log=settings.file_bytes,
+        max_message_size=settings.record_bytes_max,
+        store_path_commit_log=log_directories(settings.log_paths),
+        flush_disk_type=FlushDiskType.SYNC_FLUSH if settings.sync_flush else FlushDiskType.ASYNC_FLUSH,
+        record_checksum="record" if settings.trailer else "body",
+        broker_role=BrokerRole(settings.role),
+        message_delay_level=" ".join(f"{level}s" for level in range(1, settings.delay_levels + 1)),
+        enable_multi_dispatch=settings.multi_dispatch,
+        enable_lmq=settings.light_queues,
+        max_lmq_consume_queue_num=settings.light_queues_max,
+        ha_slave_fallbehind_max=1,
+        clean_resource_interval=CLEAN_RESOURCE_INTERVAL_MS,
+        transient_store_pool_enable=settings.pool_buffers > 0,
+        transient_store_pool_size=max(1, settings.pool_buffers),
+        fast_fail_if_no_buffer_in_store_pool=settings.fast_fail,
+        mapped_files_ahead=settings.files_ahead,
+        flush_commit_log_least_pages=settings.least_pages,
+        commit_commit_log_least_pages=settings.least_pages,
+        mapped_file_size_consume_queue=settings.queue_units * UNIT_BYTES,
+        enable_consume_queue_ext=settings.queue_ext,
+        mapped_file_size_consume_queue_ext=EXT_FILE_BYTES,
+        message_index_enable=settings.index,
+        max_hash_slot_num=settings.index_slots,
+        max_index_num=settings.index_entries,
+        enable_schedule_async_deliver=settings.pending_copies > 0,
+        schedule_async_deliver_max_pending_limit=max(1, settings.pending_copies),
+        time_zone="UTC",
+        max_held_pulls=HELD_PULLS_MAX,
+    )
+
+
+def layout_of(settings: Settings) -> Layout:
+    """Return the model's layout of a case."""
+    return Layout(
+        file_bytes=settings.file_bytes,
+        record_bytes_max=settings.record_bytes_max,
+        trailer=settings.trailer,
+        sync_flush=settings.sync_flush,
+        files_max=settings.files_max,
+        multi_dispatch=settings.multi_dispatch,
+        light_queues=settings.light_queues,
+        light_queues_max=settings.light_queues_max,
+        delay_levels=settings.delay_levels,
+        role=settings.role,
+        pool_buffers=settings.pool_buffers,
+        fast_fail=settings.fast_fail,
+        files_ahead=settings.files_ahead,
+        least_pages=settings.least_pages,
+        delays_ms=tuple(1000 * level for level in range(1, settings.delay_levels + 1)),
+        queue_file_bytes=settings.queue_units * UNIT_BYTES,
+        index=settings.index,
+        java_delays=settings.java_delays,
+        pending_copies=settings.pending_copies,
+    )
+
+
+def services_of(layout: Layout) -> tuple[ServiceName, ...]:
+    """Return the services that a store has to have."""
+    mode: tuple[ServiceName, ...] = ("group-commit",) if layout.sync_flush else ("flush",)
+    pool: tuple[ServiceName, ...] = ("commit",) if layout.has_pool else ()
+    ahead: tuple[ServiceName, ...] = ("allocate",) if layout.files_ahead else ()
+    delivery: tuple[ServiceName, ...] = () if layout.role == "SLAVE" else ("schedule",)
+    return (*mode, *pool, *ahead, "time-outs", "reput", "flush-queues", "progress", *delivery)
+
+
+def given_of(put: Put | PutBatch) -> Message | Batch:
+    """Return what the model is given for a put."""
+    return message_of(put) if isinstance(put, Put) else batch_of(put)
+
+
+def born_at(put: Put | PutBatch, given: Message | Batch, now_ms: int) -> Message | Batch:
+    """Return what the model is given when the store's clock says `now_ms`: a put may leave its born time to that."""
+    return replace(given, born_timestamp=now_ms) if put.born_now else given
+
+
+def store_message(message: Message) -> StoreMessage:
+    """Return the store's message with every field of the model's."""
+    return StoreMessage(**{field.name: getattr(message, field.name) for field in fields(message)})
+
+
+def store_batch(batch: Batch) -> MessageBatch:
+    """Return the store's batch with every field of the model's."""
+    return MessageBatch(**{field.name: getattr(batch, field.name) for field in fields(batch)})

@@ -1,0 +1,121 @@
+"""A lock the scheduler knows: who waits for it is not runnable until it is free.
+
+Its acquire has a yield point in front, its release one behind. Nobody queues: of the tasks that wait for a lock that
+becomes free, and the ones that come by, the schedule chooses, as an operating system may.
+"""
+
+import sys
+from types import CodeType, TracebackType
+from typing import Final
+
+from properties.contract import HarnessError
+from properties.scheduler.task import Task, current_task
+
+__all__ = ["OUTSIDE", "CooperativeLock"]
+
+OUTSIDE: Final = -1
+"""The holder of a lock that was acquired outside a stepped run, or by an action at a step."""
+
+
+class CooperativeLock:
+    """A mutual exclusion for the tasks of a stepped run; outside of one, an ordinary lock of a single thread.
+
+    Args:
+        name: For reports.
+        reentrant: Whether the holder may acquire it again.
+    """
+
+    def __init__(self, name: str, *, reentrant: bool = False) -> None:
+        self.name = name
+        self._reentrant = reentrant
+        self._owner: Task | int | None = None
+        self._depth = 0
+        self._acquisitions = 0
+        self._taken_at: tuple[CodeType, int] | None = None
+        self._acquiring = f"acquire {name}"
+        self._released = f"release {name}"
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody holds it."""
+        return self._owner is None
+
+    @property
+    def holder(self) -> int | None:
+        """The number of the task that holds it, `OUTSIDE`, or None."""
+        return self._owner.number if isinstance(self._owner, Task) else self._owner
+
+    @property
+    def acquisition(self) -> int | None:
+        """Which acquisition, counted from 1, holds it; None while it is free. No clock tells two of them apart."""
+        return None if self._owner is None else self._acquisitions
+
+    def locked(self) -> bool:
+        """Whether somebody holds it, under the name `threading.Lock` has for it."""
+        return self._owner is not None
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Take the lock, waiting for it if need be; False when it is held and the call shall not block.
+
+        Raises HarnessError outside a run where it would wait for ever.
+        """
+        task = current_task()
+        if task is not None:
+            task.point(self._acquiring)
+        owner: Task | int = OUTSIDE if task is None else task
+        if self._reentrant and self._owner is not None and self._owner == owner:
+            self._depth += 1
+            return True
+        if self._owner is not None:
+            if not blocking:
+                return False
+            if task is None:
+                raise HarnessError(f"{self.name}, held by {self._holder_text()}, is waited for outside a stepped run")
+            task.wait_for(self)
+        self._owner, self._depth = owner, 1
+        self._acquisitions += 1
+        return True
+
+    def release(self) -> None:
+        """Give the lock back. Raises RuntimeError when the caller does not hold it."""
+        task = current_task()
+        owner: Task | int = OUTSIDE if task is None else task
+        if self._owner is None or self._owner != owner:
+            who = "code outside the run" if task is None else f"task {task.number}"
+            raise RuntimeError(f"{who} releases {self.name}, held by {self._holder_text()}")
+        self._depth -= 1
+        if not self._depth:
+            self._owner = None
+        if task is not None:
+            task.point(self._released)
+
+    def _holder_text(self) -> str:
+        if self._owner is None:
+            return "nobody"
+        if isinstance(self._owner, Task):
+            return f"task {self._owner.number}" + (", which has ended" if self._owner.ended else "")
+        return "code outside the run"
+
+    @property
+    def is_left_next(self) -> bool:
+        """Whether its holder is back at the line of the `with` that took it: there is nothing left to do under it."""
+        if not isinstance(self._owner, Task) or self._taken_at is None:
+            return False
+        code, line = self._taken_at
+        frame = sys._current_frames().get(self._owner.thread.ident or 0)
+        while frame is not None and frame.f_code is not code:
+            frame = frame.f_back
+        return frame is not None and frame.f_lineno == line
+
+    def __enter__(self) -> bool:
+        taken, frame = self.acquire(), sys._getframe(1)
+        self._taken_at = frame.f_code, frame.f_lineno
+        return taken
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def __str__(self) -> str:
+        return f"{self.name} (held by {self._holder_text()})"

@@ -1,0 +1,191 @@
+"""The scheduler as its tasks see it: yield points, blocking, the baton, and the end.
+
+Everything here runs in the thread that has the baton; what it must not do is touch anything shared after it gave the
+baton away. The supervising thread may only say that the run is over (`fail`), read what is going on, and take the
+place of a task that hangs.
+"""
+
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import FrameType
+from typing import Final, NoReturn, TypeVar, cast
+
+from properties.contract import GuaranteeBroken, HarnessError
+from properties.scheduler.task import Outcome, Task, Waited
+from properties.scheduler.trace import StepTrace, Turn
+from properties.scheduler.watch import TraceFunction, Watch, location
+
+__all__ = ["Scheduler"]
+
+T = TypeVar("T")
+
+_LIVENESS: Final = 16
+_POINTS_SINCE_TOLD_MAX: Final = 10_000
+"""How many yield points a task that is being ended may pass in its cleanup before it is told again."""
+
+
+class _Ended(BaseException):
+    """Raised in a task whose run is over; never leaves its thread."""
+
+
+class Scheduler:
+    """The state all tasks share. `running` has the baton; `over` is set when all tasks have ended."""
+
+    def __init__(
+        self,
+        calls: Sequence[Callable[[], object]],
+        schedule: Sequence[int],
+        watch: Watch,
+        actions: Mapping[int, Callable[[], None]],
+        points_max: int,
+        trace: StepTrace,
+    ) -> None:
+        self.trace = trace
+        self.running: Task | None = None
+        self.failure: BaseException | None = None
+        self.over = threading.Event()
+        self.is_quiet = False
+        self._schedule = schedule
+        self._watch = watch
+        self._actions = actions
+        self._points_max = points_max
+        self._ending = False
+        self.tasks = [Task(self, number, call) for number, call in enumerate(calls)]
+
+    def live(self, task: Task) -> None:
+        """Wait for the first turn, call, hand on."""
+        task.begin()
+        if not self._ending:
+            task.outcome = self._call(task)
+        if not self._ending:
+            self._leave(task, "end")
+        task.ended = True
+        if not task.abandoned:
+            self.hand_on()
+
+    def _call(self, task: Task) -> Outcome[object]:
+        before = cast(TraceFunction | None, sys.gettrace())
+        if self._watch:
+            sys.settrace(self._watch.tracer(partial(self.point, task)))
+        try:
+            return Outcome(value=task.call())
+        except BaseException as error:
+            return Outcome(error=error)
+        finally:
+            sys.settrace(before)
+
+    def point(self, task: Task, where: FrameType | str) -> None:
+        """Count a yield point of the running task, do what is due there, and let the schedule choose."""
+        if self._ending:
+            self._end(task)
+            return
+        if self.is_quiet:
+            return
+        trace = self.trace
+        trace.steps += 1
+        task.points_of_turn += 1
+        if trace.steps > self._points_max:
+            self._stop(task, where, HarnessError(f"more than {self._points_max} yield points: {location(where)}"))
+        if trace.steps in self._actions:
+            try:
+                self.quietly(self._actions[trace.steps])
+            except BaseException as error:
+                self._stop(task, where, error)
+        others = 0
+        for other in self.tasks:
+            if other is not task and not other.ended and (other.waits_for is None or other.waits_for.is_free):
+                others += 1
+        if others:
+            number = self._choose(others + 1)
+            if number:
+                runnable = [other for other in self._runnable() if other is not task]
+                self._switch(task, runnable[number - 1], where)
+
+    def block(self, task: Task, waited: Waited) -> None:
+        """Mark a task as waiting and let others run; returns when it has the baton again, and what it waited for."""
+        if self._ending:
+            raise _Ended
+        task.waits_for = waited
+        runnable = self._runnable()
+        if not runnable:
+            self._stop(task, f"waits for {waited}", self._deadlock())
+        self._switch(task, runnable[self._choose(len(runnable))], f"waits for {waited}")
+        task.waits_for = None
+
+    def quietly(self, call: Callable[[], T]) -> T:
+        """Call something; nothing it does is a yield point."""
+        before, self.is_quiet = self.is_quiet, True
+        try:
+            return call()
+        finally:
+            self.is_quiet = before
+
+    # ---- whose turn ----------------------------------------------------------------------------------------------
+
+    def _runnable(self) -> list[Task]:
+        return [task for task in self.tasks if not task.ended and (task.waits_for is None or task.waits_for.is_free)]
+
+    def _choose(self, options: int) -> int:
+        if options == 1:
+            return 0
+        trace = self.trace
+        number = 0
+        if trace.integers_used < len(self._schedule):
+            number = self._schedule[trace.integers_used] % options
+            trace.integers_used += 1
+        trace.options.append(options)
+        trace.chosen.append(number)
+        return number
+
+    def _leave(self, task: Task, where: FrameType | str) -> None:
+        self.trace.add(Turn(task.number, task.points_of_turn, location(where)))
+        task.points_of_turn = 0
+
+    def _switch(self, task: Task, chosen: Task, where: FrameType | str) -> None:
+        self._leave(task, where)
+        self.running = chosen
+        chosen.baton.release()  # from here on the other one runs: nothing shared is touched
+        task.baton.acquire()
+        if self._ending:
+            self._end(task)
+
+    def hand_on(self) -> None:
+        """Give the baton to a task when none has it: at the start, and when one ended. To be ended, each in turn."""
+        alive = [task for task in self.tasks if not task.ended]
+        if not alive:
+            self.over.set()
+            return
+        runnable = self._runnable()
+        if not runnable and not self._ending:
+            self.fail(self._deadlock())
+        self.running = alive[0] if self._ending else runnable[self._choose(len(runnable))]
+        self.running.baton.release()
+
+    # ---- the end -------------------------------------------------------------------------------------------------
+
+    def _deadlock(self) -> GuaranteeBroken:
+        waiting = "; ".join(f"task {task.number} waits for {task.waits_for}" for task in self.tasks if not task.ended)
+        sentence, expected = "all producers wait for each other", "one that can go on"
+        return GuaranteeBroken(_LIVENESS, sentence, expected=expected, found=waiting)
+
+    def fail(self, error: BaseException) -> None:
+        """Keep the first reason, and let nobody go on."""
+        if self.failure is None:
+            self.failure = error
+        self._ending = True
+
+    def _stop(self, task: Task, where: FrameType | str, error: BaseException) -> NoReturn:
+        """End the run from within, and the current task first."""
+        self._leave(task, where)
+        self.fail(error)
+        task.told = True
+        raise _Ended
+
+    def _end(self, task: Task) -> None:
+        """Raise in a task whose run is over: once, then again if its cleanup goes on and on."""
+        task.points_since_told += task.told
+        if not task.told or task.points_since_told > _POINTS_SINCE_TOLD_MAX:
+            task.told = True
+            raise _Ended

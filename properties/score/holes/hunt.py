@@ -1,0 +1,42 @@
+"""How a hole is hunted: a strategy of the scoreboard, in settings that make the hole likely.
+
+What is drawn and judged is what campaigns and machines always draw and judge; only settings of the store may be fixed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from properties.score.strategies import Machines, RandomHistories, Strategy
+
+__all__ = ["Hunt"]
+
+_STEPS = 25
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """With a machine, or by exploring if none is named.
+
+    A machine takes up to `steps` steps before it starts over; settings that are `fixed` are not drawn. Exploring sets
+    the clock back by `clock_back_ms` once in each life.
+    """
+
+    machine: str = ""
+    steps: int = _STEPS
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    clock_back_ms: int = 0
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy with these settings."""
+        if self.machine:
+            return Machines((self.machine,), steps=self.steps, fixed=self.fixed)
+        return RandomHistories(fixed=self.fixed, clock_back_ms=self.clock_back_ms)
+
+    def describe(self) -> str:
+        """Return it as a person reads it."""
+        engine = f"check --machine {self.machine}" if self.machine else "explore"
+        steps = [f"{self.steps} steps"] if self.machine and self.steps != _STEPS else []
+        clock = [f"clock set back by {self.clock_back_ms // 1000} s"] if self.clock_back_ms else []
+        return ", ".join([engine, *steps, *(f"{name}={value}" for name, value in self.fixed.items()), *clock])

@@ -1,0 +1,125 @@
+"""Holes of starting, and of recovering more than once (G1 to G11, F1, F2)."""
+
+from properties.score.holes.hole import Hole, smallest_case
+from properties.score.holes.hunt import Hunt
+from properties.score.holes.log import HOLES as LOG_HOLES
+
+__all__ = ["HOLES"]
+
+_STARTING = "tests/regressions/test_holes_starting.py::"
+_QUEUE = Hunt("queue")
+_GAP = next(hole for hole in LOG_HOLES if hole.id == "H4")
+
+
+HOLES = (
+    Hole(
+        "G1",
+        "an empty file of log, queue or extension keeps the store from starting (RMQ-B33 plants it for queues)",
+        (7,),
+        "an empty newest log file is removed, an empty queue file made anew",
+        bug="RMQ-B08",
+        regression=_STARTING + "test_g1_empty_newest_file_is_no_obstacle",
+    ),
+    Hole(
+        "G2",
+        "a foreign file beside those of log or queue keeps the store from starting",
+        (7,),
+        "it is ignored, with a finding",
+        bug="stray-file-blocks",
+        hunt=_QUEUE,
+        regression=_STARTING + "test_g2_stray_file_is_no_obstacle",
+    ),
+    Hole(
+        "G3",
+        "when a JSON file and its backup cannot be read the store does not start",
+        (7, 13),
+        "a file that says nothing is a finding, and its backup counts",
+        reason="a crash leaves one of the two whole, so no crash state has it; tests write both full of nonsense",
+    ),
+    Hole(
+        "G4",
+        "behind a gap in the log (H4) dispatch finds nothing to read, and the start never ends",
+        (7, 16),
+        "a gap is damage; dispatch stops with a reason and nobody waits for it",
+        bug=_GAP.bug,
+        hunt=_GAP.hunt,
+        regression=_GAP.regression,
+    ),
+    Hole(
+        "G5",
+        "with duplicationEnable the start of a store that holds something never ends",
+        (7, 16),
+        "",
+        reason="there is no such setting",
+        paragraph="G4",
+    ),
+    Hole(
+        "G6",
+        "a full disk under a sparse file is an error that ends dispatch for good, and puts go on",
+        (16, 17),
+        "blocks are reserved, a full disk is an error of the call, and each round is tried again",
+        bug="RMQ-B12",
+        hunt=_QUEUE,
+        regression=smallest_case("RMQ-B12"),
+    ),
+    Hole(
+        "G7",
+        "the lock is taken behind recovery: a second opener removes files of a store in use before it is refused",
+        (14,),
+        "the lock comes first",
+        bug="RMQ-B78",
+        regression=_STARTING + "test_g7_second_opener_touches_nothing",
+    ),
+    Hole(
+        "G8",
+        "with multi-dispatch a record without properties stops dispatch, and after a kill the start",
+        (7, 8),
+        "no properties are no further queues",
+        bug="RMQ-B73",
+        hunt=Hunt("queue"),
+        regression=smallest_case("RMQ-B73"),
+    ),
+    Hole(
+        "G9",
+        "a unit of the extension whose size reaches beyond its file ends the load",
+        (7,),
+        "sizes are checked before they are used; after an unclean exit the extension is made anew",
+        reason="a tear leaves old bytes, new ones or zeros, never a size too large: no crash state can show it",
+    ),
+    Hole(
+        "G10",
+        "the size of a record is used before it is checked: a huge one ends the start",
+        (7,),
+        "every length is checked before it is used",
+        bug="RMQ-B11",
+        hunt=Hunt("commit-log"),
+        regression=smallest_case("RMQ-B11"),
+        paragraph="G9",
+    ),
+    Hole(
+        "G11",
+        "on a slave dispatch never gets past a bad record in a file that was not scanned, and the start never ends",
+        (7, 16),
+        "dispatch stops with a reason",
+        reason="needs replicas, not built yet",
+        paragraph="G9",
+    ),
+    Hole(
+        "F1",
+        "recover, append, recover: what the first recovery cut is there again after the second",
+        (3, 6),
+        "what is cut is erased, durably, before a put is taken",
+        bug="erase-not-synced",
+        hunt=Hunt("commit-log"),
+        regression=_STARTING + "test_f1_second_recovery_brings_nothing_back",
+    ),
+    Hole(
+        "F2",
+        "progress of delayed messages lags behind their delivery: they are delivered again after a clean exit",
+        (12,),
+        "progress counts message by message, and a close saves it",
+        bug="progress-of-the-round",
+        hunt=Hunt("delay"),
+        regression=_STARTING + "test_f2_clean_exit_delivers_nothing_again",
+    ),
+)

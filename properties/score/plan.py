@@ -1,0 +1,44 @@
+"""What a score asks for: bugs, strategies, trials of each with each, and the budget of a trial."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from properties.score.strategies import STRATEGIES
+from properties.score.trials import ClockName, TrialKey, TrialRow
+
+__all__ = ["Plan"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`trials` of each bug with each strategy that may see it, of up to `budget_s` seconds of the `clock` each."""
+
+    bugs: tuple[str, ...]
+    strategies: tuple[str, ...]
+    trials: int
+    budget_s: float
+    clock: ClockName
+    base_seed: int
+
+    def keys(self, may_see: Callable[[str, str], bool]) -> list[TrialKey]:
+        """Return all trials; a strategy that has no seed has one of each bug."""
+        return [
+            TrialKey(bug, strategy, number, self.base_seed)
+            for number in range(self.trials)
+            for strategy in self.strategies
+            for bug in self.bugs
+            if may_see(bug, strategy) and (number == 0 or STRATEGIES[strategy].is_seeded)
+        ]
+
+    def asked(self, rows: Iterable[TrialRow]) -> list[TrialRow]:
+        """Return the rows that are of this plan and say what happens within its budget; the last one of each trial."""
+        found = {
+            row.key: row
+            for row in rows
+            if row.bug in self.bugs
+            and row.strategy in self.strategies
+            and row.number < self.trials
+            and row.base_seed == self.base_seed
+            and row.answers(self.budget_s, self.clock)
+        }
+        return list(found.values())

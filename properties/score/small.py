@@ -1,0 +1,154 @@
+"""The shortest failure of each killed bug, made small: what somebody has to read to understand it.
+
+Each is made small in a process of its own, as trials are. A case is made small as `tornpage shrink` does it, for a
+time; an interleaving as it is when it is found, for a number of tries.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from properties.campaign.replay import replay, shrink
+from properties.disk.dirty import DirtyTracker, choose_tracker
+from properties.explore.interleavings.run import run_interleaving
+from properties.explore.interleavings.shrink import BrokenInterleaving
+from properties.explore.interleavings.shrink import shrink as shrink_interleaving
+from properties.explore.interleavings.token import from_token as interleaving_of
+from properties.program.case import TOKEN_PREFIX as CASE_PREFIX
+from properties.program.case import Case
+from properties.score.apart import Apart
+from properties.score.sightings import SeenInterleaving
+from properties.score.trials import CLOCKS, ClockName, TrialRow
+
+__all__ = ["SmallRow", "TakesSmall", "make_all_small", "shortest_failures"]
+
+_SLACK_S = 60.0
+_WALL_OF_CPU_MAX = 20
+_LOOK_EVERY_S = 0.5
+_TRIES_MAX = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SmallRow:
+    """What became of one failure, which is named by the token `met` that it had at first, in up to `budget_s` seconds.
+
+    `losses` counts the pages, sizes and names that its power losses took, `lost_pages` the pages among them.
+    `one_minimal` is None for an interleaving, of which it is not known; `ended` says what came before it was reached
+    ("time", "tries"), or that the failure was not met again ("holds"), or how the work ended ("died", "hung").
+    """
+
+    bug: str
+    strategy: str
+    met: str
+    budget_s: float
+    clock: ClockName
+    operations_met: int
+    operations: int = 0
+    losses: int = 0
+    lost_pages: int = 0
+    one_minimal: bool | None = None
+    ended: str = ""
+    tries: int = 0
+    seconds: float = 0.0
+    token: str = ""
+    why: str = ""
+
+    def answers(self, budget_s: float, clock: ClockName) -> bool:
+        """Whether so much time says no more: it had as much, or has not used it up."""
+        return self.clock == clock and (self.budget_s >= budget_s or (bool(self.token) and not self.ended))
+
+
+TakesSmall = Callable[[SmallRow], None]
+
+
+def shortest_failures(rows: Iterable[TrialRow]) -> tuple[TrialRow, ...]:
+    """Return the kill with the fewest operations of each bug, bugs in the order of their first kill."""
+    shortest: dict[str, TrialRow] = {}
+    for row in rows:
+        if row.end == "killed" and (row.bug not in shortest or _rank(row) < _rank(shortest[row.bug])):
+            shortest[row.bug] = row
+    return tuple(shortest.values())
+
+
+def _rank(row: TrialRow) -> tuple[object, ...]:
+    return row.operations, len(row.token), row.strategy, row.number
+
+
+def make_all_small(
+    failures: Sequence[TrialRow],
+    *,
+    budget_s: float,
+    clock: ClockName,
+    workers: int,
+    known: Iterable[SmallRow],
+    take: TakesSmall,
+    progress: Callable[[str], None],
+) -> None:
+    """Make failures small that are not `known` yet, and hand each to `take` as it ends.
+
+    `progress` is told the bug of each as it begins, and of those that are known. A keyboard interrupt ends those that
+    are under way and goes on to the caller.
+    """
+    have = {row.met for row in known if row.answers(budget_s, clock)}
+    limit_s = budget_s * (_WALL_OF_CPU_MAX if clock == "cpu" else 1) + _SLACK_S
+    missing = [failure for failure in failures if failure.token not in have]
+    for failure in failures:
+        if failure.token in have:
+            progress(failure.bug)
+    apart: Apart[TrialRow] = Apart(_made_small, workers)
+    try:
+        while missing or apart.busy:
+            while missing and apart.has_room:
+                failure = missing.pop(0)
+                progress(failure.bug)
+                apart.start(failure, (failure, budget_s, clock), limit_s=limit_s)
+            for answer in apart.finished(timeout_s=_LOOK_EVERY_S):
+                if answer.end == "answered":
+                    take(answer.value)
+                else:
+                    take(replace(_row_of(answer.key, budget_s, clock), ended=answer.end, why=answer.why))
+    finally:
+        apart.stop()
+
+
+def _row_of(failure: TrialRow, budget_s: float, clock: ClockName) -> SmallRow:
+    return SmallRow(failure.bug, failure.strategy, failure.token, budget_s, clock, failure.operations)
+
+
+def _made_small(failure: TrialRow, budget_s: float, clock: ClockName) -> SmallRow:
+    """Make one failure small, in a process that has nothing else to do."""
+    logging.getLogger("tornpage").addHandler(logging.NullHandler())  # what broken stores say is no news
+    row = _row_of(failure, budget_s, clock)
+    with choose_tracker("auto") as tracker:
+        if failure.token.startswith(CASE_PREFIX):
+            return _small_case(row, tracker)
+        return _small_interleaving(row, tracker)
+
+
+def _small_case(row: SmallRow, tracker: DirtyTracker) -> SmallRow:
+    found = replay(Case.from_token(row.met), tracker=tracker)
+    if found is None:
+        return replace(row, ended="holds")
+    small = shrink(found, tracker=tracker, tries_max=_TRIES_MAX, seconds=row.budget_s, clock=CLOCKS[row.clock])
+    return replace(
+        row,
+        operations=len(small.case.operations),
+        losses=small.losses,
+        lost_pages=small.lost_pages,
+        one_minimal=small.one_minimal,
+        ended=small.ended,
+        tries=small.tries,
+        seconds=small.seconds,
+        token=small.case.token(),
+    )
+
+
+def _small_interleaving(row: SmallRow, tracker: DirtyTracker) -> SmallRow:
+    began = CLOCKS[row.clock]()
+    interleaving, _ = interleaving_of(row.met)
+    ran = run_interleaving(interleaving, tracker=tracker)
+    if ran.broken is None:
+        return replace(row, ended="holds")
+    small = SeenInterleaving(shrink_interleaving(BrokenInterleaving(interleaving, ran.broken, ran), tracker=tracker))
+    seconds = CLOCKS[row.clock]() - began
+    return replace(row, operations=small.operations, seconds=seconds, token=small.token())
