@@ -9,7 +9,7 @@ from properties.disk.disk import Disk
 from properties.judge.directory.given import Given
 from properties.judge.directory.golden import GoldenRow
 from properties.judge.directory.judge import Judgement
-from properties.judge.directory.rulings import Ruling
+from properties.judge.rulings import Ruling
 from tornpage.document import Outcome
 from tornpage.inspect_text import printable
 from tornpage.progress import steps_progress

@@ -22,7 +22,7 @@ from properties.judge.directory.given import Given, delays_of, read_given
 from properties.judge.directory.golden import GoldenImage, judged_golden
 from properties.judge.directory.image import IMAGE_BYTES_MAX, read_image
 from properties.judge.directory.judge import Judgement, judge_image
-from properties.judge.directory.rulings import NAMES, NEVER_JUDGED, Ruling
+from properties.judge.rulings import NAMES, NEVER_JUDGED, Ruling
 from properties.judge.directory.truth import read_truth, truth_of
 from properties.judge.image_directory import write_image
 from properties.lockstep.trial import Trial

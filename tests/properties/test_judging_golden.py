@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from properties.judge.directory.golden import GoldenImage, GoldenRow, golden_images, judged_golden
-from properties.judge.directory.rulings import NEVER_JUDGED
+from properties.judge.rulings import NEVER_JUDGED
 from tests.impl.golden import ROOT, golden
 from tests.impl.golden_figures import DAMAGED
 from tornpage.judging import golden_text

@@ -23,7 +23,7 @@ from properties.judge.directory.derived_rulings import index_of, queues_of
 from properties.judge.directory.evidence import Evidence
 from properties.judge.directory.records import log_of
 from properties.judge.directory.recoveries import Opened
-from properties.judge.directory.rulings import Ruling, broken, holds, unknown
+from properties.judge.rulings import Ruling, broken, holds, unknown
 from properties.judge.directory.start_rulings import is_in_quarantine
 
 __all__ = ["Crash", "Crashes", "crashes_of", "is_idempotent"]

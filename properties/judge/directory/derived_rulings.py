@@ -16,7 +16,7 @@ from properties.judge.derived_ledger import DerivedLedger, QueueMemory
 from properties.judge.directory.evidence import Evidence
 from properties.judge.directory.front import WithFront, front_entries, own_files, without_front
 from properties.judge.directory.records import log_of
-from properties.judge.directory.rulings import Ruling, broken, counted, from_guarantee, holds, unknown
+from properties.judge.rulings import Ruling, broken, counted, from_guarantee, holds, unknown
 from properties.judge.extension_files import extensions_are_right
 from properties.judge.queue_judges import (
     keys_are_found,

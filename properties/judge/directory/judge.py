@@ -24,7 +24,7 @@ from properties.judge.directory.given import Given
 from properties.judge.directory.image import SeenImage
 from properties.judge.directory.log_rulings import floor_is_covered, is_a_prefix, nothing_comes_back
 from properties.judge.directory.recoveries import recoveries_of
-from properties.judge.directory.rulings import NEVER_JUDGED, Ruling, unknown
+from properties.judge.rulings import NEVER_JUDGED, Ruling, unknown
 from properties.judge.directory.shape import first_look, shape_of
 from properties.judge.directory.start_rulings import (
     is_exclusive,
