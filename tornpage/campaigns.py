@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from properties.disk.dirty import choose_tracker
-from properties.explain.pagemap import page_map
+from properties.explain.page_map import page_map
 from properties.explore.crashes.campaign import CampaignResult, Found, Plan
 from properties.explore.crashes.tally import Tally
 from tornpage.document import Outcome
