@@ -7,7 +7,7 @@ from typing import Any
 
 from properties.campaign.coverage import Tally
 from properties.disk.dirty import choose_tracker
-from properties.explain.pagemap import page_map
+from properties.explain.page_map import page_map
 from properties.explore.crashes.campaign import CampaignResult, Found, Plan
 from tornpage.document import Outcome
 from tornpage.failures import failure_finding, failure_text, save_case
