@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from properties.disk.effects import EFFECTS
 from properties.planted.smallest import SMALLEST
 from properties.program.case import Case, Crash, Operation, Settings
+from properties.program.fault_effects import EFFECTS
 from properties.program.fault_stories import aimed
 
 __all__ = ["near_miss"]

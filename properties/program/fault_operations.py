@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from properties.disk.language import parse_fault, parse_predicate
-from properties.disk.predicates import And, Every, Not, Nth, Or, Predicate, Probability, text_of
+from properties.program.fault_language import parse_fault, parse_predicate
+from properties.program.fault_predicates import And, Every, Not, Nth, Or, Predicate, Probability, text_of
 
 __all__ = ["AimFault", "aimed_at", "simpler_aims"]
 

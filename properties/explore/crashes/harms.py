@@ -10,7 +10,6 @@ from typing import Literal, get_args
 
 from properties.campaign.coverage import Tally
 from properties.disk.disk import Disk, DiskState
-from properties.disk.effects import EFFECTS
 from properties.disk.images import facts_of
 from properties.disk.sampling import draw
 from properties.lockstep.trial import Trial
@@ -34,6 +33,7 @@ from properties.program.case import (
     Put,
     Step,
 )
+from properties.program.fault_effects import EFFECTS
 from properties.program.fault_stories import story
 
 __all__ = ["Harms", "count_aimed", "harm_classes"]

@@ -10,7 +10,6 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from properties.disk.effects import EFFECTS
 from properties.explore.machines.failing_disk_strategies import (
     CLEAN,
     DELAYED,
@@ -47,6 +46,7 @@ from properties.program.case import (
     Settings,
     Step,
 )
+from properties.program.fault_effects import EFFECTS
 
 __all__ = ["FailingDiskMachine"]
 

@@ -15,9 +15,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from properties.disk.calls import KINDS, OPERATIONS
-from properties.disk.effects import EFFECTS
-from properties.disk.predicates import And, Every, Kind, Not, Nth, Operation, Or, Path, Predicate, Probability
+from properties.program.fault_calls import KINDS, OPERATIONS
+from properties.program.fault_effects import EFFECTS
+from properties.program.fault_predicates import And, Every, Kind, Not, Nth, Operation, Or, Path, Predicate, Probability
 
 __all__ = ["TESTS", "BadAim", "parse_fault", "parse_predicate"]
 
