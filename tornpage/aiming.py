@@ -9,7 +9,7 @@ from tornpage.completing import fault_names
 from tornpage.document import Outcome
 
 if TYPE_CHECKING:
-    from properties.program.case import AimFault
+    from model.operations import AimFault
 
 __all__ = ["aims_outcome", "fault_option"]
 
@@ -22,8 +22,7 @@ def fault_option(command: Command) -> Command:
     def parsed(ctx: click.Context, _: click.Parameter, texts: tuple[str, ...]) -> "tuple[AimFault, ...]":
         if ctx.resilient_parsing:  # a shell asks what could follow
             return ()
-        from properties.program.fault_language import BadAim
-        from properties.program.fault_operations import aimed_at
+        from properties.program.fault_language import BadAim, aimed_at
 
         try:
             return tuple(dict.fromkeys(aimed_at(text) for text in texts))

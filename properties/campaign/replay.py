@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
+from model.operations import Crash
 from properties.campaign.passes import DETOURS
 from properties.campaign.shrink import Budget, Ended, Shrinking, ShrinkStep, Watch
 from properties.contract import GuaranteeBroken
@@ -16,7 +17,7 @@ from properties.disk.choosing import Others, chosen, exceptions, fewest_exceptio
 from properties.disk.dirty import DirtyTracker
 from properties.disk.images import Choice, Fact, disk_state, facts_of
 from properties.explore.foreign.choosing import AnyTrial, trial_of
-from properties.program.case import Case, Crash
+from properties.program.case import Case
 
 __all__ = ["Failure", "ShrinkStep", "Shrunk", "replay", "shrink", "signature"]
 

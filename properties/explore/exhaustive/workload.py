@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from model.operations import Crash, Operation
 from model.state import CommitLog
 from properties.campaign.replay import Failure
 from properties.contract import GuaranteeBroken
@@ -24,7 +25,7 @@ from properties.explore.exhaustive.places import Place, places_of
 from properties.judge.judges import LegalLogs, Recovered
 from properties.judge.progress_ledger import LegalVersions, said_by
 from properties.lockstep.trial import Trial
-from properties.program.case import Case, Crash, Operation, Settings
+from properties.program.case import Case, Settings
 
 __all__ = ["CERTIFIED_EVERY", "Bound", "CrashState", "Enumerate", "WorkloadStates"]
 

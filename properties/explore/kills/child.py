@@ -24,26 +24,15 @@ from impl.parts import Parts
 from impl.runner import Service, ThreadRunner
 from impl.store import MessageStore
 from model.message import Batch
+from model.operations import Close, Flush, Get, GetMessage, OffsetByTime, Open, Operation, Put, PutBatch, QueryKey, Step
+from model.payloads import given_of
 from properties.explore.kills.derived import read_something
 from properties.explore.kills.progress import OPERATIONS_MAX, Progress
 from properties.explore.kills.step_counting_files import StepCountingFiles
 from properties.program.bit_maps import filters_of
-from properties.program.case import (
-    Close,
-    Flush,
-    Get,
-    GetMessage,
-    OffsetByTime,
-    Open,
-    Operation,
-    Put,
-    PutBatch,
-    QueryKey,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 from properties.program.hand_driven import HandDriven
-from properties.program.translation import given_of, store_batch, store_config, store_message
+from properties.program.translation import store_batch, store_config, store_message
 
 __all__ = [
     "HANG_SECONDS",

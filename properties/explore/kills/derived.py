@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from impl.store import MessageStore
+from model.operations import GetMessage, OffsetByTime, QueryKey
 from model.state import CommitLog
 from properties.disk.disk import Image
 from properties.judge.derived_ledger import DerivedLedger
@@ -14,7 +15,7 @@ from properties.judge.ledger import Ledger
 from properties.judge.queue_judges import QUEUE_JUDGES
 from properties.judge.recovered import ROOT, Recovered, key_of
 from properties.judge.rulings import require
-from properties.program.case import GetMessage, OffsetByTime, QueryKey, Settings
+from properties.program.case import Settings
 from properties.program.log_places import LOG_DIRECTORY
 from properties.program.translation import layout_of
 

@@ -14,6 +14,8 @@ from impl.parts import Parts
 from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from model import allocation, commitlog, disasters, flushing, pool
+from model.operations import Close, Flush, Open, Operation, Put, PutBatch, ServiceName, Step
+from model.payloads import given_of
 from model.state import CommitLog, Layout
 from properties.contract import GuaranteeBroken
 from properties.decode.record import BLANK_MAGIC
@@ -22,9 +24,9 @@ from properties.explore.kills.derived import judge_derived
 from properties.explore.kills.snapshot import Snapshot, snapshot_of
 from properties.judge.ledger import compare_record
 from properties.program.bit_maps import filters_of
-from properties.program.case import Close, Flush, Open, Operation, Put, PutBatch, ServiceName, Settings, Step
+from properties.program.case import Settings
 from properties.program.hand_driven import HandDriven
-from properties.program.translation import given_of, layout_of, store_config
+from properties.program.translation import layout_of, store_config
 
 __all__ = ["LegalLogs", "judge_directory", "legal_after", "marker_is_right", "model_path"]
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from properties.program.case import AimFault, BadToken, Case, Settings
+from model.operations import AimFault
+from properties.program.case import BadToken, Case, Settings
 from properties.program.fault_calls import KINDS
-from properties.program.fault_language import BadAim, parse_fault, parse_predicate
-from properties.program.fault_operations import aimed_at
+from properties.program.fault_language import BadAim, aimed_at, parse_fault, parse_predicate
 from properties.program.fault_predicates import (
     And,
     Every,
