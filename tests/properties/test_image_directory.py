@@ -8,12 +8,12 @@ import pytest
 from impl.config import MessageStoreConfig
 from impl.os_files import OsFiles
 from impl.store import MessageStore
-from model.operations import AimFault, Clean, Crash, Flush, Operation, Put, Step
+from model.operations import AimFault, Choice, Clean, Crash, Flush, Operation, Put, Step
 from properties.campaign.replay import Failure
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
-from properties.disk.images import Choice, compose, disk_state, facts_of
+from properties.disk.images import compose, disk_state, facts_of
 from properties.disk.sampling import draw
 from properties.explain.evidence import account_of
 from properties.explain.page_map import crash_image, page_map

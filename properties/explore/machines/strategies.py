@@ -5,8 +5,8 @@ from typing import TypeVar, get_args
 
 from hypothesis import strategies as st
 
-from model.operations import Damage, DerivedHarm, Put
-from properties.disk.images import Choice, Fact
+from model.operations import Choice, Damage, DerivedHarm, Put
+from properties.disk.images import Fact
 from properties.program.case import Settings
 from properties.program.log_places import log_files
 

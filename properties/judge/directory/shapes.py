@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
-from model.operations import Flush, Operation, Put, Step
+from model.operations import Choice, Flush, Operation, Put, Step
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk, Image, parent_of
-from properties.disk.images import Choice, compose, disk_state, facts_of
+from properties.disk.images import compose, disk_state, facts_of
 from properties.judge.derived_files import DERIVED, INDEX, QUEUES
 from properties.judge.directory.truth import Told, Truth
 from properties.lockstep.trial import Trial
