@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
-from properties.campaign.shrinking import Budget, Ended, Shrinking, ShrinkStep, Watch
-from properties.campaign.simpler import DETOURS
+from properties.campaign.passes import DETOURS
+from properties.campaign.shrink import Budget, Ended, Shrinking, ShrinkStep, Watch
 from properties.contract import GuaranteeBroken
 from properties.disk.choosing import Others, chosen, exceptions, fewest_exceptions
 from properties.disk.dirty import DirtyTracker

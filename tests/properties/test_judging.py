@@ -22,9 +22,9 @@ from properties.judge.directory.given import Given, delays_of, read_given
 from properties.judge.directory.golden import GoldenImage, judged_golden
 from properties.judge.directory.image import IMAGE_BYTES_MAX, read_image
 from properties.judge.directory.judge import Judgement, judge_image
-from properties.judge.directory.rulings import NAMES, NEVER_JUDGED, Ruling
 from properties.judge.directory.truth import read_truth, truth_of
 from properties.judge.image_directory import write_image
+from properties.judge.rulings import NAMES, NEVER_JUDGED, Ruling
 from properties.lockstep.trial import Trial
 from properties.planted import components_of
 from properties.program.case import Flush, Operation, Put, Settings
@@ -43,7 +43,7 @@ OPERATIONS: tuple[Operation, ...] = (
 
 
 def of(judgement: Judgement, number: int) -> Ruling:
-    return next(ruling for ruling in judgement.rulings if ruling.number == number)
+    return next(ruling for ruling in judgement.rulings if ruling.contract == number)
 
 
 def judged(directory: Path, **options: Any) -> Judgement:
@@ -90,7 +90,7 @@ def test_an_image_of_our_own_holds_with_nothing_told(made: Callable[..., Path], 
     judgement = judged(directory, samples=3)
     assert judgement.numbers("broken") == []
     assert set(judgement.numbers("unknown")) == {2, *NEVER_JUDGED}
-    assert [ruling.number for ruling in judgement.rulings] == list(NAMES)
+    assert [ruling.contract for ruling in judgement.rulings] == list(NAMES)
     assert judgement.mode == "read-write"
     assert judgement.figures["records_kept"] == (5 if all_kept else 2)
     assert judgement.figures["crashed_recoveries"] >= 3
@@ -390,7 +390,7 @@ def test_no_bytes_make_the_judge_raise(seed: int, tmp_path: Path) -> None:
                 path.write_bytes(stored + draw.randbytes(50))
     first, again = judged(directory, samples=1), judged(directory, samples=1)
     assert first.rulings == again.rulings
-    assert [ruling.number for ruling in first.rulings] == list(NAMES)
+    assert [ruling.contract for ruling in first.rulings] == list(NAMES)
     assert first.numbers("broken") == []
 
 
