@@ -9,7 +9,7 @@ from properties.campaign.coverage import Tally
 from properties.campaign.replay import Failure
 from properties.campaign.result import Found
 from properties.disk.dirty import choose_tracker
-from properties.explain.pagemap import page_map
+from properties.explain.page_map import page_map
 from properties.explore.crashes.campaign import CrashResult, Plan
 from tornpage.document import Outcome
 from tornpage.failures import failure_finding, failure_text, save_case

@@ -70,7 +70,7 @@ def _row(shape: ShapeReport) -> dict[str, Any]:
 def _findings(shape: ShapeReport) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
         {
-            "code": f"contract-{ruling.number}",
+            "code": f"contract-{ruling.contract}",
             "severity": "broken",
             "shape": shape.shape.name,
             "sentence": ruling.sentence,

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from impl import pull_hold
-from impl.components import Components
 from impl.errors import NotReadable, StoreClosed, TooManyHeldPulls
 from impl.message_filter import TagFilter
+from impl.parts import Parts
 from impl.queue_pull import GetMessageResult
 from impl.running_flags import RunningFlag
 from model import holding, reading
@@ -46,7 +46,7 @@ class _Waiting:
 class HoldingVerbs(ReadingVerbs):
     """Long polling of a trial."""
 
-    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Components | None = None) -> None:
+    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Parts | None = None) -> None:
         self._pulls: list[_Waiting] = []
         super().__init__(settings, tracker=tracker, components=components)
 

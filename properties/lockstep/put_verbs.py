@@ -4,9 +4,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from impl.components import Components
 from impl.message import Message as StoreMessage
 from impl.message import MessageBatch, PutResult
+from impl.parts import Parts
 from impl.running_flags import RunningFlag
 from model import commitlog, waiting
 from model.commitlog import Appended, PutOutcome
@@ -48,7 +48,7 @@ class _Open:
 class PutVerbs(TrialState):
     """Puts of a trial: messages and batches, at once, later, and by two producers at the same time."""
 
-    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Components | None = None) -> None:
+    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Parts | None = None) -> None:
         self._open: list[_Open] = []
         super().__init__(settings, tracker=tracker, components=components)
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from impl.components import Components
+from impl.parts import Parts
 from impl.policy import BrokerRole
 from impl.read_buffer import RecordBuffer
 from impl.store import MessageStore
@@ -84,7 +84,7 @@ class Held:
 class TrialState:
     """Store, model, ledger, disk and surroundings of one trial; an empty disk and an open store to begin with."""
 
-    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Components | None = None) -> None:
+    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Parts | None = None) -> None:
         self.settings = settings
         self.now_ms = BORN_TIMESTAMP
         self.layout = layout_of(settings)
@@ -161,7 +161,7 @@ class TrialState:
                 config,
                 files=files,
                 clock=self.surroundings.clock,
-                components=self._components,
+                parts=self._components,
                 bit_map_of=filters_of(self.settings),
             )
         except Exception as error:

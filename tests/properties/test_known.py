@@ -25,6 +25,7 @@ from properties.disk.sampling import draw
 from properties.explore.crashes.crash_states import CrashStates
 from properties.judge.judges import OF_THE_PROCESS, LegalLogs, Recovered
 from properties.judge.queue_judges import queues_have_their_bounds
+from properties.judge.rulings import require
 from properties.lockstep import known
 from properties.lockstep.known import Known, Outcome
 from properties.lockstep.remembered import AGAIN_EVERY, remembered_walk
@@ -161,7 +162,7 @@ def test_a_process_that_remembers_something_else_is_asked_itself(tracker: DirtyT
     queue.max_offset += 1  # planted: the bytes are the same
     assert not what.is_judged(replace(first, view=(first.view[0], trial.surroundings.memory_of(first.store))))
     with pytest.raises(GuaranteeBroken, match="contract 17: the bounds of queue"):
-        queues_have_their_bounds(first)
+        require(queues_have_their_bounds(first))
 
 
 # ---- planted: what is known is not true ------------------------------------------------------------------------------

@@ -135,6 +135,6 @@ def test_what_was_loaded_survives_the_next_power_loss(disk: Disk) -> None:
      ("backup-overwritten", Image(frozenset({"/", "/config"}), {**BACKUP_ALONE, PATH: b""}))],
 )  # fmt: skip
 def test_files_that_are_replaced_otherwise_are_caught(bug: str, image: Image) -> None:
-    kind = PLANTED[bug].components.config_file
+    kind = PLANTED[bug].parts.of(ConfigFile)
     assert isinstance(kind, type)
     assert broken_by(kind, image, "posix-strict")

@@ -48,7 +48,7 @@ def test_it_is_in_no_queue(attempt: Attempt, ending: str, count: str) -> None:
 
 @pytest.mark.parametrize("ending", ["exit", "expiry"])
 def test_it_comes_back_where_nobody_removes_it(attempt: Attempt, ending: str) -> None:
-    mistake = PLANTED["deleted-queue-left-behind"].components
+    mistake = PLANTED["deleted-queue-left-behind"].parts
     broken = attempt((*KEPT, FAULTS["once"], DeleteTopics(in_use=("T",)), *ENDINGS[ending]), SETTINGS, mistake)
     assert broken is not None
     assert broken.contract == 4

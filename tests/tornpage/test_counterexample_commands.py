@@ -220,7 +220,7 @@ def test_findings_of_a_run_are_judged_where_their_case_file_is_gone(tmp_path: Pa
 
 
 def test_pages_lost_are_told_as_ranges() -> None:
-    from properties.explain.pagemap import FactFate, PageFate, PageMap
+    from properties.explain.page_map import FactFate, PageFate, PageMap
 
     pages = [PageFate("/store/commitlog/0", number, 1, "lost") for number in (2, 3, 5)]
     shown = PageMap((), 0, "posix-strict", (*pages, PageFate("/store/index/1", 0, 2, "torn")), (

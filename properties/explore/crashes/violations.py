@@ -69,15 +69,7 @@ def judges_that_go_red(tracker: DirtyTracker) -> list[str]:
         found = right_recovery(tracker)
     except GuaranteeBroken:
         return []
-    return [judge.__name__ for judge in JUDGES if _refuses(judge, VIOLATIONS[judge.__name__](found))]
-
-
-def _refuses(judge: Callable[[Recovered], None], found: Recovered) -> bool:
-    try:
-        judge(found)
-    except GuaranteeBroken:
-        return True
-    return False
+    return [judge.__name__ for judge in JUDGES if judge(VIOLATIONS[judge.__name__](found)).verdict == "broken"]
 
 
 # ---- ways to change a recovery ---------------------------------------------------------------------------------------

@@ -7,8 +7,8 @@ here depends on time.
 from dataclasses import dataclass
 from typing import Any
 
-from impl.components import Components
 from impl.files import DiskUsage
+from impl.parts import Parts
 from impl.runner import Service
 from impl.store import MessageStore
 from properties.contract import HarnessError
@@ -73,7 +73,7 @@ class Promise:
 class Stage:
     """The store, its disk, its services by name, the history, and what was promised to be durable."""
 
-    def __init__(self, settings: Settings, *, tracker: DirtyTracker, parts: Components) -> None:
+    def __init__(self, settings: Settings, *, tracker: DirtyTracker, parts: Parts) -> None:
         self.layout = layout_of(settings)
         self.history = Recorder()
         self.promises: list[Promise] = []
@@ -86,7 +86,7 @@ class Stage:
             store_config(settings),
             files=self.files,
             clock=self._clock,
-            components=stepped_parts(parts, runner=self._runner),
+            parts=stepped_parts(parts, runner=self._runner),
             memory_bytes=1 << 33,
         )
 

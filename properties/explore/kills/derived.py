@@ -13,6 +13,7 @@ from properties.judge.derived_ledger import DerivedLedger
 from properties.judge.ledger import Ledger
 from properties.judge.queue_judges import QUEUE_JUDGES
 from properties.judge.recovered import ROOT, Recovered, key_of
+from properties.judge.rulings import require
 from properties.program.case import GetMessage, OffsetByTime, QueryKey, Settings
 from properties.program.log_places import LOG_DIRECTORY
 from properties.program.translation import layout_of
@@ -72,4 +73,4 @@ def judge_derived(
         layout,
     )
     for judge in QUEUE_JUDGES:
-        judge(found)
+        require(judge(found))

@@ -5,12 +5,13 @@ the directory and decoded by the judges' own decoder; the store under test is as
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
-from impl.components import Components
 from impl.files import OpenFile
 from impl.os_files import OsFiles
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from model import allocation, commitlog, disasters, flushing, pool
 from model.state import CommitLog, Layout
@@ -152,7 +153,7 @@ class _AbandonableFiles(OsFiles):
 class _Disk:
     directory: str
     settings: Settings
-    components: Components
+    components: Parts
     clock: Callable[[], int]
 
     def open_with(self, files: _AbandonableFiles) -> MessageStore:
@@ -162,7 +163,7 @@ class _Disk:
                 store_config(self.settings),
                 files=files,
                 clock=self.clock,
-                components=replace(self.components, runner=lambda service: HandDriven(service, self.clock)),
+                parts=self.components.replacing({ThreadRunner: lambda service: HandDriven(service, self.clock)}),
                 bit_map_of=filters_of(self.settings),
             )
         except Exception as error:
@@ -174,7 +175,7 @@ def judge_directory(
     legal: LegalLogs,
     *,
     settings: Settings,
-    components: Components,
+    components: Parts,
     now_ms: int,
     once_more: Callable[[Snapshot, CommitLog], bool] = lambda left, survivor: True,
 ) -> CommitLog:

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from impl.components import Components
+from impl.parts import Parts
 from properties.explore.kills.cycle import Cycle, KillReport, PlannedLife
 from properties.explore.kills.judged import AGAIN_EVERY, Judged
 from properties.explore.kills.zygote import Zygote
@@ -66,7 +66,7 @@ class ProgramRunner:
     The first process of a cycle runs while the cycle before it is judged.
     """
 
-    def __init__(self, base: str, name: str, settings: Settings, components: Components) -> None:
+    def __init__(self, base: str, name: str, settings: Settings, components: Parts) -> None:
         self._base = base
         self._settings = settings
         self._components = components

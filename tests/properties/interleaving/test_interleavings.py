@@ -8,7 +8,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from impl.components import Components
+from impl.parts import Parts
 from impl.reput import ReputMessages
 from properties.contract import Verdict
 from properties.disk.dirty import DirtyTracker
@@ -88,7 +88,7 @@ def test_an_error_that_nobody_promised_is_told(tracker: DirtyTracker) -> None:
         def drain(self) -> None:
             raise LookupError("of dispatch")
 
-    ran = run_interleaving(sequential(BUSY), tracker=tracker, parts=Components(reput=Failing))
+    ran = run_interleaving(sequential(BUSY), tracker=tracker, parts=Parts({ReputMessages: Failing}))
     assert ran.broken is not None
     assert ran.broken.contract == 8
     assert "LookupError: of dispatch" in ran.broken.sentence
@@ -103,7 +103,7 @@ def test_dispatch_that_stops_is_told(tracker: DirtyTracker) -> None:
             pass
 
     scenario = Scenario("idle", SMALL, (), ((Put(), Step("reput")),), ())
-    ran = run_interleaving(sequential(scenario), tracker=tracker, parts=Components(reput=Idle))
+    ran = run_interleaving(sequential(scenario), tracker=tracker, parts=Parts({ReputMessages: Idle}))
     assert ran.broken is not None
     assert (ran.broken.contract, ran.broken.found) == (16, "112 bytes behind")
 

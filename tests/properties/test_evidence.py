@@ -2,7 +2,7 @@
 
 from properties.campaign.replay import replay
 from properties.disk.dirty import DirtyTracker
-from properties.explain.account import account_of
+from properties.explain.evidence import account_of
 from properties.program.case import Case, Crash, Operation, Put, Settings
 
 LOG = "/store/commitlog/00000000000000000000"

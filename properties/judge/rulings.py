@@ -1,17 +1,34 @@
-"""A ruling on one number of the contract: it holds, is broken, or cannot be judged, and why.
+"""State a ruling on one number of the contract: it holds, is broken, or cannot be judged, and why.
+
+A judge returns its ruling and never raises, whatever a broken store holds. A campaign raises what a ruling says with
+`require`. An error in a judge that is no GuaranteeBroken is a fault of the judge: nothing here turns it into a ruling.
 
 Source: docs/contract.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, Final, Literal, ParamSpec
 
 from properties.contract import GuaranteeBroken
 
-__all__ = ["NAMES", "NEVER_JUDGED", "Ruling", "Word", "broken", "counted", "from_guarantee", "holds", "unknown"]
+__all__ = [
+    "NAMES",
+    "NEVER_JUDGED",
+    "Ruling",
+    "Word",
+    "broken",
+    "counted",
+    "holds",
+    "judge",
+    "require",
+    "unknown",
+]
+
+Asked = ParamSpec("Asked")
 
 Word = Literal["holds", "broken", "unknown"]
 
@@ -47,9 +64,12 @@ NEVER_JUDGED: Final[Mapping[int, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """`file` is relative to the store directory, `offset` physical; both say where a broken number shows."""
+    """State what holds of one contract number.
 
-    number: int
+    `file` is relative to the store directory, `offset` physical. Both say where a broken number shows.
+    """
+
+    contract: int
     verdict: Word
     sentence: str
     file: str = ""
@@ -60,12 +80,12 @@ class Ruling:
     @property
     def name(self) -> str:
         """The name of the number."""
-        return NAMES[self.number]
+        return NAMES[self.contract]
 
     def row(self) -> dict[str, Any]:
         """Return the ruling as a row of a table."""
         return {
-            "number": self.number,
+            "number": self.contract,
             "name": self.name,
             "verdict": self.verdict,
             "sentence": self.sentence,
@@ -74,6 +94,11 @@ class Ruling:
             "expected": self.expected,
             "found": self.found,
         }
+
+    def in_one_of(self, names: Iterable[str], *, contract: int | None = None) -> Ruling:
+        """Return a broken ruling with the file of `names` that its sentence names, maybe under another number."""
+        file = next((name for name in sorted(names, key=len, reverse=True) if name in self.sentence), "")
+        return replace(self, file=file, contract=self.contract if contract is None else contract)
 
 
 def counted(count: int, one: str, several: str = "") -> str:
@@ -98,13 +123,27 @@ def broken(
     return Ruling(number, "broken", sentence, file, offset, expected, found)
 
 
-def from_guarantee(error: GuaranteeBroken, names: Mapping[str, Any], *, number: int | None = None) -> Ruling:
-    """Return what a judge of the lab raised; the file is the one of `names` that its sentence names."""
-    file = next((name for name in sorted(names, key=len, reverse=True) if name in error.sentence), "")
-    return broken(
-        error.contract if number is None else number,
-        error.sentence,
-        file=file,
-        expected=error.expected,
-        found=error.found,
-    )
+def judge(number: int) -> Callable[[Callable[Asked, Ruling | None]], Callable[Asked, Ruling]]:
+    """Make a judge of contract `number` from a function that returns its ruling or raises GuaranteeBroken.
+
+    A function that returns None has found nothing broken.
+    """
+    right = holds(number, "")
+
+    def judging(rule: Callable[Asked, Ruling | None]) -> Callable[Asked, Ruling]:
+        @wraps(rule)
+        def ruled(*args: Asked.args, **kwargs: Asked.kwargs) -> Ruling:
+            try:
+                return rule(*args, **kwargs) or right
+            except GuaranteeBroken as error:
+                return broken(error.contract, error.sentence, expected=error.expected, found=error.found)
+
+        return ruled
+
+    return judging
+
+
+def require(ruling: Ruling) -> None:
+    """Raise GuaranteeBroken of a broken ruling."""
+    if ruling.verdict == "broken":
+        raise GuaranteeBroken(ruling.contract, ruling.sentence, ruling.expected, ruling.found)

@@ -13,11 +13,11 @@ from properties.lockstep.trial import Trial
 from properties.lockstep.trial_state import Window
 from properties.program.case import Case, Crash
 
-__all__ = ["CrashMoment", "last_crash"]
+__all__ = ["CrashContext", "last_crash"]
 
 
 @dataclass(frozen=True, slots=True)
-class CrashMoment:
+class CrashContext:
     """Operation `number` is the crash; `trial` has carried out everything before it, `position` is in its journal.
 
     `choices` has a choice for each fact that is not as at its last sync. After a kill everything written is there.
@@ -48,7 +48,7 @@ class CrashMoment:
         return certify(files.base, files.journal, self.position, self.choices, disk=self.state.disk)
 
 
-def last_crash(case: Case, *, tracker: DirtyTracker, kills: bool) -> CrashMoment | None:
+def last_crash(case: Case, *, tracker: DirtyTracker, kills: bool) -> CrashContext | None:
     """Carry a case out up to its last power loss, or kill if `kills` count too; None when it has none.
 
     Raises GuaranteeBroken when an operation before it fails.
@@ -69,4 +69,4 @@ def last_crash(case: Case, *, tracker: DirtyTracker, kills: bool) -> CrashMoment
     state = disk_state(trial.files.base, trial.files.journal, position, disk=disk)
     facts = tuple(facts_of(state))
     choices = chosen(facts, crash.survived, crash.others)
-    return CrashMoment(number, replace(crash, back=back), trial, position, state, facts, choices)
+    return CrashContext(number, replace(crash, back=back), trial, position, state, facts, choices)
