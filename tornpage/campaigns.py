@@ -5,12 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from properties.disk.dirty import choose_tracker
-from properties.explain.page_map import page_map
 from properties.explore.crashes.campaign import CampaignResult, Found, Plan
 from properties.explore.crashes.tally import Tally
 from tornpage.document import Outcome
-from tornpage.failures import failure_finding, failure_text, save_case
+from tornpage.failures import failure_text, save_case
 
 __all__ = ["command_of", "outcome_of", "text_of"]
 
@@ -80,7 +78,12 @@ def outcome_of(result: CampaignResult, *, plan: Plan, out: str | None, command: 
 def _failures(found: Iterable[Found], out: str | None) -> list[dict[str, Any]]:
     findings = []
     for each in found:
-        finding = {**failure_finding(each.failure), "history": each.history, "mix": each.mix, "histories": each.times}
+        finding = {
+            **each.failure.finding().document(),
+            "history": each.history,
+            "mix": each.mix,
+            "histories": each.times,
+        }
         case_file = None if out is None else save_case(each.failure, out)
         if case_file is not None:
             finding["case_file"] = str(case_file)
@@ -125,14 +128,13 @@ def _tables(result: CampaignResult, caption: Mapping[str, Any]) -> dict[str, Map
 
 
 def _page_map(found: Found) -> list[dict[str, Any]]:
-    with choose_tracker("auto") as tracker:
-        shown = page_map(found.failure.case, tracker=tracker)
-    if shown is None:
+    evidence = found.failure.evidence
+    if evidence is None or evidence.page_map is None:
         return []
-    told = failure_finding(found.failure)
+    told = found.failure.finding().document()
     bug = found.failure.case.settings.bug
     names = ("sentence", "expected", "found", "token", "settings")
-    return [{**shown.document(), **{name: told[name] for name in names}, "bug": bug}]
+    return [{**evidence.page_map.document(), **{name: told[name] for name in names}, "bug": bug}]
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------

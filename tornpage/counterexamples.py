@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage import __version__
 from tornpage.document import Outcome, refuse
-from tornpage.failures import failure_finding, failure_text, save_case
+from tornpage.failures import failure_text, save_case
 from tornpage.progress import shrinking_progress
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def shrink_outcome(case: "Case", *, seconds: float, out: str | None) -> tuple[Ou
     if before is None or small is None:
         return Outcome("shrink", "holds", {"operations": len(case.operations)}), _HOLDS.format("shrink")
     kept_in = None if out is None else save_case(small, out)
-    finding = failure_finding(small) | _how(small, len(before.case.operations))
+    finding = small.finding().document() | _how(small, len(before.case.operations))
     figures = {
         "operations_before": len(before.case.operations),
         "operations": len(small.case.operations),
@@ -52,8 +52,9 @@ def shrink_outcome(case: "Case", *, seconds: float, out: str | None) -> tuple[Ou
 
 def explain_outcome(case: "Case", *, seconds: float, page: str) -> tuple[Outcome, str]:
     """Write the page of a case, made small before if there are seconds for it. Raises UnknownBug."""
-    from properties.campaign.replay import replay
+    from properties.campaign.replay import replay, with_evidence
     from properties.disk.dirty import choose_tracker
+    from properties.explain.evidence import Witness
 
     if case.settings.target:
         refuse("there are pages of cases of our own store alone; `tornpage replay` tells this one")
@@ -64,9 +65,11 @@ def explain_outcome(case: "Case", *, seconds: float, page: str) -> tuple[Outcome
         failure = small
         if before is not None and small is not None:
             how = _how(small, len(before.case.operations))
+            with choose_tracker("auto") as tracker:
+                failure = with_evidence(small, tracker=tracker)
     else:
         with choose_tracker("auto") as tracker:
-            failure = replay(case, tracker=tracker)
+            failure = replay(case, tracker=tracker, witness=Witness())
     if failure is None:
         return Outcome("explain", "holds", {"operations": len(case.operations)}), _HOLDS.format("explain")
     text = _page(failure, how)
@@ -76,7 +79,7 @@ def explain_outcome(case: "Case", *, seconds: float, page: str) -> tuple[Outcome
     except OSError as error:
         refuse(f"cannot write the page to {path}: {error.strerror}; name another --out file")
     figures = {"operations": len(failure.case.operations), "losses": failure.losses, "page_bytes": len(text.encode())}
-    findings = [failure_finding(failure) | {"page": str(path)}]
+    findings = [failure.finding().document() | {"page": str(path)}]
     is_interrupted = how is not None and how["ended"] == "interrupt"
     outcome = Outcome("explain", "broken", figures, (), findings, interrupted=is_interrupted)
     sentence = f"contract {failure.broken.contract} is broken: {failure.broken.sentence}"
@@ -87,20 +90,19 @@ def case_page(case: "Case") -> str | None:
     """Return the page of a case as it is, None if every promise holds. Raises UnknownBug."""
     from properties.campaign.replay import replay
     from properties.disk.dirty import choose_tracker
+    from properties.explain.evidence import Witness
 
     with choose_tracker("auto") as tracker:
-        failure = replay(case, tracker=tracker)
+        failure = replay(case, tracker=tracker, witness=Witness())
     return None if failure is None else _page(failure, None)
 
 
 def _page(failure: "Failure", how: dict[str, Any] | None) -> str:
     """Return the page of a failure; `how` tells how it was made small."""
-    from properties.disk.dirty import choose_tracker
-    from properties.explain.evidence import account_of
     from reports.counterexample import read_counterexample, render_counterexample
 
-    with choose_tracker("auto") as tracker:
-        account = account_of(failure, tracker=tracker)
+    account = failure.account()
+    assert account is not None
     return render_counterexample(read_counterexample({**account, "version": __version__, "shrinking": how}))
 
 
@@ -129,7 +131,7 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
     except OSError as error:
         refuse(f"cannot write {path}: {error.strerror}; name another --directory")
     verdict = "holds" if found is None else "broken"
-    findings = [] if found is None else [failure_finding(found)]
+    findings = [] if found is None else [found.finding().document()]
     outcome = Outcome("promote", verdict, {"operations": len(case.operations)}, findings=findings)
     outcome.extra = {"test": str(path)}
     state = "the store holds now" if found is None else f"it fails until the store is mended: {found.broken}"
@@ -146,7 +148,10 @@ def _shrunk(case: "Case", seconds: float) -> "tuple[Failure | None, Shrunk | Non
         if failure is None:
             return None, None
         with shrinking_progress(seconds=seconds) as show:
-            return failure, shrink(failure, tracker=tracker, tries_max=1_000_000, seconds=seconds, watch=show)
+            small = shrink(
+                failure, tracker=tracker, tries_max=1_000_000, seconds=seconds, watch=show, keep_evidence=True
+            )
+            return failure, small
 
 
 def _how(small: "Shrunk", operations_before: int) -> dict[str, Any]:

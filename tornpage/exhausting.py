@@ -9,7 +9,7 @@ from properties.explore.exhaustive.run import ExhaustResult, canary_bug, run_exh
 from properties.explore.exhaustive.statement import figures_of, statement_of
 from properties.program.case import describe
 from tornpage.document import Outcome, refuse, say
-from tornpage.failures import failure_finding, failure_text, save_case
+from tornpage.failures import failure_text, save_case
 from tornpage.progress import states_progress
 from tornpage.run_directory import prepare
 
@@ -60,7 +60,7 @@ def outcome_of(result: ExhaustResult, *, out: str | None) -> Outcome:
     }
     findings: list[dict[str, Any]] = []
     if result.failure is not None:
-        findings.append(failure_finding(result.failure))
+        findings.append(result.failure.finding().document())
         case_file = None if out is None else save_case(result.failure, out)
         if case_file is not None:
             findings[-1]["case_file"] = str(case_file)

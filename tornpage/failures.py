@@ -5,7 +5,7 @@ to run it again, where it is kept.
 import json
 from collections import defaultdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from properties.campaign.replay import Failure
 from properties.program.case import Case, Crash, describe
@@ -14,32 +14,15 @@ from tornpage.document import warn
 if TYPE_CHECKING:
     from properties.explain.page_map import PageMap
 
-__all__ = ["failure_finding", "failure_text", "program_lines", "save_case"]
+__all__ = ["failure_text", "program_lines", "save_case"]
 
 _SENTENCES_MAX = 6
-
-
-def failure_finding(failure: Failure) -> dict[str, Any]:
-    """Return a failure as a finding of the JSON document."""
-    broken = failure.broken
-    return {
-        "code": f"contract-{broken.contract}",
-        "severity": "broken",
-        "sentence": broken.sentence,
-        "expected": broken.expected,
-        "found": broken.found,
-        "program": [describe(operation) for operation in failure.case.operations],
-        "settings": failure.case.document()["settings"],
-        "losses": failure.losses,
-        "lost_pages": failure.lost_pages,
-        "token": failure.case.token(),
-    }
 
 
 def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
     """Return a failure for people; `kept_in` is where its case file lies, `seen` when and how often it was met.
 
-    Carries the case out again, for what the disk held.
+    What the disk held is told from its evidence; without any the crash is left out.
     """
     broken, case = failure.broken, failure.case
     lines = [f"contract {broken.contract} is broken: {broken.sentence}", "", "  program", *program_lines(case)]
@@ -66,9 +49,6 @@ def program_lines(case: Case) -> list[str]:
 
 def _crash_lines(failure: Failure) -> list[str]:
     """Return the descriptor of the last crash: the point, what was lost, and why a disk may lose it."""
-    from properties.disk.dirty import choose_tracker
-    from properties.explain.page_map import page_map
-
     operations = failure.case.operations
     numbers = [number for number, operation in enumerate(operations, 1) if isinstance(operation, Crash)]
     if not numbers:
@@ -79,9 +59,9 @@ def _crash_lines(failure: Failure) -> list[str]:
     where = f"{inside} operation {numbers[-1] - 1}" if numbers[-1] > 1 else f"{inside} the open"
     if crash.kill:
         return ["", f"  crash     process killed, {where}; everything written is there"]
-    with choose_tracker("auto") as tracker:
-        shown = page_map(failure.case, tracker=tracker)
-    assert shown is not None
+    shown = None if failure.evidence is None else failure.evidence.page_map
+    if shown is None:
+        return []
     lost = _lost(shown)
     legal = _why_legal(shown)
     more = [f"    and {len(legal) - _SENTENCES_MAX} more"] if len(legal) > _SENTENCES_MAX else []

@@ -162,7 +162,7 @@ def command_of(plan: "TargetPlan") -> str:
 
 
 def _outcome(result: "TargetResult", plan: "TargetPlan", command: str, out: str | None) -> Outcome:
-    from tornpage.failures import failure_finding, save_case
+    from tornpage.failures import save_case
 
     figures: dict[str, float | int] = {
         "states": result.states,
@@ -174,7 +174,7 @@ def _outcome(result: "TargetResult", plan: "TargetPlan", command: str, out: str 
         figures |= {f"{kind}_{name}": count for name, count in getattr(result, kind).items()}
     findings = []
     for failure in result.failures:
-        findings.append(failure_finding(failure))
+        findings.append(failure.finding().document())
         if out is not None and (kept := save_case(failure, out)) is not None:
             findings[-1]["case_file"] = str(kept)
     for name in result.missing if not result.failures else ():

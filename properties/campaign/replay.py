@@ -6,8 +6,9 @@ wanders from one to another.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Any
 
 from properties.campaign.shrinking import Budget, Ended, Shrinking, ShrinkStep, Watch
 from properties.campaign.simpler import DETOURS
@@ -15,10 +16,12 @@ from properties.contract import GuaranteeBroken
 from properties.disk.choosing import Others, chosen, exceptions, fewest_exceptions
 from properties.disk.dirty import DirtyTracker
 from properties.disk.images import Choice, Fact, disk_state, facts_of
+from properties.explain.evidence import Evidence, Witness
 from properties.explore.foreign.choosing import AnyTrial, trial_of
-from properties.program.case import Case, Crash
+from properties.findings import Finding
+from properties.program.case import Case, Crash, describe
 
-__all__ = ["Failure", "ShrinkStep", "Shrunk", "replay", "shrink", "signature"]
+__all__ = ["Failure", "ShrinkStep", "Shrunk", "replay", "shrink", "signature", "with_evidence"]
 
 TRIES_MAX = 2_000
 
@@ -28,13 +31,38 @@ class Failure:
     """One broken promise and the case that shows it.
 
     `losses` counts the facts (pages, sizes, names) of which the latest version did not survive its power losses,
-    `lost_pages` the pages among them: lost, older or torn.
+    `lost_pages` the pages among them: lost, older or torn. `evidence` is of the run that met it, where it was kept.
     """
 
     case: Case
     broken: GuaranteeBroken
     losses: int = 0
     lost_pages: int = 0
+    evidence: Evidence | None = field(default=None, compare=False, repr=False)
+
+    def finding(self) -> Finding:
+        """Return the entry of a run document."""
+        return Finding.of_broken(
+            self.broken,
+            expected=self.broken.expected,
+            found=self.broken.found,
+            program=[describe(operation) for operation in self.case.operations],
+            settings=self.case.document()["settings"],
+            losses=self.losses,
+            lost_pages=self.lost_pages,
+            token=self.case.token(),
+        )
+
+    def account(self) -> dict[str, Any] | None:
+        """Return what the page of the failure shows, as plain values; None where no account was kept."""
+        account = None if self.evidence is None else self.evidence.account
+        if account is None:
+            return None
+        told = self.finding().document()
+        names = ("sentence", "expected", "found", "settings", "token", "losses", "lost_pages")
+        settings = self.case.settings
+        named = {"contract": self.broken.contract, "bug": settings.bug, "disk": settings.disk}
+        return named | {name: told[name] for name in names} | account.document()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,20 +79,34 @@ class Shrunk(Failure):
     history: tuple[ShrinkStep, ...] = ()
 
 
-def replay(case: Case, *, tracker: DirtyTracker) -> Failure | None:
-    """Carry a case out; return the failure with the operations up to it, or None when every promise holds."""
+def replay(case: Case, *, tracker: DirtyTracker, witness: Witness | None = None) -> Failure | None:
+    """Carry a case out; return the failure with the operations up to it, or None when every promise holds.
+
+    With a `witness` the failure has the evidence of this run.
+    """
     trial: AnyTrial | None = None
     try:
         trial = trial_of(case.settings, tracker=tracker)
         for operation in case.operations:
+            if witness is not None:
+                witness.note(trial, operation)
             trial.run(operation)
     except GuaranteeBroken as broken:
         if trial is None:
             return Failure(Case(case.settings, ()), broken)
         lost = [fact for facts in trial.losses for fact in facts]
         pages = sum(fact.kind == "page" for fact in lost)
-        return Failure(Case(case.settings, tuple(trial.performed)), broken, len(lost), pages)
+        evidence = None if witness is None else witness.evidence()
+        return Failure(Case(case.settings, tuple(trial.performed)), broken, len(lost), pages, evidence)
     return None
+
+
+def with_evidence(failure: Failure, *, tracker: DirtyTracker) -> Failure:
+    """Return a failure with evidence; one that has none, since its search was interrupted, is carried out once more."""
+    if failure.evidence is not None:
+        return failure
+    again = replay(failure.case, tracker=tracker, witness=Witness())
+    return failure if again is None else replace(failure, evidence=again.evidence)
 
 
 def signature(broken: GuaranteeBroken) -> tuple[int, str]:
@@ -80,6 +122,7 @@ def shrink(
     seconds: float | None = None,
     clock: Callable[[], float] = perf_counter,
     watch: Watch = lambda tries, operations, losses: None,
+    keep_evidence: bool = False,
 ) -> Shrunk:
     """Return the smallest case found that fails in the same way; cost: up to `tries_max` replays, or `seconds`.
 
@@ -87,11 +130,12 @@ def shrink(
     says so: it is for the caller to end as well.
 
     Without a time it is a function of the failure. The last form of each power loss is the one that names fewer facts.
+    With `keep_evidence` the last run is watched by a witness, unless there was an interrupt.
     """
     wanted = signature(failure.broken)
 
-    def failing(case: Case) -> Failure | None:
-        found = replay(case, tracker=tracker)
+    def failing(case: Case, witness: Witness | None = None) -> Failure | None:
+        found = replay(case, tracker=tracker, witness=witness)
         return found if found is not None and signature(found.broken) == wanted else None
 
     budget = Budget(tries_max, seconds, clock)
@@ -113,16 +157,19 @@ def shrink(
     shrinking.run()
     small = shrinking.best
     try:
-        told = failing(_restated(small.case, fewest_exceptions, tracker))
+        told = failing(_restated(small.case, fewest_exceptions, tracker), Witness() if keep_evidence else None)
+        small = small if told is None or told.losses != small.losses else told
+        if keep_evidence and small is not told and budget.ended != "interrupt":
+            small = failing(small.case, Witness()) or small
     except KeyboardInterrupt:
-        told, budget.ended = None, "interrupt"
-    small = small if told is None or told.losses != small.losses else told
+        budget.ended = "interrupt"
     one_minimal = shrinking.one_minimal and budget.ended != "interrupt"
     return Shrunk(
         small.case,
         small.broken,
         small.losses,
         small.lost_pages,
+        small.evidence,
         one_minimal=one_minimal,
         ended="" if one_minimal else budget.ended,
         tries=budget.tries,

@@ -154,12 +154,12 @@ def check_outcome(
 
 def _found(result: "CheckResult", out: str | None) -> tuple[list[dict[str, Any]], list[str]]:
     """Return findings and lines of text; a failure is saved below `out`."""
-    from tornpage.failures import failure_finding, failure_text, save_case
+    from tornpage.failures import failure_text, save_case
 
     findings: list[dict[str, Any]] = []
     lines = [", ".join(f"{number:,} {name}" for name, number in sorted(result.fired.items()))]
     if result.failure is not None:
-        findings.append(failure_finding(result.failure))
+        findings.append(result.failure.finding().document())
         lines = [failure_text(result.failure)]
         case_file = None if out is None else save_case(result.failure, out)
         if case_file is not None:

@@ -13,7 +13,7 @@ from functools import partial
 from itertools import count, takewhile
 from time import perf_counter
 
-from properties.campaign.replay import Failure, Shrunk, replay, shrink, signature
+from properties.campaign.replay import Failure, Shrunk, replay, shrink, signature, with_evidence
 from properties.campaign.shrinking import Watch
 from properties.contract import Verdict
 from properties.disk.dirty import DirtyTracker
@@ -235,6 +235,7 @@ def _make_small(
             broken = first.failure.broken
             result.faults.append(f"a failure does not replay: {broken}; case: {first.failure.case.token()}")
         else:
+            failure = with_evidence(failure, tracker=tracker)
             result.found.append(Found(failure, first.seed, first.mix, len(met)))
 
 
@@ -243,4 +244,4 @@ def _small(failure: Failure, tries_max: int, seconds: float, tracker: DirtyTrack
     again = replay(failure.case, tracker=tracker)
     if again is None:
         return None
-    return shrink(again, tracker=tracker, tries_max=tries_max, seconds=seconds, watch=watch)
+    return shrink(again, tracker=tracker, tries_max=tries_max, seconds=seconds, watch=watch, keep_evidence=True)
