@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from properties.campaign.coverage import Tally
 from properties.explore.crashes.campaign import CampaignResult, Found, Plan
-from properties.explore.crashes.tally import Tally
 from tornpage.document import Outcome
 from tornpage.failures import failure_text, save_case
 

@@ -11,7 +11,7 @@ from tornpage.progress import shrinking_lines, states_progress
 from tornpage.targets import target_campaign_outcome, usable_settings
 
 if TYPE_CHECKING:
-    from properties.explore.crashes.mix import Strategy
+    from properties.explore.crashes.scheduling import Strategy
     from properties.program.case import AimFault
 
 __all__ = ["Hunt", "asked_hunt", "campaign_outcome"]

@@ -5,13 +5,27 @@ which all of it did ("kept"). Both forms can say every loss; the one with fewer 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from properties.disk.images import Choice, Choices, Fact
 
-__all__ = ["Others", "chosen", "exceptions", "fewest_exceptions", "fitted", "lost_facts"]
+__all__ = ["Others", "PowerLoss", "chosen", "exceptions", "fewest_exceptions", "fitted", "lost_facts"]
 
 Others = Literal["lost", "kept"]
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLoss:
+    """One power loss of a run: the facts that were open, and what was chosen for them."""
+
+    facts: tuple[Fact, ...]
+    choices: Choices
+
+    @property
+    def lost(self) -> list[Fact]:
+        """The facts of which the latest version did not survive whole."""
+        return lost_facts(self.facts, self.choices)
 
 
 def chosen(facts: Sequence[Fact], survived: Choices, others: Others) -> dict[str, Choice]:

@@ -9,9 +9,9 @@ from dataclasses import replace
 from random import Random
 
 from properties.disk.effects import EFFECTS
-from properties.explore.crashes.fault_stories import aimed
 from properties.planted.smallest import SMALLEST
 from properties.program.case import Case, Crash, Operation, Settings
+from properties.program.fault_stories import aimed
 
 __all__ = ["near_miss"]
 

@@ -1,7 +1,7 @@
 """The standard workload of a campaign: what producers, readers, services and operators do, drawn from a seed.
 
 Three log files of 16 KiB, 40 records or more, three queues (docs/contract.md, "Campaigns"). What can be drawn is a
-table of rules; how often each is drawn is a mix (explore/crashes/mix.py), the standard one the table's weights.
+table of rules; how often each is drawn is a mix (explore/crashes/scheduling.py), the standard one the table's weights.
 """
 
 import random

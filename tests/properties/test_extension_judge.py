@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
+from properties.campaign.coverage import OF_SOME_STORES, Tally, armed_judges
 from properties.campaign.replay import replay
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.explore.crashes import gates
-from properties.explore.crashes.judges_at_work import OF_SOME_STORES, armed_judges
-from properties.explore.crashes.tally import Tally
 from properties.judge.extension_files import bit_maps_of, extensions_are_right
 from properties.judge.queue_judges import is_derived
 from properties.judge.recovered import ROOT, Recovered

@@ -14,6 +14,7 @@ import pytest
 from impl.codec import check_record
 from impl.message import Message
 from impl.scan import walk_log
+from properties.campaign.coverage import CountedTrial, Tally, fired_by_recovery
 from properties.contract import GuaranteeBroken, HarnessError
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk, DiskState, Image
@@ -21,10 +22,7 @@ from properties.disk.images import compose, facts_of
 from properties.disk.journal import PagesDropped, ProcessKilled
 from properties.disk.last_disk import LastDisk
 from properties.disk.sampling import draw
-from properties.explore.crashes.at_work import CountedTrial
 from properties.explore.crashes.crash_states import CrashStates
-from properties.explore.crashes.judges_at_work import fired_by_recovery
-from properties.explore.crashes.tally import Tally
 from properties.judge.judges import OF_THE_PROCESS, LegalLogs, Recovered
 from properties.judge.queue_judges import queues_have_their_bounds
 from properties.lockstep import known

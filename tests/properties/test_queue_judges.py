@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from properties.campaign.simpler import SIMPLER
+from properties.campaign.passes import SIMPLER
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from properties.campaign.passes import SIMPLER
 from properties.campaign.replay import replay, shrink, signature
-from properties.campaign.simpler import SIMPLER
 from properties.disk.dirty import DirtyTracker
 from properties.program.case import (
     Case,

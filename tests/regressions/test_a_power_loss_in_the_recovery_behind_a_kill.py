@@ -9,10 +9,10 @@ Found by: reading what `tornpage exhaust` allows beside what campaigns do.
 
 import random
 
+from properties.campaign.coverage import Tally
 from properties.disk.dirty import choose_tracker
 from properties.disk.sampling import Chances
 from properties.explore.crashes.crash_states import CrashStates
-from properties.explore.crashes.tally import Tally
 from properties.lockstep.trial import Trial
 from properties.program.case import CommitOffset, Operation, Put, Settings, Step
 
