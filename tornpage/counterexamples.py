@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tornpage import __version__
 from tornpage.document import Outcome, refuse
-from tornpage.failures import failure_text, save_case
 from tornpage.progress import shrinking_progress
+from tornpage.render.counterexample import failure_text, save_case
 
 if TYPE_CHECKING:
     from properties.campaign.replay import Failure, Shrunk

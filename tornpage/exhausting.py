@@ -9,8 +9,8 @@ from properties.explore.exhaustive.run import ExhaustResult, canary_bug, run_exh
 from properties.explore.exhaustive.statement import figures_of, statement_of
 from properties.program.case import describe
 from tornpage.document import Outcome, refuse, say
-from tornpage.failures import failure_text, save_case
 from tornpage.progress import states_progress
+from tornpage.render.counterexample import failure_text, save_case
 from tornpage.run_directory import prepare
 
 __all__ = ["exhaust_outcome", "outcome_of", "text_of"]

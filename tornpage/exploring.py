@@ -69,7 +69,7 @@ def campaign_outcome(
     from properties.explore.crashes.campaign import Plan, run_campaign
     from properties.explore.crashes.shards import FAILURES_MAX, SHARD_STATES
     from properties.program.case import Settings
-    from tornpage.campaigns import command_of, outcome_of, text_of
+    from tornpage.render.campaign import command_of, outcome_of, text_of
 
     if states is None and seconds is None:
         seconds = 10.0
@@ -160,7 +160,7 @@ def _recovery(asked: Asked) -> tuple[Outcome, str]:
 
 
 def _interleavings(asked: Asked) -> tuple[Outcome, str]:
-    from tornpage.interleavings import interleaving_outcome
+    from tornpage.render.explorations import interleaving_outcome
 
     return interleaving_outcome(
         asked["states"], asked["seconds"], bug=asked["bug"], seed=asked["seed"], out=asked["out"]

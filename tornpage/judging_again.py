@@ -75,7 +75,7 @@ def _judged(given: GivenCase, tracker: "DirtyTracker") -> tuple[Is, str]:
     from properties.campaign.replay import replay
 
     if given.is_interleaving:
-        from tornpage.interleavings import replay_outcome
+        from tornpage.render.explorations import replay_outcome
 
         outcome, _ = replay_outcome(given.text, is_token=given.is_token)
         why = "; ".join(str(finding.get("sentence", "")) for finding in outcome.findings)

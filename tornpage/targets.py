@@ -82,7 +82,7 @@ def assert_store_holds(target: str, *, examples: int = 60, seed: int = 0, disk: 
     from properties.explore.foreign.campaign import SHRINK_SECONDS
     from properties.explore.machines.check import TARGET_PROFILES, check
     from properties.program.case import Settings
-    from tornpage.failures import failure_text
+    from tornpage.render.counterexample import failure_text
 
     settings = Settings(target=target, disk=disk)  # type: ignore[arg-type]
     with choose_tracker("auto") as tracker:
@@ -162,7 +162,7 @@ def command_of(plan: "TargetPlan") -> str:
 
 
 def _outcome(result: "TargetResult", plan: "TargetPlan", command: str, out: str | None) -> Outcome:
-    from tornpage.failures import save_case
+    from tornpage.render.counterexample import save_case
 
     figures: dict[str, float | int] = {
         "states": result.states,
@@ -188,7 +188,7 @@ def _outcome(result: "TargetResult", plan: "TargetPlan", command: str, out: str 
 
 
 def _text(result: "TargetResult") -> str:
-    from tornpage.failures import failure_text
+    from tornpage.render.counterexample import failure_text
 
     lines = [failure_text(failure) + "\n" for failure in result.failures[:1]]
     if len(result.failures) > 1:

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from properties.program.case import Case, Crash, Flush, Operation, Put, Settings
-from tornpage import failures
 from tornpage.cli import cli
+from tornpage.render import counterexample as failures
 
 OPERATIONS: tuple[Operation, ...] = (
     *(Put(body_bytes=300, fill=n, properties="KEYS\x01<b>k</b>") for n in range(4)),

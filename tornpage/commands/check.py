@@ -154,7 +154,7 @@ def check_outcome(
 
 def _found(result: "CheckResult", out: str | None) -> tuple[list[dict[str, Any]], list[str]]:
     """Return findings and lines of text; a failure is saved below `out`."""
-    from tornpage.failures import failure_text, save_case
+    from tornpage.render.counterexample import failure_text, save_case
 
     findings: list[dict[str, Any]] = []
     lines = [", ".join(f"{number:,} {name}" for name, number in sorted(result.fired.items()))]

@@ -53,12 +53,12 @@ def _replay_one(given: GivenCase, image: str | None, *, as_json: bool) -> NoRetu
     from properties.explain.evidence import Witness
     from properties.planted import UnknownBug
     from properties.program.case import BadToken
-    from tornpage.failures import failure_text
+    from tornpage.render.counterexample import failure_text
     from tornpage.targets import refusing_targets
 
     try:
         if given.is_interleaving:
-            from tornpage.interleavings import replay_outcome
+            from tornpage.render.explorations import replay_outcome
 
             if image is not None:
                 refuse("an interleaving has no power loss, so there is no image to write")

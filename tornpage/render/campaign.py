@@ -8,7 +8,7 @@ from typing import Any
 from properties.campaign.coverage import Tally
 from properties.explore.crashes.campaign import CampaignResult, Found, Plan
 from tornpage.document import Outcome
-from tornpage.failures import failure_text, save_case
+from tornpage.render.counterexample import failure_text, save_case
 
 __all__ = ["command_of", "outcome_of", "text_of"]
 
