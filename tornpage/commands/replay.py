@@ -13,7 +13,7 @@ from tornpage.document import Outcome, emit, refuse
 
 if TYPE_CHECKING:
     from properties.explain.evidence import Witness
-    from tornpage.given_cases import GivenCase
+    from tornpage.counterexamples import GivenCase
 
 __all__ = ["command"]
 
@@ -36,8 +36,7 @@ def command(cases: tuple[str, ...], image: str | None, as_json: bool) -> None:
 
     Exits 1 when a failure shows again, 0 when every promise holds, 3 when one of several cases cannot be read.
     """
-    from tornpage.given_cases import given_cases, is_directory, text_of
-    from tornpage.judging_again import judged_again
+    from tornpage.counterexamples import given_cases, is_directory, judged_again, text_of
 
     if len(cases) > 1 or is_directory(cases[0]):
         if image is not None:
@@ -58,7 +57,7 @@ def _replay_one(given: GivenCase, image: str | None, *, as_json: bool) -> NoRetu
 
     try:
         if given.is_interleaving:
-            from tornpage.render.explorations import replay_outcome
+            from tornpage.counterexamples import replay_outcome
 
             if image is not None:
                 refuse("an interleaving has no power loss, so there is no image to write")

@@ -10,7 +10,7 @@ from properties.explore.crashes.campaign import CampaignResult, Found, Plan
 from tornpage.document import Outcome
 from tornpage.render.counterexample import failure_text, save_case
 
-__all__ = ["command_of", "outcome_of", "text_of"]
+__all__ = ["campaign_outcome", "command_of"]
 
 
 def command_of(plan: Plan) -> str:
@@ -29,8 +29,8 @@ def command_of(plan: Plan) -> str:
     return " ".join(["tornpage explore", *filter(None, parts)])
 
 
-def outcome_of(result: CampaignResult, *, plan: Plan, out: str | None, command: str) -> Outcome:
-    """Return the outcome of a campaign, writing the case files if there is a place for them.
+def campaign_outcome(result: CampaignResult, plan: Plan, *, out: str | None, command: str) -> tuple[Outcome, str]:
+    """Return the outcome and the text of a campaign, writing the case files if there is a place for them.
 
     `command` is what a caption names to run it again. The first failure is the first of the findings.
     """
@@ -57,7 +57,7 @@ def outcome_of(result: CampaignResult, *, plan: Plan, out: str | None, command: 
         figures |= {f"{kind}_{name}": count for name, count in getattr(tally, kind).items() if count}
     figures |= {f"looked_{judge}": count for judge, count in tally.looked.items()}
     caption = {"source": "crash campaign", "seed": plan.seed, "command": command}
-    return Outcome(
+    outcome = Outcome(
         "explore",
         result.verdict.value,
         figures | measured,
@@ -73,6 +73,7 @@ def outcome_of(result: CampaignResult, *, plan: Plan, out: str | None, command: 
         interrupted=result.interrupted,
         tables=_tables(result, caption),
     )
+    return outcome, _text(result)
 
 
 def _failures(found: Iterable[Found], out: str | None) -> list[dict[str, Any]]:
@@ -140,7 +141,7 @@ def _page_map(found: Found) -> list[dict[str, Any]]:
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 
-def text_of(result: CampaignResult) -> str:
+def _text(result: CampaignResult) -> str:
     """Return the campaign for people: failures first, or numbers and activation; then doubts and verdict."""
     lines = _failure_lines(result) if result.found else _numbers(result)
     lines += ["", *(f"the harness is at fault: {sentence}" for sentence in result.faults)]
