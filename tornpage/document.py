@@ -63,7 +63,9 @@ class Outcome:
 
 def at_fault(command: str, error: Exception, *, seed: int | None = None) -> tuple[Outcome, str]:
     """Return the outcome and the text of a command that our own tooling made fail."""
-    finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
+    from properties.findings import Finding
+
+    finding = Finding("harness", "harness", str(error)).document()
     return Outcome(command, "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
 
 

@@ -1,16 +1,28 @@
-"""A campaign's result as a document and as text."""
+"""The result of a crash campaign as a document and as text: of one process, or of shards run elsewhere."""
+
+from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from properties.campaign.coverage import Tally
 from properties.explore.crashes.campaign import CampaignResult, Found, Plan
+from properties.explore.crashes.rows import Row, is_complete
+from properties.explore.crashes.shards import Shard
+from properties.findings import Finding
 from tornpage.document import Outcome
-from tornpage.render.counterexample import failure_text, save_case
+from tornpage.render.counterexample import failure_text, saved_finding
 
-__all__ = ["campaign_outcome", "command_of"]
+if TYPE_CHECKING:
+    from pipeline.aggregates import Counted
+
+__all__ = ["campaign_outcome", "command_of", "shards_outcome"]
+
+_STAGES_MAX = 40
+"""Shards whose time is drawn."""
 
 
 def command_of(plan: Plan) -> str:
@@ -62,7 +74,13 @@ def campaign_outcome(result: CampaignResult, plan: Plan, *, out: str | None, com
         result.verdict.value,
         figures | measured,
         list(measured),
-        [*_failures(result.found, out), *_doubts(result)],
+        [
+            *(
+                saved_finding(each.failure, out, history=each.history, mix=each.mix, histories=each.times)
+                for each in result.found
+            ),
+            *(doubt.document() for doubt in _doubts(result)),
+        ],
         seed=plan.seed,
         extra={
             "result_hash": result.result_hash,
@@ -76,35 +94,10 @@ def campaign_outcome(result: CampaignResult, plan: Plan, *, out: str | None, com
     return outcome, _text(result)
 
 
-def _failures(found: Iterable[Found], out: str | None) -> list[dict[str, Any]]:
-    findings = []
-    for each in found:
-        finding = {
-            **each.failure.finding().document(),
-            "history": each.history,
-            "mix": each.mix,
-            "histories": each.times,
-        }
-        case_file = None if out is None else save_case(each.failure, out)
-        if case_file is not None:
-            finding["case_file"] = str(case_file)
-        findings.append(finding)
-    return findings
-
-
-def _doubts(result: CampaignResult) -> list[dict[str, Any]]:
+def _doubts(result: CampaignResult) -> list[Finding]:
     """Return what our own tooling did wrong, and why the silence of a campaign would prove nothing."""
-    findings = [{"code": "harness", "severity": "harness", "sentence": sentence} for sentence in result.faults]
-    if result.found:
-        return findings
-    findings += [
-        {"code": "never-fired", "severity": "vacuous", "sentence": f"{name} never fired"} for name in result.silent
-    ]
-    findings += [
-        {"code": "no-canary", "severity": "vacuous", "sentence": f"shard {number}: no planted bug was caught"}
-        for number in result.without_canary
-    ]
-    return findings
+    faults = [Finding("harness", "harness", sentence) for sentence in result.faults]
+    return faults if result.found else faults + _never_fired(result.silent) + _without_canary(result.without_canary)
 
 
 def _tables(result: CampaignResult, caption: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
@@ -196,3 +189,111 @@ def _gates(result: CampaignResult) -> list[str]:
     else:
         lines.append(f"canary: {result.canary} caught in each shard")
     return lines
+
+
+# ---- in shards -------------------------------------------------------------------------------------------------------
+
+
+def shards_outcome(
+    shards: Sequence[Shard], rows: Sequence[Row], counted: Counted, *, stopped: str, measured: Mapping[str, float]
+) -> tuple[Outcome, str]:
+    """Return the outcome and the text of a campaign in shards, of which the rows are known.
+
+    `stopped` says why it ended early, or is empty; `measured` are seconds, seconds to start, and the shards skipped.
+    """
+    from pipeline.campaign import result_hash, silent_in
+
+    settings = shards[0].settings
+    histories = [row for row in rows if row["kind"] == "history"]
+    ends = [row for row in rows if is_complete(row)]
+    deaths = [row for row in rows if row["kind"] == "shard" and not is_complete(row)]
+    silent = silent_in(rows, settings.disk)
+    findings = [each.document() for each in _shard_findings(histories, ends, deaths, silent)]
+    if stopped and stopped != "interrupted":
+        findings.append(Finding("stopped", "harness", f"{stopped}; go on with --resume").document())
+    order = (("harness", "harness"), ("broken", "broken"), ("vacuous", "vacuous"))
+    severities = {finding["severity"] for finding in findings}
+    verdict = next((verdict for severity, verdict in order if severity in severities), "holds")
+    task_seconds = sum(row["seconds"] for row in ends)
+    states = sum(row["states"] for row in histories)
+    figures: dict[str, float | int] = {
+        "shards": len(shards),
+        "shards_complete": len(ends),
+        "shards_skipped": measured["skipped"],
+        "shards_died": len(deaths),
+        "states": states,
+        "all_states": sum(row["all_states"] for row in histories),
+        "histories": len(histories),
+        "distinct_images": sum(row["images"] for row in histories),
+        "distinct_recovered": sum(row["recovered"] for row in histories),
+        "proven_legal": sum(row["proven_legal"] for row in histories),
+        "repeated_histories": sum(row["repeated"] for row in histories),
+        "broken_histories": sum(row["verdict"] == "broken" for row in histories),
+        "canaries": sum(bool(row["canary"]) for row in ends),
+        "seconds": measured["seconds"],
+        "start_s": measured["start_s"],
+        "task_seconds": task_seconds,
+        "states_per_s": states / max(measured["seconds"] - measured["start_s"], 1e-9),
+    }
+    for row in counted.activation:
+        figures |= {f"{kind}_{row['fault']}": row[kind] for kind in ("armed", "fired", "mattered") if row[kind]}
+    outcome = Outcome(
+        "campaign",
+        verdict,
+        figures,
+        ("seconds", "states_per_s", "start_s", "task_seconds"),
+        findings,
+        seed=shards[0].seed,
+        extra={"result_hash": result_hash(rows), "strategy": shards[0].strategy, "settings": asdict(settings)},
+        interrupted=stopped == "interrupted",
+        tables=_shard_tables(counted, ends, seed=shards[0].seed),
+    )
+    return outcome, _shards_text(outcome, stopped)
+
+
+def _shard_findings(
+    histories: Sequence[Row], ends: Sequence[Row], deaths: Sequence[Row], silent: Sequence[str]
+) -> list[Finding]:
+    """Return the findings: of shards whose worker died, of runs, of shards, and of what never fired."""
+    findings = [Finding("worker-died", "harness", f"{row['sentence']}; run it again with --resume") for row in deaths]
+    for row in histories:
+        if row["verdict"] != "holds":
+            code = f"contract-{row['contract']}" if row["contract"] is not None else "harness"
+            more = {"history": row["seed"], "token": row["token"], "mix": row["mix"]}
+            findings.append(Finding(code, row["verdict"], row["sentence"], more))
+    findings += _without_canary(row["shard"] for row in ends if row["verdict"] == "vacuous")
+    return findings + (_never_fired(silent) if ends else [Finding("no-shards", "vacuous", "no shard was finished")])
+
+
+def _never_fired(names: Iterable[str]) -> list[Finding]:
+    return [Finding("never-fired", "vacuous", f"{name} never fired") for name in names]
+
+
+def _without_canary(shards: Iterable[int]) -> list[Finding]:
+    return [Finding("no-canary", "vacuous", f"shard {number}: no planted bug was caught") for number in shards]
+
+
+def _shard_tables(counted: Counted, ends: Sequence[Row], *, seed: int) -> dict[str, dict[str, Any]]:
+    """Return activation and discovery, and the seconds of each shard; what is distinct is so within histories only."""
+    caption = {"source": "crash campaign in shards", "seed": seed, "command": f"tornpage {' '.join(sys.argv[1:])}"}
+    stages = [{"stage": f"shard {row['shard']}", "seconds": row["seconds"]} for row in ends][:_STAGES_MAX]
+    tables = {"activation": counted.activation, "discovery": counted.discovery, "stages": stages}
+    return {name: {"rows": rows, "caption": caption} for name, rows in tables.items() if rows}
+
+
+def _shards_text(outcome: Outcome, stopped: str) -> str:
+    figures = outcome.figures
+    lines = [
+        f"{figures['states']:,} crash states counted ({figures['all_states']:,} in all) from {figures['histories']:,} "
+        f"histories in {figures['shards_complete']} of {figures['shards']} shards, {figures['seconds']:.1f} s",
+        f"{figures['distinct_images']:,} images distinct within their histories, {figures['proven_legal']:,} proven "
+        f"legal, {figures['repeated_histories']} histories repeated and equal, {figures['canaries']} canaries caught",
+    ]
+    for finding in outcome.findings[:10]:
+        lines.append(f"{finding['severity']}: {finding['code']}: {finding['sentence']}")
+        if finding.get("token"):
+            lines.append(f"  tornpage replay {finding['token']}")
+    if len(outcome.findings) > 10:
+        lines.append(f"and {len(outcome.findings) - 10} more findings")
+    verdict = "interrupted" if stopped == "interrupted" else outcome.verdict
+    return "\n".join([*lines, "", f"result hash: {outcome.extra['result_hash']}", f"verdict: {verdict}"])

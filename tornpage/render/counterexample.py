@@ -116,10 +116,10 @@ def _why_legal(shown: "PageMap") -> list[str]:
     return told + [f"{fact}: its directory was not synced behind it" for fact in facts if not fact.startswith("size ")]
 
 
-def saved_finding(failure: Failure, out: str | None) -> dict[str, Any]:
-    """Return the finding of a failure, and write its case file if there is a place for it."""
+def saved_finding(failure: Failure, out: str | None, **more: Any) -> dict[str, Any]:
+    """Return the entry of a run document, with `more` keys; write the case file if there is a place for it."""
     path = None if out is None else save_case(failure, out)
-    return failure.finding().document() | ({} if path is None else {"case_file": str(path)})
+    return failure.finding().document() | more | ({} if path is None else {"case_file": str(path)})
 
 
 def save_case(failure: Failure, out: str) -> Path | None:

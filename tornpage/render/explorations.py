@@ -10,6 +10,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from properties.findings import Finding
 from tornpage.document import Outcome, warn
 from tornpage.render.counterexample import failure_text, saved_finding
 
@@ -70,16 +71,16 @@ def interleavings_outcome(
         **{f"happened_{effect}": count for effect, count in sorted(result.effects.items())},
     }
     findings: list[dict[str, Any]] = [
-        {"code": "never-happened", "severity": "vacuous", "sentence": f"{effect} never happened"}
+        Finding("never-happened", "vacuous", f"{effect} never happened").document()
         for effect in result.silent
         if result.failure is None
     ]
     if result.unknown:
         sentence = f"of {result.unknown} histories no order was found in time"
-        findings.append({"code": "unknown-history", "severity": "unknown", "sentence": sentence})
+        findings.append(Finding("unknown-history", "unknown", sentence).document())
     if not result.canary and result.failure is None:
         sentence = "interrupted before the canary" if result.interrupted else "no planted bug was caught"
-        findings.append({"code": "no-canary", "severity": "vacuous", "sentence": sentence})
+        findings.append(Finding("no-canary", "vacuous", sentence).document())
     if result.failure is not None:
         failure = result.failure
         findings.append(interleaving_finding(failure.interleaving, failure.broken, failure.ran))
@@ -104,18 +105,16 @@ def interleaving_finding(interleaving: Interleaving, broken: GuaranteeBroken, ra
     """Return a broken interleaving as an entry of a run document."""
     from properties.explore.interleavings.token import described, token_of
 
-    return {
-        "code": f"contract-{broken.contract}",
-        "severity": "broken",
-        "sentence": broken.sentence,
-        "expected": broken.expected,
-        "found": broken.found.strip(),
-        "program": described(interleaving),
-        "history": [str(call) for call in ran.calls],
-        "turns": [f"task {interleaving.order[t.task]} x{t.points} to {t.left_at}" for t in ran.trace.turns],
-        "switches": interleaving.switches,
-        "token": token_of(interleaving),
-    }
+    return Finding.of_broken(
+        broken,
+        expected=broken.expected,
+        found=broken.found.strip(),
+        program=described(interleaving),
+        history=[str(call) for call in ran.calls],
+        turns=[f"task {interleaving.order[t.task]} x{t.points} to {t.left_at}" for t in ran.trace.turns],
+        switches=interleaving.switches,
+        token=token_of(interleaving),
+    ).document()
 
 
 def _save_interleaving(interleaving: Interleaving, out: str, finding: dict[str, Any]) -> None:
@@ -192,8 +191,7 @@ def kills_outcome(report: KillReport, *, seed: int, mode: KillMode) -> tuple[Out
         **{f"killed_in_{verb}": count for verb, count in report.killed_in.items()},
     }
     findings = [
-        {"code": f"contract-{v.contract}", "severity": "broken", "sentence": v.sentence, "place": v.kept}
-        for v in report.violations
+        Finding(f"contract-{v.contract}", "broken", v.sentence, {"place": v.kept}).document() for v in report.violations
     ]
     outcome = Outcome(
         "explore",
@@ -231,7 +229,7 @@ def restarts_outcome(report: RestartReport, *, seed: int) -> tuple[Outcome, str]
         "restarts_per_s": rate,
     }
     broken = [] if report.broken is None else [report.broken]
-    findings = [{"code": f"contract-{each.contract}", "severity": "broken", "sentence": str(each)} for each in broken]
+    findings = [Finding(f"contract-{each.contract}", "broken", str(each)).document() for each in broken]
     verdict = report.verdict.value
     said = "interrupted" if report.interrupted and report.broken is None else verdict
     lines = [
@@ -426,7 +424,7 @@ def exhaust_outcome(result: ExhaustResult, *, out: str | None) -> tuple[Outcome,
         findings.append(saved_finding(result.failure, out))
     elif not (result.canary or result.timed_out or result.interrupted):
         sentence = f"the planted bug {canary_bug(result.plan.disk)} was not caught"
-        findings.append({"code": "no-canary", "severity": "vacuous", "sentence": sentence})
+        findings.append(Finding("no-canary", "vacuous", sentence).document())
     alphabet = [
         {"letter": letter.name, "sentence": letter.sentence, "operations": [*map(describe, letter.operations)]}
         for letter in result.plan.letters
@@ -482,7 +480,7 @@ def machines_outcome(
         findings.append(saved_finding(result.failure, out))
         lines = [failure_text(result.failure)]
     for name in result.silent:
-        findings.append({"code": "never-happened", "severity": "vacuous", "sentence": f"{name} never happened"})
+        findings.append(Finding("never-happened", "vacuous", f"{name} never happened").document())
     if result.silent:
         lines.append(f"vacuous: {', '.join(result.silent)} never happened; give more examples")
     if settings:
@@ -534,7 +532,7 @@ def target_outcome(result: TargetResult, plan: TargetPlan, *, command: str, out:
         figures |= {f"{kind}_{name}": count for name, count in getattr(result, kind).items()}
     findings = [saved_finding(failure, out) for failure in result.failures]
     for name in result.missing if not result.failures else ():
-        findings.append({"code": "never-happened", "severity": "vacuous", "sentence": f"{name} never happened"})
+        findings.append(Finding("never-happened", "vacuous", f"{name} never happened").document())
     extra = {"target": plan.settings.target, "command_line": command, "left_out": result.left_out}
     verdict = result.verdict.value
     timings = ["seconds", "states_per_s"]
