@@ -9,7 +9,7 @@ from properties.disk.disk import Disk
 from properties.judge.directory.given import Given
 from properties.judge.directory.golden import GoldenRow
 from properties.judge.directory.judge import Judgement
-from properties.judge.directory.rulings import Ruling
+from properties.judge.rulings import Ruling
 from tornpage.document import Outcome
 from tornpage.inspect_text import printable
 from tornpage.progress import steps_progress
@@ -152,7 +152,7 @@ def _row(row: GoldenRow) -> dict[str, Any]:
 
 def _finding(ruling: Ruling) -> dict[str, Any]:
     return {
-        "code": f"contract-{ruling.number}",
+        "code": f"contract-{ruling.contract}",
         "severity": "broken",
         "sentence": ruling.sentence,
         "file": ruling.file or None,
@@ -166,7 +166,7 @@ def image_text(judgement: Judgement) -> str:
     """Return one judged image for people: a line per number, then what was found."""
     lines = [f"{'no.':>3}  {'':<16}{'verdict':<9}why"]
     for ruling in judgement.rulings:
-        lines.append(f"{ruling.number:>3}  {ruling.name:<16}{ruling.verdict:<9}{printable(ruling.sentence)}")
+        lines.append(f"{ruling.contract:>3}  {ruling.name:<16}{ruling.verdict:<9}{printable(ruling.sentence)}")
         if ruling.verdict == "broken":
             lines += [f"{'':30}{printable(text)}" for text in _places(ruling)]
     said: list[Mapping[str, Any]] = [*map(asdict, judgement.findings), *judgement.said]

@@ -10,15 +10,16 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
+from model.operations import Choice, Crash, Others
 from properties.campaign.shrink import Budget, Ended, Shrinking, ShrinkStep, Watch
 from properties.contract import GuaranteeBroken
-from properties.disk.choosing import Others, PowerLoss, exceptions, fewest_exceptions
+from properties.disk.choosing import PowerLoss, exceptions, fewest_exceptions
 from properties.disk.dirty import DirtyTracker
-from properties.disk.images import Choice, Fact
+from properties.disk.images import Fact
 from properties.explain.evidence import Evidence, Witness
 from properties.explore.foreign.choosing import AnyTrial, trial_of
 from properties.findings import Finding
-from properties.program.case import Case, Crash, describe
+from properties.program.case import Case, describe
 
 __all__ = ["Failure", "ShrinkStep", "Shrunk", "replay", "shrink", "signature", "with_evidence"]
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from impl.store import MessageStore
+from model.operations import WITHOUT_A_VERB, Crash, Operation
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken
 from properties.disk.disk import Image
@@ -32,7 +33,7 @@ from properties.explain.page_history import PageHistory, PageVersion, histories_
 from properties.explain.page_map import FactFate, PageFate, PageMap, page_map_of
 from properties.judge.judges import durable_image
 from properties.lockstep.trial import Trial
-from properties.program.case import WITHOUT_A_VERB, Case, Crash, Operation, Settings, describe
+from properties.program.case import Case, Settings, describe
 from properties.program.log_places import log_files
 
 __all__ = ["Account", "Evidence", "Witness"]

@@ -12,6 +12,7 @@ from model.state import CommitLog, Progress
 from properties.contract import GuaranteeBroken, observed
 from properties.judge.progress_ledger import DELAY_OFFSETS, said_by
 from properties.judge.recovered import Recovered
+from properties.judge.rulings import judge
 
 __all__ = ["DELAY_JUDGES", "delay_effects", "nothing_delayed_is_left_out", "opened_log"]
 
@@ -35,6 +36,7 @@ def _behind(opened: CommitLog, found: Recovered) -> set[int]:
     return {level for level, number in opened.delays if says.get(level, number) < number}
 
 
+@judge(12)
 def nothing_delayed_is_left_out(found: Recovered) -> None:
     """Contract 12: each delayed message that saved progress has passed is in the log with its copy."""
     if found.layout.role == "SLAVE" or not found.said_before.get(DELAY_OFFSETS):
@@ -45,6 +47,7 @@ def nothing_delayed_is_left_out(found: Recovered) -> None:
         raise GuaranteeBroken(12, f"message {number} of delay level {level} has been passed, and its copy is lost")
 
 
+@judge(12)
 def delivery_goes_on_where_it_was_saved(found: Recovered) -> None:
     """Contract 12: each level goes on at what was saved for it, within the bounds of its queue; on disk it says so too,
     before messages come behind that end.

@@ -1,12 +1,12 @@
 """The judges: each looks at one recovered store and knows one numbered promise (docs/contract.md).
 
 Expected bytes come from the ledger, legal logs from the model, stored bytes from the recorded disk; nothing is decoded
-with the store's codec. A judge raises GuaranteeBroken; its name is what activation tables count.
+with the store's codec. A judge returns a ruling; its name is what activation tables count.
 """
 
 from collections.abc import Callable
 
-from properties.contract import GuaranteeBroken
+from properties.contract import GuaranteeBroken, observed
 from properties.disk.disk import Image
 from properties.disk.recording_files import RecordingFiles
 from properties.judge.delay_judges import DELAY_JUDGES, nothing_delayed_is_left_out
@@ -22,6 +22,7 @@ from properties.judge.queue_judges import (
     times_are_found,
 )
 from properties.judge.recovered import LegalLogs, Recovered, durable_image
+from properties.judge.rulings import Ruling, judge
 from properties.judge.small_file_judges import SMALL_FILE_JUDGES
 from properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
 
@@ -33,6 +34,7 @@ __all__ = [
     "LegalLogs",
     "Recovered",
     "durable_image",
+    "messages_are_served",
     "physic_timestamp",
 ]
 
@@ -45,12 +47,14 @@ def physic_timestamp(image: Image) -> int:
     return int.from_bytes(image.files.get(f"{ROOT}/checkpoint", b"")[:8], "big", signed=True)
 
 
+@judge(7)
 def opens_for_writing(found: Recovered) -> None:
     """Contract 7: every state inside the crash model is recovered to a writable store."""
     if found.store.read_only_reason is not None:
         raise GuaranteeBroken(7, "the store opens read-only after a crash", "read-write", found.store.read_only_reason)
 
 
+@judge(10)
 def begins_where_it_may(found: Recovered) -> None:
     """Contract 10: the log begins where a clean-up had come to, and remembers which topics were deleted.
 
@@ -65,6 +69,15 @@ def begins_where_it_may(found: Recovered) -> None:
         raise GuaranteeBroken(10, sentence, expected, str(found.key[2:]))
 
 
+@judge(1)
+def messages_are_served(found: Recovered) -> None:
+    """Contract 1: the store hands out the messages of its log, and no others."""
+    served = [(each.offset, each.body) for each in observed("messages", lambda: list(found.store.messages()))]
+    if served != [(record.offset, record.message.body) for record in found.legal[found.key].retained]:
+        raise GuaranteeBroken(1, "the store serves other messages than were put")
+
+
+@judge(1)
 def is_a_prefix(found: Recovered) -> None:
     """Contract 1: what is kept is, byte for byte, what was appended; files in one row, none missing, none too many."""
     begin, end = found.store.min_offset, found.store.max_offset
@@ -84,6 +97,7 @@ def is_a_prefix(found: Recovered) -> None:
             raise GuaranteeBroken(1, f"the log differs from what was appended at offset {at}")
 
 
+@judge(2)
 def covers_the_floor(found: Recovered) -> None:
     """Contract 2: nothing promised is missing, nothing was invented: the log is one of the model's legal logs."""
     if found.key not in found.legal:
@@ -92,6 +106,7 @@ def covers_the_floor(found: Recovered) -> None:
         raise GuaranteeBroken(2, "the recovered log is none that may survive", expected, str(found.key[:2]))
 
 
+@judge(3)
 def nothing_behind_the_end(found: Recovered) -> None:
     """Contract 3: every byte behind the end is zero, in the page cache and on the disk, so none can come back."""
     end = found.store.max_offset
@@ -112,6 +127,7 @@ def _live(files: RecordingFiles, path: str, file_bytes: int) -> bytes:
     return files.peek(path, 0, file_bytes) if path in files.paths() else b""
 
 
+@judge(6)
 def recovered_is_durable(found: Recovered) -> None:
     """Contract 6: what recovery presents is on disk, so that the next recovery presents it again."""
     end = found.store.max_offset
@@ -123,6 +139,7 @@ def recovered_is_durable(found: Recovered) -> None:
             raise GuaranteeBroken(6, f"recovery presents bytes from offset {base} on that are not durable")
 
 
+@judge(9)
 def watermarks_in_order(found: Recovered) -> None:
     """Contract 9: minimum <= flushed <= committed <= written, and recovery leaves nothing unflushed."""
     store = found.store
@@ -133,6 +150,7 @@ def watermarks_in_order(found: Recovered) -> None:
         )
 
 
+@judge(9)
 def checkpoint_is_not_ahead(found: Recovered) -> None:
     """Contract 9: the checkpoint on disk names no time after the newest record that is there; whoever starts a recovery
     from it would step over what is missing. That holds for the disk as the crash left it, and as recovery leaves it.
@@ -144,7 +162,7 @@ def checkpoint_is_not_ahead(found: Recovered) -> None:
             raise GuaranteeBroken(9, "the checkpoint is newer than the durable log", f"{newest} at most", str(says))
 
 
-JUDGES: tuple[Callable[[Recovered], None], ...] = (
+JUDGES: tuple[Callable[[Recovered], Ruling], ...] = (
     opens_for_writing,
     begins_where_it_may,
     is_a_prefix,
@@ -160,7 +178,7 @@ JUDGES: tuple[Callable[[Recovered], None], ...] = (
 )
 """In the order in which they speak."""
 
-OF_THE_PROCESS: frozenset[Callable[[Recovered], None]] = frozenset(
+OF_THE_PROCESS: frozenset[Callable[[Recovered], Ruling]] = frozenset(
     {
         is_a_prefix,
         watermarks_in_order,

@@ -8,12 +8,14 @@ from model import progress
 from properties.contract import GuaranteeBroken
 from properties.judge.progress_ledger import CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS, LegalVersions, said_by, torn_in
 from properties.judge.recovered import DELETED_TOPICS, Recovered, remembered_topics
+from properties.judge.rulings import judge
 
 __all__ = ["PROGRESS_JUDGES", "being_saved", "expected_offsets", "progress_effects"]
 
 CONSUMER_FILES = (CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS)
 
 
+@judge(13)
 def files_are_old_or_new(found: Recovered) -> None:
     """Contract 13: after a crash each progress file says what was saved last, or what was being saved.
 
@@ -32,6 +34,7 @@ def files_are_old_or_new(found: Recovered) -> None:
         raise GuaranteeBroken(13, "the list of deleted topics is torn", "a whole list", repr(deleted))
 
 
+@judge(17)
 def nobody_is_led_past(found: Recovered) -> None:
     """Contract 17: no group is led past a message it has not seen, now or after the next crash.
 

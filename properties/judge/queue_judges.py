@@ -15,6 +15,7 @@ from properties.judge.derived_files import DERIVED, index_is_right, missing_befo
 from properties.judge.extension_files import bit_maps_of, extensions_are_right
 from properties.judge.reads import compare_first_times, compare_pull, compare_time, found_by_key
 from properties.judge.recovered import ROOT, Recovered
+from properties.judge.rulings import judge
 
 __all__ = ["DERIVED_PATHS", "MADE_GOOD", "QUEUE_JUDGES", "checkpoint_times", "derived_on", "is_derived", "made_good"]
 
@@ -62,6 +63,7 @@ def made_good(found: Recovered) -> set[str]:
     return made
 
 
+@judge(4)
 def queues_hold_the_log(found: Recovered) -> None:
     """Contract 4: the queue files hold exactly the units of the surviving records, in order, without a gap."""
     end, begin = found.store.max_offset, found.store.min_offset
@@ -75,6 +77,7 @@ def queues_hold_the_log(found: Recovered) -> None:
     )
 
 
+@judge(4)
 def extensions_hold_the_log(found: Recovered) -> None:
     """Contract 4: what the extension of a queue has at an address is what the message there says."""
     if found.settings.queue_ext:
@@ -88,12 +91,14 @@ def extensions_hold_the_log(found: Recovered) -> None:
         )
 
 
+@judge(5)
 def index_holds_the_log(found: Recovered) -> None:
     """Contract 5: the index files hold exactly the entries of the surviving records, in chains that find them."""
     end, begin = found.store.max_offset, found.store.min_offset
     index_is_right(_derived_files(found), found.derived, end, settings=found.settings, min_offset=begin)
 
 
+@judge(17)
 def queues_have_their_bounds(found: Recovered) -> None:
     """Contract 17: the store knows each queue of a surviving record, from its first to its last; others are empty.
 
@@ -114,6 +119,7 @@ def queues_have_their_bounds(found: Recovered) -> None:
         raise GuaranteeBroken(16, "something was left to dispatch when the store had opened")
 
 
+@judge(17)
 def queues_are_read_in_order(found: Recovered) -> None:
     """Contract 17: who reads a queue gets every surviving message once, in order; at its edges he is told so.
 
@@ -140,6 +146,7 @@ def queues_are_read_in_order(found: Recovered) -> None:
     )
 
 
+@judge(8)
 def times_are_found(found: Recovered) -> None:
     """Contract 8: the offset of a time beside that of some message, and the first times, are right."""
     turn, log = found.key[0], found.legal[found.key]
@@ -166,6 +173,7 @@ def _read_on(found: Recovered, queue: Queue, units: Sequence[Unit]) -> int:
     return brought
 
 
+@judge(5)
 def keys_are_found(found: Recovered) -> None:
     """Contract 5: a query for a key brings all surviving records that have it, in a window those within.
 
@@ -187,6 +195,7 @@ def keys_are_found(found: Recovered) -> None:
         found_by_key(store, key, within[-max_num:], stored=stored, max_num=max_num, begin_ms=begin_ms, end_ms=end_ms)
 
 
+@judge(9)
 def checkpoint_is_not_ahead_of_queues(found: Recovered) -> None:
     """Contract 9: what is older than the checkpoint's times for queues and index is durable in them.
 

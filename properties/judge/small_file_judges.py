@@ -12,6 +12,7 @@ from properties.contract import GuaranteeBroken
 from properties.decode.derived_floor import parse_derived_floor
 from properties.decode.durable_floor import Floor, parse_durable_floor
 from properties.judge.recovered import ROOT, Recovered
+from properties.judge.rulings import judge
 from properties.program.log_places import LOG_PATHS
 
 __all__ = ["DERIVED_FLOOR", "DURABLE_FLOOR", "SMALL_FILE_JUDGES"]
@@ -42,6 +43,7 @@ def _is_checkpoint(stored: bytes) -> bool:
     return is_whole and not any(stored[at] & 0x80 for at in range(0, _TIMES_BYTES, 8))
 
 
+@judge(13)
 def small_files_are_whole(found: Recovered) -> None:
     """Contract 13: no crash, and no recovery, leaves a checkpoint or a floor that is not whole; each log has a floor.
 
@@ -62,6 +64,7 @@ def small_files_are_whole(found: Recovered) -> None:
         raise GuaranteeBroken(13, "a process that has recovered has no whole checkpoint", found=_shown(live))
 
 
+@judge(7)
 def floors_say_what_is_durable(found: Recovered) -> None:
     """Contract 7: no floor lies beyond the log, and a recovery leaves the durable one where its log ends.
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from impl.store import MessageStore
 from model import disasters
+from model.operations import Crash
 from model.progress import ConsumerProgress
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
@@ -24,11 +25,11 @@ from properties.judge.progress_judges import expected_offsets
 from properties.judge.progress_ledger import LegalVersions, ProgressLedger, Said, said_by
 from properties.judge.queue_judges import DERIVED_PATHS
 from properties.judge.recovered import key_of
+from properties.judge.rulings import require
 from properties.lockstep.delay_rests import delivers_the_rest
 from properties.lockstep.delay_verbs import DelayVerbs
 from properties.lockstep.known import Known
 from properties.lockstep.trial_state import Window
-from properties.program.case import Crash
 from properties.program.log_places import LOG_PATHS
 
 __all__ = ["RecoveryVerbs"]
@@ -167,7 +168,7 @@ class RecoveryVerbs(DelayVerbs):
             is_judged = known is not None and known.is_judged(found)
         judges = [judge for judge in JUDGES if not (is_judged and judge in OF_THE_PROCESS)]
         for judge in judges:
-            judge(found)
+            require(judge(found))
         if known is not None:
             known.work["recoveries"] += 1
             known.looked.update(judge.__name__ for judge in judges)

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.encoder import RecordEncoder
 from impl.group_commit import GroupCommit
 from impl.message import Message, PutResult, PutStatus
-from impl.time_outs import Request
+from impl.parts import Parts
+from impl.time_outs import Awaited, Request
 
 __all__ = ["BUGS"]
 
@@ -45,10 +45,14 @@ class _OffsetForARefusal(CommitLog):
 class _WrongTimeout(GroupCommit):
     """A failed flush is reported as a replica that was silent (RMQ-B23)."""
 
-    @staticmethod
-    def _status(request: Request, flushed_offset: int) -> PutStatus:
-        status = GroupCommit._status(request, flushed_offset)
-        return PutStatus.FLUSH_SLAVE_TIMEOUT if status is PutStatus.FLUSH_DISK_TIMEOUT else status
+    def submit(self, request: Request) -> None:
+        def say(status: PutStatus) -> None:
+            failed = status is PutStatus.FLUSH_DISK_TIMEOUT
+            request.answer(PutStatus.FLUSH_SLAVE_TIMEOUT if failed else status)
+
+        super().submit(
+            Awaited(say, end_offset=request.end_offset, deadline_ms=request.deadline_ms, too_late=request.too_late)
+        )
 
 
 class _TopicInCharacters(RecordEncoder):
@@ -64,9 +68,9 @@ class _TopicInCharacters(RecordEncoder):
 
 BUGS = (
     ("RMQ-B16", "after an append that fails, the put lock seems held for ever", 8,
-     Components(commit_log=_BeginTimeStays)),
-    ("RMQ-B18", "a refused message uses up an offset of its queue", 8, Components(commit_log=_OffsetForARefusal)),
-    ("RMQ-B23", "a failed flush is answered as a replica's time-out", 8, Components(group_commit=_WrongTimeout)),
+     Parts({CommitLog: _BeginTimeStays})),
+    ("RMQ-B18", "a refused message uses up an offset of its queue", 8, Parts({CommitLog: _OffsetForARefusal})),
+    ("RMQ-B23", "a failed flush is answered as a replica's time-out", 8, Parts({GroupCommit: _WrongTimeout})),
     ("topic-in-characters", "the length of a topic is limited in characters, not bytes", 8,
-     Components(encoder=_TopicInCharacters)),
+     Parts({RecordEncoder: _TopicInCharacters})),
 )  # fmt: skip

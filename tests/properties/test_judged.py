@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
+from impl.parts import Parts
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken
 from properties.explore.kills import judged
-from properties.explore.kills.judge import LegalLogs
+from properties.explore.kills.judge import RIGHT, LegalLogs, Survived
 from properties.explore.kills.judged import Judged
 from properties.explore.kills.run import KILL_SETTINGS
 from properties.explore.kills.snapshot import Snapshot, snapshot_of
+from properties.judge import rulings
 
 LOG, LONGER = CommitLog(end_offset=0), CommitLog(end_offset=100, flushed_offset=100)
 LEFT = Snapshot({"checkpoint": b"\0"})
@@ -22,8 +23,10 @@ LEFT = Snapshot({"checkpoint": b"\0"})
 @pytest.fixture
 def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Return what judges a directory, and answers how often somebody really did so far."""
-    memory = Judged(Components())
-    monkeypatch.setattr(judged, "judge_directory", lambda directory, legal, **_: next(iter(legal.values())))
+    memory = Judged(Parts())
+    monkeypatch.setattr(
+        judged, "judge_directory", lambda directory, legal, **_: Survived(RIGHT, next(iter(legal.values())))
+    )
 
     def run(left: Snapshot = LEFT, survivor: CommitLog = LOG, file_bytes: int = 4096, now_ms: int = 1) -> int:
         settings = replace(KILL_SETTINGS, file_bytes=file_bytes)
@@ -51,15 +54,15 @@ def test_whatever_is_different_is_judged(judge: Callable[..., int]) -> None:
 def test_what_a_recovery_leaves_again_is_not_recovered_again_unless_it_broke_something(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory, broken = Judged(Components()), [True]
+    memory, broken = Judged(Parts()), [True]
 
     def judge_directory(
         directory: str, legal: LegalLogs, *, once_more: Callable[[Snapshot, CommitLog], bool], **_: object
-    ) -> CommitLog:
+    ) -> Survived:
         if once_more(Snapshot({"commitlog/0": b"recovered"}), LOG) and broken.pop():
-            raise GuaranteeBroken(6, "recovering twice is not recovering once")
+            return Survived(rulings.broken(6, "recovering twice is not recovering once"))
         broken.append(False)
-        return LOG
+        return Survived(RIGHT, LOG)
 
     monkeypatch.setattr(judged, "judge_directory", judge_directory)
 
@@ -77,8 +80,8 @@ def test_what_a_recovery_leaves_again_is_not_recovered_again_unless_it_broke_som
 
 
 def test_a_program_begins_to_count_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = Judged(Components(), passed_over=18)
-    monkeypatch.setattr(judged, "judge_directory", lambda directory, legal, **_: LOG)
+    memory = Judged(Parts(), passed_over=18)
+    monkeypatch.setattr(judged, "judge_directory", lambda directory, legal, **_: Survived(RIGHT, LOG))
 
     def judge() -> int:
         memory.judge(str(tmp_path), LEFT, {0: LOG}, settings=KILL_SETTINGS, now_ms=1)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from properties.judge.directory.golden import GoldenImage, GoldenRow, golden_images, judged_golden
-from properties.judge.directory.rulings import NEVER_JUDGED
+from properties.judge.rulings import NEVER_JUDGED
 from tests.impl.golden import ROOT, golden
 from tests.impl.golden_figures import DAMAGED
 from tornpage.judging import golden_text
@@ -37,7 +37,7 @@ def test_the_page_has_the_row(place: tuple[str, str | None]) -> None:
 
 def _every_loss_has_a_reason(row: GoldenRow) -> None:
     """Fewer records than RocketMQ keeps, or a number that is not judged, only where the image is no crash."""
-    words = {ruling.number: ruling.verdict for ruling in row.judgement.rulings}
+    words = {ruling.contract: ruling.verdict for ruling in row.judgement.rulings}
     assert row.numbers == ()
     assert row.kept >= (row.rocketmq_kept or 0) or words[2] == "unknown"
     assert set(row.not_judged).isdisjoint(NEVER_JUDGED)

@@ -14,6 +14,7 @@ import pytest
 from impl.codec import check_record
 from impl.message import Message
 from impl.scan import walk_log
+from model.operations import AimFault, CommitOffset, Flush, Operation, Put, Step
 from properties.campaign.coverage import CountedTrial, Tally, fired_by_recovery
 from properties.contract import GuaranteeBroken, HarnessError
 from properties.disk.dirty import DirtyTracker
@@ -25,11 +26,12 @@ from properties.disk.sampling import draw
 from properties.explore.crashes.crash_states import CrashStates
 from properties.judge.judges import OF_THE_PROCESS, LegalLogs, Recovered
 from properties.judge.queue_judges import queues_have_their_bounds
+from properties.judge.rulings import require
 from properties.lockstep import known
 from properties.lockstep.known import Known, Outcome
 from properties.lockstep.remembered import AGAIN_EVERY, remembered_walk
 from properties.lockstep.trial import Trial
-from properties.program.case import AimFault, CommitOffset, Flush, Operation, Put, Settings, Step
+from properties.program.case import Settings
 from properties.program.log_places import log_files
 
 
@@ -161,7 +163,7 @@ def test_a_process_that_remembers_something_else_is_asked_itself(tracker: DirtyT
     queue.max_offset += 1  # planted: the bytes are the same
     assert not what.is_judged(replace(first, view=(first.view[0], trial.surroundings.memory_of(first.store))))
     with pytest.raises(GuaranteeBroken, match="contract 17: the bounds of queue"):
-        queues_have_their_bounds(first)
+        require(queues_have_their_bounds(first))
 
 
 # ---- planted: what is known is not true ------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from model.operations import Close, CommitOffset, Flush, Open, Operation, Put, QueryOffsets, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
@@ -21,8 +22,9 @@ from properties.judge.progress_ledger import (
     said_by,
 )
 from properties.judge.recovered import DELETED_TOPICS, Recovered
+from properties.judge.rulings import require
 from properties.lockstep.trial import Trial
-from properties.program.case import Close, CommitOffset, Flush, Open, Operation, Put, QueryOffsets, Settings, Step
+from properties.program.case import Settings
 
 SAVE = Step(service="progress", after_ms=5_000)
 READ = (Put(), Put(), Step(service="reput"), Flush(), CommitOffset(behind=1), SAVE)
@@ -51,7 +53,7 @@ def test_what_was_saved_is_what_is_there(found: Recovered) -> None:
 @pytest.mark.parametrize("said", [(), ((("T", "g", 0), 2),), ("unreadable", "[]")])
 def test_a_version_that_nobody_saved_is_noticed(found: Recovered, said: Any) -> None:
     with pytest.raises(GuaranteeBroken, match=r"consumerOffset\.json is neither"):
-        files_are_old_or_new(replace(found, said_before={CONSUMER_OFFSETS: said}))
+        require(files_are_old_or_new(replace(found, said_before={CONSUMER_OFFSETS: said})))
 
 
 def on_disk(found: Recovered, name: str, content: bytes) -> Recovered:
@@ -63,7 +65,7 @@ def on_disk(found: Recovered, name: str, content: bytes) -> Recovered:
 
 def all_judge(found: Recovered) -> None:
     for judge in JUDGES:
-        judge(found)
+        require(judge(found))
 
 
 @pytest.mark.parametrize("content", [b"", b"\0\0", b"{"], ids=repr)
@@ -72,13 +74,13 @@ def test_a_torn_file_is_noticed_though_it_says_the_right_thing_with_its_backup(
     found: Recovered, name: str, content: bytes
 ) -> None:
     with pytest.raises(GuaranteeBroken, match=r"contract 13: consumerOffset.* is torn"):
-        files_are_old_or_new(on_disk(found, name, content))
-    files_are_old_or_new(replace(on_disk(found, name, content), torn_before=frozenset({(name, content)})))
+        require(files_are_old_or_new(on_disk(found, name, content)))
+    require(files_are_old_or_new(replace(on_disk(found, name, content), torn_before=frozenset({(name, content)}))))
 
 
 def test_a_torn_list_of_deleted_topics_is_noticed(found: Recovered) -> None:
     with pytest.raises(GuaranteeBroken, match="contract 13: the list of deleted topics is torn"):
-        files_are_old_or_new(on_disk(found, DELETED_TOPICS, b"\0" * 40))
+        require(files_are_old_or_new(on_disk(found, DELETED_TOPICS, b"\0" * 40)))
     durable = Image(found.durable.directories, {**found.durable.files, DELETED_TOPICS: b"\0" * 40})
     assert replace(found, durable=durable).key == found.key, "it says as much as none"
 
@@ -94,18 +96,18 @@ def test_delay_offsets_that_recovery_has_not_made_durable_are_noticed(found: Rec
     durable = Image(found.durable.directories, {**found.durable.files, DELAY_OFFSETS: b'{"offsetTable":{1:5}}'})
     spoken = replace(found, durable=durable)
     with pytest.raises(GuaranteeBroken, match=r"contract 12: delayOffset\.json on disk says otherwise"):
-        delivery_goes_on_where_it_was_saved(spoken)
+        require(delivery_goes_on_where_it_was_saved(spoken))
 
 
 def test_an_offset_that_was_not_brought_back_is_noticed(found: Recovered) -> None:
     with pytest.raises(GuaranteeBroken, match="not those that the recovered queues allow"):
-        nobody_is_led_past(replace(found, said_before={CONSUMER_OFFSETS: ((("T", "g", 0), 9),)}))
+        require(nobody_is_led_past(replace(found, said_before={CONSUMER_OFFSETS: ((("T", "g", 0), 9),)})))
 
 
 def test_a_store_that_answers_otherwise_than_its_file_is_noticed(found: Recovered) -> None:
     found.store.commit_offset("g", "T", 0, 0)
     with pytest.raises(GuaranteeBroken, match="a group goes on elsewhere"):
-        nobody_is_led_past(found)
+        require(nobody_is_led_past(found))
 
 
 @pytest.mark.parametrize("says", [0, 2])
@@ -120,7 +122,7 @@ def test_a_level_that_goes_on_elsewhere_is_noticed(
     assert dict(found.store.delay_offsets()) == {1: 1}
     monkeypatch.setattr(found.store, "delay_offsets", lambda: {1: says})
     with pytest.raises(GuaranteeBroken, match="contract 12: delivery goes on elsewhere"):
-        delivery_goes_on_where_it_was_saved(replace(found, queues_came_late=queues_came_late))
+        require(delivery_goes_on_where_it_was_saved(replace(found, queues_came_late=queues_came_late)))
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,16 @@ from typing import Any
 
 import pytest
 
+from model.operations import Clean, DeleteTopics, Flush, HoldBuffer, Operation, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.judge.derived_files import index_is_right, queues_are_right
 from properties.judge.judges import begins_where_it_may
 from properties.judge.queue_judges import derived_on
 from properties.judge.recovered import Recovered, key_of
+from properties.judge.rulings import require
 from properties.lockstep.trial import Trial
-from properties.program.case import Clean, DeleteTopics, Flush, HoldBuffer, Operation, Put, Settings, Step
+from properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=1024, queue_units=2, index_entries=4)
 KEYED = Put(body_bytes=300, properties="KEYS\x01k")
@@ -103,10 +105,10 @@ def test_a_log_that_begins_elsewhere_is_noticed(trial: Trial) -> None:
     legal = trial.legal_between(trial.log, trial.log, kill=True)
     found = trial.judged(trial.new_disk(trial.durable(trial.files)), legal, trial.versions_now())
     assert found.key == key_of(found.legal[found.key])
-    begins_where_it_may(found)
+    require(begins_where_it_may(found))
     store: Any = SimpleNamespace(min_offset=1024, max_offset=found.store.max_offset)
     with pytest.raises(GuaranteeBroken, match="begins elsewhere"):
-        begins_where_it_may(replace(found, store=store))
+        require(begins_where_it_may(replace(found, store=store)))
 
 
 def test_a_deletion_that_is_not_on_disk_is_noticed(tracker: DirtyTracker) -> None:
@@ -115,7 +117,7 @@ def test_a_deletion_that_is_not_on_disk_is_noticed(tracker: DirtyTracker) -> Non
     found: Recovered = trial.judged(trial.new_disk(trial.durable(trial.files)), legal, trial.versions_now())
     files = {path: data for path, data in found.durable.files.items() if not path.endswith("deletedTopics")}
     with pytest.raises(GuaranteeBroken, match="other deleted topics"):
-        begins_where_it_may(replace(found, durable=replace(found.durable, files=files)))
+        require(begins_where_it_may(replace(found, durable=replace(found.durable, files=files))))
 
 
 # ---- readers -----------------------------------------------------------------------------------------------------

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from model.operations import Crash, Flush, HarmDerived, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
 from properties.judge.recovered import ROOT, Recovered
+from properties.judge.rulings import require
 from properties.judge.small_file_judges import (
     DERIVED_FLOOR,
     DURABLE_FLOOR,
@@ -21,7 +23,7 @@ from properties.judge.small_file_judges import (
     small_files_are_whole,
 )
 from properties.lockstep.trial import Trial
-from properties.program.case import Crash, Flush, HarmDerived, Put, Settings, Step
+from properties.program.case import Settings
 
 CHECKPOINT = f"{ROOT}/checkpoint"
 FILE_BYTES = 1024
@@ -73,7 +75,7 @@ def derived_of(body: bytes) -> bytes:
 def test_a_right_recovery_passes_and_has_all_of_them(found: Recovered) -> None:
     assert {DURABLE_FLOOR, DERIVED_FLOOR, CHECKPOINT} <= found.durable.files.keys()
     for judge in SMALL_FILE_JUDGES:
-        judge(found)
+        require(judge(found))
 
 
 NOT_WHOLE: dict[str, tuple[str, Change]] = {
@@ -98,19 +100,19 @@ NOT_WHOLE: dict[str, tuple[str, Change]] = {
 def test_what_is_not_whole_on_either_disk_is_noticed(found: Recovered, wrong: str) -> None:
     for changed in on_disk(found, *NOT_WHOLE[wrong]):
         with pytest.raises(GuaranteeBroken, match="contract 13"):
-            small_files_are_whole(changed)
+            require(small_files_are_whole(changed))
 
 
 def test_an_empty_checkpoint_on_the_disk_and_none_are_as_good(found: Recovered) -> None:
     changes: tuple[Change, ...] = (lambda stored: b"", lambda stored: None)
     for change in changes:
         for changed in on_disk(found, CHECKPOINT, change):
-            small_files_are_whole(changed)
+            require(small_files_are_whole(changed))
 
 
 def test_a_process_without_a_whole_checkpoint_is_noticed(found: Recovered) -> None:
     with pytest.raises(GuaranteeBroken, match="contract 13"):
-        small_files_are_whole(_seen_as(found, peek=lambda path, offset, size_bytes: bytes(24)))
+        require(small_files_are_whole(_seen_as(found, peek=lambda path, offset, size_bytes: bytes(24))))
 
 
 @pytest.mark.parametrize(
@@ -125,14 +127,14 @@ def test_a_process_without_a_whole_checkpoint_is_noticed(found: Recovered) -> No
 def test_a_floor_beyond_the_log_is_noticed_on_either_disk(found: Recovered, path: str, content: bytes) -> None:
     for changed in on_disk(found, path, lambda stored: content):
         with pytest.raises(GuaranteeBroken, match="contract 7"):
-            floors_say_what_is_durable(changed)
+            require(floors_say_what_is_durable(changed))
 
 
 def test_a_low_floor_is_true_behind_a_crash_and_not_enough_behind_a_recovery(found: Recovered) -> None:
     recovered, crashed = on_disk(found, DURABLE_FLOOR, lambda stored: floor_of(0))
-    floors_say_what_is_durable(crashed)
+    require(floors_say_what_is_durable(crashed))
     with pytest.raises(GuaranteeBroken, match="contract 7"):
-        floors_say_what_is_durable(recovered)
+        require(floors_say_what_is_durable(recovered))
 
 
 @pytest.mark.parametrize("harm", ["lost", "zeroed", "torn", "stale", "misdirected", "resized", "stray"])

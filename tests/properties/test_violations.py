@@ -7,6 +7,7 @@ from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.explore.crashes.violations import VIOLATIONS, judges_that_go_red, right_recovery
 from properties.judge.judges import JUDGES, Recovered
+from properties.judge.rulings import require
 from properties.lockstep.trial import Trial
 from properties.program.case import Settings
 
@@ -24,7 +25,7 @@ def test_every_judge_has_a_violation_and_a_need() -> None:
 
 def test_a_right_recovery_is_compared_by_all_and_passes_all(found: Recovered) -> None:
     for judge in JUDGES:
-        judge(found)
+        require(judge(found))
     assert set(fired_judges(found)) == {f"judge_{name}" for name in NAMES}
 
 
@@ -32,7 +33,7 @@ def test_a_right_recovery_is_compared_by_all_and_passes_all(found: Recovered) ->
 def test_a_judge_refuses_its_violation(found: Recovered, name: str) -> None:
     judge = next(judge for judge in JUDGES if judge.__name__ == name)
     with pytest.raises(GuaranteeBroken):
-        judge(VIOLATIONS[name](found))
+        require(judge(VIOLATIONS[name](found)))
 
 
 def test_a_judge_that_agrees_with_everything_is_not_among_the_red(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.judge.directory.rulings import NAMES
+from properties.judge.rulings import NAMES
 from tornpage.commands.judge import command
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"

@@ -10,8 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from model.operations import Crash
 from properties.campaign.replay import Failure, Shrunk
-from properties.program.case import Case, Crash, describe
+from properties.program.case import Case, describe
 from tornpage import __version__
 from tornpage.document import warn
 

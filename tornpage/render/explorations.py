@@ -290,7 +290,7 @@ def _recovery_row(shape: ShapeReport) -> dict[str, Any]:
 def _recovery_findings(shape: ShapeReport) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
         {
-            "code": f"contract-{ruling.number}",
+            "code": f"contract-{ruling.contract}",
             "severity": "broken",
             "shape": shape.shape.name,
             "sentence": ruling.sentence,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 
-from impl.components import Components
+from impl.parts import Parts
 from properties.contract import GuaranteeBroken, HarnessError, Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.explore.interleavings import judges
@@ -21,6 +21,7 @@ from properties.judge.linearizability.calls import Call
 from properties.judge.linearizability.linearise import linearise
 from properties.judge.linearizability.specification import moments_of
 from properties.judge.linearizability.state import StoreState
+from properties.judge.rulings import require
 from properties.planted import components_of
 from properties.scheduler import StepTrace, run_stepped
 
@@ -50,7 +51,7 @@ class Ran:
         return tuple(f"{call.task} {call.request} {call.answer}" for call in self.calls)
 
 
-def run_interleaving(interleaving: Interleaving, *, tracker: DirtyTracker, parts: Components | None = None) -> Ran:
+def run_interleaving(interleaving: Interleaving, *, tracker: DirtyTracker, parts: Parts | None = None) -> Ran:
     """Carry it out on a new disk; `parts` stand in place of those of the bug that the settings name."""
     scenario = interleaving.scenario
     stage = Stage(scenario.settings, tracker=tracker, parts=parts or components_of(scenario.settings.bug))
@@ -87,7 +88,7 @@ def _run(interleaving: Interleaving, stage: Stage, trace: StepTrace) -> None:
     )
     for outcome in outcomes:
         if outcome.error is not None:
-            judges.escaped(outcome.error)
+            require(judges.escaped(outcome.error))
 
 
 def _client(stage: Stage, number: int, operations: Sequence[object], left: list[int]) -> None:
@@ -109,15 +110,16 @@ def _serve(stage: Stage, number: int, name: str, is_over: Callable[[], bool]) ->
 
 def _judge(stage: Stage, effects: Counter[str]) -> Verdict:
     judges.count_effects(stage, effects)
-    judges.dispatch_has_caught_up(stage)
+    require(judges.dispatch_has_caught_up(stage))
     moments = moments_of(stage.history.calls, stage.layout)
     found = linearise(moments, StoreState(judges.EMPTY))
-    if found.verdict == "broken":
-        judges.no_order(stage.history.calls, moments, found)
-    judges.promises_are_kept(stage)
-    if found.verdict == "holds":
-        judges.ends_as_explained(stage, found.state)
-    return Verdict.HOLDS if found.verdict == "holds" else Verdict.UNKNOWN
+    order = judges.an_order_explains(stage.history.calls, moments, found)
+    require(order)
+    require(judges.promises_are_kept(stage))
+    if order.verdict == "unknown":
+        return Verdict.UNKNOWN
+    require(judges.ends_as_explained(stage, found.state))
+    return Verdict.HOLDS
 
 
 def _key(interleaving: Interleaving, trace: StepTrace) -> bytes:

@@ -13,37 +13,25 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Literal, NoReturn
 
-from impl.components import Components
 from impl.files import Files
 from impl.message import Message, PutResult
 from impl.os_files import OsFiles
-from impl.runner import Service
+from impl.parts import Parts
+from impl.runner import Service, ThreadRunner
 from impl.store import MessageStore
 from model.message import Batch
-from properties.explore.kills.derived import read_something
+from model.operations import Close, Flush, Get, GetMessage, OffsetByTime, Open, Operation, Put, PutBatch, QueryKey, Step
+from model.payloads import given_of
 from properties.explore.kills.progress import OPERATIONS_MAX, Progress
 from properties.explore.kills.step_counting_files import StepCountingFiles
 from properties.program.bit_maps import filters_of
-from properties.program.case import (
-    Close,
-    Flush,
-    Get,
-    GetMessage,
-    OffsetByTime,
-    Open,
-    Operation,
-    Put,
-    PutBatch,
-    QueryKey,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 from properties.program.hand_driven import HandDriven
-from properties.program.translation import given_of, store_batch, store_config, store_message
+from properties.program.translation import store_batch, store_config, store_message
 
 __all__ = [
     "HANG_SECONDS",
@@ -58,6 +46,7 @@ KillMode = Literal["step", "bytecode"]
 """What is counted: calls at the file seam as they begin, or bytecodes inside the store's own modules."""
 
 HANG_SECONDS = 60
+_KEYS = ("k1", "k2", "Aa", "BB", "u")
 EXIT_COMPLETED = 0
 EXIT_FAILED = 3
 
@@ -79,7 +68,7 @@ class Life:
     kill_step: int = 0
 
 
-def run_child(life: Life, components: Components, progress: Progress) -> NoReturn:
+def run_child(life: Life, components: Parts, progress: Progress) -> NoReturn:
     """Live and die, with a store made of `components`. Called right after fork, with garbage collection off and
     interrupts ignored; never returns, and nothing of the parent's is cleaned up here.
     """
@@ -99,7 +88,7 @@ def run_child(life: Life, components: Components, progress: Progress) -> NoRetur
 class _Child:
     """The verbs, each between two marks in the shared page."""
 
-    def __init__(self, life: Life, components: Components, progress: Progress) -> None:
+    def __init__(self, life: Life, components: Parts, progress: Progress) -> None:
         self._life = life
         self._progress = progress
         self._config = store_config(life.settings)
@@ -109,7 +98,7 @@ class _Child:
         self._offsets = [0]
         self._waiting: list[Future[PutResult]] = []
         self._services: dict[str, HandDriven] = {}
-        self._components = replace(components, runner=self._take_service)
+        self._components = components.replacing({ThreadRunner: self._take_service})
         self._files: Files = OsFiles()
         if life.mode == "step":
             self._files = StepCountingFiles(self._files, self._step)
@@ -150,7 +139,7 @@ class _Child:
             self._config,
             files=self._files,
             clock=lambda: self._now_ms,
-            components=self._components,
+            parts=self._components,
             bit_map_of=filters_of(self._life.settings),
         )
         self._progress.end(verb, self._store.max_offset)
@@ -180,7 +169,7 @@ class _Child:
                 self._store.get(base + operation.shift)
             case GetMessage() | QueryKey() | OffsetByTime():
                 self._begin(verb)
-                read_something(self._store, operation)
+                _read_something(self._store, operation)
             case Flush():
                 self._begin(verb)
                 self._store.flush()
@@ -228,6 +217,18 @@ class _Child:
         if event == "opcode":
             self._step()
         return self._bytecode
+
+
+def _read_something(store: MessageStore, operation: GetMessage | QueryKey | OffsetByTime) -> None:
+    """Read, and give back what that brings: nothing may raise."""
+    queues = store.queues() or [("nobody wrote to this", 0)]
+    match operation:
+        case GetMessage(queue, shift, max_msg_nums):
+            store.get_message(*queues[queue % len(queues)], shift, max_msg_nums=max_msg_nums).release()
+        case QueryKey(key, max_num):
+            store.query_message(queues[0][0], _KEYS[key % len(_KEYS)], max_num=max_num).release()
+        case OffsetByTime(queue, _, shift_ms):
+            store.offset_in_queue_by_time(*queues[queue % len(queues)], shift_ms)
 
 
 def _forget_cached_answers() -> None:

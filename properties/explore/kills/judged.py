@@ -5,10 +5,11 @@ and more often what their recoveries leave is the same: that is not recovered ag
 judged, or recovered again, all the same.
 """
 
-from impl.components import Components
+from impl.parts import Parts
 from model.state import CommitLog
 from properties.explore.kills.judge import LegalLogs, judge_directory
 from properties.explore.kills.snapshot import Snapshot, digest_of
+from properties.judge.rulings import require
 from properties.program.case import Settings
 
 __all__ = ["AGAIN_EVERY", "Judged"]
@@ -26,7 +27,7 @@ class Judged:
     `passed_over` begins to count the times at which nobody did: in a program alone hardly a twentieth one comes.
     """
 
-    def __init__(self, components: Components, passed_over: int = 0) -> None:
+    def __init__(self, components: Parts, passed_over: int = 0) -> None:
         self.count = 0
         self.twice = 0
         self._components = components
@@ -55,9 +56,12 @@ class Judged:
         if survivor is not None and legal.get(survivor.end_offset) == survivor and self._passes_over("judged"):
             return
         self.count += 1
-        self._survivors[key] = judge_directory(
+        found = judge_directory(
             directory, legal, settings=settings, components=self._components, now_ms=now_ms, once_more=once_more
         )
+        require(found.ruling)
+        if found.log is not None:
+            self._survivors[key] = found.log
         self._recovered.update(recovering)  # it held
 
     def _passes_over(self, what: str) -> bool:

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from properties.contract import GuaranteeBroken
 from properties.disk.certificate import assert_legal
 from properties.disk.disk import Image
 from properties.disk.images import compose, disk_state, facts_of
@@ -21,10 +20,9 @@ from properties.disk.sampling import draw
 from properties.judge.derived_files import INDEX
 from properties.judge.directory.derived_rulings import index_of, queues_of
 from properties.judge.directory.evidence import Evidence
-from properties.judge.directory.records import log_of
 from properties.judge.directory.recoveries import Opened
-from properties.judge.directory.rulings import Ruling, broken, holds, unknown
 from properties.judge.directory.start_rulings import is_in_quarantine
+from properties.judge.rulings import Ruling, broken, holds, unknown
 
 __all__ = ["Crash", "Crashes", "crashes_of", "is_idempotent"]
 
@@ -152,13 +150,10 @@ def _derived_differ(evidence: Evidence, content: Mapping[str, bytes]) -> Ruling 
     """Compare queues and index: their bytes first, then what they say (names of index files are times)."""
     if _derived(content) == _derived(evidence.content) or evidence.not_derivable:
         return None
-    try:
-        queues_of(content, evidence.derived, evidence)
-        if 5 not in evidence.shape.unknown and evidence.shape.settings.index:
-            index_of(content, log_of(evidence.after.records, evidence.after.end).records, evidence)
-    except GuaranteeBroken as error:
-        return broken(6, error.sentence, expected=error.expected, found=error.found)
-    return None
+    rulings = [queues_of(content, evidence)]
+    if 5 not in evidence.shape.unknown and evidence.shape.settings.index:
+        rulings.append(index_of(content, evidence))
+    return next((ruling for ruling in rulings if ruling.verdict == "broken"), None)
 
 
 def _derived(content: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[bytes]]:

@@ -8,15 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from model.dispatch import Queue
-from model.state import Record as ModelRecord
-from properties.contract import GuaranteeBroken
 from properties.judge.derived_files import index_is_right, queues_are_right
-from properties.judge.derived_ledger import DerivedLedger, QueueMemory
 from properties.judge.directory.evidence import Evidence
 from properties.judge.directory.front import WithFront, front_entries, own_files, without_front
 from properties.judge.directory.records import log_of
-from properties.judge.directory.rulings import Ruling, broken, counted, from_guarantee, holds, unknown
 from properties.judge.extension_files import extensions_are_right
 from properties.judge.queue_judges import (
     keys_are_found,
@@ -25,27 +20,31 @@ from properties.judge.queue_judges import (
     times_are_found,
 )
 from properties.judge.recovered import Recovered
+from properties.judge.rulings import Ruling, broken, counted, holds, judge, unknown
 
 __all__ = ["index_is_judged", "index_of", "liveness_is_judged", "queues_are_judged", "queues_of", "readers_are_judged"]
 
 _READ_ONLY = "a read-only store leaves queues and index as they are; what it serves is judged by number 7"
 
 
-def queues_of(content: Mapping[str, bytes], derived: DerivedLedger, evidence: Evidence) -> None:
-    """Compare the queue files of a recovered store; bit maps are not in an image. Raises GuaranteeBroken (4)."""
+@judge(4)
+def queues_of(content: Mapping[str, bytes], evidence: Evidence) -> None:
+    """Compare the queue files of a recovered store; bit maps are not in an image (contract 4)."""
     log, files = evidence.after, without_front(own_files(content), begin=evidence.after.begin)
-    queues_are_right(files, derived, log.end, settings=evidence.shape.settings)
-    extensions_are_right(files, derived, log.end, settings=evidence.shape.settings, bit_map_of=None)
+    queues_are_right(files, evidence.derived, log.end, settings=evidence.shape.settings)
+    extensions_are_right(files, evidence.derived, log.end, settings=evidence.shape.settings, bit_map_of=None)
 
 
-def index_of(content: Mapping[str, bytes], records: tuple[ModelRecord, ...], evidence: Evidence) -> bool:
-    """Compare the index files of a recovered store; tell whether they could be. Raises GuaranteeBroken (5)."""
+@judge(5)
+def index_of(content: Mapping[str, bytes], evidence: Evidence) -> Ruling | None:
+    """Compare the index files of a recovered store (contract 5)."""
     log, settings, content = evidence.after, evidence.shape.settings, own_files(content)
     front = front_entries(content, settings, begin=log.begin)
     if front is None:
-        return False
+        return unknown(5, "the index begins behind a file that is gone, which has the time of its first entry")
+    records = log_of(log.records, log.end).records
     index_is_right(content, WithFront(evidence.shape.layout, records, front), log.end, settings=settings)
-    return True
+    return None
 
 
 def queues_are_judged(evidence: Evidence) -> Ruling:
@@ -53,11 +52,10 @@ def queues_are_judged(evidence: Evidence) -> Ruling:
     reason = _not_judged(evidence, 4)
     if reason:
         return unknown(4, reason)
-    try:
-        queues_of(evidence.content, evidence.derived, evidence)
-    except GuaranteeBroken as error:
-        return from_guarantee(error, evidence.content)
-    queues = _queues(evidence)
+    ruling = queues_of(evidence.content, evidence)
+    if ruling.verdict == "broken":
+        return ruling.in_one_of(evidence.content)
+    queues = list(evidence.derived.queues_at(evidence.after.end))
     units = sum(count for _, _, count in queues)
     return holds(4, f"{counted(units, 'unit')} in {counted(len(queues), 'queue')}, byte for byte as the records say")
 
@@ -69,18 +67,18 @@ def index_is_judged(evidence: Evidence) -> Ruling:
         reason = "the store has no index"
     if reason:
         return unknown(5, reason)
-    try:
-        records = log_of(evidence.after.records, evidence.after.end).records
-        if not index_of(evidence.content, records, evidence):
-            return unknown(5, "the index begins behind a file that is gone, which has the time of its first entry")
-        keys_are_found(evidence.recovered)
-    except GuaranteeBroken as error:
-        return from_guarantee(error, evidence.content, number=5)
+    ruling = index_of(evidence.content, evidence)
+    if ruling.verdict == "holds":
+        ruling = keys_are_found(evidence.recovered)
+    if ruling.verdict == "broken":
+        return ruling.in_one_of(evidence.content, contract=5)
+    if ruling.verdict == "unknown":
+        return ruling
     entries = len(evidence.derived.entries_at(evidence.after.end))
     return holds(5, f"{counted(entries, 'entry', 'entries')}, link by link as the records say; keys are found")
 
 
-_READERS: tuple[Callable[[Recovered], None], ...] = (
+_READERS: tuple[Callable[[Recovered], Ruling], ...] = (
     queues_have_their_bounds,
     queues_are_read_in_order,
     times_are_found,
@@ -93,15 +91,15 @@ def readers_are_judged(evidence: Evidence) -> Ruling:
         return unknown(17, "the store did not open" if evidence.store is None else _READ_ONLY)
     if _not_judged(evidence, 4):
         return unknown(17, _not_judged(evidence, 4))
-    if evidence.after.begin and set(evidence.store.queues()) - {queue for queue, _, _ in _queues(evidence)}:
+    known = {queue for queue, _, _ in evidence.derived.queues_at(evidence.after.end)}
+    if evidence.after.begin and set(evidence.store.queues()) - known:
         return unknown(
             17, "a queue has records in front of the log only; with which number it goes on is not in the log"
         )
-    try:
-        for judge in _READERS:
-            judge(evidence.recovered)
-    except GuaranteeBroken as error:
-        return from_guarantee(error, evidence.content, number=17)
+    for reader in _READERS:
+        ruling = reader(evidence.recovered)
+        if ruling.verdict == "broken":
+            return ruling.in_one_of(evidence.content, contract=17)
     return holds(17, "bounds of all queues are right; who reads a third of them gets every record, in order")
 
 
@@ -115,10 +113,6 @@ def liveness_is_judged(evidence: Evidence) -> Ruling:
     if behind:
         return broken(16, "something was left to dispatch when the store had opened", expected="0", found=str(behind))
     return holds(16, "the store opened with nothing left to dispatch; requests and services are not in an image")
-
-
-def _queues(evidence: Evidence) -> list[tuple[Queue, QueueMemory, int]]:
-    return list(evidence.derived.queues_at(evidence.after.end))
 
 
 def _not_judged(evidence: Evidence, number: int) -> str:

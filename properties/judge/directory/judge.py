@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from impl.components import Components
+from impl.parts import Parts
 from properties.contract import Verdict
 from properties.decode.findings import Finding
 from properties.decode.store import read_floor
@@ -24,7 +24,6 @@ from properties.judge.directory.given import Given
 from properties.judge.directory.image import SeenImage
 from properties.judge.directory.log_rulings import floor_is_covered, is_a_prefix, nothing_comes_back
 from properties.judge.directory.recoveries import recoveries_of
-from properties.judge.directory.rulings import NEVER_JUDGED, Ruling, unknown
 from properties.judge.directory.shape import first_look, shape_of
 from properties.judge.directory.start_rulings import (
     is_exclusive,
@@ -34,6 +33,7 @@ from properties.judge.directory.start_rulings import (
     watermarks_are_in_order,
 )
 from properties.judge.directory.truth import Truth
+from properties.judge.rulings import NEVER_JUDGED, Ruling, unknown
 
 __all__ = ["SAMPLES", "Judgement", "judge_image"]
 
@@ -79,7 +79,7 @@ class Judgement:
 
     def numbers(self, word: str) -> list[int]:
         """Return the numbers with a verdict."""
-        return [ruling.number for ruling in self.rulings if ruling.verdict == word]
+        return [ruling.contract for ruling in self.rulings if ruling.verdict == word]
 
 
 def judge_image(
@@ -87,7 +87,7 @@ def judge_image(
     *,
     given: Given | None = None,
     truth: Truth | None = None,
-    components: Components | None = None,
+    components: Parts | None = None,
     disk: Disk = "posix-strict",
     samples: int | None = SAMPLES,
     losses: int = 1,
@@ -105,7 +105,7 @@ def judge_image(
     newest_ms = max((0, *(record.store_timestamp for record in (*before.records, *before.behind))))
     now_ms = 1000 + min(newest_ms, _LAST_MS)
     floor = read_floor(seen.directory)
-    with recoveries_of(shape, components or Components(), now_ms=now_ms, disk=disk) as recoveries:
+    with recoveries_of(shape, components or Parts(), now_ms=now_ms, disk=disk) as recoveries:
         progress("recover")
         recoveries.looks_at_all = is_damaged(seen, before, floor)
         evidence = Evidence(seen, shape, before, recoveries.opened(seen.image), recoveries, truth, floor)
@@ -116,7 +116,7 @@ def judge_image(
         progress("recover again")
         rulings.append(is_idempotent(evidence, crashes, samples=samples, losses=losses, seed=seed))
         rulings += [unknown(number, reason) for number, reason in NEVER_JUDGED.items()]
-        return _judgement(evidence, sorted(rulings, key=lambda ruling: ruling.number), crashes)
+        return _judgement(evidence, sorted(rulings, key=lambda ruling: ruling.contract), crashes)
 
 
 def _judgement(evidence: Evidence, rulings: list[Ruling], crashes: Crashes) -> Judgement:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from properties.decode.record import Record
 from properties.judge.directory.evidence import Evidence
-from properties.judge.directory.rulings import Ruling, broken, counted, holds, unknown
 from properties.judge.directory.truth import Told, Truth
+from properties.judge.rulings import Ruling, broken, counted, holds, unknown
 
 __all__ = ["floor_is_covered", "is_a_prefix", "nothing_comes_back"]
 

@@ -13,9 +13,9 @@ from properties.disk.journal import DirectorySynced, FileSynced
 from properties.judge.derived_files import missing_before
 from properties.judge.directory.evidence import Evidence
 from properties.judge.directory.progress_files import badly_changed, is_progress, is_whole
-from properties.judge.directory.rulings import Ruling, broken, counted, holds, unknown
 from properties.judge.judges import physic_timestamp
 from properties.judge.queue_judges import checkpoint_times
+from properties.judge.rulings import Ruling, broken, counted, holds, unknown
 from properties.scratch import scratch_directory
 
 __all__ = ["is_exclusive", "is_in_quarantine", "progress_files_are_whole", "starts", "watermarks_are_in_order"]
