@@ -19,9 +19,9 @@ from properties.disk.dirty import write_protect_available as why_not_write_prote
 from properties.explore.crashes.campaign import Plan, run_campaign
 from properties.explore.kills.run import run_kills
 from properties.interrupts import born_deaf
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.bodies import BORN_TIMESTAMP, message_of
-from properties.program.case import Flush, Get, Operation, Put, Settings
+from properties.program.case import Close, Flush, Get, Operation, Put, Settings
 from properties.program.workload import draw_operation
 
 __all__ = [
@@ -86,14 +86,14 @@ def trial_steps_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) ->
     with choose_tracker("auto") as tracker:
 
         def one_round() -> float:
-            trials = [Trial(Settings(), tracker=tracker) for _ in histories]
+            trials = [lockstep_of(Settings(), tracker=tracker) for _ in histories]
             started = perf_counter()
             for trial, steps in zip(trials, histories, strict=True):
                 for step in steps:
                     trial.run(step)
             elapsed = perf_counter() - started
             for trial in trials:
-                trial.close()
+                trial.run(Close())
             return _count(histories) / elapsed
 
         return figure("trial_steps_per_s", "steps/s", one_round, directory=directory, seconds=seconds)

@@ -158,7 +158,7 @@ def _restated(case: Case, restate: Restate, tracker: DirtyTracker) -> Case:
 
 
 def _restated_crash(trial: AnyTrial, crash: Crash, restate: Restate) -> Crash:
-    back = min(crash.back, trial.windows[-1].last - trial.windows[-1].first)
+    back = min(crash.back, trial.spans[-1].last - trial.spans[-1].first)
     disk = disk_state(trial.files.base, trial.files.journal, trial.position(back), disk=trial.settings.disk)
     facts = facts_of(disk)
     survived, others = restate(facts, chosen(facts, crash.survived, crash.others))

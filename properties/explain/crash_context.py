@@ -9,8 +9,8 @@ from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import DiskState, Image
 from properties.disk.images import Choice, Fact, compose, disk_state, facts_of
 from properties.explore.foreign.choosing import trial_of
-from properties.lockstep.trial import Trial
-from properties.lockstep.trial_state import Window
+from properties.lockstep.lockstep import Lockstep
+from properties.lockstep.pair import Span
 from properties.program.case import Case, Crash
 
 __all__ = ["CrashContext", "last_crash"]
@@ -25,16 +25,16 @@ class CrashContext:
 
     number: int
     crash: Crash
-    trial: Trial
+    trial: Lockstep
     position: int
     state: DiskState
     facts: tuple[Fact, ...]
     choices: dict[str, Choice]
 
     @property
-    def window(self) -> Window:
+    def window(self) -> Span:
         """The verb that the crash fell into, or behind the answer of which it came."""
-        return self.trial.windows[-1]
+        return self.trial.spans[-1]
 
     @property
     def image(self) -> Image:
@@ -60,10 +60,10 @@ def last_crash(case: Case, *, tracker: DirtyTracker, kills: bool) -> CrashContex
     crash = case.operations[number]
     assert isinstance(crash, Crash)
     # of a store of other people nothing is asked here but its windows and what was recorded of its files
-    trial = cast(Trial, trial_of(case.settings, tracker=tracker))
+    trial = cast(Lockstep, trial_of(case.settings, tracker=tracker))
     for operation in case.operations[:number]:
         trial.run(operation)
-    back = min(crash.back, trial.windows[-1].last - trial.windows[-1].first)
+    back = min(crash.back, trial.spans[-1].last - trial.spans[-1].first)
     position = trial.position(back)
     disk = "kill" if crash.kill else case.settings.disk
     state = disk_state(trial.files.base, trial.files.journal, position, disk=disk)

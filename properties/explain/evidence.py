@@ -33,7 +33,8 @@ from properties.explain.hexdump import Frame, frames_of, hex_of
 from properties.explain.page_history import histories_of, versions_of
 from properties.explain.page_map import PageFate, map_of
 from properties.judge.judges import durable_image
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import WITHOUT_A_VERB, Case, describe
 from properties.program.log_places import log_files
 
@@ -70,27 +71,27 @@ _WITHOUT_A_CRASH: dict[str, Any] = {
 }  # fmt: skip
 
 
-def _carried_out(case: Case, tracker: DirtyTracker) -> tuple[Trial, int]:
+def _carried_out(case: Case, tracker: DirtyTracker) -> tuple[Lockstep, int]:
     """Carry a case out up to the operation that fails; return how many have ended, or failed behind their answer."""
-    trial = Trial(case.settings, tracker=tracker)
+    trial = lockstep_of(case.settings, tracker=tracker)
     for number, operation in enumerate(case.operations):
-        windows = len(trial.windows)
+        windows = len(trial.spans)
         try:
             trial.run(operation)
         except GuaranteeBroken:
-            return trial, number + (len(trial.windows) > windows)
+            return trial, number + (len(trial.spans) > windows)
     return trial, len(case.operations)
 
 
 # ---- lanes -----------------------------------------------------------------------------------------------------------
 
 
-def _lanes(trial: Trial, case: Case, until: int, moment: CrashContext | None) -> dict[str, Any]:
+def _lanes(trial: Lockstep, case: Case, until: int, moment: CrashContext | None) -> dict[str, Any]:
     """Return operations, writes and barriers on the axis of the journal since the last disaster before."""
     journal = trial.files.journal
     names = _names(trial, journal)
     marks = [_mark(number, entry, names) for number, entry in enumerate(journal)]
-    verbs = trial.windows[1:]  # the first is the open
+    verbs = trial.spans[1:]  # the first is the open
     numbers = _numbers_with_a_verb(case, until, len(verbs))
     extents = {
         number: (_position(trial, window.first), _position(trial, window.last), window.after)
@@ -107,7 +108,7 @@ def _lanes(trial: Trial, case: Case, until: int, moment: CrashContext | None) ->
     return {
         "operations": operations,
         "entries": len(journal),
-        "opened": _position(trial, trial.windows[0].last) if trial.windows else 0,
+        "opened": _position(trial, trial.spans[0].last) if trial.spans else 0,
         "crash": -1 if moment is None else moment.position,
         "crash_operation": -1 if moment is None else moment.number,
         "is_kill": moment is not None and moment.crash.kill,
@@ -122,7 +123,7 @@ def _numbers_with_a_verb(case: Case, until: int, count: int) -> list[int]:
     return numbers[len(numbers) - count :] if count else []
 
 
-def _position(trial: Trial, event: int) -> int:
+def _position(trial: Lockstep, event: int) -> int:
     events = trial.files.events
     return events[event] if event < len(events) else len(trial.files.journal)
 
@@ -131,7 +132,7 @@ def _answer(log: CommitLog) -> str:
     return f"answered: {len(log.records)} records, log ends at {log.end_offset}, durable up to {log.flushed_offset}"
 
 
-def _names(trial: Trial, journal: Sequence[Entry]) -> dict[int, str]:
+def _names(trial: Lockstep, journal: Sequence[Entry]) -> dict[int, str]:
     """Return the name each inode was made with, or had from the begin on."""
     names = dict(enumerate(sorted(trial.files.base.files)))
     names |= {entry.inode: entry.path for entry in journal if isinstance(entry, FileCreated)}
@@ -171,7 +172,7 @@ def _of_the_crash(moment: CrashContext, case: Case) -> dict[str, Any]:
     frames = frames_of(image, file_bytes=file_bytes)
     answered = moment.window.at(at_rest=moment.crash.back == 0)
     store, after, decisions = _recovered(moment, image)
-    legal = moment.trial.legal_at(moment.window, at_rest=moment.crash.back == 0, kill=moment.crash.kill)
+    legal = moment.trial.recovery.legal_at(moment.window, at_rest=moment.crash.back == 0, kill=moment.crash.kill)
     counts = sorted(key[:2] for key in legal)
     histories = histories_of(moment)
     by_page = {(history.file, history.number): history for history in histories}
@@ -236,9 +237,9 @@ def _recovered(moment: CrashContext, image: Image) -> tuple[MessageStore | None,
     """Recover the image; return the store, its disk, and what it said."""
     trial = moment.trial
     killed = (*trial.files.journal[: moment.position], ProcessKilled())
-    files = trial.new_disk(trial.files.base, killed) if moment.crash.kill else trial.new_disk(image)
+    files = trial.pair.new_disk(trial.files.base, killed) if moment.crash.kill else trial.pair.new_disk(image)
     try:
-        store = trial.open_on(files)
+        store = trial.pair.open_on(files)
     except GuaranteeBroken as broken:
         return None, None, [{"what": "open", "said": broken.sentence}]
     mode = "read-write" if store.read_only_reason is None else f"read-only: {store.read_only_reason}"

@@ -13,7 +13,8 @@ from impl.parts import Parts
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import (
     BadToken,
     Case,
@@ -42,8 +43,8 @@ def run(
     *,
     settings: Settings = SETTINGS,
     parts: Parts | None = None,
-) -> Trial:
-    trial = Trial(settings, tracker=tracker, components=parts)
+) -> Lockstep:
+    trial = lockstep_of(settings, tracker=tracker, parts=parts)
     for operation in operations:
         trial.run(operation)
     return trial

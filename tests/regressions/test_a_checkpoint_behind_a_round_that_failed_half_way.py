@@ -9,7 +9,7 @@ import pytest
 
 from properties.campaign.replay import replay
 from properties.disk.dirty import choose_tracker
-from properties.lockstep import service_verbs
+from properties.lockstep import compare
 from properties.program.bodies import BORN_TIMESTAMP
 from properties.program.case import Case, Put, RefuseFile, Settings, Step
 
@@ -29,7 +29,7 @@ def test_what_was_dispatched_before_the_refusal_may_be_in_the_checkpoint() -> No
 def test_what_nobody_has_put_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
     third_ms = BORN_TIMESTAMP + 3
     for queues_ms, is_right in ((third_ms, True), (third_ms + 1, False)):
-        monkeypatch.setattr(service_verbs, "derived_checkpoint_times", lambda image, said=queues_ms: (said, 0))
+        monkeypatch.setattr(compare, "derived_checkpoint_times", lambda image, said=queues_ms: (said, 0))
         with choose_tracker("auto") as tracker:
             found = replay(CASE, tracker=tracker)
         assert (found is None) == is_right, found

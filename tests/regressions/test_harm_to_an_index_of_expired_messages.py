@@ -13,7 +13,7 @@ import pytest
 
 from properties.disk.disk import Image
 from properties.disk.recording_files import EMPTY_DISK
-from properties.lockstep.derived_damage import harmed_image
+from properties.lockstep.corrupt_images import harmed_image
 from properties.program.case import Clean, Flush, HarmDerived, Put, Settings, Step
 from properties.program.log_places import ROOT
 from tests.regressions.conftest import Attempt
