@@ -7,6 +7,7 @@ the contract and the sentence of it that is broken.
 from impl.errors import NotReadable
 from impl.running_flags import RunningFlag
 from model.flushing import checkpoint_times, index_checkpoint_times, queue_checkpoint_times
+from model.operations import ServiceName
 from model.queues import dispatch
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
@@ -16,7 +17,6 @@ from properties.judge.judges import ROOT, physic_timestamp
 from properties.judge.queue_judges import checkpoint_times as derived_checkpoint_times
 from properties.judge.queue_judges import derived_on
 from properties.lockstep.pair import UNKNOWN_QUEUE, Pair
-from properties.program.case import ServiceName
 from properties.program.log_places import log_files
 
 __all__ = [

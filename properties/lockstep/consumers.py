@@ -17,6 +17,7 @@ from impl.queue_pull import GetMessageResult
 from impl.running_flags import RunningFlag
 from model import holding, progress, reading
 from model.holding import Holding
+from model.operations import CancelPull, CommitOffset, PullHeld, PullWhileDispatching, QueryOffsets, ServiceName
 from model.queues import bounds_of, dispatch, failed_dispatch
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
@@ -24,7 +25,6 @@ from properties.judge.reads import pulled_rightly
 from properties.lockstep.compare import compare_watermarks, may_read, require_will_step
 from properties.lockstep.execute import call_pull, service_named
 from properties.lockstep.pair import HeldPull, Pair
-from properties.program.case import CancelPull, CommitOffset, PullHeld, PullWhileDispatching, QueryOffsets, ServiceName
 from properties.program.translation import HELD_PULLS_MAX
 from properties.scheduler import run_stepped
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from struct import Struct
 from types import MappingProxyType
 
+from model.operations import Damage, DerivedFile, HarmDerived
 from model.state import CommitLog, Record
 from properties.disk.disk import Image
 from properties.disk.journal import PAGE_BYTES
 from properties.disk.page_versions import Earlier
 from properties.judge.derived_files import STRAY
-from properties.program.case import Damage, DerivedFile, HarmDerived
 from properties.program.log_places import ROOT, log_files
 
 __all__ = ["HarmedImage", "Lost", "damaged_image", "harmed_image"]

@@ -11,6 +11,7 @@ from functools import partial
 from impl.store import MessageStore
 from model import schedule
 from model.dispatch import Queue
+from model.operations import ChangeRole, Damage, DelayOffsetsAre, HarmDerived, HarmProgress, ProgressHarm
 from model.queues import Unit
 from model.state import CommitLog, Progress, Record
 from properties.contract import GuaranteeBroken, observed
@@ -24,9 +25,7 @@ from properties.lockstep.corrupt_images import Lost, damaged_image, harmed_image
 from properties.lockstep.deleting import has_a_queue_of_numbers_only
 from properties.lockstep.pair import Pair
 from properties.lockstep.recovery import Recovery
-from properties.program.case import ChangeRole, Damage, DelayOffsetsAre, HarmDerived, HarmProgress
 from properties.program.log_places import log_files
-from properties.program.progress_operations import ProgressHarm
 
 __all__ = ["Corruption"]
 

@@ -7,13 +7,13 @@ from functools import partial
 
 from impl.errors import BufferReleased
 from model import progress, retention
+from model.operations import Clean
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
 from properties.judge.reads import compare_query
 from properties.lockstep.compare import compare_watermarks, may_read
 from properties.lockstep.execute import service_named
 from properties.lockstep.pair import HeldBuffer, Pair
-from properties.program.case import Clean
 
 __all__ = [
     "clean",

@@ -14,7 +14,8 @@ from typing import Any, Literal
 from weakref import WeakKeyDictionary, ref
 
 from impl.commit_log import CommitLog
-from impl.delay import HALF_TOPIC, SCHEDULE_TOPIC
+from impl.delay import HALF_TOPIC, SCHEDULE_TOPIC, DelayLevels
+from impl.delayed_copy import refusal_of_copy
 from impl.derived import Derived
 from impl.dispatch_records import dispatch_records
 from impl.files import DiskUsage
@@ -29,12 +30,13 @@ from impl.pull_hold import PullHold
 from impl.put_lock import make_put_lock
 from impl.queue_offsets import QueueOffsetTable
 from impl.replication import make_replicas
+from impl.rewriting import delayed
 from impl.runner import Service, ThreadRunner
 from impl.scan import walk_log
 from impl.store import MessageStore
+from model.payloads import BORN_TIMESTAMP
 from properties.disk.recording_files import RecordingFiles
 from properties.lockstep.cache import cached_dispatch, cached_walk
-from properties.program.bodies import BORN_TIMESTAMP
 from properties.program.hand_driven import HandDriven
 from properties.program.log_places import log_files
 from properties.scheduler import OUTSIDE, CooperativeLock
@@ -325,22 +327,20 @@ def taking_delays_as_java(parts: Parts) -> Parts:
     Half messages are delayed (RMQ-B65), and so are messages of the schedule topic. A put is not refused for a copy that
     will not fit (RMQ-B22).
     """
-    kind: Any = parts.of(CommitLog)
+    delay = parts.of(delayed)
 
-    class AsJava(kind):  # type: ignore[misc]
-        def _delayed(self, message: Message, text: str) -> Message | PutStatus:
-            is_special = message.topic in (HALF_TOPIC, SCHEDULE_TOPIC)
-            delayed: Message | PutStatus = super()._delayed(
-                replace(message, topic=_STAND_IN) if is_special else message, text
-            )
-            if not is_special or isinstance(delayed, PutStatus):
-                return delayed
-            if delayed.topic == _STAND_IN:
-                plain: Message | PutStatus = super()._delayed(message, text)
-                return plain
-            return replace(delayed, properties=str(delayed.properties).replace(_STAND_IN, message.topic))
+    def as_java(message: Message, text: str, levels: DelayLevels) -> Message | PutStatus:
+        if message.topic not in (HALF_TOPIC, SCHEDULE_TOPIC):
+            return delay(message, text, levels)
+        stored = delay(replace(message, topic=_STAND_IN), text, levels)
+        if isinstance(stored, PutStatus):
+            return stored
+        if stored.topic == _STAND_IN:
+            return delay(message, text, levels)
+        return replace(stored, properties=str(stored.properties).replace(_STAND_IN, message.topic))
 
-        def _refusal_of_copy(self, *_: object) -> None:
-            return None
+    return parts.replacing({delayed: as_java, refusal_of_copy: _never_refused})
 
-    return parts.replacing({CommitLog: AsJava})
+
+def _never_refused(*_: object, **__: object) -> None:
+    return None

@@ -9,9 +9,9 @@ from impl.message_filter import TagFilter
 from impl.queue_pull import GetMessageResult
 from model.holding import Holding
 from model.message import Batch, Message
+from model.operations import Put, PutBatch
 from properties.contract import GuaranteeBroken, observed
 from properties.lockstep.pair import Pair
-from properties.program.case import Put, PutBatch
 from properties.program.hand_driven import HandDriven
 from properties.program.translation import store_batch, store_message
 

@@ -26,6 +26,20 @@ from model.delay import SCHEDULE_TOPIC
 from model.delayed_copy import copy_of
 from model.dispatch import Queue, next_queue_offset
 from model.message import Message, PutStatus
+from model.operations import (
+    WITHOUT_A_VERB,
+    AimFault,
+    Clean,
+    Close,
+    CommitOffset,
+    DeleteTopics,
+    Flush,
+    Operation,
+    Put,
+    PutBatch,
+    Step,
+)
+from model.payloads import born_at, given_of
 from model.pending import in_line
 from model.queues import Unit
 from model.schedule import DELIVERIES_OF_A_ROUND, FINAL
@@ -39,21 +53,7 @@ from properties.lockstep.compare import clean_exit_is_durable
 from properties.lockstep.consumers import commit_offset
 from properties.lockstep.execute import call_put, service_named
 from properties.lockstep.pair import Pair
-from properties.program.case import (
-    WITHOUT_A_VERB,
-    AimFault,
-    Clean,
-    Close,
-    CommitOffset,
-    DeleteTopics,
-    Flush,
-    Operation,
-    Put,
-    PutBatch,
-    Step,
-)
 from properties.program.log_places import log_files
-from properties.program.translation import born_at, given_of
 
 __all__ = ["aim", "close_under_fault", "count_faults", "run_under_fault"]
 

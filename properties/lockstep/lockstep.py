@@ -9,24 +9,7 @@ from dataclasses import replace
 from impl.parts import Parts
 from impl.running_flags import RunningFlag
 from impl.store import MessageStore
-from model.state import CommitLog
-from properties.disk.aimed_disk import AimedDisk
-from properties.disk.dirty import DirtyTracker
-from properties.disk.images import Fact
-from properties.lockstep.closing import close, flush, open_twice
-from properties.lockstep.compare import compare_queues, disk_holds_the_log
-from properties.lockstep.consumers import cancel_pull, commit_offset, pull_held, pull_while_dispatching, query_offsets
-from properties.lockstep.corruption import Corruption
-from properties.lockstep.deleting import clean, delete_topics, held_buffers_are_right, hold_buffer, release_buffer
-from properties.lockstep.environment import Environment
-from properties.lockstep.io_faults import aim, run_under_fault
-from properties.lockstep.memory import Memory
-from properties.lockstep.pair import Pair, Span
-from properties.lockstep.puts import put, put_concurrently
-from properties.lockstep.reads import get, get_message, offset_by_time, query_key
-from properties.lockstep.recovery import Observer, Recovery
-from properties.lockstep.services import services_will_step, step
-from properties.program.case import (
+from model.operations import (
     AimFault,
     CancelPull,
     ChangeRole,
@@ -63,10 +46,27 @@ from properties.program.case import (
     ReleaseBuffer,
     ReplicaIs,
     ServiceName,
-    Settings,
     Step,
     SwitchFlag,
 )
+from model.state import CommitLog
+from properties.disk.aimed_disk import AimedDisk
+from properties.disk.dirty import DirtyTracker
+from properties.disk.images import Fact
+from properties.lockstep.closing import close, flush, open_twice
+from properties.lockstep.compare import compare_queues, disk_holds_the_log
+from properties.lockstep.consumers import cancel_pull, commit_offset, pull_held, pull_while_dispatching, query_offsets
+from properties.lockstep.corruption import Corruption
+from properties.lockstep.deleting import clean, delete_topics, held_buffers_are_right, hold_buffer, release_buffer
+from properties.lockstep.environment import Environment
+from properties.lockstep.io_faults import aim, run_under_fault
+from properties.lockstep.memory import Memory
+from properties.lockstep.pair import Pair, Span
+from properties.lockstep.puts import put, put_concurrently
+from properties.lockstep.reads import get, get_message, offset_by_time, query_key
+from properties.lockstep.recovery import Observer, Recovery
+from properties.lockstep.services import services_will_step, step
+from properties.program.case import Settings
 from properties.program.translation import CLEAN_RESOURCE_INTERVAL_MS
 
 __all__ = ["Lockstep"]

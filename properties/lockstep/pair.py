@@ -18,8 +18,10 @@ from impl.store import MessageStore
 from model.commitlog import Appended
 from model.dispatch import Queue
 from model.holding import Holding
+from model.operations import ServiceName
 from model.progress import ConsumerProgress
 from model.state import CommitLog, Conditions, Hanging, Record
+from model.step import services_of
 from model.waiting import Waiting
 from properties.contract import GuaranteeBroken
 from properties.disk.aimed_disk import AimedDisk
@@ -34,9 +36,9 @@ from properties.judge.progress_ledger import DELAY_OFFSETS
 from properties.lockstep.environment import Environment, taking_delays_as_java
 from properties.lockstep.memory import Memory
 from properties.program.bit_maps import filters_of
-from properties.program.case import ServiceName, Settings
+from properties.program.case import Settings
 from properties.program.log_places import file_at, log_files
-from properties.program.translation import layout_of, services_of, store_config
+from properties.program.translation import layout_of, store_config
 
 __all__ = ["UNKNOWN_QUEUE", "Clients", "HeldBuffer", "HeldPull", "OpenPut", "Pair", "Span"]
 

@@ -9,6 +9,8 @@ from model import commitlog, waiting
 from model.commitlog import Appended, PutOutcome
 from model.flushing import flush
 from model.message import Batch, Message, PutStatus
+from model.operations import Concurrent, Put, PutBatch
+from model.payloads import born_at, given_of
 from model.pending import answered
 from model.state import BLANK_BYTES, CommitLog, Conditions
 from model.waiting import Waiting
@@ -18,8 +20,6 @@ from properties.lockstep.compare import compare_watermarks, require_will_step
 from properties.lockstep.concurrent import explained
 from properties.lockstep.execute import call_put, call_put_async
 from properties.lockstep.pair import OpenPut, Pair
-from properties.program.case import Concurrent, Put, PutBatch
-from properties.program.translation import born_at, given_of
 from properties.program.zero_checksum import BODY_BYTES_MIN, sums_to_zero
 
 __all__ = ["end_waits", "put", "put_concurrently"]

@@ -4,13 +4,13 @@ While the running flag forbids reads the store has to refuse them; that is compa
 """
 
 from model import commitlog
+from model.operations import GetMessage, OffsetByTime, QueryKey
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
 from properties.judge.derived_ledger import Key
 from properties.judge.reads import compare_first_times, compare_pull, compare_query, compare_time
 from properties.lockstep.compare import may_read
 from properties.lockstep.pair import Pair
-from properties.program.case import GetMessage, OffsetByTime, QueryKey
 
 __all__ = ["get", "get_at", "get_message", "offset_by_time", "query_key"]
 

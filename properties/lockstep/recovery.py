@@ -16,6 +16,7 @@ from impl.errors import StoreError
 from impl.store import MessageStore
 from model import disasters, progress, schedule
 from model.flushing import flush
+from model.operations import Crash, Operation
 from model.pending import answered
 from model.progress import ConsumerProgress
 from model.state import CommitLog, Record
@@ -41,7 +42,6 @@ from properties.lockstep.closing import close
 from properties.lockstep.io_faults import close_under_fault, count_faults
 from properties.lockstep.pair import Clients, Pair, Span
 from properties.lockstep.reads import get_at
-from properties.program.case import Crash, Operation
 from properties.program.hand_driven import HandDriven
 from properties.program.log_places import LOG_PATHS
 

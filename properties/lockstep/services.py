@@ -11,6 +11,7 @@ from collections.abc import Callable
 from model import schedule, waiting
 from model.allocation import allocate_round
 from model.flushing import flush, flush_round, note_round
+from model.operations import ServiceName, Step
 from model.pending import is_full
 from model.pool import commit_round
 from model.progress import save_round
@@ -22,7 +23,6 @@ from properties.lockstep.consumers import PULL_HOLD, look_at_pulls, pulls_are_cl
 from properties.lockstep.execute import service_named
 from properties.lockstep.pair import Pair
 from properties.lockstep.puts import end_waits
-from properties.program.case import ServiceName, Step
 from properties.program.hand_driven import Round
 
 __all__ = ["answer_all", "services_will_step", "step"]

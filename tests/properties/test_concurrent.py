@@ -13,12 +13,13 @@ from impl.entry import PutEntry
 from impl.message import Message as StoreMessage
 from impl.message import PutResult, PutStatus
 from impl.parts import Parts
+from model.operations import Close, Concurrent, FailAppend, Put, SwitchFlag
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.lockstep import concurrent, environment
 from properties.lockstep.lockstep import Lockstep
 from properties.planted import components_of
-from properties.program.case import Close, Concurrent, FailAppend, Put, Settings, SwitchFlag
+from properties.program.case import Settings
 from properties.scheduler import StepTrace, every_schedule, run_stepped
 
 ASYNC = Settings(file_bytes=1024)

@@ -20,12 +20,7 @@ from impl.put_answers import PendingAnswer, PutAnswers
 from impl.queue_offsets import QueueOffsetTable
 from impl.running_flags import RunningFlags
 from impl.store import MessageStore
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.bodies import BORN_TIMESTAMP
-from properties.program.case import (
+from model.operations import (
     BatchDefect,
     Close,
     Crash,
@@ -39,10 +34,15 @@ from properties.program.case import (
     Put,
     PutBatch,
     ReplicaIs,
-    Settings,
     Step,
     SwitchFlag,
 )
+from model.payloads import BORN_TIMESTAMP
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
+from properties.program.case import Settings
 from properties.program.workload import draw_operation
 
 ASYNC = Settings(file_bytes=4096)

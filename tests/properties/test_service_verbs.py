@@ -13,11 +13,7 @@ from impl.mapped_file import MappedFile
 from impl.parts import Parts
 from impl.queue_flush import FlushConsumeQueues
 from impl.time_outs import TimeOuts
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import (
+from model.operations import (
     Close,
     Crash,
     DiskUsed,
@@ -30,9 +26,13 @@ from properties.program.case import (
     Put,
     ReplicaIs,
     ServiceName,
-    Settings,
     Step,
 )
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
+from properties.program.case import Settings
 
 ASYNC = Settings(file_bytes=16384)
 SYNC = replace(ASYNC, sync_flush=True)

@@ -14,6 +14,7 @@ import pytest
 from impl.codec import check_record
 from impl.message import Message
 from impl.scan import walk_log
+from model.operations import AimFault, CommitOffset, Flush, Operation, Put, Step
 from properties.campaign.coverage import Tally, fired_by_recovery, judges_counted
 from properties.contract import GuaranteeBroken, HarnessError
 from properties.disk.dirty import DirtyTracker
@@ -30,7 +31,7 @@ from properties.lockstep import cache
 from properties.lockstep.cache import AGAIN_EVERY, Outcome, VerdictCache, cached_walk
 from properties.lockstep.lockstep import Lockstep
 from properties.planted.lockstep import lockstep_of
-from properties.program.case import AimFault, CommitOffset, Flush, Operation, Put, Settings, Step
+from properties.program.case import Settings
 from properties.program.log_places import log_files
 
 

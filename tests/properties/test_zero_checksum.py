@@ -2,13 +2,14 @@
 
 import pytest
 
+from model.operations import Put
+from model.payloads import message_of
 from model.state import Record as PutRecord
 from properties.decode.record import Record, decode_record
 from properties.disk.dirty import DirtyTracker
 from properties.lockstep.lockstep import Lockstep
 from properties.planted.lockstep import lockstep_of
-from properties.program.bodies import message_of
-from properties.program.case import Put, Settings
+from properties.program.case import Settings
 from properties.program.zero_checksum import checksum_of
 
 

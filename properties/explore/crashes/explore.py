@@ -11,6 +11,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+from model.operations import AimFault, CommitOffset, Crash, DiskUsed, Flush, Open, OpenTwice, Operation, Put, Step
 from properties.campaign.coverage import RulesAtWork, Tally, judges_counted
 from properties.campaign.replay import Failure
 from properties.contract import GuaranteeBroken
@@ -22,20 +23,7 @@ from properties.explore.crashes.crash_states import CrashStates, StateBroken
 from properties.explore.crashes.harms import Harms, count_aimed
 from properties.explore.crashes.scheduling import Mix, Strategy, coda, mix_of
 from properties.planted.lockstep import lockstep_of
-from properties.program.case import (
-    AimFault,
-    Case,
-    CommitOffset,
-    Crash,
-    DiskUsed,
-    Flush,
-    Open,
-    OpenTwice,
-    Operation,
-    Put,
-    Settings,
-    Step,
-)
+from properties.program.case import Case, Settings
 from properties.program.workload import RULES, Rule, draw_rule, draw_settings, possible
 
 __all__ = ["explore_seed"]
