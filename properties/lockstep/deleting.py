@@ -50,7 +50,8 @@ def _cleaned(pair: Pair, operation: Clean) -> CommitLog:
     after, cleaned = retention.clean(
         before,
         layout=pair.layout,
-        now_ms=pair.environment.now_ms,
+        now_ms=pair.environment.clock_ms,
+        timer_ms=pair.environment.now_ms,
         percent=pair.environment.percent_used(pair.files),
         held=_held_files(pair),
     )

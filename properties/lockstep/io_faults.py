@@ -260,7 +260,8 @@ def clean_under_fault(pair: Pair, operation: Clean) -> CommitLog:
     most, _ = retention.clean(
         replace(before, dispatched_offset=before.end_offset, buffers=()),
         layout=pair.layout,
-        now_ms=pair.environment.now_ms,
+        now_ms=pair.environment.clock_ms,
+        timer_ms=pair.environment.now_ms,
         percent=pair.environment.percent_used(pair.files),
     )
     _clean_runs(pair)
