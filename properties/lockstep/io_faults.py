@@ -17,10 +17,11 @@ model has several legal outcomes. What is answered counts, whatever it is:
 The crash or open that ends the rule is judged as every other, with what was promised as the floor.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, replace
 
 from model import commitlog, progress, retention, schedule
+from model.answers import Answer, Marks, PutAnswer, accepted
 from model.commitlog import Appended, PutOutcome
 from model.delay import SCHEDULE_TOPIC
 from model.delayed_copy import copy_of
@@ -43,7 +44,8 @@ from model.payloads import born_at, given_of
 from model.pending import in_line
 from model.queues import Unit
 from model.schedule import DELIVERIES_OF_A_ROUND, FINAL
-from model.state import Buffer, CommitLog, Delivery, Hanging, Layout, Record
+from model.state import CommitLog, Delivery, Layout, Progress, Record, State
+from model.step import step
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.armed import ArmedFault
 from properties.judge.answers import expected_answer, found_answer
@@ -58,6 +60,8 @@ from properties.program.log_places import log_files
 __all__ = ["aim", "close_under_fault", "count_faults", "run_under_fault"]
 
 _FAR = 1 << 62
+_RULES = (AimFault(),)
+"""Stands for the rules that are armed: where they strike, the disk alone knows."""
 _SERVICES = ("group-commit", "time-outs", "flush", "commit", "allocate", "reput", "flush-queues", "progress")
 """Services whose steps change no log; asynchronous delivery and waiting pulls are compared with one answer only."""
 _HOUR_MS = 3_600_000
@@ -79,8 +83,9 @@ def aim(pair: Pair, operation: AimFault) -> None:
 
 
 def run_under_fault(pair: Pair, operation: Operation) -> None:
-    """Carry out a verb, crashes and opens left out; one that is compared with a single answer alone does nothing."""
-    first, after = len(pair.files.events), pair.log
+    """Carry out an operation, crashes and opens excepted; one that has a single legal answer only does nothing."""
+    before, first = pair.state(_RULES), len(pair.files.events)
+    found: Answer | None = None
     match operation:
         case AimFault():
             aim(pair, operation)
@@ -91,119 +96,133 @@ def run_under_fault(pair: Pair, operation: Operation) -> None:
         case Put() | PutBatch():
             pair.advance(operation.advance_ms)
             if not pair.closed:
-                after = _put(pair, operation)
+                found = _put(pair, operation)
         case Flush() if not pair.closed:
-            after = _flushed(pair)
-        case CommitOffset(behind=behind) if behind >= 0:  # how far beyond the end it is, nobody knows under a fault
+            found = _flushed(pair)
+        case CommitOffset(behind=behind) if behind >= 0:  # the end of a queue is unknown under a rule
             commit_offset(pair, operation)
             return
         case Clean() if not pair.closed:
-            after = says(pair, clean_under_fault(pair, operation))
+            found = clean_under_fault(pair, operation)
         case DeleteTopics(in_use) if not pair.closed:
-            after = says(pair, delete_under_fault(pair, in_use, first))
+            found = delete_under_fault(pair, in_use, first)
         case Step():
             pair.environment.now_ms += operation.after_ms
             if not pair.closed and operation.service in pair.services:
-                after = _stepped(pair, operation, first)
+                found = _stepped(pair, operation)
         case _ if isinstance(operation, WITHOUT_A_VERB):
             return
+    after = before.log
+    if found is not None:
+        legal = _legal_state(pair, operation, before, found)
+        after, pair.consumers = legal.log, legal.consumers
+        pair.append(after.records[len(before.log.records) :], end_after=after.end_offset)
+        if isinstance(operation, Step) and operation.service == "progress":
+            _may_be_saved(pair, after, first)
     pair.end_operation(first, after)
     pair.note_whole()
     if not pair.closed and isinstance(operation, Clean | DeleteTopics | Step):
         queues_serve_the_log(pair)
 
 
-def says(pair: Pair, log: CommitLog) -> CommitLog:
-    """Return the log with what the store says of it and has to keep: how much is durable, how much is readable."""
-    store, before = pair.store, pair.log
-    marks = (before.flushed_offset, store.flushed_offset, store.committed_offset, store.max_offset)
-    if list(marks) != sorted(marks):
+def _legal_state(pair: Pair, operation: Operation, before: State, found: Answer) -> State:
+    """Return the legal state that an answer leaves: the model has all of them, and the store says which one it is."""
+    store = pair.store
+    marks = Marks(store.min_offset, store.flushed_offset, store.committed_offset, store.max_offset)
+    promised = (before.log.flushed_offset, *marks[1:])
+    if list(promised) != sorted(promised):
         sentence = "the watermarks are out of order under a fault"
-        raise GuaranteeBroken(9, sentence, "flushed before <= flushed <= committed <= written", str(marks))
+        raise GuaranteeBroken(9, sentence, "flushed before <= flushed <= committed <= written", str(promised))
     observed("check", store.check)
-    if store.max_offset != log.end_offset:
-        ends = str(log.end_offset), str(store.max_offset)
-        raise GuaranteeBroken(8, "the log ends elsewhere than the answers say", *ends)
-    committed, buffers = store.committed_offset, log.buffers
-    if pair.layout.has_pool:
-        buffers = (Buffer(0, _FAR, committed),) if committed < log.end_offset else ()
-    poisoned = store.read_only_reason is not None
-    return replace(log, flushed_offset=store.flushed_offset, buffers=buffers, poisoned=poisoned)
+    found = replace(
+        found,
+        marks=marks,
+        read_only=store.read_only_reason is not None,
+        faults=pair.faults_left(),
+        dispatched=store.committed_offset - store.dispatch_behind_bytes,
+        level_ends=tuple(
+            (level, store.max_offset_in_queue(SCHEDULE_TOPIC, level - 1))
+            for level in range(1, pair.layout.delay_levels + 1)
+        ),
+    )
+    for after, _ in accepted(step(before, operation, pair.layout, found=found), found):
+        return after
+    raise _broken(pair, operation, before, found)
 
 
-def _put(pair: Pair, put: Put | PutBatch) -> CommitLog:
+def _broken(pair: Pair, operation: Operation, before: State, found: Answer) -> GuaranteeBroken:
+    """Return which contract an answer breaks that is none of the legal ones."""
+    marks = found.marks
+    assert marks is not None
+    ends = {
+        answer.marks.end
+        for _, answer in step(before, operation, pair.layout, found=replace(found, marks=None))
+        if answer.marks is not None
+    }
+    if marks.end not in ends:
+        return GuaranteeBroken(
+            8, "the log ends elsewhere than the answers say", str(min(ends, default=0)), str(marks.end)
+        )
+    if found.put is not None and marks.flushed < found.put.offset + found.put.size_bytes:
+        stored = str(found.put.offset + found.put.size_bytes)
+        return GuaranteeBroken(2, "a put is acknowledged beyond the flushed offset", stored, str(marks.flushed))
+    if found.durable and marks.flushed < marks.end:
+        return GuaranteeBroken(
+            2, "a flush is called durable beyond the flushed offset", str(marks.end), str(marks.flushed)
+        )
+    sentence = "an operation under a fault leads to no state that is legal"
+    return GuaranteeBroken(9, sentence, f"one that {operation.op} may lead to", str(marks))
+
+
+def _put(pair: Pair, put: Put | PutBatch) -> Answer:
     given = born_at(put, given_of(put), pair.environment.clock_ms)
-    before, layout = pair.log, replace(pair.layout, fast_fail=False)
-    after, appended = commitlog.append(before, given, layout=layout, store_timestamp=pair.environment.clock_ms)
+    layout = replace(pair.layout, fast_fail=False)
+    _, appended = commitlog.append(pair.log, given, layout=layout, store_timestamp=pair.environment.clock_ms)
     result = found_answer(observed("put", lambda: call_put(pair, put, given)))
-    records: tuple[Record, ...] = appended.records
     if result.offset < 0:
-        if records and not pair.files.fired and not pair.layout.fast_fail:
+        if appended.records and not pair.files.fired and not pair.layout.fast_fail:
             raise GuaranteeBroken(8, "a put is refused by a disk that lets nothing fail", "PUT_OK", result.status)
-        _matters(pair, bool(records))
-        records, after = (), _closed_file(pair, before)
+        _matters(pair, bool(appended.records))
     else:
-        expected = expected_answer(PutOutcome(PutStatus(result.status), records)) if records else None
+        outcome = PutOutcome(PutStatus(result.status), appended.records)
+        expected = expected_answer(outcome) if appended.records else None
         if result != expected:
             raise GuaranteeBroken(8, "a put is stored otherwise than it has to be", str(expected), str(result))
         _matters(pair, result.status != "PUT_OK")
-    after = says(pair, after)
-    if result.status == "PUT_OK" and pair.layout.sync_flush and appended.waits and records:
-        _has_promised(after.flushed_offset, records[-1].end_offset, "a put is acknowledged")
-    pair.append(records, end_after=after.end_offset)
-    return after
+    return Answer(put=PutAnswer(*astuple(result)))
 
 
-def _closed_file(pair: Pair, log: CommitLog) -> CommitLog:
-    """Return the log after a refusal: as it was, or its last file closed for the next one."""
-    end_offset = log.files * pair.settings.file_bytes
-    if pair.store.max_offset == end_offset > log.end_offset:
-        return replace(log, end_offset=end_offset, files=log.files + 1)
-    return log
-
-
-def _flushed(pair: Pair) -> CommitLog:
+def _flushed(pair: Pair) -> Answer:
     result = observed("flush", pair.store.flush)
-    after = says(pair, pair.log)
-    if result.durable:
-        _has_promised(after.flushed_offset, after.end_offset, "a flush is called durable")
-    elif not pair.files.fired:
+    if not result.durable and not pair.files.fired:
         raise GuaranteeBroken(9, "a flush fails on a disk that lets nothing fail")
     _matters(pair, not result.durable)
-    return after
+    return Answer(durable=result.durable)
 
 
-def _has_promised(flushed_offset: int, end_offset: int, what: str) -> None:
-    if flushed_offset < end_offset:
-        raise GuaranteeBroken(2, f"{what} beyond the flushed offset", str(end_offset), str(flushed_offset))
-
-
-def _stepped(pair: Pair, step: Step, first: int) -> CommitLog:
+def _stepped(pair: Pair, step: Step) -> Answer | None:
     if step.service == "schedule" and not pair.layout.pending_copies:
-        return says(pair, deliver_under_fault(pair))
+        return deliver_under_fault(pair)
     if step.service not in _SERVICES:
-        return pair.log
+        return None
     service = service_named(pair, step.service)
     fired = pair.files.fired
     found = observed("step", service.step)
     if found is None or (found.failed and not pair.files.fired):
         raise GuaranteeBroken(16, "a service gives up on a disk that lets nothing fail", "a round", str(found))
     _matters(pair, found.failed or (pair.files.fired > fired and step.service == "progress"))
-    after = says(pair, pair.log)
-    return _may_have_saved(pair, after, first) if step.service == "progress" else after
+    return Answer(failed=found.failed)
 
 
-def _may_have_saved(pair: Pair, log: CommitLog, first: int) -> CommitLog:
-    """Return the log with progress saved. From event `first` on the files may say so; whether they do, nobody knows."""
-    pair.consumers = progress.save(pair.consumers)
+def _may_be_saved(pair: Pair, log: CommitLog, first: int) -> None:
+    """Note that progress files may have the newest version from event `first` on, or the one before."""
     pair.memory.versions.saved(pair.memory.consumer_file, pair.consumers.saved, first, _FAR)
     pair.memory.versions.saved(DELAY_OFFSETS, log.delays, first, _FAR)
-    return replace(log, saved_delays=log.delays)
 
 
 def close_under_fault(pair: Pair) -> None:
     """Close; a store that calls its exit clean, or has durably removed its marker, has made everything durable."""
-    first, store = len(pair.files.events), pair.store
+    before, first, store = pair.state(_RULES), len(pair.files.events), pair.store
     observed("close", store.close)
     pair.closed = True
     clean = store.read_only_reason is None
@@ -211,20 +230,19 @@ def close_under_fault(pair: Pair) -> None:
         reason = str(store.read_only_reason)
         raise GuaranteeBroken(2, "an exit is not clean, and the disk has let nothing fail", found=reason)
     _matters(pair, not clean)
-    is_durable = clean or f"{ROOT}/abort" not in pair.durable(pair.files).files
-    after = replace(after_answered_copies(pair), poisoned=not is_durable)
-    if is_durable:
-        after = replace(after, flushed_offset=after.end_offset, buffers=(), dispatched_offset=after.end_offset)
-    if clean:
-        after = replace(after, saved_delays=after.delays, undecided=())
-        pair.consumers = progress.save(pair.consumers)
-    else:
-        after = _may_have_saved(pair, after, first)
+    is_marked = None if clean else f"{ROOT}/abort" in pair.durable(pair.files).files
+    found = Answer(clean=clean, marked=is_marked, delays=_delays_of_closed(pair), faults=pair.faults_left())
+    legal = next((each for each, _ in accepted(step(before, Close(), pair.layout, found=found), found)), None)
+    if legal is None:
+        raise GuaranteeBroken(12, "a close under a fault leads to no state that is legal", found=str(found))
+    after, pair.consumers = legal.log, legal.consumers
+    if not clean:
+        _may_be_saved(pair, after, first)
     pair.end_operation(first, after)
     pair.note_whole()
     if leaks := pair.files.leaks():
         raise GuaranteeBroken(11, "a closed store still holds files", "nothing", "; ".join(leaks))
-    if is_durable:
+    if not is_marked:
         clean_exit_is_durable(pair, unused_may_stay=pair.files.fired > 0)
 
 
@@ -247,8 +265,8 @@ def count_faults(pair: Pair, faults: tuple[ArmedFault, ...], *, mattered: bool) 
 # ---- clean-up --------------------------------------------------------------------------------------------------------
 
 
-def clean_under_fault(pair: Pair, operation: Clean) -> CommitLog:
-    """Let the clean-up make a run, or what the disk lets it make of it; return the log with what is left."""
+def clean_under_fault(pair: Pair, operation: Clean) -> Answer:
+    """Let the clean-up make a run, or what the disk lets it make of it."""
     pair.environment.now_ms += operation.after_hours * _HOUR_MS
     if operation.percent:
         pair.environment.use_disk(pair.files, operation.percent)
@@ -270,17 +288,7 @@ def clean_under_fault(pair: Pair, operation: Clean) -> CommitLog:
         expected = f"a file from {before.min_offset} to {most.min_offset}"
         raise GuaranteeBroken(10, "a clean-up under a fault deletes what may not go", expected, str(begin))
     pair.cover("cleaned_under_a_fault", begin > before.min_offset)
-    oldest = _oldest_on_disk(pair, begin)
-    hanging = None if oldest == begin else Hanging(oldest, pair.environment.now_ms, pair.environment.now_ms)
-    dispatched_offset = max(before.dispatched_offset, begin)
-    return replace(
-        most,
-        min_offset=begin,
-        hanging=hanging,
-        dispatched_offset=dispatched_offset,
-        buffers=before.buffers,
-        undecided=before.undecided if begin == before.min_offset else (),  # decided before a file goes
-    )
+    return Answer(oldest_offset=_oldest_on_disk(pair, begin))
 
 
 def _clean_runs(pair: Pair) -> None:
@@ -310,15 +318,15 @@ def _oldest_on_disk(pair: Pair, begin: int) -> int:
 # ---- deletion of topics ----------------------------------------------------------------------------------------------
 
 
-def delete_under_fault(pair: Pair, in_use: tuple[str, ...], first: int) -> CommitLog:
-    """Delete all topics but those in use, or what the disk lets happen of it; return the log with what is left.
+def delete_under_fault(pair: Pair, in_use: tuple[str, ...], first: int) -> Answer | None:
+    """Delete all topics but those in use, or what the disk lets happen of it.
 
-    What the verb writes, it writes from event `first` on.
+    What the operation writes, it writes from event `first` on.
     """
-    before, served = pair.log, _served(pair)
-    after, gone = retention.delete_topics(before, layout=pair.layout, in_use=in_use)
+    served = _served(pair)
+    after, gone = retention.delete_topics(pair.log, layout=pair.layout, in_use=in_use)
     if after.end_offset == after.min_offset and gone:
-        return before  # no record tells whether a topic was deleted behind it or not
+        return None  # no record tells whether a topic was deleted after it or not
     is_refused = _deletion_is_refused(pair, in_use, gone)
     is_deleted = _are_deleted(pair, gone)
     if not is_deleted and not is_refused:
@@ -330,7 +338,12 @@ def delete_under_fault(pair: Pair, in_use: tuple[str, ...], first: int) -> Commi
     pair.cover("deleted_under_a_fault", is_deleted and bool(gone))
     pair.cover("deleted_with_files_left", is_deleted and is_refused)
     pair.cover("deletion_refused", not is_deleted)
-    return _deletion_done(pair, after, gone) if is_deleted else _deletion_refused(pair, after, gone, first)
+    if is_deleted:
+        pair.memory.derived = pair.memory.derived.with_deleted(after.deleted, after.end_offset)
+    else:  # the offsets of consumers may be 0 on the disk by then
+        saved = progress.delete_topics(pair.consumers, gone).saved
+        pair.memory.versions.saved(pair.memory.consumer_file, saved, first, _FAR)
+    return Answer(names="refused" if is_refused else gone, is_anew=is_deleted)
 
 
 def _deletion_is_refused(pair: Pair, in_use: tuple[str, ...], gone: tuple[str, ...]) -> bool:
@@ -358,21 +371,6 @@ def _are_deleted(pair: Pair, gone: tuple[str, ...]) -> bool:
     if going_on and len(going_on) < len(gone):
         raise GuaranteeBroken(10, "a deletion under a fault takes some of its topics", str(gone), str(going_on))
     return not going_on
-
-
-def _deletion_done(pair: Pair, after: CommitLog, gone: tuple[str, ...]) -> CommitLog:
-    """Return the log behind a deletion that is done, whatever became of the files; what it has written is durable."""
-    pair.memory.derived = pair.memory.derived.with_deleted(after.deleted, after.end_offset)
-    pair.consumers = progress.delete_topics(pair.consumers, gone)
-    return replace(after, undecided=()) if gone else after
-
-
-def _deletion_refused(pair: Pair, after: CommitLog, gone: tuple[str, ...], first: int) -> CommitLog:
-    """Return the log behind a deletion that was refused; the offsets of consumers may be 0 on the disk by then."""
-    saved = progress.delete_topics(pair.consumers, gone).saved
-    pair.consumers = replace(pair.consumers, saved=saved, is_changed=True)
-    pair.memory.versions.saved(pair.memory.consumer_file, saved, first, _FAR)
-    return retention.refuse_deletion(pair.log, after)
 
 
 def queues_serve_the_log(pair: Pair) -> None:
@@ -407,8 +405,8 @@ class _Round:
     copies: tuple[Record, ...] = ()
 
 
-def deliver_under_fault(pair: Pair) -> CommitLog:
-    """Let the schedule service make a round; return the log with what it has put, as it says itself."""
+def deliver_under_fault(pair: Pair) -> Answer:
+    """Let the schedule service make a round."""
     before, readable_end = pair.log, pair.store.committed_offset
     _makes_a_round(pair)
     said = dict(observed("delay_offsets", pair.store.delay_offsets))
@@ -425,7 +423,8 @@ def deliver_under_fault(pair: Pair) -> CommitLog:
             _is_refused_rightly(pair, rounds[0].log, following, level)
             rounds += [_Round(closed, each.copies) for each in rounds if (closed := _closed(each.log, pair.layout))]
             refused = True
-    return _as_found(pair, rounds, said, refused=refused)
+    _ends_as_a_round(pair, rounds, refused=refused)
+    return Answer(delays=tuple(sorted(said.items())))
 
 
 def _has_passed_the_expired(pair: Pair, level: int, said: int) -> None:
@@ -506,33 +505,30 @@ def _closed(log: CommitLog, layout: Layout) -> CommitLog | None:
     return replace(log, end_offset=end_offset, files=log.files + 1) if end_offset > log.end_offset else None
 
 
-def _as_found(pair: Pair, rounds: Sequence[_Round], said: Mapping[int, int], *, refused: bool) -> CommitLog:
-    """Return the log of the round that ends where the store's does, and say what it has written."""
+def _ends_as_a_round(pair: Pair, rounds: Sequence[_Round], *, refused: bool) -> None:
+    """The log ends where one of the rounds does."""
     found = [each for each in rounds if each.log.end_offset == pair.store.max_offset]
     if not found:
         expected = " or ".join(str(each.log.end_offset) for each in rounds)
         sentence = "a round under a fault says otherwise than it puts"
         raise GuaranteeBroken(12, sentence, f"a log that ends at {expected}", str(pair.store.max_offset))
-    log, copies = found[0].log, found[0].copies
     pair.files.fault_mattered |= refused and pair.files.fired > 0
-    pair.append(copies, end_after=log.end_offset)
-    pair.cover("delivered_under_a_fault", len(copies))
+    pair.cover("delivered_under_a_fault", len(found[0].copies))
     pair.cover("delivery_refused_under_a_fault", refused)
-    return replace(log, delays=tuple(sorted(said.items())))
 
 
-def after_answered_copies(pair: Pair) -> CommitLog:
-    """Return the log with each level gone on behind copies that stood in line, as far as a closed store says it has.
+def _delays_of_closed(pair: Pair) -> Progress | None:
+    """Return how far the levels of a closed store have gone: none beyond the copies that stood in its line.
 
     A close answers all of them, and they are in the log, whatever the disk has let fail. A slave delivers nothing: its
     progress is what its master sends.
     """
     if pair.layout.role == "SLAVE":
-        return pair.log
+        return None
     log, said = pair.log, dict(observed("delay_offsets", pair.store.delay_offsets))
     for level, number in said.items():
         least, line = dict(log.delays).get(level, 0), in_line(log, level)
         most = line[-1].number + 1 if line else least
         if not least <= number <= most:
             raise GuaranteeBroken(12, f"level {level} goes on at a close", f"{least} to {most}", str(number))
-    return replace(log, delays=tuple(sorted(said.items())), pending=())
+    return tuple(sorted(said.items()))

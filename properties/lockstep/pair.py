@@ -18,9 +18,9 @@ from impl.store import MessageStore
 from model.commitlog import Appended
 from model.dispatch import Queue
 from model.holding import Holding
-from model.operations import ServiceName
+from model.operations import AimFault, ServiceName
 from model.progress import ConsumerProgress
-from model.state import CommitLog, Conditions, Hanging, Record
+from model.state import Clock, CommitLog, Conditions, Environment, Faults, Hanging, Record, State
 from model.step import services_of
 from model.waiting import Waiting
 from properties.contract import GuaranteeBroken
@@ -33,7 +33,8 @@ from properties.disk.last_disk import LastDisk
 from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from properties.judge.judges import ROOT, durable_image
 from properties.judge.progress_ledger import DELAY_OFFSETS
-from properties.lockstep.environment import Environment, taking_delays_as_java
+from properties.lockstep.environment import Environment as StoreEnvironment
+from properties.lockstep.environment import taking_delays_as_java
 from properties.lockstep.memory import Memory
 from properties.program.bit_maps import filters_of
 from properties.program.case import Settings
@@ -117,7 +118,7 @@ class Pair:
     def __init__(self, settings: Settings, *, parts: Parts, tracker: DirtyTracker) -> None:
         self.settings = settings
         self.layout = layout_of(settings)
-        self.environment = Environment()
+        self.environment = StoreEnvironment()
         self.memory = Memory(settings, self.layout)
         self.clients = Clients()
         self.coverage: Counter[str] = Counter()
@@ -234,6 +235,35 @@ class Pair:
             no_room=usage is not None and usage.free_bytes < self.layout.file_bytes,
             append_fails=self.environment.append_fails,
             replica=self.environment.replica,
+        )
+
+    def state(self, rules: tuple[AimFault, ...] = ()) -> State:
+        """Return the state of the model before the next operation, under I/O fault rules if there are any."""
+        environment = Environment(
+            self.environment.replica, self.environment.percent_used(self.files), self.faults_left(), rules
+        )
+        return State(
+            log=self.log,
+            consumers=self.consumers,
+            clock=Clock(self.environment.now_ms, self.environment.clock_ahead_ms),
+            environment=environment,
+            role=self.layout.role,
+            is_open=not self.closed,
+            broke_off=self.is_partly_dispatched,
+            queue_sync_failed=self.queue_sync_failed,
+            buffers=tuple(each.record for each in self.clients.buffers),
+        )
+
+    def faults_left(self) -> Faults:
+        """Return what the environment has left to fail, as the disk says it."""
+        files = self.files
+        return Faults(
+            append=self.environment.append_fails,
+            syncs=files.failing_syncs,
+            writes=files.failing_writes,
+            files=files.refused_files,
+            fired=files.fired > 0,
+            half_written_end=files.half_written_end,
         )
 
     def advance(self, by_ms: int) -> None:
