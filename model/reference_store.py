@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from model import commitlog, disasters, index, queues, reading
+from model import commitlog, index, queues, reading
+from model.crash import crash
 from model.message import Message
 from model.state import CommitLog, Layout, Record
 
@@ -155,7 +156,7 @@ class ReferenceStore:
         floor = before.floor(disaster)
         promised = replace(before.log, flushed_offset=floor)
         found: dict[int, ReferenceState] = {}
-        for log in disasters.power_loss(promised, self.log, layout=self._layout):
+        for log in crash(promised, self.log, "power loss", layout=self._layout):
             flushed_offset = min(before.log.flushed_offset, log.end_offset)
             killed_offset = min(before.killed_offset, log.end_offset)
             found[len(log.records)] = ReferenceState(replace(log, flushed_offset=flushed_offset), killed_offset)

@@ -745,8 +745,15 @@ def _offset_by_time(state: State, operation: OffsetByTime, layout: Layout) -> Ou
 
 def _noted_records(state: State, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
     """Yield each record that the page cache has, with a queue in which it counts and its number there."""
-    end = max(state.log.committed_offset, state.environment.faults.half_written_end)
+    end = _page_cache_end(state)
     return (each for each in counted(state.log, layout) if each[0].end_offset <= end)
+
+
+def _page_cache_end(state: State) -> int:
+    """Return up to where the page cache has the log; of a log that was poisoned under a rule it may have all."""
+    if state.log.poisoned and state.environment.rules:
+        return state.log.end_offset
+    return max(state.log.committed_offset, state.environment.faults.half_written_end)
 
 
 def _records_of(state: State, layout: Layout, queue: Queue) -> list[Record]:
@@ -765,7 +772,7 @@ def queue_named(state: State, layout: Layout, number: int) -> Queue:
 
 def _keys(state: State, layout: Layout) -> list[tuple[str, str]]:
     """Return topic and key of each key there is, in the order of their first record."""
-    end = max(state.log.committed_offset, state.environment.faults.half_written_end)
+    end = _page_cache_end(state)
     records = (record for record in state.log.records if layout.index and record.end_offset <= end)
     return list(dict.fromkeys((record.message.topic, key) for record in records for key in index.keys_of(record)))
 

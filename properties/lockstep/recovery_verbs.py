@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from impl.store import MessageStore
-from model import disasters
+from model.crash import Kind, crash
 from model.operations import Crash
 from model.progress import ConsumerProgress
 from model.state import CommitLog
@@ -55,8 +55,8 @@ class RecoveryVerbs(DelayVerbs):
 
     def legal_between(self, before: CommitLog, after: CommitLog, *, kill: bool) -> LegalLogs:
         """Return the legal logs of a crash while a verb leads from one log to another."""
-        survive = disasters.process_kill if kill else disasters.power_loss
-        return {key_of(log): log for log in survive(before, after, layout=self.layout)}
+        kind: Kind = "process kill" if kill else "power loss"
+        return {key_of(log): log for log in crash(before, after, kind, layout=self.layout)}
 
     def legal_at(self, window: Window, *, at_rest: bool, kill: bool) -> LegalLogs:
         """Return the legal logs of a crash in a window, or right after its answer."""

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from model.commitlog import CommitLog, Conditions, reopen, wait_for
+from model.commitlog import CommitLog, Conditions, wait_for
 from model.commitlog import append as append_to
+from model.crash import reopened
 from model.flushing import (
     checkpoint_times,
     close,
@@ -159,7 +160,7 @@ def test_times_of_queues_may_say_less_of_what_an_earlier_life_dispatched() -> No
     log = dispatch(put_all(message_of(), message_of(), layout=PAGES)[0])
     assert queue_checkpoint_times(replace(log, appended_in_this_life=1)) == (2, 2)
     assert queue_checkpoint_times(replace(log, appended_in_this_life=0)) == (0, 2)
-    assert queue_checkpoint_times(reopen(log)) == (0, 2)
+    assert queue_checkpoint_times(reopened(log)) == (0, 2)
 
 
 def test_the_newest_time_counts_where_times_go_back() -> None:

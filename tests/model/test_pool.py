@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from model.commitlog import CommitLog, Conditions, GetStatus, flush, get, put
-from model.disasters import power_loss, process_kill
+from model.crash import crash
 from model.message import PutStatus
 from model.pool import commit, commit_round
 from model.state import Buffer, Layout
@@ -106,9 +106,9 @@ def test_a_kill_keeps_what_was_committed_and_a_power_loss_what_was_flushed() -> 
     log, _ = flush(log_of(1))
     log, _ = commit(put_all(message_of(), layout=POOL, log=log)[0])
     log, _ = put_all(message_of(), layout=POOL, log=log)
-    assert [len(found.records) for found in process_kill(log, log, layout=POOL)] == [2, 2, 3]
-    assert [len(found.records) for found in power_loss(log, log, layout=POOL)] == [1, 2, 2, 3]
-    assert all(found.buffers == () for found in process_kill(log, log, layout=POOL))
+    assert [len(found.records) for found in crash(log, log, "process kill", layout=POOL)] == [2, 2, 3]
+    assert [len(found.records) for found in crash(log, log, "power loss", layout=POOL)] == [1, 2, 2, 3]
+    assert all(found.buffers == () for found in crash(log, log, "process kill", layout=POOL))
 
 
 def test_bytes_refused_by_a_buffer_leave_it_in_use() -> None:
