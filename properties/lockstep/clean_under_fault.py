@@ -36,7 +36,8 @@ def clean_under_fault(trial: "Trial", operation: Clean) -> CommitLog:
     most, _ = retention.clean(
         replace(before, dispatched_offset=before.end_offset, buffers=()),
         layout=trial.layout,
-        now_ms=trial.now_ms,
+        now_ms=trial.clock_ms,
+        timer_ms=trial.now_ms,
         percent=trial.surroundings.percent_used(trial.files),
     )
     _makes_a_run(trial)

@@ -44,7 +44,8 @@ class RetentionVerbs(ClosingVerbs):
         after, cleaned = retention.clean(
             before,
             layout=self.layout,
-            now_ms=self.now_ms,
+            now_ms=self.clock_ms,
+            timer_ms=self.now_ms,
             percent=self.surroundings.percent_used(self.files),
             held=self._held_files(),
         )
