@@ -27,7 +27,7 @@ _HOMES = {
     "QueryMessageResult": "impl.message_query",
     "ReadBuffer": "impl.read_buffer",
     "RecordBuffer": "impl.read_buffer",
-    "ReferenceStore": "model.reference_store",
+    "ReferenceStore": "properties.explore.foreign.reference_store",
     "RunningFlag": "impl.running_flags",
     "StoreError": "impl.errors",
     "StoredMessage": "impl.message",
