@@ -123,8 +123,7 @@ def append(
     if conditions.append_fails:
         return log, Appended(PutStatus.UNKNOWN_ERROR)
     records = _records(log, messages, sizes_bytes, layout, store_timestamp)
-    appended = replace(
-        log,
+    appended = log.changed(
         records=(*log.records, *records),
         end_offset=records[-1].end_offset,
         appended_in_this_life=log.appended_in_this_life + len(records),

@@ -25,7 +25,7 @@ from typing import Literal
 from model import progress, schedule
 from model.queues import all_bounds
 from model.schedule import expired_are_passed_by
-from model.state import CommitLog, Environment, Layout, State
+from model.state import CommitLog, Disk, Environment, Layout, Process, State
 from model.step import layout_in
 
 __all__ = ["Kind", "crash", "next_process", "recovered_from", "reopened"]
@@ -66,14 +66,14 @@ def _cleaned(before: CommitLog, after: CommitLog, layout: Layout) -> Iterator[Co
     for min_offset in range(before.oldest_offset, after.oldest_offset + 1, layout.file_bytes):
         undecided = (*before.undecided, *after.undecided) if min_offset <= before.min_offset else ()
         for deleted in dict.fromkeys((before.deleted, after.deleted, *undecided)):
-            yield replace(_with_files_back(after, min_offset, layout), min_offset=min_offset, deleted=deleted)
+            yield _with_files_back(after, min_offset, layout).changed(min_offset=min_offset, deleted=deleted)
 
 
 def _with_files_back(log: CommitLog, oldest_offset: int, layout: Layout) -> CommitLog:
     """Return the log with no held file; those from an offset on that had left it may be back."""
     if oldest_offset < log.min_offset and log.delays:
         log = expired_are_passed_by(log, oldest_offset=oldest_offset, layout=layout)
-    return replace(log, hanging=None)
+    return log.changed(hanging=None)
 
 
 def _prefixes(log: CommitLog, least: int, *, layout: Layout, floor_offset: int) -> Iterator[CommitLog]:
@@ -96,7 +96,7 @@ def recovered_from(log: CommitLog, count: int, end_offset: int, *, layout: Layou
     files = -(-end_offset // layout.file_bytes)
     if log.oldest_offset:
         files = max(files, log.oldest_offset // layout.file_bytes + 1)  # the last file stays, be it without a record
-    return CommitLog(
+    disk = Disk(
         records=log.records[:count],
         end_offset=end_offset,
         flushed_offset=end_offset,
@@ -108,22 +108,19 @@ def recovered_from(log: CommitLog, count: int, end_offset: int, *, layout: Layou
         saved_delays=log.saved_delays,
         delivered=tuple(delivery for delivery in log.delivered if delivery.end_offset <= end_offset),
     )
+    return CommitLog(disk)  # of the process nothing is left
 
 
 def reopened(log: CommitLog) -> CommitLog:
     """Close cleanly and open again: all is durable and dispatched, an empty newest file stays, the rest is fresh."""
     assert not log.poisoned
-    end_offset = log.end_offset
-    return CommitLog(
-        log.records,
-        end_offset,
-        flushed_offset=end_offset,
-        files=log.files,
-        dispatched_offset=end_offset,
-        cut=log.cut,
+    disk = replace(
+        log.disk,
+        flushed_offset=log.end_offset,
+        dispatched_offset=log.end_offset,
         min_offset=log.oldest_offset,
-        deleted=log.deleted,
-        delays=log.delays,
+        hanging=None,
+        undecided=(),
         saved_delays=log.delays,
-        delivered=log.delivered,
     )
+    return CommitLog(disk, Process(delays=log.delays))

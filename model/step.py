@@ -340,7 +340,7 @@ def _with_faults(state: State, **changes: int) -> State:
 
 
 def _flagged(log: CommitLog, bit: int, *, on: bool) -> CommitLog:
-    return replace(log, flags=log.flags | bit if on else log.flags & ~bit)
+    return log.changed(flags=log.flags | bit if on else log.flags & ~bit)
 
 
 # ---- what every outcome says -----------------------------------------------------------------------------------------
@@ -437,7 +437,7 @@ def _by_monotonic_time(before: CommitLog, after: CommitLog, clock: Clock) -> Com
     """Return the log after puts at the wall clock's time: the service of new files tries again by monotonic time."""
     if after.retry_ms in (0, before.retry_ms):
         return after
-    return replace(after, retry_ms=after.retry_ms - clock.ahead_ms)
+    return after.changed(retry_ms=after.retry_ms - clock.ahead_ms)
 
 
 def _end_waits(state: State, change: Callable[[Waiting], Waiting]) -> tuple[State, Ended]:
@@ -545,7 +545,7 @@ def _flushed_meanwhile(
 ) -> Iterator[CommitLog]:
     """Yield each log after the flushes of two producers: one of them may have covered a record of the other."""
     if commits:
-        after, durable = flushing.flush(replace(log, committed_ms=state.clock.now_ms))
+        after, durable = flushing.flush(log.changed(committed_ms=state.clock.now_ms))
         yield after
         ends = [put.answer.offset + put.answer.size_bytes for put in answers[1] if put.answer.message_count]
         least, most = max(ends, default=0), after.flushed_offset if durable else -1
@@ -555,7 +555,7 @@ def _flushed_meanwhile(
         least, most = after.flushed_offset, after.end_offset if layout.sync_flush else -1
     for place in places_of(after, layout):
         if least <= place <= most and place != after.flushed_offset:
-            yield replace(after, flushed_offset=place)
+            yield after.changed(flushed_offset=place)
 
 
 # ---- flush, close and the services -----------------------------------------------------------------------------------

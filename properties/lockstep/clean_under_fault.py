@@ -4,7 +4,6 @@ A run may end behind any of the files that it may delete, and at one that has le
 an earlier run has removed may be back with the power: the sync of the directory may have failed.
 """
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from model import retention
@@ -34,7 +33,7 @@ def clean_under_fault(trial: "Trial", operation: Clean) -> CommitLog:
         before = retention.ask_for_runs(before)
     # dispatch may have come further than anybody knows under a fault, and so may a commit that was broken off
     most, _ = retention.clean(
-        replace(before, dispatched_offset=before.end_offset, buffers=()),
+        before.changed(dispatched_offset=before.end_offset, buffers=()),
         layout=trial.layout,
         now_ms=trial.clock_ms,
         timer_ms=trial.now_ms,
@@ -49,8 +48,7 @@ def clean_under_fault(trial: "Trial", operation: Clean) -> CommitLog:
     oldest = _oldest_on_disk(trial, begin)
     hanging = None if oldest == begin else Hanging(oldest, trial.now_ms, trial.now_ms)
     dispatched_offset = max(before.dispatched_offset, begin)
-    return replace(
-        most,
+    return most.changed(
         min_offset=begin,
         hanging=hanging,
         dispatched_offset=dispatched_offset,

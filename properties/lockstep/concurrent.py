@@ -70,7 +70,7 @@ def explained(trial: "PutVerbs", operation: Concurrent) -> CommitLog:
 
 def _committed_by_both(trial: "PutVerbs", log: CommitLog, flushed: Sequence["_Called"]) -> CommitLog:
     """Whoever commits last commits all there is; what the other one put meanwhile need not be flushed."""
-    after, durable = flush(replace(log, committed_ms=trial.now_ms))
+    after, durable = flush(log.changed(committed_ms=trial.now_ms))
     if trial.store.committed_offset != after.readable_end:
         where = str(after.readable_end), str(trial.store.committed_offset)
         raise GuaranteeBroken(9, "two commits at once leave something uncommitted", *where)
@@ -82,7 +82,7 @@ def _committed_by_both(trial: "PutVerbs", log: CommitLog, flushed: Sequence["_Ca
     found = trial.store.flushed_offset
     ends = {record.end_offset for record in log.records}
     whole = found in ends or found % trial.layout.file_bytes == 0
-    return replace(after, flushed_offset=found) if whole and least <= found <= after.flushed_offset else after
+    return after.changed(flushed_offset=found) if whole and least <= found <= after.flushed_offset else after
 
 
 def _stamped_under_the_lock(trial: "PutVerbs", producers: Sequence[Sequence["_Called"]]) -> None:
@@ -102,7 +102,7 @@ def _flushed_by_either(trial: "PutVerbs", after: CommitLog) -> CommitLog:
         return after
     ends = {record.end_offset for record in after.records}
     whole = flushed in ends or flushed % trial.layout.file_bytes == 0
-    return replace(after, flushed_offset=flushed) if whole else after
+    return after.changed(flushed_offset=flushed) if whole else after
 
 
 def _run(trial: "PutVerbs", operation: Concurrent, *, commits: bool) -> list[list[_Called]]:

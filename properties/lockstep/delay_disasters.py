@@ -92,10 +92,10 @@ def _open_with(trial: "Trial", operation: DelayOffsetsAre) -> None:
 
 def _given(trial: "Trial", table: Progress) -> CommitLog:
     """Return the log with progress that somebody else has written: what that passes is nobody's any more."""
-    log = replace(trial.log, saved_delays=table)
+    log = trial.log.changed(saved_delays=table)
     if trial.layout.role == "SLAVE":
         within = schedule.loaded(log, table, layout=trial.layout)
-        return replace(schedule.passed_by(replace(log, delays=within), layout=trial.layout), delays=table)
+        return schedule.passed_by(log.changed(delays=within), layout=trial.layout).changed(delays=table)
     return schedule.passed_by(schedule.opened(log, layout=trial.layout), layout=trial.layout)
 
 

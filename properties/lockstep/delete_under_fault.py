@@ -78,7 +78,7 @@ def _deleted(trial: "Trial", after: CommitLog, gone: tuple[str, ...]) -> CommitL
     """Return the log behind a deletion that is done, whatever became of the files; what it has written is durable."""
     trial.derived = trial.derived.with_deleted(after.deleted, after.end_offset)
     trial.consumers = progress.delete_topics(trial.consumers, gone)
-    return replace(after, undecided=()) if gone else after
+    return after.changed(undecided=()) if gone else after
 
 
 def _refused(trial: "Trial", after: CommitLog, gone: tuple[str, ...], first: int) -> CommitLog:

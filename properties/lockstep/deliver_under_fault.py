@@ -41,7 +41,7 @@ def deliver_under_fault(trial: "Trial") -> CommitLog:
     _makes_a_round(trial)
     said = dict(observed("delay_offsets", trial.store.delay_offsets))
     # dispatch may have come further than anybody knows under a fault
-    dispatched = replace(before, dispatched_offset=before.end_offset, buffers=())
+    dispatched = before.changed(dispatched_offset=before.end_offset, buffers=())
     levels = schedule.units_of_levels(dispatched, trial.layout)
     for level in said.keys() - levels.keys():
         _has_passed_the_expired(trial, level, said[level])
@@ -97,7 +97,7 @@ def _with_copies(by_then: _Round, level: int, units: Sequence[Unit], *, trial: "
                 raise GuaranteeBroken(12, f"level {level} goes on behind a copy that cannot be in the log")
             copies += appended.records
             end_offset = appended.records[-1].end_offset if appended.records else end_offset
-        log = replace(log, delivered=(*log.delivered, Delivery(level, unit.queue_offset, end_offset)))
+        log = log.changed(delivered=(*log.delivered, Delivery(level, unit.queue_offset, end_offset)))
     return _Round(log, copies)
 
 
@@ -131,7 +131,7 @@ def _is_refused_rightly(trial: "Trial", log: CommitLog, unit: Unit, level: int) 
 def _closed(log: CommitLog, layout: Layout) -> CommitLog | None:
     """Return the log with its last file closed for a next one that was refused, None where it ends with it anyway."""
     end_offset = log.files * layout.file_bytes
-    return replace(log, end_offset=end_offset, files=log.files + 1) if end_offset > log.end_offset else None
+    return log.changed(end_offset=end_offset, files=log.files + 1) if end_offset > log.end_offset else None
 
 
 def _as_found(trial: "Trial", rounds: Sequence[_Round], said: Mapping[int, int], *, refused: bool) -> CommitLog:
@@ -146,7 +146,7 @@ def _as_found(trial: "Trial", rounds: Sequence[_Round], said: Mapping[int, int],
     trial.appended(copies, end_after=log.end_offset)
     trial.happened("delivered_under_a_fault", len(copies))
     trial.happened("delivery_refused_under_a_fault", refused)
-    return replace(log, delays=tuple(sorted(said.items())))
+    return log.changed(delays=tuple(sorted(said.items())))
 
 
 def behind_answered_copies(trial: "Trial") -> CommitLog:
@@ -163,4 +163,4 @@ def behind_answered_copies(trial: "Trial") -> CommitLog:
         most = line[-1].number + 1 if line else least
         if not least <= number <= most:
             raise GuaranteeBroken(12, f"level {level} goes on at a close", f"{least} to {most}", str(number))
-    return replace(log, delays=tuple(sorted(said.items())), pending=())
+    return log.changed(delays=tuple(sorted(said.items())), pending=())

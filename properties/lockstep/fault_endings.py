@@ -6,7 +6,6 @@ any other.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from impl.errors import StoreError
@@ -41,7 +40,7 @@ def open_under_fault(trial: "Trial") -> None:
     if not trial.closed:
         close_under_fault(trial)
     before = trial.log
-    sound = replace(before, poisoned=False)
+    sound = before.changed(poisoned=False)
     trial.surroundings.use_disk(trial.files, 0)
     _open(trial, trial.legal_between(sound, sound, kill=not before.poisoned), trial.versions_now(), before=before)
 
@@ -107,7 +106,7 @@ def _or_corrected(trial: "Trial", legal: LegalLogs, versions: LegalVersions) -> 
 def _of_levels(trial: "Trial", versions: Iterable[Said], legal: LegalLogs) -> frozenset[Said]:
     """Return saved progress of delay levels as an open brings it within the bounds of their queues."""
     return frozenset(
-        schedule.opened(replace(log, saved_delays=said), layout=trial.layout).saved_delays
+        schedule.opened(log.changed(saved_delays=said), layout=trial.layout).saved_delays
         for said in versions
         for log in legal.values()
         if isinstance(said, tuple)

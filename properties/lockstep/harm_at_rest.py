@@ -1,6 +1,5 @@
 """What befalls the files of a closed store behind its back, and what the next open has to make of it (contract 7)."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from impl.store import MessageStore
@@ -66,7 +65,7 @@ def damage(trial: "Trial", operation: Damage) -> None:
     harmed = damaged_image(
         operation,
         trial.durable(trial.files),
-        replace(trial.log, records=trial.log.retained),
+        trial.log.changed(records=trial.log.retained),
         earlier=earlier_contents(trial.files, log_files(trial.files.paths())),
         file_bytes=trial.settings.file_bytes,
         trailer=trial.settings.trailer,

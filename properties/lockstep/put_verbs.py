@@ -90,7 +90,7 @@ class PutVerbs(TrialState):
         """Return the log after puts at the clock's time, the service of new files being told another one."""
         if after.retry_ms in (0, self.log.retry_ms):
             return after
-        return replace(after, retry_ms=after.retry_ms - self.clock_ahead_ms)
+        return after.changed(retry_ms=after.retry_ms - self.clock_ahead_ms)
 
     def _count_files(self, after: CommitLog, appended: Appended) -> None:
         """Note how a put came to a new file, or did not."""
@@ -229,7 +229,7 @@ class PutVerbs(TrialState):
             self._flag(RunningFlag.DISK_FULL, on=percent > DISK_FULL_ABOVE_PERCENT)
 
     def _flag(self, bit: int, *, on: bool) -> None:
-        self.log = replace(self.log, flags=self.log.flags | bit if on else self.log.flags & ~bit)
+        self.log = self.log.changed(flags=self.log.flags | bit if on else self.log.flags & ~bit)
 
 
 def _outcome(appended: Appended, waits: Waiting) -> PutOutcome:

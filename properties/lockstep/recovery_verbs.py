@@ -45,7 +45,7 @@ class RecoveryVerbs(DelayVerbs):
         if not self.closed:
             self.close()
         first, before = len(self.files.events), self.log
-        legal = self.legal_between(replace(before, poisoned=False), before, kill=not before.poisoned)
+        legal = self.legal_between(before.changed(poisoned=False), before, kill=not before.poisoned)
         self.surroundings.use_disk(self.files, 0)
         self.files.mend()
         found = self.recover(self.files, legal, self.versions_now())
@@ -218,7 +218,7 @@ class RecoveryVerbs(DelayVerbs):
             self._oldest = adopted.oldest_offset
         else:
             # the begin too: a file whose removal only the page cache knows may come back until this open has ended
-            self.log = replace(before, poisoned=False, flags=0)
+            self.log = before.changed(poisoned=False, flags=0)
         self.end_verb(first, adopted)
         self._serves_all()
 

@@ -71,7 +71,7 @@ class Window:
     def at_power_loss(self, *, at_rest: bool) -> CommitLog:
         """Return the same, with the removed files that may be back."""
         log = self.at(at_rest=at_rest)
-        return log if log.oldest_offset <= self.oldest else replace(log, hanging=Hanging(self.oldest, 0, 0))
+        return log if log.oldest_offset <= self.oldest else log.changed(hanging=Hanging(self.oldest, 0, 0))
 
 
 @dataclass(frozen=True, slots=True)

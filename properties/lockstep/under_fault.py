@@ -112,7 +112,7 @@ def says(trial: "Trial", log: CommitLog) -> CommitLog:
     if trial.layout.has_pool:
         buffers = (Buffer(0, _FAR, committed),) if committed < log.end_offset else ()
     poisoned = store.read_only_reason is not None
-    return replace(log, flushed_offset=store.flushed_offset, buffers=buffers, poisoned=poisoned)
+    return log.changed(flushed_offset=store.flushed_offset, buffers=buffers, poisoned=poisoned)
 
 
 def _put(trial: "Trial", put: Put | PutBatch) -> CommitLog:
@@ -142,7 +142,7 @@ def _closed_file(trial: "Trial", log: CommitLog) -> CommitLog:
     """Return the log after a refusal: as it was, or its last file closed for the next one."""
     end_offset = log.files * trial.settings.file_bytes
     if trial.store.max_offset == end_offset > log.end_offset:
-        return replace(log, end_offset=end_offset, files=log.files + 1)
+        return log.changed(end_offset=end_offset, files=log.files + 1)
     return log
 
 
@@ -184,7 +184,7 @@ def _may_have_saved(trial: "Trial", log: CommitLog, first: int) -> CommitLog:
     trial.consumers = progress.save(trial.consumers)
     trial.versions.saved(trial.consumer_file, trial.consumers.saved, first, _FAR)
     trial.versions.saved(DELAY_OFFSETS, log.delays, first, _FAR)
-    return replace(log, saved_delays=log.delays)
+    return log.changed(saved_delays=log.delays)
 
 
 def close_under_fault(trial: "Trial") -> None:
@@ -198,11 +198,11 @@ def close_under_fault(trial: "Trial") -> None:
         raise GuaranteeBroken(2, "an exit is not clean, and the disk has let nothing fail", found=reason)
     _matters(trial, not clean)
     is_durable = clean or f"{ROOT}/abort" not in trial.durable(trial.files).files
-    after = replace(behind_answered_copies(trial), poisoned=not is_durable)
+    after = behind_answered_copies(trial).changed(poisoned=not is_durable)
     if is_durable:
-        after = replace(after, flushed_offset=after.end_offset, buffers=(), dispatched_offset=after.end_offset)
+        after = after.changed(flushed_offset=after.end_offset, buffers=(), dispatched_offset=after.end_offset)
     if clean:
-        after = replace(after, saved_delays=after.delays, undecided=())
+        after = after.changed(saved_delays=after.delays, undecided=())
         trial.consumers = progress.save(trial.consumers)
     else:
         after = _may_have_saved(trial, after, first)

@@ -1,7 +1,6 @@
 """Every log that may come back after a disaster: exactly the durable prefix up to all, and where it goes on."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -125,7 +124,7 @@ def test_disasters_repeat_without_bringing_anything_back() -> None:
 
 
 def test_empty_new_file_is_no_part_of_the_answer() -> None:
-    log = replace(log_of(2, flushed=2), files=2)
+    log = log_of(2, flushed=2).changed(files=2)
     assert shapes(list(crash(log, log, "power loss", layout=LAYOUT))) == [(2, 184)]
 
 
@@ -197,7 +196,7 @@ def test_named_queues_go_on_behind_the_survivors() -> None:
 
 
 def test_flags_end_with_the_process() -> None:
-    log = replace(log_of(1, flushed=1), flags=16)
+    log = log_of(1, flushed=1).changed(flags=16)
     assert [found.flags for found in crash(log, log, "power loss", layout=LAYOUT)] == [0]
     assert [found.flags for found in crash(log, log, "process kill", layout=LAYOUT)] == [0]
 

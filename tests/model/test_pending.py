@@ -63,7 +63,7 @@ def test_an_answer_behind_one_that_is_open_changes_nothing() -> None:
     log = a_round(delayed(1, 1))
     first, second = log.pending
     assert second.waits is not None
-    log = a_round(replace(log, pending=(first, second._replace(waits=waiting.given_up(second.waits)))))
+    log = a_round(log.changed(pending=(first, second._replace(waits=waiting.given_up(second.waits)))))
     assert (log.delays, len(log.pending)) == ((), 2)
 
 
@@ -96,7 +96,7 @@ def test_saved_progress_leaves_nothing_out_and_a_crash_delivers_again_what_was_n
     log, _ = save_round(a_round(flushed(log)), now_ms=20_000)
     assert log.saved_delays == ((1, 2),)
     for survivor in crash(log, log, "power loss", layout=LAYOUT):
-        assert left_out(replace(survivor, delays=survivor.saved_delays), layout=LAYOUT) == []
+        assert left_out(survivor.changed(delays=survivor.saved_delays), layout=LAYOUT) == []
         assert (survivor.pending, survivor.refusals) == ((), ())
 
 

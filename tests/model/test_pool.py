@@ -1,7 +1,5 @@
 """The transient store pool as a value: who gets a buffer, what a commit moves, and what is visible meanwhile."""
 
-from dataclasses import replace
-
 import pytest
 
 from model.commitlog import CommitLog, Conditions, GetStatus, flush, get, put
@@ -71,7 +69,7 @@ def test_a_file_without_a_buffer_waits_for_the_ones_before_it() -> None:
     log = log_of(5)
     flushed, durable = flush(log, write_fails=True)
     assert (durable, flushed.poisoned, flushed.flushed_offset, flushed.committed_offset) == (False, False, 0, 0)
-    assert flush(flushed) == (replace(flushed, buffers=(), flushed_offset=604), True)
+    assert flush(flushed) == (flushed.changed(buffers=(), flushed_offset=604), True)
 
 
 def test_a_write_that_fails_moves_nothing_and_the_next_commit_writes_all() -> None:

@@ -275,4 +275,4 @@ def test_a_queue_may_be_known_whose_first_unit_was_refused() -> None:
 
 def test_a_flag_that_forbids_writing_forbids_no_dispatch() -> None:
     log, _ = put_all(message_of(), layout=SMALL)
-    assert dispatch(replace(log, flags=16)).dispatched_offset == 92
+    assert dispatch(log.changed(flags=16)).dispatched_offset == 92

@@ -41,7 +41,7 @@ def tagged(*tags: str) -> CommitLog:
 
 def from_four_on(log: CommitLog) -> CommitLog:
     """Return a log whose first four records are gone."""
-    return replace(log, records=log.records[4:])
+    return log.changed(records=log.records[4:])
 
 
 def summary(pulled: Pulled) -> tuple[str, int, int, int, int]:

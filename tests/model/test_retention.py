@@ -1,7 +1,5 @@
 """What the model deletes: by hour, by age, by room; who stands in the way; what is left of queues and topics."""
 
-from dataclasses import replace
-
 import pytest
 
 from model.commitlog import GetStatus, get, put
@@ -89,11 +87,11 @@ def test_the_last_file_stays() -> None:
 @pytest.mark.parametrize(("percent", "full"), [(90, False), (91, True)])
 def test_a_full_disk_is_seen(percent: int, full: bool) -> None:
     assert bool(cleaned(log_of(2), percent=percent).flags & 16) is full
-    assert cleaned(replace(log_of(2), flags=17)).flags == 1
+    assert cleaned(log_of(2).changed(flags=17)).flags == 1
 
 
 def test_a_poisoned_log_is_left_alone() -> None:
-    log = replace(log_of(4), poisoned=True)
+    log = log_of(4).changed(poisoned=True)
     assert cleaned(log, percent=99) == log
     assert delete_topics(log, layout=LAYOUT, in_use=()) == (log, ())
 

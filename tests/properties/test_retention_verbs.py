@@ -127,10 +127,10 @@ def test_a_buffer_that_is_taken_back_too_soon_or_too_late_is_noticed(tracker: Di
     trial = carried_out(tracker, *[KEYED] * 5, *SETTLED, HoldBuffer(), Clean(percent=88))
     assert trial.log.hanging is not None
     held = list(trial._held)
-    trial.log = replace(trial.log, hanging=None)
+    trial.log = trial.log.changed(hanging=None)
     with pytest.raises(GuaranteeBroken, match="whose file is gone"):
         trial.held_buffers_are_right()
-    trial.log = replace(trial.log, min_offset=0)
+    trial.log = trial.log.changed(min_offset=0)
     held[0].buffer.release()
     with pytest.raises(GuaranteeBroken, match="taken back too soon"):
         trial.held_buffers_are_right()

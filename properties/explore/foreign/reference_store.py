@@ -11,7 +11,7 @@ Standard library only; nothing is written anywhere.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from model import commitlog, index, reading
@@ -159,12 +159,12 @@ class ReferenceStore:
         """
         before = self.state if since is None else since
         floor = before.floor(disaster)
-        promised = replace(before.log, flushed_offset=floor)
+        promised = before.log.changed(flushed_offset=floor)
         found: dict[int, ReferenceState] = {}
         for log in crash(promised, self.log, "power loss", layout=self._layout):
             flushed_offset = min(before.log.flushed_offset, log.end_offset)
             killed_offset = min(before.killed_offset, log.end_offset)
-            found[len(log.records)] = ReferenceState(replace(log, flushed_offset=flushed_offset), killed_offset)
+            found[len(log.records)] = ReferenceState(log.changed(flushed_offset=flushed_offset), killed_offset)
         return found
 
     def crash(self, disaster: Disaster, *, messages: int | None = None, since: ReferenceState | None = None) -> int:

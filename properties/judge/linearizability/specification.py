@@ -100,7 +100,7 @@ def _rolled(state: StoreState, *, number: int, offset: int, layout: Layout) -> S
     """The file in front of an offset is closed: readers see its blank."""
     if state.rolling >= 0 or not state.takes_puts or not 0 <= offset - state.log.end_offset < layout.file_bytes:
         return ()
-    return (replace(state, rolling=number, log=replace(state.log, end_offset=offset)),)
+    return (replace(state, rolling=number, log=state.log.changed(end_offset=offset)),)
 
 
 def _put(state: StoreState, *, number: int, request: PutRequest, answer: Any, layout: Layout) -> States:
@@ -183,7 +183,7 @@ def _cleaned(state: StoreState, *, answer: int | None, layout: Layout) -> States
     last = state.log.end_offset - 1
     if begin % layout.file_bytes or not state.log.min_offset <= begin <= max(last, state.log.min_offset):
         return ()
-    return (replace(state, log=replace(state.log, min_offset=begin)),)
+    return (replace(state, log=state.log.changed(min_offset=begin)),)
 
 
 def _deletion_parts(
