@@ -6,9 +6,11 @@ from dataclasses import asdict
 from typing import Any
 
 from properties.campaign.coverage import Tally
+from properties.campaign.replay import Failure
+from properties.campaign.result import Found
 from properties.disk.dirty import choose_tracker
 from properties.explain.page_map import page_map
-from properties.explore.crashes.campaign import CampaignResult, Found, Plan
+from properties.explore.crashes.campaign import CrashResult, Plan
 from tornpage.document import Outcome
 from tornpage.failures import failure_finding, failure_text, save_case
 
@@ -31,7 +33,7 @@ def command_of(plan: Plan) -> str:
     return " ".join(["tornpage explore", *filter(None, parts)])
 
 
-def outcome_of(result: CampaignResult, *, plan: Plan, out: str | None, command: str) -> Outcome:
+def outcome_of(result: CrashResult, *, plan: Plan, out: str | None, command: str) -> Outcome:
     """Return the outcome of a campaign, writing the case files if there is a place for them.
 
     `command` is what a caption names to run it again. The first failure is the first of the findings.
@@ -77,7 +79,7 @@ def outcome_of(result: CampaignResult, *, plan: Plan, out: str | None, command: 
     )
 
 
-def _failures(found: Iterable[Found], out: str | None) -> list[dict[str, Any]]:
+def _failures(found: Iterable[Found[Failure]], out: str | None) -> list[dict[str, Any]]:
     findings = []
     for each in found:
         finding = {**failure_finding(each.failure), "history": each.history, "mix": each.mix, "histories": each.times}
@@ -88,7 +90,7 @@ def _failures(found: Iterable[Found], out: str | None) -> list[dict[str, Any]]:
     return findings
 
 
-def _doubts(result: CampaignResult) -> list[dict[str, Any]]:
+def _doubts(result: CrashResult) -> list[dict[str, Any]]:
     """Return what our own tooling did wrong, and why the silence of a campaign would prove nothing."""
     findings = [{"code": "harness", "severity": "harness", "sentence": sentence} for sentence in result.faults]
     if result.found:
@@ -103,7 +105,7 @@ def _doubts(result: CampaignResult) -> list[dict[str, Any]]:
     return findings
 
 
-def _tables(result: CampaignResult, caption: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def _tables(result: CrashResult, caption: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return discovery, activation and time per stage, and the page maps of failures."""
     tally = result.tally
     discovery = [
@@ -124,7 +126,7 @@ def _tables(result: CampaignResult, caption: Mapping[str, Any]) -> dict[str, Map
     return tables
 
 
-def _page_map(found: Found) -> list[dict[str, Any]]:
+def _page_map(found: Found[Failure]) -> list[dict[str, Any]]:
     with choose_tracker("auto") as tracker:
         shown = page_map(found.failure.case, tracker=tracker)
     if shown is None:
@@ -138,7 +140,7 @@ def _page_map(found: Found) -> list[dict[str, Any]]:
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 
-def text_of(result: CampaignResult) -> str:
+def text_of(result: CrashResult) -> str:
     """Return the campaign for people: failures first, or numbers and activation; then doubts and verdict."""
     lines = _failure_lines(result) if result.found else _numbers(result)
     lines += ["", *(f"the harness is at fault: {sentence}" for sentence in result.faults)]
@@ -149,7 +151,7 @@ def text_of(result: CampaignResult) -> str:
     return "\n".join([*lines, f"verdict: {'interrupted' if result.interrupted else result.verdict.value}"])
 
 
-def _failure_lines(result: CampaignResult) -> list[str]:
+def _failure_lines(result: CrashResult) -> list[str]:
     first, *others = result.found
     lines = [failure_text(first.failure)]
     if first.mix:
@@ -162,7 +164,7 @@ def _failure_lines(result: CampaignResult) -> list[str]:
     return [*lines, "", f"{result.tally.all_states:,} states, {broken_histories} broken histories"]
 
 
-def _numbers(result: CampaignResult) -> list[str]:
+def _numbers(result: CrashResult) -> list[str]:
     tally = result.tally
     stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in sorted(tally.seconds.items()))
     return [
@@ -185,7 +187,7 @@ def _activation(tally: Tally) -> list[str]:
     return lines
 
 
-def _gates(result: CampaignResult) -> list[str]:
+def _gates(result: CrashResult) -> list[str]:
     lines = [f"vacuous: {', '.join(result.silent)} never fired; explore longer"] if result.silent else []
     if result.without_canary:
         shards = ", ".join(map(str, result.without_canary))
