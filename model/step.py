@@ -358,19 +358,20 @@ def _with_what_all_say(outcomes: Outcomes, begun: State, found: Answer | None, *
         if any(record.offset < state.log.oldest_offset for record in state.buffers):
             left = tuple(record for record in state.buffers if record.offset >= state.log.oldest_offset)
             state = replace(state, buffers=left)
-        if answer.faults is not None:
-            yield state, answer
-            continue
-        for faults in _left(state.environment.faults, found):
-            yield _as_left(state, faults), replace(answer, faults=faults)
+        needs_fault = answer.faults is not None and answer.faults.fired
+        for faults in _left(state.environment.faults, found, is_ruled=is_ruled):
+            if faults.fired >= needs_fault:
+                yield _as_left(state, faults), replace(answer, faults=faults)
 
 
-def _left(faults: Faults, found: Answer | None) -> Iterable[Faults]:
+def _left(faults: Faults, found: Answer | None, *, is_ruled: bool) -> Iterable[Faults]:
     """Return what may be left of faults; nothing that was not set appears, but for a rule that fires."""
     if found is not None and found.faults is not None:
         left = found.faults
         fits = left.append <= faults.append and left.syncs <= faults.syncs and left.writes <= faults.writes
         return (left,) if fits and left.files <= faults.files and left.fired >= faults.fired else ()
+    if is_ruled:
+        return (faults,) if faults.fired else (faults, replace(faults, fired=True))
     if faults == Faults(fired=faults.fired, half_written_end=faults.half_written_end):
         return (faults,)
     counts = (
@@ -421,7 +422,7 @@ def _put_later(state: State, appended: Appended, waits: Waiting) -> tuple[State,
     if waits.answer is not None:
         return state, Answer(put=_put_answer(appended, waits), note=appended)
     state = replace(state, puts=(*state.puts, OpenPut(number, appended, waits)))
-    return state, Answer(note=appended)
+    return state, Answer(put="waits", note=appended)
 
 
 def _numbered(state: State, *, later: bool) -> State:

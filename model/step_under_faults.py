@@ -30,7 +30,7 @@ from model.operations import Clean, DeleteTopics, ServiceName
 from model.pending import in_line
 from model.queues import Unit
 from model.schedule import DELIVERIES_OF_A_ROUND, FINAL
-from model.state import Buffer, CommitLog, Delivery, Hanging, Layout, Progress, State
+from model.state import Buffer, CommitLog, Delivery, Faults, Hanging, Layout, Progress, State
 
 __all__ = ["STEPS", "clean", "close", "delete", "flush", "places_of", "put", "stepped"]
 
@@ -76,6 +76,10 @@ def _said(state: State, log: CommitLog, answer: Answer) -> tuple[State, Answer]:
     return replace(state, log=log), replace(answer, marks=marks, read_only=log.poisoned)
 
 
+FIRED = Faults(fired=True)
+"""Marks an outcome that is legal only where the disk has let a call fail."""
+
+
 def _has_fired(state: State, found: Answer | None) -> bool:
     """Whether the disk has let a call fail, or may have."""
     if found is None or found.faults is None:
@@ -90,10 +94,11 @@ def put(state: State, given: Message | Batch, layout: Layout, found: Answer | No
     """Store a message where it would have been, or refuse it."""
     before, now_ms = state.log, state.clock.wall_ms
     after, appended = commitlog.append(before, given, layout=replace(layout, fast_fail=False), store_timestamp=now_ms)
-    if appended.records and (found is None or found.put is None or found.put.offset >= 0):
+    if appended.records:
         yield from _stored(state, after, appended, layout, found)
     if not appended.records or layout.fast_fail or _has_fired(state, found):
-        refused = Answer(put=PutAnswer(ANY_REFUSAL))
+        is_usual = not appended.records or layout.fast_fail
+        refused = Answer(put=PutAnswer(ANY_REFUSAL), faults=None if is_usual else FIRED)
         for log in (before, *_with_last_file_closed(before, layout)):
             for each in marked(before, log, layout, found):
                 yield _said(state, each, replace(refused, note=Appended(appended.status)))
@@ -123,7 +128,7 @@ def flush(state: State, layout: Layout, found: Answer | None) -> Outcomes:
         if log.flushed_offset == log.end_offset:
             yield _said(state, log, Answer(durable=True))
         if _has_fired(state, found):
-            yield _said(state, log, Answer(durable=False))
+            yield _said(state, log, Answer(durable=False, faults=FIRED))
 
 
 def stepped(state: State, service: ServiceName, layout: Layout, found: Answer | None) -> Outcomes:
@@ -137,7 +142,7 @@ def stepped(state: State, service: ServiceName, layout: Layout, found: Answer | 
     for log in marked(state.log, state.log, layout, found):
         yield _said(state, log, Answer(failed=False))
         if _has_fired(state, found):
-            yield _said(state, log, Answer(failed=True))
+            yield _said(state, log, Answer(failed=True, faults=FIRED))
 
 
 def close(state: State, layout: Layout, found: Answer | None) -> Outcomes:
@@ -159,9 +164,9 @@ def close(state: State, layout: Layout, found: Answer | None) -> Outcomes:
         answer = Answer(clean=True, delays=delays)
         yield replace(closed, log=durable.changed(undecided=())), answer
         if fired:
-            yield replace(closed, log=durable), replace(answer, clean=False, marked=False)
+            yield replace(closed, log=durable), replace(answer, clean=False, marked=False, faults=FIRED)
             unknown = log.changed(poisoned=True, saved_delays=log.delays)
-            yield replace(closed, log=unknown), replace(answer, clean=False, marked=True)
+            yield replace(closed, log=unknown), replace(answer, clean=False, marked=True, faults=FIRED)
 
 
 def _after_answered_copies(state: State, layout: Layout, found: Answer | None) -> Iterator[CommitLog]:
@@ -231,11 +236,11 @@ def delete(state: State, operation: DeleteTopics, layout: Layout, found: Answer 
     for log in marked(before, after.changed(undecided=()) if gone else after, layout, found):
         yield _said(done, log, Answer(names=gone, is_anew=True))
         if gone and _has_fired(state, found):
-            yield _said(done, log, Answer(names="refused", is_anew=True))
+            yield _said(done, log, Answer(names="refused", is_anew=True, faults=FIRED))
     if gone and _has_fired(state, found):
         refused = replace(state, consumers=replace(state.consumers, saved=consumers.saved, is_changed=True))
         for log in marked(before, retention.refuse_deletion(before, after), layout, found):
-            yield _said(refused, log, Answer(names="refused", is_anew=False))
+            yield _said(refused, log, Answer(names="refused", is_anew=False, faults=FIRED))
 
 
 # ---- delivery --------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from model import commitlog, index, reading
-from model.answers import Answer
+from model.answers import Answer, PutAnswer
 from model.crash import crash
 from model.message import Message
 from model.operations import Flush, Operation, Put, Step
@@ -108,7 +108,7 @@ class ReferenceStore:
             store_host=_HOST,
         )
         log, answer = self._after(Put(advance_ms=0), given=message)
-        assert answer.put is not None
+        assert isinstance(answer.put, PutAnswer)
         if answer.put.offset < 0:
             raise ValueError(f"the message is refused: {answer.put.status}")
         killed_offset = log.end_offset if self._kill == "put" else self.state.killed_offset
