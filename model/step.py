@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 from model import commitlog, flushing, holding, index, pool, progress, reading, retention, schedule, waiting
 from model import step_under_faults as under_faults
@@ -349,19 +349,18 @@ def _flagged(log: CommitLog, bit: int, *, on: bool) -> CommitLog:
 def _with_what_all_say(outcomes: Outcomes, begun: State, found: Answer | None, *, is_ruled: bool) -> Outcomes:
     """Add watermarks, and what the disk has left to fail; forget buffers of files that are gone."""
     for state, answer in outcomes:
-        if state.is_open and answer.marks is None:
-            answer = replace(answer, marks=marks_of(state.log))
-        if state.is_open and not is_ruled:
-            ended = () if answer.ended is None else answer.ended
-            ended_pulls = () if answer.ended_pulls is None else answer.ended_pulls
-            answer = replace(answer, ended=ended, ended_pulls=ended_pulls)
+        added: dict[str, Any] = {}
+        if state.is_open:
+            added["marks"] = answer.marks or marks_of(state.log)
+            if not is_ruled:
+                added |= {"ended": answer.ended or (), "ended_pulls": answer.ended_pulls or ()}
         if any(record.offset < state.log.oldest_offset for record in state.buffers):
             left = tuple(record for record in state.buffers if record.offset >= state.log.oldest_offset)
             state = replace(state, buffers=left)
         needs_fault = answer.faults is not None and answer.faults.fired
         for faults in _left(state.environment.faults, found, is_ruled=is_ruled):
             if faults.fired >= needs_fault:
-                yield _as_left(state, faults), replace(answer, faults=faults)
+                yield _as_left(state, faults), replace(answer, faults=faults, **added)
 
 
 def _left(faults: Faults, found: Answer | None, *, is_ruled: bool) -> Iterable[Faults]:
