@@ -15,13 +15,13 @@ def recovery_outcome(*, bug: str, disk: Disk, seed: int) -> tuple[Outcome, str]:
     from properties.contract import HarnessError
     from properties.judge.directory.recovery_crashes import crash_recoveries
     from properties.judge.directory.shapes import SHAPES
-    from properties.planted import components_of
+    from properties.planted import parts_of
 
     planted = f" --bug {bug}" if bug else ""
     again = f"tornpage explore --recovery --seed {seed} --disk {disk}{planted}"
     try:
         with steps_progress("recovery", total=len(SHAPES)) as show:
-            report = crash_recoveries(components=components_of(bug), disk=disk, seed=seed, progress=show)
+            report = crash_recoveries(components=parts_of(bug), disk=disk, seed=seed, progress=show)
     except HarnessError as error:
         finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
         return Outcome("explore", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"

@@ -31,7 +31,7 @@ from properties.judge.ledger import Ledger
 from properties.judge.progress_ledger import CONSUMER_OFFSETS, DELAY_OFFSETS, LIGHT_CONSUMER_OFFSETS, ProgressLedger
 from properties.lockstep.delay_puts import taking_delays_as_java
 from properties.lockstep.surroundings import Surroundings
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.program.bit_maps import filters_of
 from properties.program.bodies import BORN_TIMESTAMP
 from properties.program.case import Operation, Settings
@@ -91,7 +91,7 @@ class TrialState:
         self._tracker = tracker
         self.clock_ahead_ms = 0
         self.surroundings = Surroundings(lambda: self.clock_ms, lambda: self.now_ms)
-        parts = components or components_of(settings.bug)
+        parts = components or parts_of(settings.bug)
         self._components = self.surroundings.components(taking_delays_as_java(parts) if settings.java_delays else parts)
         self._config = store_config(settings)
         self.performed: list[Operation] = []

@@ -9,22 +9,22 @@ import pytest
 from properties.campaign.replay import replay
 from properties.disk.dirty import DirtyTracker
 from properties.disk.effects import EFFECTS
-from properties.planted.near_misses import near_miss
-from properties.planted.smallest import SMALLEST
+from properties.planted import REPRODUCERS
+from properties.planted.perturb import perturbed_reproducer
 from properties.program.case import AimFault, Case, Crash
 
 CASES_OF_A_SEED = 150
 
 
 def test_near_misses_are_drawn_from_the_seed_alone_and_are_of_every_kind() -> None:
-    drawn = [near_miss(Random(seed)) for seed in range(4_000)]
-    assert drawn[:50] == [near_miss(Random(seed)) for seed in range(50)]
+    drawn = [perturbed_reproducer(Random(seed)) for seed in range(4_000)]
+    assert drawn[:50] == [perturbed_reproducer(Random(seed)) for seed in range(50)]
     assert {case.settings.bug for case in drawn} == {""}
     kinds = Counter(type(operation) for case in drawn for operation in case.operations)
-    assert kinds.keys() == {type(operation) for case in SMALLEST.values() for operation in case.operations}
+    assert kinds.keys() == {type(operation) for case in REPRODUCERS.values() for operation in case.operations}
     faults = {operation for case in drawn for operation in case.operations if isinstance(operation, AimFault)}
     assert {fault.effect for fault in faults if fault.seed} == set(EFFECTS)  # those of the smallest cases have no seed
-    settings = {replace(case.settings, bug="") for case in SMALLEST.values()}
+    settings = {replace(case.settings, bug="") for case in REPRODUCERS.values()}
     assert 0 < sum(case.settings not in settings for case in drawn) < len(drawn) / 3
     backs = {operation.back for case in drawn for operation in case.operations if isinstance(operation, Crash)}
     assert backs >= set(range(25))
@@ -33,7 +33,7 @@ def test_near_misses_are_drawn_from_the_seed_alone_and_are_of_every_kind() -> No
 
 def test_a_bug_shows_beside_the_smallest_cases_of_others(tracker: DirtyTracker) -> None:
     for number in range(CASES_OF_A_SEED):
-        case = near_miss(Random(number))
+        case = perturbed_reproducer(Random(number))
         if replay(replace(case, settings=replace(case.settings, bug="lying-flush")), tracker=tracker) is not None:
             return
     pytest.fail("nothing is asked there")
@@ -41,7 +41,7 @@ def test_a_bug_shows_beside_the_smallest_cases_of_others(tracker: DirtyTracker) 
 
 def holds_beside_the_smallest_cases(seed: int, tracker: DirtyTracker) -> None:
     for number in range(CASES_OF_A_SEED):
-        case = near_miss(Random(f"{seed}:{number}"))
+        case = perturbed_reproducer(Random(f"{seed}:{number}"))
         failure = replay(case, tracker=tracker)
         assert failure is None, f"{failure.broken}: tornpage replay {failure.case.token()}"
 

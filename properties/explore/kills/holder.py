@@ -16,7 +16,7 @@ from impl.errors import StoreInUse
 from impl.os_files import OsFiles
 from impl.parts import Parts
 from impl.store import MessageStore
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.program.bit_maps import filters_of
 from properties.program.bodies import message_of
 from properties.program.case import Put, Settings
@@ -42,7 +42,7 @@ def hold(lines: IO[str], answers: IO[str], components: Parts | None = None) -> N
             store_config(settings),
             files=OsFiles(),
             clock=lambda: time.time_ns() // 1_000_000,
-            parts=components or components_of(settings.bug),
+            parts=components or parts_of(settings.bug),
             bit_map_of=filters_of(settings),
         )
     except StoreInUse as error:
