@@ -7,8 +7,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from model.operations import Crash
 from properties.campaign.replay import Failure
-from properties.program.case import Case, Crash, describe
+from properties.program.case import Case, describe
 from tornpage.document import warn
 
 if TYPE_CHECKING:

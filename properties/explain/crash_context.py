@@ -3,15 +3,16 @@
 from dataclasses import dataclass, replace
 from typing import cast
 
+from model.operations import Choice, Crash
 from properties.disk.certificate import Certificate, certify
 from properties.disk.choosing import chosen
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import DiskState, Image
-from properties.disk.images import Choice, Fact, compose, disk_state, facts_of
+from properties.disk.images import Fact, compose, disk_state, facts_of
 from properties.explore.foreign.choosing import trial_of
 from properties.lockstep.trial import Trial
 from properties.lockstep.trial_state import Window
-from properties.program.case import Case, Crash
+from properties.program.case import Case
 
 __all__ = ["CrashContext", "last_crash"]
 

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from impl.store import MessageStore
+from model.operations import WITHOUT_A_VERB
 from model.state import CommitLog
 from properties.campaign.replay import Failure
 from properties.contract import GuaranteeBroken
@@ -34,7 +35,7 @@ from properties.explain.page_history import histories_of, versions_of
 from properties.explain.page_map import PageFate, map_of
 from properties.judge.judges import durable_image
 from properties.lockstep.trial import Trial
-from properties.program.case import WITHOUT_A_VERB, Case, describe
+from properties.program.case import Case, describe
 from properties.program.log_places import log_files
 
 __all__ = ["account_of"]

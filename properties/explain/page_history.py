@@ -7,8 +7,8 @@ writes since then, in order. A power loss may keep any of them, or a mixture of 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from model.operations import Choice
 from properties.disk.disk import Image, InodeState
-from properties.disk.images import Choice
 from properties.disk.journal import PAGE_BYTES, FileSynced, PageWritten
 from properties.explain.crash_context import CrashContext
 from properties.explain.hexdump import Frame, HexLine, frames_of, lines_of

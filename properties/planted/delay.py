@@ -18,9 +18,7 @@ from impl.properties_text import format_pairs, parse_pairs
 from impl.queued_records import ReadableQueue
 from impl.schedule import RETRY_MS, DeliverDelayedMessages
 from impl.schedule_async import DeliverDelayedMessagesAsync
-from properties.planted.programs import FLUSH, FULL, REPUT, SMALL
-from properties.planted.record import Origin, PlantedBug
-from properties.program.case import (
+from model.operations import (
     ChangeRole,
     Clean,
     ClockStep,
@@ -30,10 +28,12 @@ from properties.program.case import (
     FailAppend,
     FailSync,
     Put,
-    Settings,
     Step,
     SwitchFlag,
 )
+from properties.planted.programs import FLUSH, FULL, REPUT, SMALL
+from properties.planted.record import Origin, PlantedBug
+from properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

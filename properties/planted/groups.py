@@ -11,18 +11,9 @@ from impl.log_directories import directory_of
 from impl.parts import Parts
 from impl.persist_progress import PersistProgress
 from impl.progress import Progress
+from model.operations import Close, CommitOffset, Crash, DeleteTopics, FailSync, HarmProgress, Open, QueryOffsets
 from properties.planted.programs import COMMIT, FLUSH, POWER_LOSS, PUT, REPUT, SAVE, SMALL
 from properties.planted.record import Origin, PlantedBug
-from properties.program.case import (
-    Close,
-    CommitOffset,
-    Crash,
-    DeleteTopics,
-    FailSync,
-    HarmProgress,
-    Open,
-    QueryOffsets,
-)
 
 __all__ = ["BUGS"]
 

@@ -17,18 +17,10 @@ from impl.log_reader import LogSession
 from impl.mapped_file_queue import MappedFileQueue
 from impl.message_query import MessageQuery, QueryMessageResult
 from impl.parts import Parts
+from model.operations import Close, Crash, OffsetByTime, Open, Put, QueryKey, RefuseFile
 from properties.planted.programs import FIRST_LOG_FILE, KEYED, LOG_LOST, PUT, REPUT, SMALL, losing, page_of
 from properties.planted.record import Origin, PlantedBug
-from properties.program.case import (
-    Close,
-    Crash,
-    OffsetByTime,
-    Open,
-    Put,
-    QueryKey,
-    RefuseFile,
-    Settings,
-)
+from properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

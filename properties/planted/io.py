@@ -25,22 +25,11 @@ from impl.message import Message, PutStatus
 from impl.parts import Parts
 from impl.recovery import Recovery
 from impl.schedule import DeliverDelayedMessages
+from model.operations import AimFault, Clean, Close, Crash, DeleteTopics, HarmDerived, Open, Operation, Put, Step
 from properties.planted.log import B25
 from properties.planted.programs import COMMIT, FLUSH, FLUSH_QUEUES, PUT, REPUT, SAVE, SMALL
 from properties.planted.record import PlantedBug
-from properties.program.case import (
-    AimFault,
-    Clean,
-    Close,
-    Crash,
-    DeleteTopics,
-    HarmDerived,
-    Open,
-    Operation,
-    Put,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

@@ -22,6 +22,7 @@ from impl.parts import Parts
 from impl.properties_text import text_of, wait_store_msg_ok
 from impl.time_outs import Request, TimeOuts
 from impl.transient_store_pool import TransientStorePool
+from model.operations import Close, Crash, Damage, DiskUsed, FailSync, FailWrite, Open, Put, Step
 from properties.planted.programs import (
     ACROSS_TWO_SECTORS,
     FIRST_LOG_FILE,
@@ -37,18 +38,7 @@ from properties.planted.programs import (
     page_of,
 )
 from properties.planted.record import Origin, PlantedBug
-from properties.program.case import (
-    Close,
-    Crash,
-    Damage,
-    DiskUsed,
-    FailSync,
-    FailWrite,
-    Open,
-    Put,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 from properties.scheduler import yield_point
 
 __all__ = ["B25", "BUGS"]

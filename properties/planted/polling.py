@@ -10,18 +10,10 @@ from impl.mapped_file_queue import MappedFileQueue
 from impl.parts import Parts
 from impl.pull_hold import PullHold, Pulls
 from impl.queue_pull import GetMessageResult
+from model.operations import CancelPull, Close, DeleteTopics, PullHeld, PullWhileDispatching, Put, Step
 from properties.planted.programs import NAMES_U, PUT, REPUT, TAGGED
 from properties.planted.record import PlantedBug
-from properties.program.case import (
-    CancelPull,
-    Close,
-    DeleteTopics,
-    PullHeld,
-    PullWhileDispatching,
-    Put,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 from properties.program.translation import HELD_PULLS_MAX
 
 __all__ = ["BUGS"]

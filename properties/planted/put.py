@@ -23,18 +23,10 @@ from impl.properties_text import text_of
 from impl.queue_offsets import QueueOffsetTable
 from impl.rewriting import delayed
 from impl.time_outs import Awaited, Request
+from model.operations import Crash, FailAppend, FailSync, Member, Open, Put, PutBatch
 from properties.planted.programs import PUT, SMALL, SYNC
 from properties.planted.record import Origin, PlantedBug
-from properties.program.case import (
-    Crash,
-    FailAppend,
-    FailSync,
-    Member,
-    Open,
-    Put,
-    PutBatch,
-    Settings,
-)
+from properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

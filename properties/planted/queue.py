@@ -20,20 +20,10 @@ from impl.queue_pull import Pull
 from impl.queue_reads import QueueReads
 from impl.reput import ReputMessages
 from impl.units import Unit, units_in
+from model.operations import Clean, Close, Flush, GetMessage, HarmDerived, Operation, Put, RefuseFile, Step
 from properties.planted.programs import FLUSH_QUEUES, FULL, KEYED, KILL, NAMES_U, POWER_LOSS, REPUT, SMALL, TAGGED
 from properties.planted.record import Origin, PlantedBug
-from properties.program.case import (
-    Clean,
-    Close,
-    Flush,
-    GetMessage,
-    HarmDerived,
-    Operation,
-    Put,
-    RefuseFile,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

@@ -21,9 +21,7 @@ from impl.queued_records import QueuedRecords
 from impl.read_buffer import ReadBuffers
 from impl.reput import ReputMessages
 from impl.units import Unit
-from properties.planted.programs import FIRST_LOG_FILE, PUT, REPUT, SMALL, page_of
-from properties.planted.record import Origin, PlantedBug
-from properties.program.case import (
+from model.operations import (
     Crash,
     Damage,
     FailSync,
@@ -36,8 +34,10 @@ from properties.program.case import (
     Open,
     Put,
     PutBatch,
-    Settings,
 )
+from properties.planted.programs import FIRST_LOG_FILE, PUT, REPUT, SMALL, page_of
+from properties.planted.record import Origin, PlantedBug
+from properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

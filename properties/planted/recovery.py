@@ -34,6 +34,7 @@ from impl.recovery import Recovery, RecoveryPlan
 from impl.scan import RecordChecker
 from impl.store_lock import StoreLock
 from impl.zeros import first_nonzero
+from model.operations import Close, Crash, Damage, FailWrite, HarmDerived, Member, Open, OpenTwice, Put, PutBatch, Step
 from properties.planted.programs import (
     ACROSS_TWO_SECTORS,
     FIRST_LOG_FILE,
@@ -51,20 +52,7 @@ from properties.planted.programs import (
     page_of,
 )
 from properties.planted.record import Origin, PlantedBug
-from properties.program.case import (
-    Close,
-    Crash,
-    Damage,
-    FailWrite,
-    HarmDerived,
-    Member,
-    Open,
-    OpenTwice,
-    Put,
-    PutBatch,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

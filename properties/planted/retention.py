@@ -18,18 +18,10 @@ from impl.mapped_file_queue import MappedFileQueue
 from impl.parts import Parts
 from impl.retention_policy import Room
 from impl.topic_cleaning import KEPT_TOPICS, TopicCleaning
+from model.operations import Clean, DeleteTopics, DiskUsed, Get, HoldBuffer, Put, ReleaseBuffer
 from properties.planted.programs import FLUSH, FULL, KEYED, KILL, POWER_LOSS, REPUT, SMALL
 from properties.planted.record import Origin, PlantedBug
-from properties.program.case import (
-    Clean,
-    DeleteTopics,
-    DiskUsed,
-    Get,
-    HoldBuffer,
-    Put,
-    ReleaseBuffer,
-    Settings,
-)
+from properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

@@ -2,12 +2,13 @@
 
 import pytest
 
+from model.operations import Crash, Flush, Put
 from properties.disk.dirty import choose_tracker
 from properties.disk.journal import FileSynced, PageWritten
 from properties.explain.crash_context import CrashContext, last_crash
 from properties.explain.evidence import account_of
 from properties.explain.page_history import histories_of, versions_of
-from properties.program.case import Case, Crash, Flush, Put, Settings
+from properties.program.case import Case, Settings
 
 LOG = f"/store/commitlog/{0:020}"
 FACT = f"page {LOG} 0"

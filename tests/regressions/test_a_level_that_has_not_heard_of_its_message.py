@@ -3,10 +3,11 @@
 Cause: of the lab, not the store. The disk had broken dispatch off behind the unit of the message, so its level had not
 heard of it; and the message has no copy, so no refusal of one explained that it was still there. Fix: a level passes a
 message that dispatch has come behind.
-Found by: programs beside the smallest cases, with more faults (properties/planted/near_misses.py).
+Found by: perturbed reproducers, with more faults (properties/planted/perturb.py).
 """
 
-from properties.program.case import AimFault, Put, Settings, Step
+from model.operations import AimFault, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 NO_COPY = Put(topic="RMQ_SYS_TRANS_HALF_TOPIC", properties="DELAY\x011")

@@ -2,12 +2,13 @@
 
 Cause: of the lab, not the store. A commit had failed, and with it the close: the record that was to be damaged had
 never left its buffer. Fix: what is not on the disk is not damaged.
-Found by: programs beside the smallest cases, with more faults (properties/planted/near_misses.py).
+Found by: perturbed reproducers, with more faults (properties/planted/perturb.py).
 """
 
 import pytest
 
-from properties.program.case import Close, Damage, FailSync, FailWrite, Operation, Put, Settings
+from model.operations import Close, Damage, FailSync, FailWrite, Operation, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 

@@ -3,12 +3,13 @@
 Cause: the disk had refused to make it whole, and then to remove it; it stayed until the next open, since each attempt
 has a name of its own. Fix: it is removed before another one is made, or with the next flush. Where that is refused too,
 the exit is not clean.
-Found by: programs beside the smallest cases, with more faults (properties/planted/near_misses.py).
+Found by: perturbed reproducers, with more faults (properties/planted/perturb.py).
 """
 
 import pytest
 
-from properties.program.case import AimFault, Close, Crash, Open, Put, Settings, Step
+from model.operations import AimFault, Close, Crash, Open, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 REPUT, FLUSH_QUEUES = Step(service="reput"), Step(service="flush-queues", after_ms=60_000)

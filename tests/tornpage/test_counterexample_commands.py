@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.program.case import Case, Crash, Flush, Operation, Put, Settings
+from model.operations import Crash, Flush, Operation, Put
+from properties.program.case import Case, Settings
 from tornpage import failures
 from tornpage.cli import cli
 

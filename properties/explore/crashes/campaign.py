@@ -13,6 +13,7 @@ from functools import partial
 from itertools import count, takewhile
 from time import perf_counter
 
+from model.operations import AimFault
 from properties.campaign.coverage import Tally, merged
 from properties.campaign.replay import Failure, Shrunk, replay, shrink, signature
 from properties.campaign.shrink import Watch
@@ -31,7 +32,7 @@ from properties.explore.crashes.shards import (
     plan_shards,
 )
 from properties.explore.crashes.workers import Counted, Died, run_here, run_in_workers
-from properties.program.case import AimFault, Settings
+from properties.program.case import Settings
 
 __all__ = ["CampaignResult", "Found", "MakingSmall", "Plan", "Progress", "run_campaign"]
 
