@@ -1,4 +1,4 @@
-"""Beside the smallest case of each planted bug the store holds, and the tester says so."""
+"""Beside the minimal reproducer of each planted bug the store holds, and the tester says so."""
 
 from collections import Counter
 from dataclasses import replace
@@ -17,14 +17,14 @@ from properties.program.fault_effects import EFFECTS
 CASES_OF_A_SEED = 150
 
 
-def test_near_misses_are_drawn_from_the_seed_alone_and_are_of_every_kind() -> None:
+def test_perturbed_reproducers_are_drawn_from_the_seed_alone_and_are_of_every_kind() -> None:
     drawn = [perturbed_reproducer(Random(seed)) for seed in range(4_000)]
     assert drawn[:50] == [perturbed_reproducer(Random(seed)) for seed in range(50)]
     assert {case.settings.bug for case in drawn} == {""}
     kinds = Counter(type(operation) for case in drawn for operation in case.operations)
     assert kinds.keys() == {type(operation) for case in REPRODUCERS.values() for operation in case.operations}
     faults = {operation for case in drawn for operation in case.operations if isinstance(operation, AimFault)}
-    assert {fault.effect for fault in faults if fault.seed} == set(EFFECTS)  # those of the smallest cases have no seed
+    assert {fault.effect for fault in faults if fault.seed} == set(EFFECTS)  # reproducers have none
     settings = {replace(case.settings, bug="") for case in REPRODUCERS.values()}
     assert 0 < sum(case.settings not in settings for case in drawn) < len(drawn) / 3
     backs = {operation.back for case in drawn for operation in case.operations if isinstance(operation, Crash)}
@@ -32,7 +32,7 @@ def test_near_misses_are_drawn_from_the_seed_alone_and_are_of_every_kind() -> No
     assert all(Case.from_token(case.token()) == case for case in drawn[:50])
 
 
-def test_a_bug_shows_beside_the_smallest_cases_of_others(tracker: DirtyTracker) -> None:
+def test_a_bug_shows_beside_the_reproducers_of_others(tracker: DirtyTracker) -> None:
     for number in range(CASES_OF_A_SEED):
         case = perturbed_reproducer(Random(number))
         if replay(replace(case, settings=replace(case.settings, bug="lying-flush")), tracker=tracker) is not None:
@@ -40,7 +40,7 @@ def test_a_bug_shows_beside_the_smallest_cases_of_others(tracker: DirtyTracker) 
     pytest.fail("nothing is asked there")
 
 
-def holds_beside_the_smallest_cases(seed: int, tracker: DirtyTracker) -> None:
+def holds_beside_the_reproducers(seed: int, tracker: DirtyTracker) -> None:
     for number in range(CASES_OF_A_SEED):
         case = perturbed_reproducer(Random(f"{seed}:{number}"))
         failure = replay(case, tracker=tracker)
@@ -48,11 +48,11 @@ def holds_beside_the_smallest_cases(seed: int, tracker: DirtyTracker) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_store_holds_beside_the_smallest_cases(seed: int, tracker: DirtyTracker) -> None:
-    holds_beside_the_smallest_cases(seed, tracker)
+def test_the_store_holds_beside_the_reproducers(seed: int, tracker: DirtyTracker) -> None:
+    holds_beside_the_reproducers(seed, tracker)
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(4, 204))
-def test_the_store_holds_beside_the_smallest_cases_in_long_runs(seed: int, tracker: DirtyTracker) -> None:
-    holds_beside_the_smallest_cases(seed, tracker)
+def test_the_store_holds_beside_the_reproducers_in_long_runs(seed: int, tracker: DirtyTracker) -> None:
+    holds_beside_the_reproducers(seed, tracker)
