@@ -14,7 +14,7 @@ from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.aimed_disk import AimedDisk
 from properties.disk.certificate import assert_legal
-from properties.disk.choosing import chosen, fitted, lost_facts
+from properties.disk.choosing import PowerLoss, chosen, fitted
 from properties.disk.disk import Image
 from properties.disk.images import compose, disk_state, facts_of
 from properties.disk.journal import ProcessKilled
@@ -80,7 +80,7 @@ class RecoveryVerbs(DelayVerbs):
             return Crash(kill=True, back=back)
         state = disk_state(self.files.base, self.files.journal, self.position(back), disk=self.settings.disk)
         facts = facts_of(state)
-        self.losses.append(lost_facts(facts, chosen(facts, crash.survived, crash.others)))
+        self.losses.append(PowerLoss(tuple(facts), chosen(facts, crash.survived, crash.others)))
         return replace(crash, back=back, survived=fitted(facts, crash.survived, crash.others))
 
     def position(self, back: int) -> int:

@@ -20,10 +20,10 @@ from model.progress import ConsumerProgress
 from model.state import BLANK_BYTES, CommitLog, Hanging, Record
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.aimed_disk import AimedDisk
+from properties.disk.choosing import PowerLoss
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
 from properties.disk.failing_disk import FailingDisk
-from properties.disk.images import Fact
 from properties.disk.journal import Entry, PagesDropped
 from properties.disk.last_disk import LastDisk
 from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
@@ -96,7 +96,7 @@ class TrialState:
         self._components = self.surroundings.components(taking_delays_as_java(parts) if settings.java_delays else parts)
         self._config = store_config(settings)
         self.performed: list[Operation] = []
-        self.losses: list[list[Fact]] = []
+        self.losses: list[PowerLoss] = []
         self.effects: Counter[str] = Counter()
         self.log = CommitLog()
         self.ledger = Ledger(file_bytes=settings.file_bytes)

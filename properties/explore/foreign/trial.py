@@ -16,9 +16,9 @@ from model.reference_store import Disaster, ReferenceState
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken
 from properties.disk.certificate import assert_legal
-from properties.disk.choosing import chosen, fitted, lost_facts
+from properties.disk.choosing import PowerLoss, chosen, fitted
 from properties.disk.disk import Image
-from properties.disk.images import Fact, compose, disk_state, facts_of
+from properties.disk.images import compose, disk_state, facts_of
 from properties.disk.journal import Entry, ProcessKilled
 from properties.explore.foreign.asking import Asked
 from properties.explore.foreign.judging import Known, found_by_key, judge_survivors, keys_in, shown
@@ -59,7 +59,7 @@ class TargetTrial:
         self.settings = settings
         self._spec = read_spec(settings.target, settings.bug)
         self.performed: list[Operation] = []
-        self.losses: list[list[Fact]] = []
+        self.losses: list[PowerLoss] = []
         self.windows: list[TargetWindow] = []
         self.effects: Counter[str] = Counter()
         self.closed = False
@@ -278,7 +278,7 @@ class TargetTrial:
         choices = chosen(facts, crash.survived, crash.others)
         image = compose(state, choices)
         assert_legal(base, journal, position, choices, image, disk=disk)
-        self.losses.append(lost_facts(facts, choices))
+        self.losses.append(PowerLoss(tuple(facts), choices))
         self._begin_disk(image)
         return replace(crash, survived=fitted(facts, crash.survived, crash.others))
 
