@@ -11,6 +11,9 @@ from impl.log_directories import directory_of
 from impl.parts import Parts
 from impl.persist_progress import PersistProgress
 from impl.progress import Progress
+from model.operations import Close, CommitOffset, Crash, DeleteTopics, FailSync, HarmProgress, Open, QueryOffsets
+from properties.planted.programs import COMMIT, FLUSH, POWER_LOSS, PUT, REPUT, SAVE, SMALL
+from properties.planted.record import Origin, PlantedBug
 
 __all__ = ["BUGS"]
 
@@ -179,33 +182,52 @@ class _OneRound(PersistProgress):
         return None
 
 
+# ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
+
+READ = (PUT, REPUT, COMMIT)
+
 BUGS = (
-    ("RMQ-B63", "progress files are removed before the new one has its name, and nothing is synced", 13,
-     Parts({ConfigFile: _DeleteThenRename})),
-    ("backup-overwritten", "the first save after a start from the backup overwrites the backup with nothing", 13,
-     Parts({ConfigFile: _BackupOverwritten})),
-    ("progress-not-synced", "a progress file has its name before its content is on disk", 13,
-     Parts({ConfigFile: _ContentNotSynced})),
-    ("progress-name-not-synced", "a progress file is saved, and its name is not on disk", 13,
-     Parts({ConfigFile: _NameNotSynced})),
-    ("progress-saved-in-place", "a save writes over the file, behind a backup that is whole", 13,
-     Parts({ConfigFile: _SavedInPlace})),
-    ("correction-not-durable", "an offset beyond its queue is brought back in memory alone", 17,
-     Parts({Progress: _CorrectedInMemory})),
-    ("correction-left-out", "an offset beyond its queue stays there", 17, Parts({ConsumerOffsets: _NotCorrected})),
-    ("offset-beyond-the-end", "a commit beyond the end of a queue counts", 17,
-     Parts({ConsumerOffsets: _AnyOffsetCounts})),
-    ("offset-never-back", "a group cannot go back", 17, Parts({ConsumerOffsets: _NeverBack})),
-    ("deleted-offsets-kept", "a deleted topic keeps the offsets of its consumers", 17,
-     Parts({ConsumerOffsets: _KeptOfDeleted})),
-    ("deleted-offsets-not-durable", "the offsets of a deleted topic are gone from memory alone", 13,
-     Parts({ConsumerOffsets: _ForgottenInMemory})),
-    ("filter-deletes-offsets", "a group that is left out of a query loses what it has committed", 17,
-     Parts({ConsumerOffsets: _DeletedByAFilter})),
-    ("offsets-not-saved-at-close", "a clean close forgets what was committed last", 13,
-     Parts({Progress: _NotSavedAtClose})),
-    ("failed-save-forgotten", "what a failed save has not written is not written later", 13,
-     Parts({ConsumerOffsets: _GivenUpOnFailure})),
-    ("progress-saved-once", "the service that saves progress does not come round again", 16,
-     Parts({PersistProgress: _OneRound})),
+    PlantedBug("RMQ-B63", "progress files are removed before the new one has its name, and nothing is synced", 13,
+        Parts({ConfigFile: _DeleteThenRename}),
+        origin=Origin("RMQ-B63", "Configuration files are replaced non-atomically", "after 5.3.3", "yes"),
+        holes=("A7",), machine="consumer", program=(SMALL, (PUT, REPUT, FLUSH, COMMIT, SAVE, POWER_LOSS))),
+    PlantedBug("backup-overwritten",
+        "the first save after a start from the backup overwrites the backup with nothing", 13,
+        Parts({ConfigFile: _BackupOverwritten}), machine="consumer",
+        program=(SMALL, (PUT, REPUT, FLUSH, COMMIT, SAVE, CommitOffset(behind=1), SAVE, HarmProgress(harm="empty"),
+            COMMIT, SAVE, Crash(back=2)))),
+    PlantedBug("progress-not-synced", "a progress file has its name before its content is on disk", 13,
+        Parts({ConfigFile: _ContentNotSynced}), machine="consumer",
+        program=(SMALL, (PUT, REPUT, FLUSH, COMMIT, SAVE, POWER_LOSS))),
+    PlantedBug("progress-name-not-synced", "a progress file is saved, and its name is not on disk", 13,
+        Parts({ConfigFile: _NameNotSynced}), kind="skip a directory sync", machine="consumer",
+        program=(SMALL, (PUT, REPUT, FLUSH, COMMIT, SAVE, POWER_LOSS))),
+    PlantedBug("progress-saved-in-place", "a save writes over the file, behind a backup that is whole", 13,
+        Parts({ConfigFile: _SavedInPlace}), machine="consumer",
+        program=(SMALL, (PUT, REPUT, FLUSH, COMMIT, SAVE, CommitOffset(behind=1), SAVE, Crash(back=5, others="kept")))),
+    PlantedBug("correction-not-durable", "an offset beyond its queue is brought back in memory alone", 17,
+        Parts({Progress: _CorrectedInMemory}), machine="consumer", program=(SMALL, (*READ, SAVE, POWER_LOSS))),
+    PlantedBug("correction-left-out", "an offset beyond its queue stays there", 17,
+        Parts({ConsumerOffsets: _NotCorrected}), holes=("A6",), machine="consumer",
+        program=(SMALL, (*READ, SAVE, POWER_LOSS))),
+    PlantedBug("offset-beyond-the-end", "a commit beyond the end of a queue counts", 17,
+        Parts({ConsumerOffsets: _AnyOffsetCounts}), machine="consumer",
+        program=(SMALL, (PUT, REPUT, CommitOffset(behind=-1)))),
+    PlantedBug("offset-never-back", "a group cannot go back", 17, Parts({ConsumerOffsets: _NeverBack}),
+        machine="consumer", program=(SMALL, (*READ, CommitOffset(behind=1)))),
+    PlantedBug("deleted-offsets-kept", "a deleted topic keeps the offsets of its consumers", 17,
+        Parts({ConsumerOffsets: _KeptOfDeleted}), machine="consumer",
+        program=(SMALL, (*READ, DeleteTopics(), PUT, REPUT, QueryOffsets()))),
+    PlantedBug("deleted-offsets-not-durable", "the offsets of a deleted topic are gone from memory alone", 13,
+        Parts({ConsumerOffsets: _ForgottenInMemory}), machine="consumer",
+        program=(SMALL, (*READ, SAVE, FLUSH, DeleteTopics(), POWER_LOSS))),
+    PlantedBug("filter-deletes-offsets", "a group that is left out of a query loses what it has committed", 17,
+        Parts({ConsumerOffsets: _DeletedByAFilter}), machine="consumer", program=(SMALL, (*READ, QueryOffsets()))),
+    PlantedBug("offsets-not-saved-at-close", "a clean close forgets what was committed last", 13,
+        Parts({Progress: _NotSavedAtClose}), machine="consumer", program=(SMALL, (*READ, Close(), Open()))),
+    PlantedBug("failed-save-forgotten", "what a failed save has not written is not written later", 13,
+        Parts({ConsumerOffsets: _GivenUpOnFailure}), machine="consumer",
+        program=(SMALL, (*READ, FailSync(), SAVE, Close(), Open()))),
+    PlantedBug("progress-saved-once", "the service that saves progress does not come round again", 16,
+        Parts({PersistProgress: _OneRound}), machine="consumer", program=(SMALL, (SAVE,))),
 )  # fmt: skip

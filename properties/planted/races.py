@@ -24,6 +24,7 @@ from impl.queue_pull import GetMessageResult, Pull
 from impl.queue_reads import QueueReads
 from impl.reput import ReputMessages
 from impl.topic_cleaning import TopicCleaning
+from properties.planted.record import Origin, PlantedBug
 
 __all__ = ["BUGS"]
 
@@ -183,37 +184,43 @@ class _DeletedBesidePuts(TopicCleaning):
         super().__init__(*args, without_puts=lambda deed: deed(), **options)
 
 
+# ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
+
 BUGS = (
-    ("RMQ-B24", "a log file is looked up in a row that may have lost its head meanwhile", 17,
-     Parts({MappedFileQueue: _LookedUpTwice})),
-    ("RMQ-B40", "a queue is deleted while dispatch may be about to write into it", 11,
-     Parts({TopicCleaning: _DeletedBesideDispatch})),
-    ("written-before-bytes", "the written position moves before the bytes are there", 17,
-     Parts({MappedFile: _WrittenBeforeBytes})),
-    ("committed-before-bytes", "the committed position moves before the buffer is in the file", 17,
-     Parts({MappedFile: _CommittedBeforeBytes})),
-    ("flushed-read-behind", "a flush says it covered what came during its sync", 2,
-     Parts({MappedFile: _FlushedReadBehind})),
-    ("maximum-before-units", "the maximum of a queue rises before its units are there", 17,
-     Parts({ConsumeQueue: _MaximumBeforeUnits})),
-    ("sleeps-unseen", "dispatch falls asleep over work that comes just then", 16,
-     Parts({ReputMessages: _SleepsUnseen})),
-    ("joins-the-sync", "a put that comes during a sync is answered with it", 2,
-     Parts({GroupCommit: _JoinsTheSync})),
-    ("end-read-first", "a pull looks where readers may see to before it looks at the queue", 17,
-     Parts({QueueReads: _EndReadFirst})),
-    ("beyond-its-maximum", "a pull brings messages behind the maximum that it names", 17,
-     Parts({QueueReads: partial(QueueReads, pull=_BeyondItsMaximum)})),
-    ("looked-at-once", "a pull that a deletion overtakes answers with what it had by then", 17,
-     Parts({QueueReads: _LookedAtOnce})),
-    ("gone-is-nothing", "a get whose log file goes meanwhile finds no record there", 17,
-     Parts({CommitLog: _GoneIsNothing})),
-    ("index-unguarded", "a query looks into a slot of the index while it is written", 17,
-     Parts({IndexFile: _Unguarded})),
-    ("forgotten-too-early", "a commit beside a deletion counts for the numbers that begin anew", 17,
-     Parts({ConsumerOffsets: _ForgottenTooEarly})),
-    ("queried-once", "a query that a clean-up overtakes leaves out what went meanwhile, and what came", 17,
-     Parts({MessageQuery: _QueriedOnce})),
-    ("deleted-beside-puts", "a topic is deleted while it is put to", 17,
-     Parts({TopicCleaning: _DeletedBesidePuts})),
+    PlantedBug("RMQ-B24", "a log file is looked up in a row that may have lost its head meanwhile", 17,
+        Parts({MappedFileQueue: _LookedUpTwice}),
+        origin=Origin("RMQ-B24", "Segment lookup returns a neighbour after the head was deleted", "4.3.0", "no"),
+        needs_threads=True),
+    PlantedBug("RMQ-B40", "a queue is deleted while dispatch may be about to write into it", 11,
+        Parts({TopicCleaning: _DeletedBesideDispatch}),
+        origin=Origin("RMQ-B40", "Queue append writes into an unmapped segment", "5.3.1 avoids the map by default",
+            "yes"), needs_threads=True),
+    PlantedBug("written-before-bytes", "the written position moves before the bytes are there", 17,
+        Parts({MappedFile: _WrittenBeforeBytes}), needs_threads=True),
+    PlantedBug("committed-before-bytes", "the committed position moves before the buffer is in the file", 17,
+        Parts({MappedFile: _CommittedBeforeBytes}), needs_threads=True),
+    PlantedBug("flushed-read-behind", "a flush says it covered what came during its sync", 2,
+        Parts({MappedFile: _FlushedReadBehind}), needs_threads=True),
+    PlantedBug("maximum-before-units", "the maximum of a queue rises before its units are there", 17,
+        Parts({ConsumeQueue: _MaximumBeforeUnits}), needs_threads=True),
+    PlantedBug("sleeps-unseen", "dispatch falls asleep over work that comes just then", 16,
+        Parts({ReputMessages: _SleepsUnseen}), needs_threads=True),
+    PlantedBug("joins-the-sync", "a put that comes during a sync is answered with it", 2,
+        Parts({GroupCommit: _JoinsTheSync}), needs_threads=True),
+    PlantedBug("end-read-first", "a pull looks where readers may see to before it looks at the queue", 17,
+        Parts({QueueReads: _EndReadFirst}), needs_threads=True),
+    PlantedBug("beyond-its-maximum", "a pull brings messages behind the maximum that it names", 17,
+        Parts({QueueReads: partial(QueueReads, pull=_BeyondItsMaximum)}), needs_threads=True),
+    PlantedBug("looked-at-once", "a pull that a deletion overtakes answers with what it had by then", 17,
+        Parts({QueueReads: _LookedAtOnce}), needs_threads=True),
+    PlantedBug("gone-is-nothing", "a get whose log file goes meanwhile finds no record there", 17,
+        Parts({CommitLog: _GoneIsNothing}), needs_threads=True),
+    PlantedBug("index-unguarded", "a query looks into a slot of the index while it is written", 17,
+        Parts({IndexFile: _Unguarded}), needs_threads=True),
+    PlantedBug("forgotten-too-early", "a commit beside a deletion counts for the numbers that begin anew", 17,
+        Parts({ConsumerOffsets: _ForgottenTooEarly}), needs_threads=True),
+    PlantedBug("queried-once", "a query that a clean-up overtakes leaves out what went meanwhile, and what came", 17,
+        Parts({MessageQuery: _QueriedOnce}), needs_threads=True),
+    PlantedBug("deleted-beside-puts", "a topic is deleted while it is put to", 17,
+        Parts({TopicCleaning: _DeletedBesidePuts}), needs_threads=True),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from impl.clean_commit_log import CleanCommitLog
@@ -17,6 +18,10 @@ from impl.mapped_file_queue import MappedFileQueue
 from impl.parts import Parts
 from impl.retention_policy import Room
 from impl.topic_cleaning import KEPT_TOPICS, TopicCleaning
+from model.operations import Clean, DeleteTopics, DiskUsed, Get, HoldBuffer, Put, ReleaseBuffer
+from properties.planted.programs import FLUSH, FULL, KEYED, KILL, POWER_LOSS, REPUT, SMALL
+from properties.planted.record import Origin, PlantedBug
+from properties.program.case import Settings
 
 __all__ = ["BUGS"]
 
@@ -198,40 +203,77 @@ class _TakenBackAtOnce(CleanCommitLog):
         return super()._retry(hanging, now_ms)
 
 
+# ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
+
+KEYED_FULL = replace(KEYED, body_bytes=800)
+ASKED_FOR = Clean(manual=True)
+TOO_FULL = Clean(percent=86)
+
 BUGS = (
-    ("RMQ-B04", "log files go before they are dispatched, and dispatch looks for them ever after", 10,
-     Parts({CleanCommitLog: _DispatchForgotten, Derived: _CursorStays})),
-    ("neighbour-found", "a log file is looked up from where the log once began", 8,
-     Parts({MappedFileQueue: _NeighbourFound})),
-    ("RMQ-B39", "the queues of a deleted topic come back when the store opens", 4,
-     Parts({DeletedTopics: _NothingLeftOut})),
-    ("RMQ-B41", "a log file that a reader held is never deleted", 8, Parts({CleanCommitLog: _NeverTriedAgain})),
-    ("RMQ-B50", "a query looks into an index file that is unmapped meanwhile", 8, Parts({IndexFile: _NotHeld})),
-    ("RMQ-B53", "a log file is as old as its first message", 10, Parts({CleanCommitLog: _AgeOfTheFile})),
-    ("RMQ-B54", "the disk is looked at when a clean-up begins, and by no put", 8,
-     Parts({DiskWatch: _LooksBeforeARun})),
-    ("RMQ-B55", "a topic of the store itself is deleted with the unused ones", 10,
-     Parts({TopicCleaning: _OneSystemTopic})),
-    ("RMQ-B56", "of the runs of the clean-up that were asked for some are lost", 10,
-     Parts({CleanFiles: _RunsLost})),
-    ("last-file-deleted", "a clean-up takes the last log file too", 10,
-     Parts({CleanCommitLog: _LastFileToo, MappedFileQueue: _AnyFileDropped})),
-    ("unlinks-not-in-order", "a log file is gone for sure before those in front of it are", 7,
-     Parts({LogFileMaker: _OneDirectorySynced})),
-    ("deleted-topic-not-durable", "which topics were deleted is not on disk", 10,
-     Parts({DeletedTopics: _NotDurable})),
-    ("deletion-forgotten", "a deleted topic is forgotten while the log has records of it", 10,
-     Parts({DeletedTopics: _ForgottenTooSoon})),
-    ("deletion-outlives-the-log", "messages that come after a cut count as deleted", 17,
-     Parts({DeletedTopics: _OffsetNotLowered})),
-    ("deleted-numbers-go-on", "a deleted topic does not begin at number 0 again", 8,
-     Parts({TopicCleaning: _NumbersGoOn})),
-    ("queues-do-not-follow", "queues keep what the log has deleted", 17,
-     Parts({CleanConsumeQueues: _QueuesStay})),
-    ("numbers-not-durable", "a log file is deleted before its queues are on disk", 4,
-     Parts({CleanCommitLog: _DerivedNotFlushed})),
-    ("age-on-a-full-disk", "a disk that is too full keeps files that have not expired", 10,
-     Parts({DiskWatch: _AgeOnAFullDisk})),
-    ("buffer-taken-back", "a reader loses his buffer when its file is to go", 11,
-     Parts({CleanCommitLog: _TakenBackAtOnce})),
+    PlantedBug("RMQ-B04", "log files go before they are dispatched, and dispatch looks for them ever after", 10,
+        Parts({CleanCommitLog: _DispatchForgotten, Derived: _CursorStays}),
+        origin=Origin("RMQ-B04", "Dispatch cursor below the oldest retained log byte", "4.5.0", "no"),
+        machine="retention", program=(SMALL, (FULL, FULL, FLUSH, TOO_FULL))),
+    PlantedBug("neighbour-found", "a log file is looked up from where the log once began", 8,
+        Parts({MappedFileQueue: _NeighbourFound}), machine="retention",
+        program=(SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL, FULL, Get(record=1)))),
+    PlantedBug("RMQ-B39", "the queues of a deleted topic come back when the store opens", 4,
+        Parts({DeletedTopics: _NothingLeftOut}),
+        origin=Origin("RMQ-B39", "Deleted topic's queue comes back on restart", "not fixed", "yes"), holes=("C14",),
+        machine="retention", program=(Settings(), (Put(), REPUT, DeleteTopics(), KILL))),
+    PlantedBug("RMQ-B41", "a log file that a reader held is never deleted", 8,
+        Parts({CleanCommitLog: _NeverTriedAgain}),
+        origin=Origin("RMQ-B41", "A queue segment that was half destroyed can never be deleted", "4.0.0", "no"),
+        machine="retention",
+        program=(SMALL, (FULL, FULL, REPUT, FLUSH, HoldBuffer(), TOO_FULL, ReleaseBuffer(), TOO_FULL))),
+    PlantedBug("RMQ-B50", "a query looks into an index file that is unmapped meanwhile", 8,
+        Parts({IndexFile: _NotHeld}), origin=Origin("RMQ-B50", "Index list cleared under a read lock", "4.2.0", "no"),
+        machine="retention",
+        program=(replace(SMALL, index_entries=2), (KEYED_FULL, KEYED_FULL, REPUT, FLUSH, replace(TOO_FULL, query=0)))),
+    PlantedBug("RMQ-B53", "a log file is as old as its first message", 10, Parts({CleanCommitLog: _AgeOfTheFile}),
+        origin=Origin("RMQ-B53", "Expiry is computed from file modification time", "not fixed", "yes"),
+        machine="retention", program=(SMALL, (FULL, Clean(after_hours=72), FULL, REPUT, FLUSH, ASKED_FOR))),
+    PlantedBug("RMQ-B54", "the disk is looked at when a clean-up begins, and by no put", 8,
+        Parts({DiskWatch: _LooksBeforeARun}),
+        origin=Origin("RMQ-B54", "Disk-full check waits behind slow deletion", "4.7.1", "no"), machine="retention",
+        program=(Settings(), (DiskUsed(percent=95), Put()))),
+    PlantedBug("RMQ-B55", "a topic of the store itself is deleted with the unused ones", 10,
+        Parts({TopicCleaning: _OneSystemTopic}),
+        origin=Origin("RMQ-B55", "System topic's queues removed by topic clean-up", "4.9.0", "no"),
+        machine="retention", program=(Settings(), (Put(topic="RMQ_SYS_TRANS_OP_HALF_TOPIC"), DeleteTopics()))),
+    PlantedBug("RMQ-B56", "of the runs of the clean-up that were asked for some are lost", 10,
+        Parts({CleanFiles: _RunsLost}),
+        origin=Origin("RMQ-B56", "Manual-delete counter updated without atomicity", "5.3.0", "yes"),
+        machine="retention",
+        program=(SMALL, (FULL, FULL, REPUT, FLUSH, *(ASKED_FOR,), *(Clean(),) * 18, Clean(after_hours=73)))),
+    PlantedBug("last-file-deleted", "a clean-up takes the last log file too", 10,
+        Parts({CleanCommitLog: _LastFileToo, MappedFileQueue: _AnyFileDropped}), machine="retention",
+        program=(SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL))),
+    PlantedBug("unlinks-not-in-order", "a log file is gone for sure before those in front of it are", 7,
+        Parts({LogFileMaker: _OneDirectorySynced}), machine="retention",
+        program=(replace(SMALL, log_paths=2), (FULL, FULL, FULL, FULL, REPUT, FLUSH, TOO_FULL, POWER_LOSS))),
+    PlantedBug("deleted-topic-not-durable", "which topics were deleted is not on disk", 10,
+        Parts({DeletedTopics: _NotDurable}), machine="retention",
+        program=(Settings(), (Put(), REPUT, FLUSH, DeleteTopics(), POWER_LOSS))),
+    PlantedBug("deletion-forgotten", "a deleted topic is forgotten while the log has records of it", 10,
+        Parts({DeletedTopics: _ForgottenTooSoon}), machine="retention",
+        program=(Settings(), (Put(), FLUSH, DeleteTopics(), Clean(), KILL))),
+    PlantedBug("deletion-outlives-the-log", "messages that come after a cut count as deleted", 17,
+        Parts({DeletedTopics: _OffsetNotLowered}), machine="retention",
+        program=(Settings(), (Put(), DeleteTopics(), POWER_LOSS, Put(), REPUT))),
+    PlantedBug("deleted-numbers-go-on", "a deleted topic does not begin at number 0 again", 8,
+        Parts({TopicCleaning: _NumbersGoOn}), machine="retention",
+        program=(Settings(), (Put(), DeleteTopics(), Put()))),
+    PlantedBug("queues-do-not-follow", "queues keep what the log has deleted", 17,
+        Parts({CleanConsumeQueues: _QueuesStay}), machine="retention",
+        program=(SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL))),
+    PlantedBug("numbers-not-durable", "a log file is deleted before its queues are on disk", 4,
+        Parts({CleanCommitLog: _DerivedNotFlushed}), machine="retention",
+        program=(SMALL, (FULL, Put(topic="U", body_bytes=800), REPUT, FLUSH, TOO_FULL, POWER_LOSS))),
+    PlantedBug("age-on-a-full-disk", "a disk that is too full keeps files that have not expired", 10,
+        Parts({DiskWatch: _AgeOnAFullDisk}), machine="retention",
+        program=(SMALL, (FULL, FULL, REPUT, FLUSH, TOO_FULL))),
+    PlantedBug("buffer-taken-back", "a reader loses his buffer when its file is to go", 11,
+        Parts({CleanCommitLog: _TakenBackAtOnce}), machine="retention",
+        program=(SMALL, (FULL, FULL, REPUT, FLUSH, HoldBuffer(), TOO_FULL))),
 )  # fmt: skip

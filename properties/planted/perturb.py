@@ -1,7 +1,7 @@
-"""Programs beside the smallest cases of planted bugs, for the store without a bug.
+"""Perturbed reproducers: minimal reproducers of planted bugs with a few changes, for the store without a bug.
 
-A smallest case leads to the place where a promise is hard to keep. What lies one or two changes beside it is hard too,
-for the store, which has to hold there, and for the tester, which may take a right answer for a wrong one.
+A minimal reproducer leads to the place where a guarantee is hard to keep. What lies one or two changes beside it is
+hard too: for the store, which has to hold there, and for the tester, which may take a right answer for a wrong one.
 """
 
 from collections.abc import Callable
@@ -9,16 +9,16 @@ from dataclasses import replace
 from random import Random
 
 from model.operations import Crash, Operation
-from properties.planted.smallest import SMALLEST
+from properties.planted.registry import REPRODUCERS
 from properties.program.case import Case, Settings
 from properties.program.fault_effects import EFFECTS
 from properties.program.fault_stories import aimed
 
-__all__ = ["near_miss"]
+__all__ = ["perturbed_reproducer"]
 
 Change = Callable[[list[Operation], Random], list[Operation]]
 
-_CASES = tuple(SMALLEST.values())
+_CASES = tuple(REPRODUCERS.values())
 _BY_KIND: dict[type, list[Operation]] = {}
 for _case in _CASES:
     for _operation in _case.operations:
@@ -31,11 +31,11 @@ _SETTINGS_TO_MIX = (
 )  # fmt: skip
 _CHANGES_MAX = 3
 _BACK_MAX = 24
-"""Events in front of an answer in which a crash may fall; it falls into the verb, however many that has."""
+"""Crash points before an answer at which a crash may fall; it falls into that operation, however many it has."""
 
 
-def near_miss(rng: Random) -> Case:
-    """Return a smallest case without its bug, with one to three changes; every third one has settings of another."""
+def perturbed_reproducer(rng: Random) -> Case:
+    """Return a reproducer without its bug and with one to three changes; a third of them mix the settings of two."""
     case = rng.choice(_CASES)
     operations = list(case.operations)
     for _ in range(rng.randint(1, _CHANGES_MAX)):
@@ -45,13 +45,13 @@ def near_miss(rng: Random) -> Case:
 
 
 def _mixed(settings: Settings, rng: Random) -> Settings:
-    """Return settings of which two are another case's."""
+    """Return settings of which two are those of another reproducer."""
     other = rng.choice(_CASES).settings
     return replace(settings, **{name: getattr(other, name) for name in rng.sample(_SETTINGS_TO_MIX, 2)})
 
 
 def _with_another(operations: list[Operation], rng: Random) -> list[Operation]:
-    """Put an operation in between, of a kind that is drawn first: most cases put, and few harm anything."""
+    """Insert an operation whose kind is drawn first, since most reproducers put and few corrupt anything."""
     place = rng.randint(0, len(operations))
     return [*operations[:place], rng.choice(_BY_KIND[rng.choice(_KINDS)]), *operations[place:]]
 
@@ -68,19 +68,19 @@ def _without_one(operations: list[Operation], rng: Random) -> list[Operation]:
     return [*operations[:left_out], *operations[left_out + 1 :]]
 
 
-def _going_on_as_another(operations: list[Operation], rng: Random) -> list[Operation]:
+def _ending_as_another(operations: list[Operation], rng: Random) -> list[Operation]:
     other = rng.choice(_CASES).operations
     return [*operations[: rng.randint(0, len(operations))], *other[rng.randrange(len(other)) :]]
 
 
 def _with_a_fault(operations: list[Operation], rng: Random) -> list[Operation]:
-    """Have calls of the disk fail from some place on."""
+    """Insert an I/O fault rule."""
     place = rng.randint(0, len(operations))
     return [*operations[:place], aimed(rng.choice(tuple(EFFECTS)), rng), *operations[place:]]
 
 
 def _crashing_elsewhere(operations: list[Operation], rng: Random) -> list[Operation]:
-    """Move each crash, and have it take the facts it took, or all, or none."""
+    """Move each crash, and keep the in-flight writes that it kept, or all, or none."""
     return [_moved(each, rng) if isinstance(each, Crash) else each for each in operations]
 
 
@@ -90,6 +90,6 @@ def _moved(crash: Crash, rng: Random) -> Crash:
 
 
 _CHANGES: tuple[Change, ...] = (
-    _with_another, _with_another, _with_another, _with_one_again, _without_one, _going_on_as_another,
+    _with_another, _with_another, _with_another, _with_one_again, _without_one, _ending_as_another,
     _crashing_elsewhere, _with_a_fault, _with_a_fault,
 )  # fmt: skip
