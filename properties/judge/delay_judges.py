@@ -22,7 +22,7 @@ def opened_log(found: Recovered) -> CommitLog:
     if "opened" not in found.worked_out:
         said = found.said_before.get(DELAY_OFFSETS, ())
         saved: Progress = said if isinstance(said, tuple) else ()
-        before = replace(found.legal[found.key], saved_delays=saved)
+        before = replace(found.log, saved_delays=saved)
         opened = schedule.opened(before, layout=found.layout)
         if found.queues_came_late and (unheard := _behind(opened, found)):
             opened = schedule.opened(before, layout=found.layout, unheard=unheard)

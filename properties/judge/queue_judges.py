@@ -6,6 +6,7 @@ many records there are, so that a campaign tries all of them.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from model.dispatch import Queue
 from model.queues import Unit
@@ -110,7 +111,8 @@ def queues_have_their_bounds(found: Recovered) -> None:
         first = memory.units[0].queue_offset
         expected[queue] = first + min(memory.first_at(store.min_offset), count), first + count
     for queue in dict.fromkeys((*expected, *observed("queues", store.queues))):  # not a set: equal in every process
-        bounds = (store.min_offset_in_queue(*queue), store.max_offset_in_queue(*queue))
+        lowest = observed("min_offset_in_queue", partial(store.min_offset_in_queue, *queue))
+        bounds = (lowest, observed("max_offset_in_queue", partial(store.max_offset_in_queue, *queue)))
         if bounds != expected.get(queue, (0, 0)):
             raise GuaranteeBroken(
                 17, f"the bounds of queue {queue} are wrong", str(expected.get(queue, (0, 0))), str(bounds)
@@ -137,7 +139,7 @@ def queues_are_read_in_order(found: Recovered) -> None:
         offset = (-1, count, count + 1 + turn, turn % (count + 1))[turn % 4]
     compare_pull(
         found.store,
-        found.legal[found.key],
+        found.log,
         found.layout,
         asked,
         offset,
@@ -149,7 +151,7 @@ def queues_are_read_in_order(found: Recovered) -> None:
 @judge(8)
 def times_are_found(found: Recovered) -> None:
     """Contract 8: the offset of a time beside that of some message, and the first times, are right."""
-    turn, log = found.key[0], found.legal[found.key]
+    turn, log = found.key[0], found.log
     queues = list(found.derived.queues_at(found.store.max_offset))
     if queues:
         queue, memory, count = queues[turn % len(queues)]

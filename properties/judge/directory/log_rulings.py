@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from properties.decode.record import Record
 from properties.judge.directory.evidence import Evidence
 from properties.judge.directory.truth import Told, Truth
-from properties.judge.rulings import Ruling, broken, counted, holds, unknown
+from properties.judge.rulings import Ruling, broken, counted, holds, judge, unknown
 
 __all__ = ["floor_is_covered", "is_a_prefix", "nothing_comes_back"]
 
 
+@judge(1)
 def is_a_prefix(evidence: Evidence) -> Ruling:
     """Number 1: what stays is, byte for byte, the beginning of the valid records of the image."""
     before, after, store = evidence.before, evidence.after, evidence.store
@@ -61,6 +62,7 @@ def _not_told(evidence: Evidence, truth: Truth) -> Ruling | None:
     return None
 
 
+@judge(2)
 def floor_is_covered(evidence: Evidence) -> Ruling:
     """Number 2: what was promised to stay is there."""
     before, after, store = evidence.before, evidence.after, evidence.store
@@ -115,6 +117,7 @@ def _holds(held: Mapping[int, Record], told: Told) -> bool:
     return told.offset in held and told.is_record(held[told.offset])
 
 
+@judge(3)
 def nothing_comes_back(evidence: Evidence) -> Ruling:
     """Number 3: every byte behind the end is zero, in the page cache and on the disk, so none can come back."""
     if evidence.store is None:

@@ -15,7 +15,7 @@ from properties.judge.directory.evidence import Evidence
 from properties.judge.directory.progress_files import badly_changed, is_progress, is_whole
 from properties.judge.judges import physic_timestamp
 from properties.judge.queue_judges import checkpoint_times
-from properties.judge.rulings import Ruling, broken, counted, holds, unknown
+from properties.judge.rulings import Ruling, broken, counted, holds, judge, unknown
 from properties.scratch import scratch_directory
 
 __all__ = ["is_exclusive", "is_in_quarantine", "progress_files_are_whole", "starts", "watermarks_are_in_order"]
@@ -24,6 +24,7 @@ _CHECKPOINT_BYTES = 4096
 _FLOOR, _CHECKPOINT, _LOCK, _QUARANTINE = "config/durableFloor", "checkpoint", "lock", "quarantine/"
 
 
+@judge(7)
 def starts(evidence: Evidence) -> Ruling:
     """Number 7: read-write after a crash; what no crash leaves is named, served as far as it verifies, and kept."""
     store, before = evidence.store, evidence.before
@@ -98,6 +99,7 @@ def _changed(found: Mapping[str, bytes], was: Mapping[str, bytes]) -> str:
     return next((name for name in names if found.get(name) != was.get(name)), "")
 
 
+@judge(9)
 def watermarks_are_in_order(evidence: Evidence) -> Ruling:
     """Number 9: minimum <= flushed <= committed <= written, and the checkpoint is not ahead of what is durable."""
     store, after = evidence.store, evidence.after
@@ -127,6 +129,7 @@ def watermarks_are_in_order(evidence: Evidence) -> Ruling:
     return holds(9, f"minimum, flushed, committed and written are {shown}; the checkpoint is not ahead")
 
 
+@judge(13)
 def progress_files_are_whole(evidence: Evidence) -> Ruling:
     """Number 13: small files are whole after the recovery; progress is what it was, as far as the queues go."""
     if evidence.store is None:
@@ -163,6 +166,7 @@ def _torn_own(content: Mapping[str, bytes], *, is_disk: bool) -> str:
     return _FLOOR if floor is None else next((found.file for found in findings), "")
 
 
+@judge(14)
 def is_exclusive(evidence: Evidence) -> Ruling:
     """Number 14: while the store is open, another opener is refused and has changed nothing."""
     if evidence.store is None:
