@@ -26,9 +26,10 @@ from numpy.typing import NDArray
 
 from bench.figures import scratch
 from bench.watched_file import COMMIT_DTYPE, FLUSH_DTYPE, Watch, WatchedFile
-from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.mapped_file import MappedFile
 from impl.message import Message, PutResult, PutStatus
+from impl.parts import Parts
 from impl.policy import PAGE_BYTES
 from impl.reput import ReputMessages
 from properties.contract import HarnessError
@@ -87,10 +88,10 @@ def drive(directory: str, scenario: Scenario, seed: int) -> Driven:
     """
     due = _due_ns(scenario, seed)
     watch = Watch()
-    components = Components(mapped_file=partial(WatchedFile, watch), reput=_Resting)
+    parts = Parts({MappedFile: partial(WatchedFile, watch), ReputMessages: _Resting})
     with (
         scratch(directory) as path,
-        MessageStore.open(f"{path}/store", _config(scenario), components=components) as store,
+        MessageStore.open(f"{path}/store", _config(scenario), parts=parts) as store,
     ):
         message = Message(_TOPIC, random.Random(1).randbytes(_BODY_BYTES))
         _prepare(store, message)

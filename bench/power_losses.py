@@ -9,13 +9,13 @@ none, so that nothing is under way when the power goes. Equal traces give equal 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from bench.crash_policies import MESSAGE, store_config
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.message import PutStatus
-from impl.runner import Service
+from impl.parts import Parts
+from impl.runner import Service, ThreadRunner
 from impl.store import MessageStore
 from properties.contract import HarnessError
 from properties.disk.dirty import CompareTracker
@@ -138,7 +138,5 @@ class _Life:
             driven = services[service.name] = HandDriven(service, lambda: self._now_ms)
             return driven
 
-        components = replace(Components(), runner=take)
-        return MessageStore.open(
-            DIRECTORY, self._config, files=files, clock=lambda: self._now_ms, components=components
-        )
+        parts = Parts({ThreadRunner: take})
+        return MessageStore.open(DIRECTORY, self._config, files=files, clock=lambda: self._now_ms, parts=parts)

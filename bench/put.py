@@ -14,10 +14,11 @@ from time import perf_counter, sleep
 from bench.figures import Figure, figure, scratch
 from bench.sizes import FULL, Sizes
 from impl.batch import encode_batch_body
+from impl.batch_encoder import BatchEncoder
 from impl.compiled import compiled_batch_encoder
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.message import BatchMember, GetStatus, Message, MessageBatch, PutStatus
+from impl.parts import Parts
 from impl.reput import ReputMessages
 from properties.contract import HarnessError
 from tornpage.front import MessageStore
@@ -204,8 +205,8 @@ def _open(path: str, sizes: Sizes, *, transient_store_pool_enable: bool = False)
         transient_store_pool_enable=transient_store_pool_enable,
         transient_store_pool_size=1,
     )
-    components = Components(batch_encoder=compiled_batch_encoder, reput=_Resting)
-    return MessageStore.open(f"{path}/store", config, components=components)
+    parts = Parts({BatchEncoder: compiled_batch_encoder, ReputMessages: _Resting})
+    return MessageStore.open(f"{path}/store", config, parts=parts)
 
 
 class _Resting(ReputMessages):

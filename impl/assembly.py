@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from impl.background import Background
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.delayed_delivery import DelayedDelivery
 from impl.disk_watch import DiskWatch
@@ -15,6 +14,7 @@ from impl.files import Clock, Files
 from impl.hold_verbs import pull_hold_of
 from impl.lifecycle import Lifecycle
 from impl.opening import OpenDirectory
+from impl.parts import Parts
 from impl.progress import Progress
 from impl.progress_wiring import open_progress
 from impl.pull_hold import PullHold
@@ -22,6 +22,7 @@ from impl.put_path import PutPath
 from impl.read_path import ReadPath
 from impl.reput import ReputMessages
 from impl.retention import Retention
+from impl.runner import ThreadRunner
 from impl.running_flags import RunningFlags
 
 __all__ = ["Durability", "StoreParts", "Surroundings", "assemble"]
@@ -34,7 +35,7 @@ class Surroundings:
     config: MessageStoreConfig
     files: Files
     clock: Clock
-    components: Components
+    parts: Parts
     memory_bytes: int = 0
 
 
@@ -73,10 +74,10 @@ def assemble(
     held: OpenDirectory, lifecycle: Lifecycle, flags: RunningFlags, around: Surroundings, durability: Durability
 ) -> StoreParts:
     """Build all parts; puts come first, since everything else looks at them. Raises OSError."""
-    config, components, clock = around.config, around.components, around.clock
-    reput: ReputMessages = components.reput(held.derived, held.log, flags, readable_end=durability.readable_end)
+    config, parts, clock = around.config, around.parts, around.clock
+    reput = parts.of(ReputMessages)(held.derived, held.log, flags, readable_end=durability.readable_end)
     background = _background(held, around, durability, reput)
-    watch: DiskWatch = components.disk_watch(
+    watch = parts.of(DiskWatch)(
         around.files, held.log.directories.writable, flags, policy=config.retention_policy(), queue_path=held.directory
     )
     puts = PutPath(
@@ -85,33 +86,33 @@ def assemble(
         flags,
         config=config,
         clock=clock,
-        components=components,
+        parts=parts,
         flush=durability.flush,
         written=background.written,
         disk_watch=watch,
     )
     reads = _reads(held, lifecycle, flags, around, durability, puts)
-    pull_hold = pull_hold_of(held, reads, config=config, components=components)
+    pull_hold = pull_hold_of(held, reads, config=config, parts=parts)
     delivery = DelayedDelivery(
         held,
         lifecycle,
         files=around.files,
         config=config,
         clock=clock,
-        components=components,
+        parts=parts,
         puts=puts,
         reads=reads,
         make_durable=durability.make_all_durable,
     )
     progress = open_progress(
-        held, lifecycle, config=config, files=around.files, clock=clock, components=components, owners=delivery.owners
+        held, lifecycle, config=config, files=around.files, clock=clock, parts=parts, owners=delivery.owners
     )
     retention = Retention(
         held,
         lifecycle,
         config=config,
         clock=clock,
-        components=components,
+        parts=parts,
         watch=watch,
         reput=reput,
         commit_log=puts.commit_log,
@@ -124,9 +125,9 @@ def assemble(
 
 def _background(held: OpenDirectory, around: Surroundings, durability: Durability, reput: ReputMessages) -> Background:
     log = held.log
-    return around.components.background(
+    return around.parts.of(Background)(
         around.config,
-        runner=around.components.runner,
+        runner=around.parts.of(ThreadRunner),
         flush=durability.flush,
         commit=durability.commit,
         flushed_where=lambda: log.flushed_where,
@@ -155,7 +156,7 @@ def _reads(
         flags=flags,
         config=around.config,
         clock=around.clock,
-        components=around.components,
+        parts=around.parts,
         readable_end=durability.readable_end,
         dispatch=held.dispatch,
         files=around.files,

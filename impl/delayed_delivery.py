@@ -7,18 +7,22 @@ as a master reads the file.
 from collections.abc import Callable
 from functools import partial
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.config_file import ConfigFile
 from impl.delay import SCHEDULE_TOPIC, queue_of_level
 from impl.delay_offsets import DelayOffsets
 from impl.files import Clock, Files
+from impl.guards import make_guard
 from impl.lifecycle import Lifecycle
 from impl.opening import OpenDirectory
+from impl.parts import Parts
 from impl.policy import BrokerRole
 from impl.put_path import PutPath
+from impl.queued_records import QueuedRecords
 from impl.read_path import ReadPath
-from impl.runner import Runner
-from impl.schedule import FIRST_DELAY_MS, DeliveryRounds
+from impl.runner import Runner, ThreadRunner
+from impl.schedule import FIRST_DELAY_MS, DeliverDelayedMessages, DeliveryRounds
+from impl.schedule_async import DeliverDelayedMessagesAsync
 
 __all__ = ["DelayedDelivery"]
 
@@ -37,7 +41,7 @@ class DelayedDelivery:
         files: Files,
         config: MessageStoreConfig,
         clock: Clock,
-        components: Components,
+        parts: Parts,
         puts: PutPath,
         reads: ReadPath,
         make_durable: Callable[[], bool],
@@ -48,32 +52,32 @@ class DelayedDelivery:
         self._queues = reads.queues
         if config.broker_role is BrokerRole.SLAVE:
             return
-        offsets = components.delay_offsets(
-            components.config_file(files, f"{held.directory}/config/delayOffset.json"),
+        offsets = parts.of(DelayOffsets)(
+            parts.of(ConfigFile)(files, f"{held.directory}/config/delayOffset.json"),
             interval_ms=config.flush_delay_offset_interval,
             make_copies_durable=make_durable,
-            guard=components.guard,
+            guard=parts.of(make_guard),
         )
         self.owners = (offsets,)
         if not config.deliver_delayed_messages:
             return
-        deliver: Callable[..., DeliveryRounds] = partial(components.schedule, put=puts.put_without_waiting)
+        deliver: Callable[..., DeliveryRounds] = partial(parts.of(DeliverDelayedMessages), put=puts.put_without_waiting)
         if config.enable_schedule_async_deliver:
             deliver = partial(
-                components.schedule_async,
+                parts.of(DeliverDelayedMessagesAsync),
                 put=partial(puts.put_async, puts.commit_log.put),
                 pending_max=config.schedule_async_deliver_max_pending_limit,
             )
         self._service = deliver(
             held.derived.queues,
             reads.reader,
-            components.queued_records(held.dispatch),
+            parts.of(QueuedRecords)(held.dispatch),
             offsets,
             levels=config.delay_levels(),
             clock=clock,
             may_deliver=lambda: not lifecycle.shut,
         )
-        self._runner = components.runner(self._service)
+        self._runner = parts.of(ThreadRunner)(self._service)
         self._service.wake = self._runner.wake
         held.derived.tell_of_runs(self._service.note_runs)
 

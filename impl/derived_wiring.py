@@ -3,13 +3,20 @@
 from collections.abc import Sequence
 
 from impl.arriving import MessageArrivingListener
-from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.consume_queue import ConsumeQueue
+from impl.consume_queue_ext import ConsumeQueueExt
+from impl.consume_queues import ConsumeQueues
 from impl.deleted_topics import DeletedTopics
 from impl.derived import Derived
+from impl.dispatch_records import dispatch_records
 from impl.dispatching import BitMapOf, DispatchRules
 from impl.files import Clock, Files
+from impl.index_entries import PLAIN_ENTRIES
+from impl.index_file import IndexFile
+from impl.index_service import IndexService
 from impl.multi_dispatch import MultiDispatch
+from impl.parts import Parts
 from impl.policy import BrokerRole
 
 __all__ = ["derived_of"]
@@ -21,7 +28,7 @@ def derived_of(
     *,
     files: Files,
     clock: Clock,
-    components: Components,
+    parts: Parts,
     writable: bool,
     clean_exit: bool,
     deleted: DeletedTopics,
@@ -30,7 +37,7 @@ def derived_of(
     arriving: Sequence[MessageArrivingListener],
 ) -> Derived:
     """Return what follows from the log of the store in a directory. A slave tells no listener of what arrives."""
-    queues = components.consume_queues(
+    queues = parts.of(ConsumeQueues)(
         files,
         directory,
         file_bytes=config.consume_queue_file_bytes,
@@ -39,18 +46,18 @@ def derived_of(
         ext=config.enable_consume_queue_ext,
         ext_file_bytes=config.mapped_file_size_consume_queue_ext,
         bit_maps=bit_map_of is not None,
-        consume_queue=components.consume_queue,
-        consume_queue_ext=components.consume_queue_ext,
+        consume_queue=parts.of(ConsumeQueue),
+        consume_queue_ext=parts.of(ConsumeQueueExt),
     )
-    index = components.index_service(
+    index = parts.of(IndexService)(
         files,
         f"{directory}/index",
         slots=config.max_hash_slot_num,
         entries_max=config.max_index_num,
         clock=clock,
         writable=writable,
-        entries=components.index_entries,
-        index_file=components.index_file,
+        entries=parts.of(PLAIN_ENTRIES),
+        index_file=parts.of(IndexFile),
     )
     rules = DispatchRules(
         index=config.message_index_enable,
@@ -59,10 +66,10 @@ def derived_of(
         ext=config.enable_consume_queue_ext,
         bit_map_of=bit_map_of,
     )
-    return components.derived(
+    return parts.of(Derived)(
         queues,
         index if config.message_index_enable else None,
-        dispatch=components.dispatch_records,
+        dispatch=parts.of(dispatch_records),
         rules=rules,
         listeners=() if config.broker_role is BrokerRole.SLAVE else arriving,
         deleted=deleted,

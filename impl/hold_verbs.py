@@ -2,14 +2,16 @@
 
 from concurrent.futures import Future
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.guards import make_guard
 from impl.held_pulls import PullRequest, QueueName
 from impl.message_filter import MessageFilter
 from impl.opening import OpenDirectory
+from impl.parts import Parts
 from impl.pull_hold import PullHold
 from impl.queue_pull import GetMessageResult
 from impl.read_path import ReadPath
+from impl.runner import ThreadRunner
 
 __all__ = ["HoldVerbs", "pull_hold_of"]
 
@@ -79,17 +81,15 @@ class _StorePulls:
         return self._reads.look(self._reads.queues.range_of, *queue)
 
 
-def pull_hold_of(
-    held: OpenDirectory, reads: ReadPath, *, config: MessageStoreConfig, components: Components
-) -> PullHold:
+def pull_hold_of(held: OpenDirectory, reads: ReadPath, *, config: MessageStoreConfig, parts: Parts) -> PullHold:
     """Return the hold of a store, which dispatch tells of each batch."""
-    hold = components.pull_hold(
+    hold = parts.of(PullHold)(
         _StorePulls(reads),
-        runner=components.runner,
+        runner=parts.of(ThreadRunner),
         held_max=config.max_held_pulls,
         short_polling_ms=None if config.long_polling_enable else config.short_polling_time_mills,
         path=held.directory,
-        guard=components.guard,
+        guard=parts.of(make_guard),
     )
     held.derived.tell_of_runs(hold.dispatched)
     return hold

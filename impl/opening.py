@@ -9,25 +9,32 @@ from impl.abort_marker import AbortMarker
 from impl.allocation import AllocateMappedFiles
 from impl.arriving import MessageArrivingListener
 from impl.checkpoint import Checkpoint
-from impl.components import Components
+from impl.codec import check_record
 from impl.config import MessageStoreConfig
 from impl.deleted_topics import DeletedTopics
 from impl.derived import Derived
 from impl.derived_floor import DerivedFloor, DerivedProof
 from impl.derived_floor_raising import RaiseDerivedFloor
+from impl.derived_proof import is_still_true
 from impl.derived_wiring import derived_of
 from impl.dispatching import BitMapOf
 from impl.durable_floor import DurableFloor, Floor
 from impl.errors import BadConfig, NoSpace
 from impl.files import Clock, Files
 from impl.index_layout import IndexLayout
-from impl.loading import Finding, FoundLog
+from impl.loading import Finding, FoundLog, examine_log
 from impl.log_directories import LogDirectories, directory_of
 from impl.log_files import LogFileMaker
 from impl.log_paths import resolved_log_paths
+from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
+from impl.multi_dispatch import MultiDispatch
+from impl.parts import Parts
 from impl.policy import FlushDiskType
 from impl.queue_offsets import QueueOffsetTable
+from impl.recovery import Recovery
+from impl.runner import ThreadRunner
+from impl.scan import walk_log
 from impl.store_lock import StoreLock, make_directories
 from impl.transient_store_pool import TransientStorePool
 from impl.written_again import write_again
@@ -49,40 +56,42 @@ class OpenDirectory:
         *,
         files: Files,
         clock: Clock,
-        components: Components,
+        parts: Parts,
         bit_map_of: BitMapOf | None = None,
         arriving: Sequence[MessageArrivingListener] = (),
     ) -> None:
         self.directory = directory
         self._config = config
         self._files = files
-        self._examine_log = components.examine
-        self.floor: DurableFloor = components.durable_floor(
+        self._examine_log = parts.of(examine_log)
+        self.floor = parts.of(DurableFloor)(
             files, f"{directory}/config/durableFloor", file_bytes=config.mapped_file_size_commit_log
         )
-        self.checkpoint: Checkpoint = components.checkpoint(
+        self.checkpoint = parts.of(Checkpoint)(
             files, f"{directory}/checkpoint", keeps_index=config.message_index_enable
         )
-        self._derived_floor: DerivedFloor = components.derived_floor(
+        self._derived_floor = parts.of(DerivedFloor)(
             files, f"{directory}/config/derivedFloor", settings=config.derived_settings()
         )
-        self.deleted_topics: DeletedTopics = components.deleted_topics(files, f"{directory}/config/deletedTopics")
-        self.abort: AbortMarker = components.abort_marker(files, directory)
+        self.deleted_topics = parts.of(DeletedTopics)(files, f"{directory}/config/deletedTopics")
+        self.abort = parts.of(AbortMarker)(files, directory)
         self._pool: TransientStorePool | None = None
-        self._maker: LogFileMaker = components.log_file_maker(
+        self._maker = parts.of(LogFileMaker)(
             files,
-            self._log_directories(components),
+            self._log_directories(parts),
             file_bytes=config.mapped_file_size_commit_log,
-            mapped_file=components.mapped_file,
+            mapped_file=parts.of(MappedFile),
             policy=config.allocation_policy(),
             flush_disk_type=config.flush_disk_type,
         )
-        self._allocation: AllocateMappedFiles = components.allocation(
-            self._maker, policy=config.allocation_policy(), runner=components.runner
+        self._allocation = parts.of(AllocateMappedFiles)(
+            self._maker, policy=config.allocation_policy(), runner=parts.of(ThreadRunner)
         )
-        self.log = self._queue(components)
-        self.dispatch = components.dispatch(light_queues=config.enable_lmq) if config.enable_multi_dispatch else None
-        self.queue_offsets: QueueOffsetTable = components.queue_offsets(self.dispatch)
+        self.log = self._queue(parts)
+        self.dispatch = (
+            parts.of(MultiDispatch)(light_queues=config.enable_lmq) if config.enable_multi_dispatch else None
+        )
+        self.queue_offsets = parts.of(QueueOffsetTable)(self.dispatch)
         self._clock = clock
         self._bit_map_of = bit_map_of
         self._arriving = arriving
@@ -90,22 +99,22 @@ class OpenDirectory:
         self._raise_floor: RaiseDerivedFloor | None = None
         self.findings: tuple[Finding, ...] = ()
         self.damage: str | None = None
-        self._lock: StoreLock = components.store_lock(files, directory)
+        self._lock = parts.of(StoreLock)(files, directory)
         self._look_first()
         make_directories(files, directory)
         self._lock.acquire()
         try:
-            self._recover(components)
+            self._recover(parts)
         except BaseException:
             self.close()
             raise
 
-    def _log_directories(self, components: Components) -> LogDirectories:
+    def _log_directories(self, parts: Parts) -> LogDirectories:
         config = self._config
         paths, read_only = resolved_log_paths(
             self.directory, config.store_path_commit_log, config.read_only_commit_log_store_paths
         )
-        return components.log_directories(
+        return parts.of(LogDirectories)(
             self._files,
             paths,
             read_only=read_only,
@@ -113,10 +122,10 @@ class OpenDirectory:
             clean_forcibly_ratio=config.disk_space_clean_forcibly_ratio,
         )
 
-    def _queue(self, components: Components) -> MappedFileQueue:
+    def _queue(self, parts: Parts) -> MappedFileQueue:
         config = self._config
         asynchronous = config.flush_disk_type is FlushDiskType.ASYNC_FLUSH
-        return components.mapped_file_queue(
+        return parts.of(MappedFileQueue)(
             self._maker,
             self._allocation,
             fast_fail=config.fast_fail_if_no_buffer_in_store_pool,
@@ -137,22 +146,22 @@ class OpenDirectory:
                 raise NoSpace(self.directory, needed_bytes=needed, free_bytes=free_bytes)
         return found
 
-    def _recover(self, components: Components) -> None:
+    def _recover(self, parts: Parts) -> None:
         floor = self.floor.load()
         clean_exit = not self.abort.present()
         found = self._examine(floor)
         for path in found.paths:
             self.log.adopt(path, writable=True)
         self.deleted_topics.load()
-        proof = self._proof(found, floor, components)
-        recovery = components.recovery(
+        proof = self._proof(found, floor, parts)
+        recovery = parts.of(Recovery)(
             self._files,
             self.log,
             root=self.directory,
             floor=floor,
             clean_exit=clean_exit,
-            check=components.check_record,
-            walk=components.walk_log,
+            check=parts.of(check_record),
+            walk=parts.of(walk_log),
             proof=proof,
         )
         plan = recovery.plan(found.findings)
@@ -160,9 +169,9 @@ class OpenDirectory:
         if plan.damaged:
             self.damage = next(finding.message for finding in plan.findings if finding.severity == "damage")
             self.log.flushed_where = max(self.log.min_offset, plan.scan.end_offset)  # it was read from the disk
-            self._load_derived(components, writable=False, clean_exit=clean_exit).leave_alone(self.log)
+            self._load_derived(parts, writable=False, clean_exit=clean_exit).leave_alone(self.log)
             return
-        self._use_pool(components)
+        self._use_pool(parts)
         self._prepare(found)
         recovery.carry_out(plan)
         self.log.populate_last()
@@ -173,7 +182,7 @@ class OpenDirectory:
         self._promise_nothing_of_derived(clean_exit=clean_exit)  # before loading: that removes files it cannot use
         if proof is None:
             self._derived_floor.forget()
-        derived = self._load_derived(components, writable=True, clean_exit=clean_exit)
+        derived = self._load_derived(parts, writable=True, clean_exit=clean_exit)
         derived.reconcile(self.log, self.queue_offsets, index_timestamp=index_timestamp, proof=proof)
         self.deleted_topics.settle(log_min=self.log.min_offset, log_max=self.log.max_offset)
         if not clean_exit:
@@ -187,7 +196,7 @@ class OpenDirectory:
             self.checkpoint.physic_msg_timestamp = store_timestamp
             self.checkpoint.flush()
 
-    def _proof(self, found: FoundLog, floor: Floor | None, components: Components) -> DerivedProof | None:
+    def _proof(self, found: FoundLog, floor: Floor | None, parts: Parts) -> DerivedProof | None:
         """Return what need not be looked at again: it was durable, and what follows from it is there."""
         config = self._config
         is_damaged = any(finding.severity == "damage" for finding in found.findings)
@@ -200,7 +209,7 @@ class OpenDirectory:
             return None
         layout = IndexLayout(config.max_hash_slot_num, config.max_index_num) if config.message_index_enable else None
         queue_file_bytes = config.consume_queue_file_bytes
-        still_true = components.derived_is_true(
+        still_true = parts.of(is_still_true)(
             self._files, self.directory, proof, queue_file_bytes=queue_file_bytes, layout=layout
         )
         return proof if still_true else None
@@ -214,14 +223,14 @@ class OpenDirectory:
             self.checkpoint.note_dispatched(0)
             self.checkpoint.flush()
 
-    def _load_derived(self, components: Components, *, writable: bool, clean_exit: bool) -> Derived:
+    def _load_derived(self, parts: Parts, *, writable: bool, clean_exit: bool) -> Derived:
         """Load queues and index as they are."""
         self._derived = derived_of(
             self.directory,
             self._config,
             files=self._files,
             clock=self._clock,
-            components=components,
+            parts=parts,
             writable=writable,
             clean_exit=clean_exit,
             deleted=self.deleted_topics,
@@ -251,13 +260,13 @@ class OpenDirectory:
         assert self._raise_floor is not None
         return self._raise_floor
 
-    def _use_pool(self, components: Components) -> None:
+    def _use_pool(self, parts: Parts) -> None:
         """Have the buffers that were asked for, locked memory of several files: only for a store that may be used."""
         count, file_bytes = self._config.pool_buffers, self._config.mapped_file_size_commit_log
         if not count:
             return
         try:
-            self._pool = components.pool(count, file_bytes)
+            self._pool = parts.of(TransientStorePool)(count, file_bytes)
         except OSError as error:
             raise BadConfig("transient_store_pool_size", count, str(error.strerror)) from error
         self.log.use_pool(self._pool)

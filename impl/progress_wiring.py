@@ -2,13 +2,19 @@
 
 from collections.abc import Iterable
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.config_file import ConfigFile
+from impl.config_table import ConfigTable
+from impl.consumer_offsets import ConsumerOffsets
 from impl.files import Clock, Files
+from impl.guards import make_guard
 from impl.lifecycle import Lifecycle
 from impl.opening import OpenDirectory
+from impl.parts import Parts
+from impl.persist_progress import PersistProgress
 from impl.progress import Progress
 from impl.progress_owner import ProgressOwner
+from impl.runner import ThreadRunner
 
 __all__ = ["open_progress"]
 
@@ -20,21 +26,21 @@ def open_progress(
     config: MessageStoreConfig,
     files: Files,
     clock: Clock,
-    components: Components,
+    parts: Parts,
     owners: Iterable[ProgressOwner] = (),
 ) -> Progress:
     """Return what the store remembers of progress, `owners` being others who have a state file.
 
     What was found joins the findings of the open. Raises OSError.
     """
-    progress = components.progress(
+    progress = parts.of(Progress)(
         config,
-        config_file=lambda name: components.config_file(files, f"{held.directory}/config/{name}"),
-        consumer_offsets=components.consumer_offsets,
-        config_table=components.config_table,
-        service=components.persist_progress,
-        runner=components.runner,
-        guard=components.guard,
+        config_file=lambda name: parts.of(ConfigFile)(files, f"{held.directory}/config/{name}"),
+        consumer_offsets=parts.of(ConsumerOffsets),
+        config_table=parts.of(ConfigTable),
+        service=parts.of(PersistProgress),
+        runner=parts.of(ThreadRunner),
+        guard=parts.of(make_guard),
         clock=clock,
         lifecycle=lifecycle,
     )

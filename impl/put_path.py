@@ -4,21 +4,28 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
+from impl.batch_encoder import BatchEncoder
+from impl.codec import check_record
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.disk_watch import DiskWatch
+from impl.encoder import RecordEncoder
 from impl.entry import PutEntry
 from impl.files import Clock
+from impl.group_commit import GroupCommit
 from impl.lifecycle import Lifecycle
 from impl.message import Message, MessageBatch, PutResult, PutStatus
 from impl.opening import OpenDirectory
+from impl.parts import Parts
 from impl.policy import BrokerRole, FlushDiskType
 from impl.properties_text import text_of, wait_store_msg_ok
-from impl.put_answers import PendingAnswer
-from impl.replication import ReplicaGate
+from impl.put_answers import PendingAnswer, PutAnswers
+from impl.put_lock import make_put_lock
+from impl.replication import ReplicaGate, make_replicas
+from impl.runner import ThreadRunner
 from impl.running_flags import RunningFlags
 from impl.statistics import SLOW_PUT_MS, StatisticsSnapshot, StoreStatistics, warn_if_slow, warn_if_slow_in_lock
+from impl.time_outs import TimeOuts
 
 __all__ = ["PutPath"]
 
@@ -37,7 +44,7 @@ class PutPath:
         *,
         config: MessageStoreConfig,
         clock: Clock,
-        components: Components,
+        parts: Parts,
         flush: Callable[[], int],
         written: Callable[[int], None],
         disk_watch: DiskWatch,
@@ -55,14 +62,14 @@ class PutPath:
         )
         self._statistics = StoreStatistics(started_ms=now_ms)
         self._statistics_guard = threading.Lock()
-        self.commit_log = _commit_log(held, config, components, statistics=self._statistics, clock=clock)
-        self._answers = components.put_answers(
+        self.commit_log = _commit_log(held, config, parts, statistics=self._statistics, clock=clock)
+        self._answers = parts.of(PutAnswers)(
             flush_policy=config.flush_policy(),
-            group_commit=components.group_commit(flush),
-            time_outs=components.time_outs(),
-            runner=components.runner,
+            group_commit=parts.of(GroupCommit)(flush),
+            time_outs=parts.of(TimeOuts)(),
+            runner=parts.of(ThreadRunner),
             replica_gate=ReplicaGate(
-                config.broker_role, components.replicas(), fallbehind_max=config.ha_slave_fallbehind_max
+                config.broker_role, parts.of(make_replicas)(), fallbehind_max=config.ha_slave_fallbehind_max
             ),
             slave_timeout_ms=config.slave_timeout,
         )
@@ -163,21 +170,21 @@ class PutPath:
 def _commit_log(
     held: OpenDirectory,
     config: MessageStoreConfig,
-    components: Components,
+    parts: Parts,
     *,
     statistics: StoreStatistics,
     clock: Clock,
 ) -> CommitLog:
     trailer = config.record_checksum == "record"
-    return components.commit_log(
+    return parts.of(CommitLog)(
         held.log,
-        encoder=components.encoder(
+        encoder=parts.of(RecordEncoder)(
             store_host=config.store_host,
             trailer=trailer,
             record_bytes_max=config.max_message_size,
             room_bytes_max=config.record_room_bytes,
         ),
-        batch_encoder=components.batch_encoder(
+        batch_encoder=parts.of(BatchEncoder)(
             store_host=config.store_host,
             trailer=trailer,
             record_bytes_max=config.max_message_size,
@@ -190,10 +197,10 @@ def _commit_log(
         dispatch=held.dispatch,
         light_queues_max=config.max_lmq_consume_queue_num,
         queue_offsets=held.queue_offsets,
-        put_lock=components.put_lock(config.put_lock_kind),
+        put_lock=parts.of(make_put_lock)(config.put_lock_kind),
         statistics=statistics,
         clock=clock,
-        check=components.check_record,
+        check=parts.of(check_record),
     )
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from impl.components import Components
+from impl.codec import check_record
 from impl.config import MessageStoreConfig
 from impl.errors import NotReadable, StoreClosed
 from impl.files import Clock, Files
@@ -19,10 +19,11 @@ from impl.message import GetResult, GetStatus
 from impl.message_filter import MessageFilter
 from impl.message_query import KeyIndex, MessageQuery, parse_message_id
 from impl.multi_dispatch import MultiDispatch
+from impl.parts import Parts
 from impl.policy import BrokerRole
 from impl.queue_pull import GetMessageResult, TransferLimits
 from impl.queue_reads import QueueReads
-from impl.queued_records import ReadableQueues
+from impl.queued_records import QueuedRecords, ReadableQueues
 from impl.read_buffer import ReadBuffers
 from impl.read_statistics import ReadStatistics, ReadStatisticsSnapshot
 from impl.running_flags import RunningFlags
@@ -53,7 +54,7 @@ class ReadPath:
         flags: RunningFlags,
         config: MessageStoreConfig,
         clock: Clock,
-        components: Components,
+        parts: Parts,
         readable_end: Callable[[], int],
         dispatch: MultiDispatch | None,
         files: Files,
@@ -61,7 +62,7 @@ class ReadPath:
         memory_bytes: int = 0,
     ) -> None:
         self.log = log
-        self.buffers: ReadBuffers = components.read_buffers()
+        self.buffers = parts.of(ReadBuffers)()
         self._lifecycle = lifecycle
         self._flags = flags
         self._clock = clock
@@ -69,15 +70,15 @@ class ReadPath:
         self._put_statistics = put_statistics
         self._records_disk_fall = config.disk_fall_recorded
         self._statistics = ReadStatistics(started_ms=clock())
-        self.reader = LogReader(log, check=components.check_record, readable_end=readable_end, buffers=self.buffers)
-        self.queues: QueueReads = components.queue_reads(
+        self.reader = LogReader(log, check=parts.of(check_record), readable_end=readable_end, buffers=self.buffers)
+        self.queues = parts.of(QueueReads)(
             queues,
             self.reader,
-            records=components.queued_records(dispatch),
+            records=parts.of(QueuedRecords)(dispatch),
             limits=_limits(config, memory_bytes or _memory_of_the_machine()),
             corrects_offsets=config.broker_role is not BrokerRole.SLAVE or config.offset_check_in_slave,
         )
-        self.query: MessageQuery = components.message_query(index, self.reader, batch_max=config.max_msgs_num_batch)
+        self.query = parts.of(MessageQuery)(index, self.reader, batch_max=config.max_msgs_num_batch)
 
     def look(self, verb: Callable[Arguments, Answer], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
         """Call one of the parts. Raises StoreClosed or ForkedStore."""

@@ -6,7 +6,7 @@ from typing import Protocol
 from impl.message import PutStatus
 from impl.policy import BrokerRole
 
-__all__ = ["NoReplicas", "ReplicaGate", "Replicas", "replica_status"]
+__all__ = ["NoReplicas", "ReplicaGate", "Replicas", "make_replicas", "replica_status"]
 
 
 _PUT_OK = PutStatus.PUT_OK  # looking a member up costs as much as a call
@@ -40,6 +40,11 @@ class NoReplicas:
         given_up: Future[bool] = Future()
         given_up.set_result(False)
         return given_up
+
+
+def make_replicas() -> Replicas:
+    """Return the replicas of a store: none, unless the store was opened with others."""
+    return NoReplicas()
 
 
 def replica_status(confirmed: bool) -> PutStatus:

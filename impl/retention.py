@@ -3,15 +3,21 @@
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
+from impl.clean_commit_log import CleanCommitLog
+from impl.clean_consume_queues import CleanConsumeQueues
+from impl.clean_files import CleanFiles
+from impl.codec import check_record
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.disk_watch import DiskWatch
 from impl.files import Clock
+from impl.guards import make_guard
 from impl.lifecycle import Lifecycle
 from impl.opening import OpenDirectory
+from impl.parts import Parts
 from impl.read_buffer import ReadBuffers
 from impl.reput import ReputMessages
+from impl.runner import ThreadRunner
 from impl.topic_cleaning import BeginAnew, TopicCleaning
 
 __all__ = ["Retention"]
@@ -34,7 +40,7 @@ class Retention:
         *,
         config: MessageStoreConfig,
         clock: Clock,
-        components: Components,
+        parts: Parts,
         watch: DiskWatch,
         reput: ReputMessages,
         commit_log: CommitLog,
@@ -44,7 +50,7 @@ class Retention:
     ) -> None:
         policy, log, deleted = config.retention_policy(), held.log, held.deleted_topics
         self._lifecycle = lifecycle
-        self._guard = components.guard()
+        self._guard = parts.of(make_guard)()
         self._stopped = False
         self._queues_deleted = queues_deleted
 
@@ -52,10 +58,10 @@ class Retention:
             with self._guard:
                 deleted.make_certain()
 
-        cleaner = components.clean_commit_log(
+        cleaner = parts.of(CleanCommitLog)(
             log,
             policy=policy,
-            check=components.check_record,
+            check=parts.of(check_record),
             dispatched_end=lambda: held.derived.reput_from_offset,
             make_derived_durable=held.derived.flush,
             settle_deletions=settle_deletions,
@@ -67,18 +73,18 @@ class Retention:
                 held.derived.queues.remove_left()  # first: what is left of a topic that nobody remembers is its queue
             deleted.forget_expired(cleaner.oldest_offset)
 
-        self._service = components.clean_files(
+        self._service = parts.of(CleanFiles)(
             policy,
             watch=watch,
             commit_log=cleaner,
-            queues=components.clean_consume_queues(
+            queues=parts.of(CleanConsumeQueues)(
                 held.derived, log, policy=policy, oldest_offset=lambda: cleaner.oldest_offset, alone=reput.alone
             ),
             clock=clock,
             may_clean=lambda: not lifecycle.shut,
             followed=lambda: self._with_files(forget_expired),
         )
-        self.topics: TopicCleaning = components.topic_cleaning(
+        self.topics = parts.of(TopicCleaning)(
             log,
             held.derived.queues,
             held.queue_offsets,
@@ -87,7 +93,7 @@ class Retention:
             without_puts=commit_log.without_puts,
             begin_anew=begin_anew,
         )
-        self._runner = components.runner(self._service)
+        self._runner = parts.of(ThreadRunner)(self._service)
 
     def start(self) -> None:
         """Let the service run. Source: `DefaultMessageStore.addScheduleTask`."""

@@ -7,17 +7,19 @@ from typing import Any, NoReturn, Self
 
 from impl.arriving import MessageArrivingListener
 from impl.assembly import Durability, Surroundings, assemble
-from impl.components import Components
+from impl.codec import check_record
 from impl.config import MessageStoreConfig
 from impl.config_verbs import ConfigVerbs
 from impl.dispatching import BitMapOf
 from impl.durable_verbs import DurableVerbs, FlushResult
 from impl.errors import BadDirectory
 from impl.files import Clock, Files
+from impl.guards import make_guard
 from impl.hold_verbs import HoldVerbs
 from impl.lifecycle import Lifecycle
 from impl.message import GetResult, Message, MessageBatch, PutResult, StoredMessage
 from impl.opening import OpenDirectory
+from impl.parts import Parts
 from impl.progress_verbs import ProgressVerbs
 from impl.read_verbs import ReadVerbs
 from impl.recovery import readable_records
@@ -40,7 +42,7 @@ class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressV
         *,
         files: Files,
         clock: Clock,
-        components: Components,
+        parts: Parts,
         arriving: Sequence[MessageArrivingListener] = (),
         bit_map_of: BitMapOf | None = None,
         memory_bytes: int = 0,
@@ -48,9 +50,9 @@ class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressV
         """Open it; see `open`."""
         self.directory = directory
         self.running_flags = RunningFlags()
-        self._check = components.check_record
-        self._flush_guard = components.guard()
-        self._close_guard = components.guard()
+        self._check = parts.of(check_record)
+        self._flush_guard = parts.of(make_guard)()
+        self._close_guard = parts.of(make_guard)()
         self._closing = False
         self._lifecycle = Lifecycle(directory)
         self._held = OpenDirectory(
@@ -58,7 +60,7 @@ class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressV
             config,
             files=files,
             clock=clock,
-            components=components,
+            parts=parts,
             arriving=arriving,
             bit_map_of=bit_map_of,
         )
@@ -66,22 +68,22 @@ class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressV
         if self._held.damage is not None:
             self._lifecycle.become_read_only(self._held.damage)
         try:
-            parts = assemble(
+            built = assemble(
                 self._held,
                 self._lifecycle,
                 self.running_flags,
-                Surroundings(config, files, clock, components, memory_bytes),
+                Surroundings(config, files, clock, parts, memory_bytes),
                 Durability(self._make_durable, self._commit, self._make_all_durable, lambda: self.committed_offset),
             )
         except BaseException:
             self._held.close()
             raise
-        self._reput, self._background, self._retention = parts.reput, parts.background, parts.retention
-        self._puts, self._reads, self._pull_hold = parts.puts, parts.reads, parts.pull_hold
-        self._delivery, self._progress = parts.delivery, parts.progress
+        self._reput, self._background, self._retention = built.reput, built.background, built.retention
+        self._puts, self._reads, self._pull_hold = built.puts, built.reads, built.pull_hold
+        self._delivery, self._progress = built.delivery, built.progress
         self._commit_log = self._puts.commit_log
         if not self._lifecycle.shut:
-            parts.start()
+            built.start()
 
     @classmethod
     def open(
@@ -91,7 +93,7 @@ class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressV
         *,
         files: Files,
         clock: Clock,
-        components: Components | None = None,
+        parts: Parts | None = None,
         arriving: Sequence[MessageArrivingListener] = (),
         bit_map_of: BitMapOf | None = None,
         memory_bytes: int = 0,
@@ -110,7 +112,7 @@ class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressV
                 config or MessageStoreConfig(),
                 files=files,
                 clock=clock,
-                components=components or Components(),
+                parts=parts or Parts(),
                 arriving=arriving,
                 bit_map_of=bit_map_of,
                 memory_bytes=memory_bytes,

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from properties.campaign.coverage import Tally
 from properties.disk.dirty import choose_tracker
-from properties.explain.pagemap import page_map
+from properties.explain.page_map import page_map
 from properties.explore.crashes.campaign import CampaignResult, Found, Plan
-from properties.explore.crashes.tally import Tally
 from tornpage.document import Outcome
 from tornpage.failures import failure_finding, failure_text, save_case
 

@@ -96,7 +96,7 @@ def case_page(case: "Case") -> str | None:
 def _page(failure: "Failure", how: dict[str, Any] | None) -> str:
     """Return the page of a failure; `how` tells how it was made small."""
     from properties.disk.dirty import choose_tracker
-    from properties.explain.account import account_of
+    from properties.explain.evidence import account_of
     from reports.counterexample import read_counterexample, render_counterexample
 
     with choose_tracker("auto") as tracker:

@@ -11,8 +11,8 @@ from tornpage.progress import shrinking_lines, states_progress
 from tornpage.targets import target_campaign_outcome, usable_settings
 
 if TYPE_CHECKING:
-    from properties.explore.crashes.mix import Strategy
-    from properties.program.case import AimFault
+    from model.operations import AimFault
+    from properties.explore.crashes.scheduling import Strategy
 
 __all__ = ["Hunt", "asked_hunt", "campaign_outcome"]
 

@@ -7,12 +7,13 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from model.operations import Crash
 from properties.campaign.replay import Failure
-from properties.program.case import Case, Crash, describe
+from properties.program.case import Case, describe
 from tornpage.document import warn
 
 if TYPE_CHECKING:
-    from properties.explain.pagemap import PageMap
+    from properties.explain.page_map import PageMap
 
 __all__ = ["failure_finding", "failure_text", "program_lines", "save_case"]
 
@@ -67,7 +68,7 @@ def program_lines(case: Case) -> list[str]:
 def _crash_lines(failure: Failure) -> list[str]:
     """Return the descriptor of the last crash: the point, what was lost, and why a disk may lose it."""
     from properties.disk.dirty import choose_tracker
-    from properties.explain.pagemap import page_map
+    from properties.explain.page_map import page_map
 
     operations = failure.case.operations
     numbers = [number for number, operation in enumerate(operations, 1) if isinstance(operation, Crash)]

@@ -7,12 +7,16 @@ from typing import Self
 
 from impl import store
 from impl.arriving import MessageArrivingListener
+from impl.batch_encoder import BatchEncoder
 from impl.compiled import CompiledParts, compiled_batch_encoder
-from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.dispatch_records import dispatch_records
 from impl.dispatching import BitMapOf
 from impl.files import Clock, Files
+from impl.index_entries import PLAIN_ENTRIES
 from impl.os_files import OsFiles
+from impl.parts import Parts
+from impl.scan import walk_log
 
 __all__ = ["MessageStore"]
 
@@ -21,13 +25,15 @@ def _wall_clock_ms() -> int:
     return time_ns() // 1_000_000
 
 
-def _compiled_components() -> Components:
-    parts = CompiledParts()
-    return Components(
-        batch_encoder=compiled_batch_encoder,
-        walk_log=parts.walk_log,
-        dispatch_records=parts.dispatch_records,
-        index_entries=parts.index_entries,
+def _compiled_parts() -> Parts:
+    compiled = CompiledParts()
+    return Parts(
+        {
+            BatchEncoder: compiled_batch_encoder,
+            walk_log: compiled.walk_log,
+            dispatch_records: compiled.dispatch_records,
+            PLAIN_ENTRIES: compiled.index_entries,
+        }
     )
 
 
@@ -42,7 +48,7 @@ class MessageStore(store.MessageStore):
         *,
         files: Files | None = None,
         clock: Clock = _wall_clock_ms,
-        components: Components | None = None,
+        parts: Parts | None = None,
         arriving: Sequence[MessageArrivingListener] = (),
         bit_map_of: BitMapOf | None = None,
         memory_bytes: int = 0,
@@ -53,7 +59,7 @@ class MessageStore(store.MessageStore):
             config,
             files=files or OsFiles(),
             clock=clock,
-            components=components or _compiled_components(),
+            parts=parts or _compiled_parts(),
             arriving=arriving,
             bit_map_of=bit_map_of,
             memory_bytes=memory_bytes,

@@ -9,14 +9,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
-from properties.campaign.shrinking import Budget, Ended, Shrinking, ShrinkStep, Watch
-from properties.campaign.simpler import DETOURS
+from model.operations import Choice, Crash, Others
+from properties.campaign.passes import DETOURS
+from properties.campaign.shrink import Budget, Ended, Shrinking, ShrinkStep, Watch
 from properties.contract import GuaranteeBroken
-from properties.disk.choosing import Others, chosen, exceptions, fewest_exceptions
+from properties.disk.choosing import chosen, exceptions, fewest_exceptions
 from properties.disk.dirty import DirtyTracker
-from properties.disk.images import Choice, Fact, disk_state, facts_of
+from properties.disk.images import Fact, disk_state, facts_of
 from properties.explore.foreign.choosing import AnyTrial, trial_of
-from properties.program.case import Case, Crash
+from properties.program.case import Case
 
 __all__ = ["Failure", "ShrinkStep", "Shrunk", "replay", "shrink", "signature"]
 

@@ -5,13 +5,11 @@ which all of it did ("kept"). Both forms can say every loss; the one with fewer 
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
-from properties.disk.images import Choice, Choices, Fact
+from model.operations import Choice, Others
+from properties.disk.images import Choices, Fact
 
-__all__ = ["Others", "chosen", "exceptions", "fewest_exceptions", "fitted", "lost_facts"]
-
-Others = Literal["lost", "kept"]
+__all__ = ["chosen", "exceptions", "fewest_exceptions", "fitted", "lost_facts"]
 
 
 def chosen(facts: Sequence[Fact], survived: Choices, others: Others) -> dict[str, Choice]:

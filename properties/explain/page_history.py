@@ -7,11 +7,11 @@ writes since then, in order. A power loss may keep any of them, or a mixture of 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from model.operations import Choice
 from properties.disk.disk import Image, InodeState
-from properties.disk.images import Choice
 from properties.disk.journal import PAGE_BYTES, FileSynced, PageWritten
-from properties.explain.framing import Frame, HexLine, frames_of, lines_of
-from properties.explain.moment import CrashMoment
+from properties.explain.crash_context import CrashContext
+from properties.explain.hexdump import Frame, HexLine, frames_of, lines_of
 from properties.program.log_places import LOG_PATHS
 
 __all__ = ["PageHistory", "PageVersion", "histories_of", "versions_of"]
@@ -45,7 +45,7 @@ class PageVersion:
     lines: tuple[HexLine, ...]
 
 
-def histories_of(moment: CrashMoment) -> list[PageHistory]:
+def histories_of(moment: CrashContext) -> list[PageHistory]:
     """Return the history of every page that the process saw at the crash, in the order of a page map."""
     journal = moment.trial.files.journal[: moment.position]
     writes: dict[tuple[int, int], list[int]] = {}
@@ -62,7 +62,7 @@ def histories_of(moment: CrashMoment) -> list[PageHistory]:
     ]
 
 
-def versions_of(moment: CrashMoment, history: PageHistory, *, file_bytes: int) -> list[PageVersion]:
+def versions_of(moment: CrashContext, history: PageHistory, *, file_bytes: int) -> list[PageVersion]:
     """Return the versions that the crash could choose from, oldest first; the last VERSIONS_MAX of them."""
     inode = next(state for state in moment.state.inodes.values() if state.name == history.file)
     contents = [inode.page(history.number), *inode.versions.get(history.number, ())]
@@ -92,7 +92,7 @@ def _survived(choice: Choice, number: int) -> str:
     return f"sectors {', '.join(map(str, mine))}" if mine else ""
 
 
-def _frames_as_written(moment: CrashMoment, inode: InodeState, file_bytes: int) -> Sequence[Frame]:
+def _frames_as_written(moment: CrashContext, inode: InodeState, file_bytes: int) -> Sequence[Frame]:
     """Return how the file reads as the process saw it."""
     path = inode.name.partition("#")[0]
     if not path.startswith(LOG_PATHS):

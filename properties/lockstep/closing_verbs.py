@@ -76,7 +76,7 @@ class ClosingVerbs(HoldingVerbs):
         before = len(self.files.journal)
         try:
             MessageStore.open(
-                ROOT, self._config, files=self.files, clock=self.surroundings.clock, components=self._components
+                ROOT, self._config, files=self.files, clock=self.surroundings.clock, parts=self._components
             )
         except StoreInUse:
             if all(isinstance(entry, DirectorySynced) for entry in self.files.journal[before:]):

@@ -7,18 +7,19 @@ Half messages are delayed (RMQ-B65), and so are messages of the schedule topic; 
 from dataclasses import replace
 from typing import Any
 
-from impl.components import Components
+from impl.commit_log import CommitLog
 from impl.delay import HALF_TOPIC, SCHEDULE_TOPIC
 from impl.message import Message, PutStatus
+from impl.parts import Parts
 
 __all__ = ["taking_delays_as_java"]
 
 _STAND_IN = "stand-in"
 
 
-def taking_delays_as_java(parts: Components) -> Components:
+def taking_delays_as_java(parts: Parts) -> Parts:
     """Return the parts of a store whose log takes in whatever RocketMQ would."""
-    kind: Any = parts.commit_log
+    kind: Any = parts.of(CommitLog)
 
     class AsJava(kind):  # type: ignore[misc]
         def _delayed(self, message: Message, text: str) -> Message | PutStatus:
@@ -36,4 +37,4 @@ def taking_delays_as_java(parts: Components) -> Components:
         def _refusal_of_copy(self, *_: object) -> None:
             return None
 
-    return replace(parts, commit_log=AsJava)
+    return parts.replacing({CommitLog: AsJava})

@@ -11,20 +11,21 @@ from functools import partial
 from typing import Any
 
 from impl import pull_hold
-from impl.components import Components
 from impl.errors import NotReadable, StoreClosed, TooManyHeldPulls
 from impl.message_filter import TagFilter
+from impl.parts import Parts
 from impl.queue_pull import GetMessageResult
 from impl.running_flags import RunningFlag
 from model import holding, reading
 from model.holding import Holding
+from model.operations import CancelPull, PullHeld, PullWhileDispatching, ServiceName, Step
 from model.queues import bounds_of, dispatch, failed_dispatch
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.dirty import DirtyTracker
 from properties.judge.reads import pulled_rightly
 from properties.lockstep.reading_verbs import ReadingVerbs
-from properties.program.case import CancelPull, PullHeld, PullWhileDispatching, ServiceName, Settings, Step
+from properties.program.case import Settings
 from properties.program.translation import HELD_PULLS_MAX
 from properties.scheduler import run_stepped
 
@@ -46,7 +47,7 @@ class _Waiting:
 class HoldingVerbs(ReadingVerbs):
     """Long polling of a trial."""
 
-    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Components | None = None) -> None:
+    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Parts | None = None) -> None:
         self._pulls: list[_Waiting] = []
         super().__init__(settings, tracker=tracker, components=components)
 

@@ -7,18 +7,28 @@ import errno
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from types import FunctionType
 from typing import Any, Literal
 from weakref import WeakKeyDictionary, ref
 
-from impl.components import Components
+from impl.commit_log import CommitLog
 from impl.derived import Derived
+from impl.dispatch_records import dispatch_records
 from impl.files import DiskUsage
+from impl.group_commit import GroupCommit
+from impl.index_service import IndexService
+from impl.mapped_file import MappedFile
+from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
 from impl.policy import PutLockKind
+from impl.pull_hold import PullHold
+from impl.put_lock import make_put_lock
 from impl.queue_offsets import QueueOffsetTable
-from impl.runner import Service
+from impl.replication import make_replicas
+from impl.runner import Service, ThreadRunner
+from impl.scan import walk_log
 from impl.store import MessageStore
 from properties.disk.recording_files import RecordingFiles
 from properties.lockstep.remembered import remembered_dispatch, remembered_walk
@@ -71,23 +81,24 @@ class Surroundings:
         self._used = self._newest
         self._by_store: WeakKeyDictionary[MessageStore, _Held] = WeakKeyDictionary()
 
-    def components(self, parts: Components) -> Components:
+    def components(self, parts: Parts) -> Parts:
         """Return the parts of a store that lives in these surroundings."""
-        return replace(
-            parts,
-            replicas=lambda: _ScriptedReplicas(self),
-            runner=self._take_service,
-            put_lock=self._take_lock,
-            mapped_file=_refusing(parts.mapped_file, self),
-            index_service=_interrupted(parts.index_service, self),
-            mapped_file_queue=partial(parts.mapped_file_queue, guard=_queue_lock),
-            group_commit=partial(parts.group_commit, guard=_group_commit_lock),
-            commit_log=_flushing_in_one_step(parts.commit_log),
-            pull_hold=_with_a_lock_that_is_seen(parts.pull_hold),
-            derived=self._taking("derived", parts.derived),
-            queue_offsets=self._taking("queue_offsets", parts.queue_offsets),
-            walk_log=remembered_walk(parts.walk_log),
-            dispatch_records=remembered_dispatch(parts.dispatch_records),
+        return parts.replacing(
+            {
+                make_replicas: lambda: _ScriptedReplicas(self),
+                ThreadRunner: self._take_service,
+                make_put_lock: self._take_lock,
+                MappedFile: _refusing(parts.of(MappedFile), self),
+                IndexService: _interrupted(parts.of(IndexService), self),
+                MappedFileQueue: partial(parts.of(MappedFileQueue), guard=_queue_lock),
+                GroupCommit: partial(parts.of(GroupCommit), guard=_group_commit_lock),
+                CommitLog: _flushing_in_one_step(parts.of(CommitLog)),
+                PullHold: _with_a_lock_that_is_seen(parts.of(PullHold)),
+                Derived: self._taking("derived", parts.of(Derived)),
+                QueueOffsetTable: self._taking("queue_offsets", parts.of(QueueOffsetTable)),
+                walk_log: remembered_walk(parts.of(walk_log)),
+                dispatch_records: remembered_dispatch(parts.of(dispatch_records)),
+            }
         )
 
     def _taking(self, name: str, make: Callable[..., Any]) -> Callable[..., Any]:

@@ -10,10 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from impl.components import Components
+from impl.parts import Parts
 from impl.policy import BrokerRole
 from impl.read_buffer import RecordBuffer
 from impl.store import MessageStore
+from model.operations import Operation
+from model.payloads import BORN_TIMESTAMP
 from model.progress import ConsumerProgress
 from model.state import BLANK_BYTES, CommitLog, Hanging, Record
 from properties.contract import GuaranteeBroken, observed
@@ -33,8 +35,7 @@ from properties.lockstep.delay_puts import taking_delays_as_java
 from properties.lockstep.surroundings import Surroundings
 from properties.planted import components_of
 from properties.program.bit_maps import filters_of
-from properties.program.bodies import BORN_TIMESTAMP
-from properties.program.case import Operation, Settings
+from properties.program.case import Settings
 from properties.program.log_places import file_at, log_files
 from properties.program.translation import (
     layout_of,
@@ -84,7 +85,7 @@ class Held:
 class TrialState:
     """Store, model, ledger, disk and surroundings of one trial; an empty disk and an open store to begin with."""
 
-    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Components | None = None) -> None:
+    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Parts | None = None) -> None:
         self.settings = settings
         self.now_ms = BORN_TIMESTAMP
         self.layout = layout_of(settings)
@@ -161,7 +162,7 @@ class TrialState:
                 config,
                 files=files,
                 clock=self.surroundings.clock,
-                components=self._components,
+                parts=self._components,
                 bit_map_of=filters_of(self.settings),
             )
         except Exception as error:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from impl.components import Components
+from impl.parts import Parts
 from properties.planted import (
     acknowledging,
     allocating,
@@ -56,7 +56,7 @@ class PlantedBug:
     id: str
     sentence: str
     contract: int
-    components: Components
+    parts: Parts
     group: str = ""
     kind: str = ""
 
@@ -68,11 +68,11 @@ PLANTED: dict[str, PlantedBug] = {
         bug_id,
         sentence,
         contract,
-        components,
+        parts,
         group=durability.GROUP if bug_id in _KINDS else "",
         kind=_KINDS.get(bug_id, ""),
     )
-    for bug_id, sentence, contract, components in (
+    for bug_id, sentence, contract, parts in (
         *acknowledging.BUGS,
         *putting.BUGS,
         *batching.BUGS,
@@ -129,9 +129,9 @@ def nearest_bugs(bug_id: str) -> list[str]:
     return [by_lower[known] for known in near][:5]
 
 
-def components_of(bug_id: str) -> Components:
+def components_of(bug_id: str) -> Parts:
     """Return the parts of the store for a bug id; the empty id is the store as it is. Raises UnknownBug."""
-    return bug_of(bug_id).components if bug_id else Components()
+    return bug_of(bug_id).parts if bug_id else Parts()
 
 
 def bug_of(bug_id: str) -> PlantedBug:

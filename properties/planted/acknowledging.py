@@ -1,9 +1,9 @@
 """Bugs in when the store says "it is on disk"."""
 
-from impl.components import Components
 from impl.durable_floor import DurableFloor
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
 from impl.put_answers import PutAnswers
 
 __all__ = ["BUGS"]
@@ -90,16 +90,16 @@ class _FloorAhead(DurableFloor):
 
 BUGS = (
     ("early-acknowledgement", "a synchronous put is answered before its flush", 2,
-     Components(put_answers=_EarlyAcknowledgement)),
-    ("lying-flush", "a flush moves the watermark without a sync", 2, Components(mapped_file=_LyingFlush)),
+     Parts({PutAnswers: _EarlyAcknowledgement})),
+    ("lying-flush", "a flush moves the watermark without a sync", 2, Parts({MappedFile: _LyingFlush})),
     ("dropped-first-page", "a flush leaves out the page in which it begins", 2,
-     Components(mapped_file=_DroppedFirstPage)),
+     Parts({MappedFile: _DroppedFirstPage})),
     ("whole-pages-only", "a flush leaves out the page that is not full yet", 2,
-     Components(mapped_file=_WholePagesOnly)),
-    ("sync-error-ignored", "a failed sync counts as a flush (RMQ-B25)", 9, Components(mapped_file=_SyncErrorIgnored)),
+     Parts({MappedFile: _WholePagesOnly})),
+    ("sync-error-ignored", "a failed sync counts as a flush (RMQ-B25)", 9, Parts({MappedFile: _SyncErrorIgnored})),
     ("last-file-only", "a flush across a roll-over syncs the newest file alone", 2,
-     Components(mapped_file_queue=_LastFileOnly)),
+     Parts({MappedFileQueue: _LastFileOnly})),
     ("floor-before-flush", "the durable floor is on disk before the flush that it speaks of", 7,
-     Components(mapped_file_queue=_FloorFirst)),
-    ("floor-ahead", "the durable floor is written ahead of the flush", 7, Components(durable_floor=_FloorAhead)),
+     Parts({MappedFileQueue: _FloorFirst})),
+    ("floor-ahead", "the durable floor is written ahead of the flush", 7, Parts({DurableFloor: _FloorAhead})),
 )  # fmt: skip

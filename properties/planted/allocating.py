@@ -1,8 +1,8 @@
 """Bugs in files made before they are needed (after 4.9.3)."""
 
 from impl.allocation import AllocateMappedFiles
-from impl.components import Components
 from impl.mapped_file import MappedFile
+from impl.parts import Parts
 
 __all__ = ["BUGS"]
 
@@ -55,8 +55,8 @@ class _LeftBehind(AllocateMappedFiles):
 
 BUGS = (
     ("one-flag-for-all-files", "a file that cannot be made refuses another that is ready", 8,
-     Components(allocation=_OneFlagForAll)),
-    ("allocation-ends", "after one error no file is made any more", 8, Components(allocation=_EndsForGood)),
-    ("last-file-first", "the file behind the next one is made before it", 7, Components(allocation=_LastFirst)),
-    ("prepared-left-behind", "prepared files stay behind a clean exit", 2, Components(allocation=_LeftBehind)),
+     Parts({AllocateMappedFiles: _OneFlagForAll})),
+    ("allocation-ends", "after one error no file is made any more", 8, Parts({AllocateMappedFiles: _EndsForGood})),
+    ("last-file-first", "the file behind the next one is made before it", 7, Parts({AllocateMappedFiles: _LastFirst})),
+    ("prepared-left-behind", "prepared files stay behind a clean exit", 2, Parts({AllocateMappedFiles: _LeftBehind})),
 )  # fmt: skip

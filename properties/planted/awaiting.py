@@ -1,7 +1,7 @@
 """Bugs of asynchronous delivery: what becomes of copies whose answers are open, or are refusals (RMQ-B59, B60)."""
 
-from impl.components import Components
 from impl.message import Message, PutStatus
+from impl.parts import Parts
 from impl.queued_records import ReadableQueue
 from impl.schedule import RETRY_MS
 from impl.schedule_async import DeliverDelayedMessagesAsync
@@ -97,19 +97,19 @@ class _NeverMorePatient(DeliverDelayedMessagesAsync):
 
 BUGS = (
     ("RMQ-B59", "a delayed message that is refused is put again in the callback of its answer, without an end", 16,
-     Components(schedule_async=_RetriesInItsCallback)),
+     Parts({DeliverDelayedMessagesAsync: _RetriesInItsCallback})),
     ("RMQ-B60", "delivery asks for an answer that is open without a pause", 16,
-     Components(schedule_async=_AsksWithoutAPause)),
+     Parts({DeliverDelayedMessagesAsync: _AsksWithoutAPause})),
     ("unanswered-is-delivered", "progress of delivery is behind copies that are not answered", 12,
-     Components(schedule_async=_PutIsEnough)),
+     Parts({DeliverDelayedMessagesAsync: _PutIsEnough})),
     ("answer-wakes-nobody", "the answer of a copy is noticed when something else happens", 16,
-     Components(schedule_async=_AnswerIsNotHeard)),
+     Parts({DeliverDelayedMessagesAsync: _AnswerIsNotHeard})),
     ("line-without-end", "any number of copies of a level waits for an answer", 12,
-     Components(schedule_async=_NeverFull)),
+     Parts({DeliverDelayedMessagesAsync: _NeverFull})),
     ("refused-is-overtaken", "a delayed message whose copy is refused comes behind later ones", 12,
-     Components(schedule_async=_RefusedComesLater)),
+     Parts({DeliverDelayedMessagesAsync: _RefusedComesLater})),
     ("close-hears-no-answer", "a clean close does not save what was answered last", 12,
-     Components(schedule_async=_CloseHearsNothing)),
+     Parts({DeliverDelayedMessagesAsync: _CloseHearsNothing})),
     ("refused-ten-times-a-second", "a copy that is refused is put again without patience", 16,
-     Components(schedule_async=_NeverMorePatient)),
+     Parts({DeliverDelayedMessagesAsync: _NeverMorePatient})),
 )  # fmt: skip

@@ -7,8 +7,8 @@ from impl import batch as plain
 from impl.batch import BatchFrame, EncodedBatch
 from impl.batch_encoder import BatchEncoder
 from impl.codec import TRAILER_BYTES
-from impl.components import Components
 from impl.message import PutStatus
+from impl.parts import Parts
 
 __all__ = ["BUGS"]
 
@@ -92,9 +92,9 @@ class _KeyOfTheBatch(BatchEncoder):
 
 BUGS = (
     ("RMQ-B19", "the length of a message's and its batch's properties wraps in 16 bits", 8,
-     Components(batch_encoder=_PropertyLengthWraps)),
+     Parts({BatchEncoder: _PropertyLengthWraps})),
     ("RMQ-B20", "the separator between a message's and its batch's properties is lost", 1,
-     Components(batch_encoder=_SeparatorLost)),
+     Parts({BatchEncoder: _SeparatorLost})),
     ("RMQ-B21", "the unique key of a batch overwrites that of each of its messages", 1,
-     Components(batch_encoder=_KeyOfTheBatch)),
+     Parts({BatchEncoder: _KeyOfTheBatch})),
 )  # fmt: skip

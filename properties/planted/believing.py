@@ -6,9 +6,8 @@ from typing import Any
 
 from impl import codec
 from impl.checkpoint import Checkpoint
-from impl.codec import RecordCheck
+from impl.codec import RecordCheck, check_record
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.durable_floor import DurableFloor, Floor
 from impl.encoder import RecordEncoder
 from impl.files import Files, OpenFile
@@ -18,6 +17,7 @@ from impl.log_files import LogFileMaker
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
 from impl.message import Message, PutResult, PutStatus
+from impl.parts import Parts
 from impl.recovery import Recovery, RecoveryPlan
 from impl.scan import RecordChecker
 from impl.store_lock import StoreLock
@@ -195,20 +195,20 @@ class _SecondAppendNotLookedAt(CommitLog):
 
 
 BUGS = (
-    ("RMQ-B13", "of a record nothing but the body is checked", 1, Components(check_record=_body_only)),
+    ("RMQ-B13", "of a record nothing but the body is checked", 1, Parts({check_record: _body_only})),
     ("gap-accepted", "a log file may be missing between others", 1,
-     Components(
-         log_file_maker=_NamesWithTheFlush, mapped_file_queue=_FlushesNames, examine=_in_a_row_or_not,
-         recovery=_EndsBehindTheGap,
-     )),
+     Parts({
+         LogFileMaker: _NamesWithTheFlush, MappedFileQueue: _FlushesNames, examine_log: _in_a_row_or_not,
+         Recovery: _EndsBehindTheGap,
+     })),
     ("unlink-not-synced", "the names of log files that recovery removed are left to chance", 3,
-     Components(log_file_maker=_UnlinkNotSynced)),
+     Parts({LogFileMaker: _UnlinkNotSynced})),
     ("scan-starts-by-time", "recovery believes the log files that are older than the checkpoint", 1,
-     Components(recovery=_ScanStartsByTime)),
+     Parts({Recovery: _ScanStartsByTime})),
     ("checkpoint-believed", "recovery believes what the checkpoint calls durable, and checks the last file alone", 7,
-     Components(recovery=_CheckpointBelieved)),
+     Parts({Recovery: _CheckpointBelieved})),
     ("RMQ-B78", "the lock of a store is taken when its log has been recovered", 14,
-     Components(store_lock=_NotYetLocked, durable_floor=_LocksBehindRecovery)),
+     Parts({StoreLock: _NotYetLocked, DurableFloor: _LocksBehindRecovery})),
     ("larger-than-a-file", "a record that fits no file is answered as if it were stored", 8,
-     Components(encoder=_RoomNotAsked, commit_log=_SecondAppendNotLookedAt)),
+     Parts({RecordEncoder: _RoomNotAsked, CommitLog: _SecondAppendNotLookedAt})),
 )  # fmt: skip

@@ -1,10 +1,10 @@
 """Bugs in how a file comes to be."""
 
 from impl.abort_marker import AbortMarker
-from impl.components import Components
 from impl.files import OpenFile
 from impl.log_directories import directory_of
 from impl.log_files import LogFileMaker
+from impl.parts import Parts
 
 __all__ = ["BUGS"]
 
@@ -32,8 +32,8 @@ class _MarkerNotSynced(AbortMarker):
 
 
 BUGS = (
-    ("size-not-synced", "the size of a new file is not synced", 7, Components(log_file_maker=_SizeNotSynced)),
+    ("size-not-synced", "the size of a new file is not synced", 7, Parts({LogFileMaker: _SizeNotSynced})),
     ("directory-not-synced", "the directory of a new file is not synced", 2,
-     Components(log_file_maker=_DirectoryNotSynced)),
-    ("marker-not-synced", "the abort marker is not made durable", 7, Components(abort_marker=_MarkerNotSynced)),
+     Parts({LogFileMaker: _DirectoryNotSynced})),
+    ("marker-not-synced", "the abort marker is not made durable", 7, Parts({AbortMarker: _MarkerNotSynced})),
 )  # fmt: skip

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.delay import HALF_TOPIC
 from impl.delay_offsets import DelayOffsets
 from impl.delayed_copy import copy_of, stored_as
 from impl.dispatching import QueueRun
 from impl.message import Message, PutStatus, StoredMessage
+from impl.parts import Parts
 from impl.policy import BrokerRole
 from impl.progress import Progress
 from impl.progress_owner import QueueRange
@@ -212,37 +212,37 @@ class _WaitsForTheExpired(DeliverDelayedMessages):
 
 BUGS = (
     ("RMQ-B22", "a delayed message whose copy does not fit blocks its level for ever", 12,
-     Components(schedule=_TriedForEver)),
+     Parts({DeliverDelayedMessages: _TriedForEver})),
     ("RMQ-B57", "progress of delivery beyond the end of a queue stays there", 12,
-     Components(delay_offsets=_EndNotCorrected)),
+     Parts({DelayOffsets: _EndNotCorrected})),
     ("RMQ-B58", "progress of delivery is corrected when it is loaded, and read again when it counts", 12,
-     Components(delay_offsets=_CorrectedInVain)),
+     Parts({DelayOffsets: _CorrectedInVain})),
     ("RMQ-B61", "a delayed message whose copy is refused once is never delivered", 12,
-     Components(schedule=_FailedIsSkipped)),
-    ("RMQ-B62", "a clean close does not save what was delivered", 12, Components(progress=_NotSavedAtClose)),
+     Parts({DeliverDelayedMessages: _FailedIsSkipped})),
+    ("RMQ-B62", "a clean close does not save what was delivered", 12, Parts({Progress: _NotSavedAtClose})),
     ("RMQ-B64", "a slave that becomes a master goes on with its own progress of delivery", 13,
-     Components(progress=_SlaveKeepsItsTable)),
+     Parts({Progress: _SlaveKeepsItsTable})),
     ("half-message-delivered", "a delayed half message is delivered outside of its transaction", 12,
-     Components(schedule=_HalfMessageDelivered)),
+     Parts({DeliverDelayedMessages: _HalfMessageDelivered})),
     ("copy-not-asked-for", "a delayed message is taken in although its copy cannot be stored", 8,
-     Components(commit_log=_CopyNotAskedFor)),
+     Parts({CommitLog: _CopyNotAskedFor})),
     ("progress-of-the-round", "progress of delivery is that of a round, not of a message", 12,
-     Components(schedule=_BeginOfTheRound)),
+     Parts({DeliverDelayedMessages: _BeginOfTheRound})),
     ("due-when-the-clock-goes-back", "a clock that is set back makes delayed messages due", 12,
-     Components(schedule=_DueWhenTheClockGoesBack)),
+     Parts({DeliverDelayedMessages: _DueWhenTheClockGoesBack})),
     ("address-is-no-time", "with an extension delayed messages are due at once", 12,
-     Components(schedule=_AddressIsNoTime)),
+     Parts({DeliverDelayedMessages: _AddressIsNoTime})),
     ("saved-before-its-copies", "progress of delivery is on disk before the copies are", 12,
-     Components(delay_offsets=_SavedFirst)),
+     Parts({DelayOffsets: _SavedFirst})),
     ("saved-after-a-failed-sync", "progress of delivery is saved although its copies are not durable", 13,
-     Components(delay_offsets=_SavedAnyway)),
-    ("delay-stays", "a delivered message says that it is delayed", 12, Components(schedule=_DelayStays)),
+     Parts({DelayOffsets: _SavedAnyway})),
+    ("delay-stays", "a delivered message says that it is delayed", 12, Parts({DeliverDelayedMessages: _DelayStays})),
     ("one-level-holds-all", "a delay level that is refused holds up the others", 12,
-     Components(schedule=_OneHoldsAll)),
+     Parts({DeliverDelayedMessages: _OneHoldsAll})),
     ("delivery-not-woken", "nobody wakes delivery for a message that is due earlier", 16,
-     Components(schedule=_NobodyWakes)),
+     Parts({DeliverDelayedMessages: _NobodyWakes})),
     ("delivery-sleeps-until-due", "a clock that is set forward does not wake delivery", 16,
-     Components(schedule=_SleepsUntilDue)),
+     Parts({DeliverDelayedMessages: _SleepsUntilDue})),
     ("waits-for-the-expired", "a delay level waits for messages that have expired", 12,
-     Components(schedule=_WaitsForTheExpired)),
+     Parts({DeliverDelayedMessages: _WaitsForTheExpired})),
 )  # fmt: skip

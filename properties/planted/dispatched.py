@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from impl.components import Components
 from impl.consume_queue import ConsumeQueue
 from impl.delay import DelayLevels
 from impl.derived import Derived
@@ -10,6 +9,7 @@ from impl.derived_floor import DerivedProof
 from impl.dispatch_records import dispatch_records, read_record
 from impl.dispatching import Dispatched, DispatchRules, QueueRun
 from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
 from impl.queue_offsets import QueueOffsetTable
 from impl.reput import ReputMessages
 
@@ -115,16 +115,16 @@ def _own_queues_only(view: memoryview, position: int, end: int, rules: DispatchR
 
 BUGS = (
     ("RMQ-B01", "a close with a backlog of dispatch counts as clean, and the next start believes it", 9,
-     Components(reput=_LeavesABacklog, consume_queue=_BelievesACleanExit)),
-    ("RMQ-B12", "the first error ends the dispatcher for good", 17, Components(reput=_EndsWithTheFirstError)),
+     Parts({ReputMessages: _LeavesABacklog, ConsumeQueue: _BelievesACleanExit})),
+    ("RMQ-B12", "the first error ends the dispatcher for good", 17, Parts({ReputMessages: _EndsWithTheFirstError})),
     ("RMQ-B15", "a record that is only half there makes dispatch skip the rest", 16,
-     Components(derived=_SkipsWhatIsHalfThere)),
+     Parts({Derived: _SkipsWhatIsHalfThere})),
     ("RMQ-B73", "a message without properties stops dispatch when multi-dispatch is on", 8,
-     Components(dispatch_records=_null_properties)),
+     Parts({dispatch_records: _null_properties})),
     ("furthest-queue-first", "dispatch goes on where the furthest queue ends", 4,
-     Components(derived=_FromTheFurthestQueue)),
+     Parts({Derived: _FromTheFurthestQueue})),
     ("delays-known-too-late", "queues are rebuilt before the table of delays is read", 4,
-     Components(derived=_DelaysKnownTooLate)),
+     Parts({Derived: _DelaysKnownTooLate})),
     ("named-queue-forgotten", "a record gets no unit in a queue that it names", 17,
-     Components(dispatch_records=_own_queues_only)),
+     Parts({dispatch_records: _own_queues_only})),
 )  # fmt: skip

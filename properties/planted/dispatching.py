@@ -6,12 +6,12 @@ from functools import partial
 from typing import Any
 
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.delay import HALF_TOPIC
 from impl.dispatch_records import dispatch_records, read_record
 from impl.dispatching import Dispatched, DispatchRules, QueueRun
 from impl.message import Message, PutResult, PutStatus
 from impl.multi_dispatch import MultiDispatch, QueueKey
+from impl.parts import Parts
 from impl.queue_offsets import QueueOffsetTable
 
 __all__ = ["BUGS"]
@@ -88,15 +88,15 @@ def _own_name_forgotten(view: memoryview, position: int, end: int, rules: Dispat
 
 
 BUGS = (
-    ("RMQ-B65", "a half message with a delay level is delayed", 8, Components(commit_log=_HalfMessageDelayed)),
+    ("RMQ-B65", "a half message with a delay level is delayed", 8, Parts({CommitLog: _HalfMessageDelayed})),
     ("RMQ-B74", "the counters of light queues begin at 0 after a restart", 1,
-     Components(queue_offsets=_LightQueuesForgotten)),
+     Parts({QueueOffsetTable: _LightQueuesForgotten})),
     ("RMQ-B75", "a retried message is dispatched to its light queues again", 8,
-     Components(dispatch=_RetriesDispatched)),
+     Parts({MultiDispatch: _RetriesDispatched})),
     ("RMQ-B76", "the offsets of light queues are read before the put lock is taken", 17,
-     Components(commit_log=_OffsetsBeforeTheLock)),
+     Parts({CommitLog: _OffsetsBeforeTheLock})),
     ("RMQ-B77", "the limit of light queues is worked out and not looked at", 8,
-     Components(commit_log=_QuotaOfAnotherVariable)),
+     Parts({CommitLog: _QuotaOfAnotherVariable})),
     ("own-light-queue-not-counted", "a light queue that its own messages name is not counted after a restart", 8,
-     Components(dispatch_records=_own_name_forgotten)),
+     Parts({dispatch_records: _own_name_forgotten})),
 )  # fmt: skip

@@ -6,7 +6,6 @@ from typing import Any
 
 from impl.abort_marker import AbortMarker
 from impl.clean_commit_log import CleanCommitLog
-from impl.components import Components
 from impl.config_file import ConfigFile
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queues import ConsumeQueues
@@ -17,6 +16,7 @@ from impl.files import Files
 from impl.index_service import IndexService
 from impl.mapped_file import MappedFile
 from impl.message import Message, PutStatus
+from impl.parts import Parts
 from impl.recovery import Recovery
 from impl.schedule import DeliverDelayedMessages
 from impl.topic_cleaning import TopicCleaning
@@ -197,36 +197,36 @@ class _PutAgainAtOnce(DeliverDelayedMessages):
 
 BUGS = (
     ("second-sync-trusted", "a sync that failed is tried again, and the second one counts (RMQ-B25)", 9,
-     Components(mapped_file=_SecondSyncTrusted)),
+     Parts({MappedFile: _SecondSyncTrusted})),
     ("page-cache-believed", "recovery believes pages that a failed sync has dropped", 6,
-     Components(recovery=_PageCacheBelieved)),
+     Parts({Recovery: _PageCacheBelieved})),
     ("erasure-believed", "recovery believes an erasure whose sync has failed", 3,
-     Components(recovery=_ErasureBelieved)),
+     Parts({Recovery: _ErasureBelieved})),
     ("counts-what-is-gone", "a queue that could not be erased whole counts what is gone", 7,
-     Components(consume_queue=_CountsWhatIsGone)),
-    ("unread-is-empty", "progress that cannot be read counts as none", 13, Components(config_file=_Unread)),
+     Parts({ConsumeQueue: _CountsWhatIsGone})),
+    ("unread-is-empty", "progress that cannot be read counts as none", 13, Parts({ConfigFile: _Unread})),
     ("half-written-progress", "progress is replaced by what the disk took of the new version", 13,
-     Components(config_file=_HalfWritten)),
+     Parts({ConfigFile: _HalfWritten})),
     ("not-renamed", "progress counts as saved although its file was not renamed", 13,
-     Components(config_file=_NotRenamed)),
+     Parts({ConfigFile: _NotRenamed})),
     ("marker-stays", "an exit is called clean although the marker is still there", 2,
-     Components(abort_marker=_marker)),
+     Parts({AbortMarker: _marker})),
     ("who-stays-is-passed-over", "behind a log file that cannot be removed the next one goes", 10,
-     Components(clean_commit_log=_PassesOverWhoStays)),
+     Parts({CleanCommitLog: _PassesOverWhoStays})),
     ("queues-flushed-if-possible", "a log file goes although its queues could not be flushed", 4,
-     Components(clean_commit_log=_QueuesFlushedIfPossible)),
+     Parts({CleanCommitLog: _QueuesFlushedIfPossible})),
     ("deleted-queue-known-again", "a deleted queue is known again when a file of it cannot be removed", 10,
-     Components(consume_queues=_KnownAgain)),
+     Parts({ConsumeQueues: _KnownAgain})),
     ("deleted-queue-left-behind", "files of a deleted queue that cannot be removed are forgotten", 4,
-     Components(consume_queues=_LeftBehind)),
+     Parts({ConsumeQueues: _LeftBehind})),
     ("refused-deletion-stays", "a deletion that was refused is found behind a clean exit", 10,
-     Components(deleted_topics=_DeletionNotTakenBack)),
+     Parts({DeletedTopics: _DeletionNotTakenBack})),
     ("deleted-if-possible", "topics are deleted although the disk refuses to remember it", 10,
-     Components(topic_cleaning=_DeletedIfPossible)),
+     Parts({TopicCleaning: _DeletedIfPossible})),
     ("untrue-floor-kept", "a derived floor that was found untrue is not forgotten", 4,
-     Components(derived_floor=_FloorNotForgotten)),
+     Parts({DerivedFloor: _FloorNotForgotten})),
     ("half-made-index-file-stays", "what is left of an index file that could not be made stays behind a clean exit", 5,
-     Components(index_service=_HalfMadeStays)),
+     Parts({IndexService: _HalfMadeStays})),
     ("refused-copy-put-again", "a copy that found no file is put again at once, and the first answer counts", 12,
-     Components(schedule=_PutAgainAtOnce)),
+     Parts({DeliverDelayedMessages: _PutAgainAtOnce})),
 )  # fmt: skip

@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from impl.components import Components
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queue_ext import ConsumeQueueExt
 from impl.dispatching import ExtDraft, QueueRun
+from impl.parts import Parts
 from impl.queue_pull import Pull
 from impl.queue_reads import QueueReads
 from impl.units import Unit
@@ -62,13 +62,13 @@ class _KnownByItsTag(ConsumeQueue):
 
 BUGS = (
     ("RMQ-B42", "a negative tags code is taken for an address and passes every filter", 17,
-     Components(queue_reads=partial(QueueReads, pull=_NegativeIsAnAddress))),
+     Parts({QueueReads: partial(QueueReads, pull=_NegativeIsAnAddress)})),
     ("extension-believed", "a unit keeps the address of an extension unit that is gone", 4,
-     Components(consume_queue=_AddressIsBelieved)),
+     Parts({ConsumeQueue: _AddressIsBelieved})),
     ("one-store-time", "extension units that are written at once have one store time", 4,
-     Components(consume_queue=_OneTimeForAll)),
+     Parts({ConsumeQueue: _OneTimeForAll})),
     ("bit-map-of-another", "the extension gives a message that passes no filter the bit map of the one before", 4,
-     Components(consume_queue_ext=_BitMapOfTheOneBefore)),
+     Parts({ConsumeQueueExt: _BitMapOfTheOneBefore})),
     ("known-by-its-tag", "an extension unit stays whose tags code fits, whatever message it is of", 4,
-     Components(consume_queue=_KnownByItsTag)),
+     Parts({ConsumeQueue: _KnownByItsTag})),
 )  # fmt: skip

@@ -5,12 +5,12 @@ from typing import Any
 
 from impl.background import Background
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.flushing import FlushRealTime
 from impl.group_commit import GroupCommit
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
 from impl.message import Message, PutResult
+from impl.parts import Parts
 from impl.policy import FlushPolicy
 from impl.properties_text import text_of, wait_store_msg_ok
 from impl.time_outs import Request, TimeOuts
@@ -125,17 +125,17 @@ class _NoTimeOut(TimeOuts):
 
 
 BUGS = (
-    ("RMQ-B06", "the checkpoint knows only of puts that waited for the disk", 9, Components(commit_log=_OnlyWhoWaits)),
+    ("RMQ-B06", "the checkpoint knows only of puts that waited for the disk", 9, Parts({CommitLog: _OnlyWhoWaits})),
     ("checkpoint-ahead", "the checkpoint names a record that is not durable", 9,
-     Components(commit_log=_CheckpointAhead)),
-    ("RMQ-B30", "a service without work runs again at once", 16, Components(group_commit=_Spins)),
+     Parts({CommitLog: _CheckpointAhead})),
+    ("RMQ-B30", "a service without work runs again at once", 16, Parts({GroupCommit: _Spins})),
     ("forgotten-at-shutdown", "puts that wait when the store is closed are not answered by a flush", 16,
-     Components(group_commit=_ForgetsAtShutdown)),
+     Parts({GroupCommit: _ForgetsAtShutdown})),
     ("RMQ-B31", "a put that comes while group commit swaps its lists is not answered by its flush", 17,
-     Components(group_commit=_SwappedUnderAWriter)),
-    ("two-files-a-flush", "a flush stops behind two files", 9, Components(mapped_file_queue=_TriesTwice)),
-    ("full-files-wait", "the end of a full file waits for the page rule", 9, Components(mapped_file=_FullFilesWait)),
-    ("never-thorough", "the timer never flushes a few bytes", 9, Components(background=_TimerNeverThorough)),
+     Parts({GroupCommit: _SwappedUnderAWriter})),
+    ("two-files-a-flush", "a flush stops behind two files", 9, Parts({MappedFileQueue: _TriesTwice})),
+    ("full-files-wait", "the end of a full file waits for the page rule", 9, Parts({MappedFile: _FullFilesWait})),
+    ("never-thorough", "the timer never flushes a few bytes", 9, Parts({Background: _TimerNeverThorough})),
     ("no-time-out", "a put that waits for a disk that hangs is never answered", 16,
-     Components(time_outs=_NoTimeOut)),
+     Parts({TimeOuts: _NoTimeOut})),
 )  # fmt: skip

@@ -4,13 +4,13 @@ import posixpath
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from impl.components import Components
 from impl.derived_floor import IndexFileProof
 from impl.dispatching import IndexPuts
-from impl.index_entries import IndexEntries, match_entries, put_entries, trace_entries
+from impl.index_entries import PLAIN_ENTRIES, IndexEntries, match_entries, put_entries, trace_entries
 from impl.index_file import IndexFile
 from impl.index_layout import IndexHeader, may_lie, name_after
 from impl.index_service import IndexService
+from impl.parts import Parts
 
 __all__ = ["BUGS"]
 
@@ -136,23 +136,23 @@ class _NewestFileDropped(IndexService):
 
 BUGS = (
     ("RMQ-B48", "the last index file is not flushed, not even at a clean exit", 5,
-     Components(index_service=_OnlyFullFilesFlushed)),
+     Parts({IndexService: _OnlyFullFilesFlushed})),
     ("RMQ-B49", "each entry counts as another slot that is used", 5,
-     Components(index_entries=IndexEntries(_each_counts, _each_is_expected, _each_is_traced))),
+     Parts({PLAIN_ENTRIES: IndexEntries(_each_counts, _each_is_expected, _each_is_traced)})),
     ("RMQ-B51", "an index file that cannot be made ends dispatch with an exception, and stays", 8,
-     Components(index_service=_UnlocksWhatItDoesNotHold)),
+     Parts({IndexService: _UnlocksWhatItDoesNotHold})),
     ("inherited-time", "the first entry of a later index file counts as younger than it is", 5,
-     Components(index_file=_TimeSinceTheFileBefore)),
+     Parts({IndexFile: _TimeSinceTheFileBefore})),
     ("whole-seconds", "entries of the index are judged by times cut to whole seconds", 5,
-     Components(index_file=_WholeSeconds)),
+     Parts({IndexFile: _WholeSeconds})),
     ("ends-at-an-older-time", "a chain of the index is given up at the first entry before the window", 5,
-     Components(index_file=_EndsAtAnOlderTime)),
+     Parts({IndexFile: _EndsAtAnOlderTime})),
     ("one-name-a-millisecond", "two index files made in one millisecond have one name", 16,
-     Components(index_service=_NamedByTheMillisecond)),
+     Parts({IndexService: _NamedByTheMillisecond})),
     ("equal-is-not-skipped", "the last record that was indexed is indexed again when it is told again", 5,
-     Components(index_service=_EqualIsNotSkipped)),
+     Parts({IndexService: _EqualIsNotSkipped})),
     ("newest-index-file-dropped", "an open drops the newest index file and does not make it anew", 5,
-     Components(index_service=_NewestFileDropped)),
+     Parts({IndexService: _NewestFileDropped})),
     ("index-names-not-synced", "the names of new index files are left to chance", 5,
-     Components(index_service=_NamesNotSynced)),
+     Parts({IndexService: _NamesNotSynced})),
 )  # fmt: skip

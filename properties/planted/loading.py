@@ -4,11 +4,11 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from impl.components import Components
 from impl.durable_floor import Floor
 from impl.files import Files
 from impl.loading import Finding, FoundLog, examine_log
 from impl.log_directories import LogDirectories, directory_of
+from impl.parts import Parts
 
 __all__ = ["BUGS"]
 
@@ -51,10 +51,10 @@ class _NamedAfterTheList(LogDirectories):
 
 
 BUGS = (
-    ("RMQ-B08", "an empty newest file keeps the store from starting", 7, Components(examine=_empty_newest_blocks)),
-    ("RMQ-B09", "a file of another size silently ends the log", 7, Components(examine=_short_file_ends_the_load)),
+    ("RMQ-B08", "an empty newest file keeps the store from starting", 7, Parts({examine_log: _empty_newest_blocks})),
+    ("RMQ-B09", "a file of another size silently ends the log", 7, Parts({examine_log: _short_file_ends_the_load})),
     ("RMQ-B10", "files of several directories are loaded in the order of their paths", 1,
-     Components(examine=_in_the_order_of_paths)),
+     Parts({examine_log: _in_the_order_of_paths})),
     ("RMQ-B79", "several directories become one named after the list", 1,
-     Components(log_directories=_NamedAfterTheList)),
+     Parts({LogDirectories: _NamedAfterTheList})),
 )  # fmt: skip

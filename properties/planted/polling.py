@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from impl.components import Components
 from impl.derived import Derived
 from impl.dispatching import QueueRun
 from impl.held_pulls import HeldPull, HeldPulls, QueueName
 from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
 from impl.pull_hold import PullHold
 from impl.queue_pull import GetMessageResult
 
@@ -159,27 +159,27 @@ class _NoLimit(PullHold):
 
 BUGS = (
     ("lost-wake-up", "a message that comes between a pull and its wait wakes nobody", 16,
-     Components(pull_hold=_NoSecondLook)),
+     Parts({PullHold: _NoSecondLook})),
     ("told-beforehand", "who waits is told of messages before they are in their queue", 16,
-     Components(derived=_ToldBeforehand)),
+     Parts({Derived: _ToldBeforehand})),
     ("any-message-ends-it", "a message that is not wanted ends the wait for another one", 16,
-     Components(pull_hold=_AnyMessageEndsIt)),
+     Parts({PullHold: _AnyMessageEndsIt})),
     ("newest-only", "of several messages only the newest is asked whether it is wanted", 16,
-     Components(pull_hold=_NewestOnly)),
+     Parts({PullHold: _NewestOnly})),
     ("named-queues-untold", "who waits for a queue that messages name is not woken", 16,
-     Components(pull_hold=_OwnQueuesOnly)),
+     Parts({PullHold: _OwnQueuesOnly})),
     ("split-at-the-sign", "who waits for a topic with @ in its name is not woken", 16,
-     Components(pull_hold=_SplitAtTheSign)),
-    ("no-deadline", "a wait whose time is over goes on", 16, Components(pull_hold=_NoDeadline)),
+     Parts({PullHold: _SplitAtTheSign})),
+    ("no-deadline", "a wait whose time is over goes on", 16, Parts({PullHold: _NoDeadline})),
     ("every-five-seconds", "a wait whose time is over ends up to five seconds later", 16,
-     Components(pull_hold=_EveryFiveSeconds)),
+     Parts({PullHold: _EveryFiveSeconds})),
     ("latest-deadline", "a shorter wait than the others is as long as they are", 16,
-     Components(pull_hold=_LatestDeadline)),
-    ("closed-unheard", "a store that closes forgets who waits", 16, Components(pull_hold=_ClosedUnheard)),
-    ("deletion-unheard", "who waits for a deleted queue waits on", 16, Components(pull_hold=_DeletionUnheard)),
+     Parts({PullHold: _LatestDeadline})),
+    ("closed-unheard", "a store that closes forgets who waits", 16, Parts({PullHold: _ClosedUnheard})),
+    ("deletion-unheard", "who waits for a deleted queue waits on", 16, Parts({PullHold: _DeletionUnheard})),
     ("place-kept", "a queue that begins anew is looked at from where the old one was left", 16,
-     Components(pull_hold=_PlaceKept)),
-    ("first-answer", "a wait ends with what was true when it began", 17, Components(pull_hold=_FirstAnswer)),
-    ("place-of-who-gave-up", "who gives up waiting keeps his place", 16, Components(pull_hold=_PlaceOfWhoGaveUp)),
-    ("no-limit-of-pulls", "more pulls wait than may", 8, Components(pull_hold=_NoLimit)),
+     Parts({PullHold: _PlaceKept})),
+    ("first-answer", "a wait ends with what was true when it began", 17, Parts({PullHold: _FirstAnswer})),
+    ("place-of-who-gave-up", "who gives up waiting keeps his place", 16, Parts({PullHold: _PlaceOfWhoGaveUp})),
+    ("no-limit-of-pulls", "more pulls wait than may", 8, Parts({PullHold: _NoLimit})),
 )  # fmt: skip

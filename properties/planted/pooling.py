@@ -3,9 +3,9 @@
 from contextlib import nullcontext
 from typing import Any
 
-from impl.components import Components
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
 from impl.transient_store_pool import TransientStorePool
 
 __all__ = ["BUGS"]
@@ -74,15 +74,15 @@ class _CommitsAtOnce(MappedFileQueue):
 
 BUGS = (
     ("RMQ-B28", "a synchronous store with a pool flushes what was not committed", 8,
-     Components(mapped_file_queue=_PoolUnderSync)),
+     Parts({MappedFileQueue: _PoolUnderSync})),
     ("short-commit-ignored", "a commit that the disk takes half of counts as whole", 1,
-     Components(mapped_file=_ShortCommitIgnored)),
+     Parts({MappedFile: _ShortCommitIgnored})),
     ("whole-buffer-written", "a commit writes what an earlier file left in the buffer", 1,
-     Components(mapped_file=_WholeBufferWritten)),
-    ("buffer-kept", "the buffer of a full file does not come home", 8, Components(mapped_file_queue=_BufferKept)),
+     Parts({MappedFile: _WholeBufferWritten})),
+    ("buffer-kept", "the buffer of a full file does not come home", 8, Parts({MappedFileQueue: _BufferKept})),
     ("readers-see-buffers", "readers see what is not committed", 17,
-     Components(mapped_file_queue=_ReadersSeeBuffers)),
+     Parts({MappedFileQueue: _ReadersSeeBuffers})),
     ("RMQ-B29", "two commits at once take the end of what is committed back", 9,
-     Components(mapped_file_queue=_CommitsAtOnce)),
-    ("flush-of-buffers", "a flush counts what was not committed", 9, Components(mapped_file=_FlushOfBuffers)),
+     Parts({MappedFileQueue: _CommitsAtOnce})),
+    ("flush-of-buffers", "a flush counts what was not committed", 9, Parts({MappedFile: _FlushOfBuffers})),
 )  # fmt: skip

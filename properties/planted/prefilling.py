@@ -1,8 +1,8 @@
 """Bugs around pre-fill, which stands for numbers that no message has (holes of 4.9.3)."""
 
-from impl.components import Components
 from impl.consume_queue import ConsumeQueue
 from impl.dispatching import QueueRun
+from impl.parts import Parts
 
 __all__ = ["BUGS"]
 
@@ -39,6 +39,6 @@ class _PrefillIsSeen(ConsumeQueue):
 
 BUGS = (
     ("prefill-is-the-furthest", "a queue of which only pre-fill is left passes all records below 2 GiB", 4,
-     Components(consume_queue=_PrefillIsTheFurthest)),
-    ("prefill-is-seen", "after a restart pre-fill counts as messages", 17, Components(consume_queue=_PrefillIsSeen)),
+     Parts({ConsumeQueue: _PrefillIsTheFurthest})),
+    ("prefill-is-seen", "after a restart pre-fill counts as messages", 17, Parts({ConsumeQueue: _PrefillIsSeen})),
 )  # fmt: skip

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from impl.components import Components
 from impl.config_file import ConfigFile
 from impl.consumer_offsets import ConsumerOffsets
 from impl.fastjson import written
 from impl.log_directories import directory_of
+from impl.parts import Parts
 from impl.persist_progress import PersistProgress
 from impl.progress import Progress
 
@@ -181,31 +181,31 @@ class _OneRound(PersistProgress):
 
 BUGS = (
     ("RMQ-B63", "progress files are removed before the new one has its name, and nothing is synced", 13,
-     Components(config_file=_DeleteThenRename)),
+     Parts({ConfigFile: _DeleteThenRename})),
     ("backup-overwritten", "the first save after a start from the backup overwrites the backup with nothing", 13,
-     Components(config_file=_BackupOverwritten)),
+     Parts({ConfigFile: _BackupOverwritten})),
     ("progress-not-synced", "a progress file has its name before its content is on disk", 13,
-     Components(config_file=_ContentNotSynced)),
+     Parts({ConfigFile: _ContentNotSynced})),
     ("progress-name-not-synced", "a progress file is saved, and its name is not on disk", 13,
-     Components(config_file=_NameNotSynced)),
+     Parts({ConfigFile: _NameNotSynced})),
     ("progress-saved-in-place", "a save writes over the file, behind a backup that is whole", 13,
-     Components(config_file=_SavedInPlace)),
+     Parts({ConfigFile: _SavedInPlace})),
     ("correction-not-durable", "an offset beyond its queue is brought back in memory alone", 17,
-     Components(progress=_CorrectedInMemory)),
-    ("correction-left-out", "an offset beyond its queue stays there", 17, Components(consumer_offsets=_NotCorrected)),
+     Parts({Progress: _CorrectedInMemory})),
+    ("correction-left-out", "an offset beyond its queue stays there", 17, Parts({ConsumerOffsets: _NotCorrected})),
     ("offset-beyond-the-end", "a commit beyond the end of a queue counts", 17,
-     Components(consumer_offsets=_AnyOffsetCounts)),
-    ("offset-never-back", "a group cannot go back", 17, Components(consumer_offsets=_NeverBack)),
+     Parts({ConsumerOffsets: _AnyOffsetCounts})),
+    ("offset-never-back", "a group cannot go back", 17, Parts({ConsumerOffsets: _NeverBack})),
     ("deleted-offsets-kept", "a deleted topic keeps the offsets of its consumers", 17,
-     Components(consumer_offsets=_KeptOfDeleted)),
+     Parts({ConsumerOffsets: _KeptOfDeleted})),
     ("deleted-offsets-not-durable", "the offsets of a deleted topic are gone from memory alone", 13,
-     Components(consumer_offsets=_ForgottenInMemory)),
+     Parts({ConsumerOffsets: _ForgottenInMemory})),
     ("filter-deletes-offsets", "a group that is left out of a query loses what it has committed", 17,
-     Components(consumer_offsets=_DeletedByAFilter)),
+     Parts({ConsumerOffsets: _DeletedByAFilter})),
     ("offsets-not-saved-at-close", "a clean close forgets what was committed last", 13,
-     Components(progress=_NotSavedAtClose)),
+     Parts({Progress: _NotSavedAtClose})),
     ("failed-save-forgotten", "what a failed save has not written is not written later", 13,
-     Components(consumer_offsets=_GivenUpOnFailure)),
+     Parts({ConsumerOffsets: _GivenUpOnFailure})),
     ("progress-saved-once", "the service that saves progress does not come round again", 16,
-     Components(persist_progress=_OneRound)),
+     Parts({PersistProgress: _OneRound})),
 )  # fmt: skip

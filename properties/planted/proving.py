@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from impl.components import Components
+from impl.derived_proof import is_still_true
+from impl.parts import Parts
 
 __all__ = ["BUGS"]
 
@@ -14,5 +15,5 @@ def _believed(*_: Any, **__: Any) -> bool:
 
 BUGS = (
     ("derived-floor-believed", "an open believes the derived floor and reads nothing of what it speaks of", 4,
-     Components(derived_is_true=_believed)),
+     Parts({is_still_true: _believed})),
 )  # fmt: skip

@@ -5,13 +5,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from impl.components import Components
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queues import ConsumeQueues
 from impl.dispatching import UNIT_BYTES
 from impl.log_reader import LogReader, LogSession
 from impl.message import GetStatus
 from impl.multi_dispatch import QueueKey
+from impl.parts import Parts
 from impl.queue_pull import GetMessageResult, Pull
 from impl.queue_reads import QueueReads
 from impl.queued_records import QueuedRecords
@@ -200,30 +200,30 @@ class _NeverTakenBack(ReadBuffers):
 
 
 BUGS = (
-    ("RMQ-B05", "dispatch goes to the end of what is written", 17, Components(reput=_ToTheWrittenEnd)),
+    ("RMQ-B05", "dispatch goes to the end of what is written", 17, Parts({ReputMessages: _ToTheWrittenEnd})),
     ("RMQ-B35", "where nothing can be read a reader is sent to the next queue file", 17,
-     Components(queue_reads=partial(QueueReads, pull=_NextQueueFile))),
-    ("RMQ-B37", "the offset of a time is that of the nearest message", 8, Components(queue_reads=_NearestOfAll)),
+     Parts({QueueReads: partial(QueueReads, pull=_NextQueueFile)})),
+    ("RMQ-B37", "the offset of a time is that of the nearest message", 8, Parts({QueueReads: _NearestOfAll})),
     ("any-of-equal-times", "of messages of one time any is the answer to that time (RMQ-B37)", 8,
-     Components(queue_reads=_AnyOfEqualTimes)),
+     Parts({QueueReads: _AnyOfEqualTimes})),
     ("last-for-ever", "the offset of a time behind the last message is that of the last message (RMQ-B37)", 8,
-     Components(queue_reads=_LastForEver)),
-    ("RMQ-B38", "whoever asks for a queue makes it", 17, Components(queue_reads=_QueuesMade)),
+     Parts({QueueReads: _LastForEver})),
+    ("RMQ-B38", "whoever asks for a queue makes it", 17, Parts({QueueReads: _QueuesMade})),
     ("RMQ-B43", "a pull looks at 800 units, however many messages are asked for", 17,
-     Components(queue_reads=partial(QueueReads, pull=_FixedBound))),
-    ("RMQ-B44", "a reader ahead of its queue is sent back to 0", 17, Components(queue_reads=_BackToZero)),
+     Parts({QueueReads: partial(QueueReads, pull=_FixedBound)})),
+    ("RMQ-B44", "a reader ahead of its queue is sent back to 0", 17, Parts({QueueReads: _BackToZero})),
     ("RMQ-B45", "a pull looks at twenty times as many units as it may", 17,
-     Components(queue_reads=partial(QueueReads, pull=_BytesForUnits))),
+     Parts({QueueReads: partial(QueueReads, pull=_BytesForUnits)})),
     ("RMQ-B46", "the messages of an answer are not counted", 17,
-     Components(queue_reads=partial(QueueReads, pull=_NotCounted))),
+     Parts({QueueReads: partial(QueueReads, pull=_NotCounted)})),
     ("one-queue-file", "a pull ends with the queue file in which it begins", 17,
-     Components(queue_reads=partial(QueueReads, pull=_OneQueueFile))),
-    ("one-message-at-least", "who asks for no message gets one", 17, Components(queue_reads=_OneAtLeast)),
-    ("pulls-behind-the-end", "pulls bring what may not be read", 17, Components(queue_reads=_BehindTheReadableEnd)),
+     Parts({QueueReads: partial(QueueReads, pull=_OneQueueFile)})),
+    ("one-message-at-least", "who asks for no message gets one", 17, Parts({QueueReads: _OneAtLeast})),
+    ("pulls-behind-the-end", "pulls bring what may not be read", 17, Parts({QueueReads: _BehindTheReadableEnd})),
     ("stops-at-damage", "a pull ends in front of what fails a check, and so does the next one", 7,
-     Components(queue_reads=partial(QueueReads, pull=_StopsAtDamage))),
+     Parts({QueueReads: partial(QueueReads, pull=_StopsAtDamage)})),
     ("units-believed", "a pull brings whatever record a unit leads to", 4,
-     Components(queued_records=_UnitsBelieved)),
+     Parts({QueuedRecords: _UnitsBelieved})),
     ("never-taken-back", "a buffer that a reader keeps outlives its store", 11,
-     Components(read_buffers=_NeverTakenBack)),
+     Parts({ReadBuffers: _NeverTakenBack})),
 )  # fmt: skip

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.encoder import RecordEncoder
 from impl.group_commit import GroupCommit
 from impl.message import Message, PutResult, PutStatus
+from impl.parts import Parts
 from impl.time_outs import Request
 
 __all__ = ["BUGS"]
@@ -64,9 +64,9 @@ class _TopicInCharacters(RecordEncoder):
 
 BUGS = (
     ("RMQ-B16", "after an append that fails, the put lock seems held for ever", 8,
-     Components(commit_log=_BeginTimeStays)),
-    ("RMQ-B18", "a refused message uses up an offset of its queue", 8, Components(commit_log=_OffsetForARefusal)),
-    ("RMQ-B23", "a failed flush is answered as a replica's time-out", 8, Components(group_commit=_WrongTimeout)),
+     Parts({CommitLog: _BeginTimeStays})),
+    ("RMQ-B18", "a refused message uses up an offset of its queue", 8, Parts({CommitLog: _OffsetForARefusal})),
+    ("RMQ-B23", "a failed flush is answered as a replica's time-out", 8, Parts({GroupCommit: _WrongTimeout})),
     ("topic-in-characters", "the length of a topic is limited in characters, not bytes", 8,
-     Components(encoder=_TopicInCharacters)),
+     Parts({RecordEncoder: _TopicInCharacters})),
 )  # fmt: skip

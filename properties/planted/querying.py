@@ -4,9 +4,9 @@ import struct
 from itertools import islice
 from typing import Any
 
-from impl.components import Components
 from impl.log_reader import LogSession
 from impl.message_query import MessageQuery, QueryMessageResult
+from impl.parts import Parts
 
 __all__ = ["BUGS"]
 
@@ -94,15 +94,15 @@ class _TimeBehindIPv4(MessageQuery):
 
 BUGS = (
     ("equal-hashes", "a query brings messages of another key with the same hash", 5,
-     Components(message_query=_EqualHashes)),
+     Parts({MessageQuery: _EqualHashes})),
     ("limit-before-the-key", "messages of another key count against the limit of a query", 5,
-     Components(message_query=_LimitBeforeTheKey)),
+     Parts({MessageQuery: _LimitBeforeTheKey})),
     ("rounds-overlap", "a query that goes on brings its oldest messages again", 5,
-     Components(message_query=_RoundsOverlap)),
+     Parts({MessageQuery: _RoundsOverlap})),
     ("RMQ-B52", "a query takes room for as many messages as it is asked for, without a limit", 8,
-     Components(message_query=_RoomForAllAskedFor)),
+     Parts({MessageQuery: _RoomForAllAskedFor})),
     ("RMQ-B47", "the time of the first message is -1 while the log is small", 8,
-     Components(message_query=_TwoMessagesForATime)),
+     Parts({MessageQuery: _TwoMessagesForATime})),
     ("RMQ-B47-IPv6", "the time of the first message is wrong behind an IPv6 host", 8,
-     Components(message_query=_TimeBehindIPv4)),
+     Parts({MessageQuery: _TimeBehindIPv4})),
 )  # fmt: skip

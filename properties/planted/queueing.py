@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from impl.components import Components
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queues import ConsumeQueues
 from impl.dispatching import QueueRun
 from impl.mapped_file import MappedFile
+from impl.parts import Parts
 from impl.queue_files import QueueFiles
 from impl.units import units_in
 
@@ -127,24 +127,24 @@ class _NamesNotSynced(QueueFiles):
         self._names_pending = False
 
 
-def _with_files(queue_files: type[QueueFiles]) -> Components:
-    return Components(consume_queues=partial(ConsumeQueues, queue_files=queue_files))
+def _with_files(queue_files: type[QueueFiles]) -> Parts:
+    return Parts({ConsumeQueues: partial(ConsumeQueues, queue_files=queue_files)})
 
 
 BUGS = (
     ("RMQ-B02", "recovery cuts the log and leaves the units of what it cut", 4,
-     Components(consume_queue=_OutlivesTheLog)),
+     Parts({ConsumeQueue: _OutlivesTheLog})),
     ("RMQ-B03", "dispatch begins at the end of the log, whatever the queues lack", 4,
-     Components(consume_queue=_NothingIsAdded)),
-    ("RMQ-B32", "units that are told again are appended again", 17, Components(consume_queue=_ToldTwice)),
-    ("RMQ-B33", "an empty queue file keeps the store from starting", 7, Components(consume_queue=_UnitBeforeTheEnd)),
-    ("RMQ-B34", "a queue that was cut to nothing keeps its minimum", 17, Components(consume_queue=_MinimumStays)),
+     Parts({ConsumeQueue: _NothingIsAdded})),
+    ("RMQ-B32", "units that are told again are appended again", 17, Parts({ConsumeQueue: _ToldTwice})),
+    ("RMQ-B33", "an empty queue file keeps the store from starting", 7, Parts({ConsumeQueue: _UnitBeforeTheEnd})),
+    ("RMQ-B34", "a queue that was cut to nothing keeps its minimum", 17, Parts({ConsumeQueue: _MinimumStays})),
     ("torn-unit-stays", "a unit that lost its tags code in a tear is taken for whole", 4,
-     Components(consume_queue=_TornUnitStays)),
+     Parts({ConsumeQueue: _TornUnitStays})),
     ("zero-is-new", "the first unit of a queue is appended again after a restart", 4,
-     Components(consume_queue=_ZeroIsNew)),
+     Parts({ConsumeQueue: _ZeroIsNew})),
     ("refused-unit-forgotten", "a unit that the disk has no room for is given up", 17,
-     Components(consume_queue=_RefusedAndForgotten)),
+     Parts({ConsumeQueue: _RefusedAndForgotten})),
     ("stale-units-behind", "units behind the end of a queue stay in its file", 4, _with_files(_NothingErased)),
     ("one-queue-file-a-round", "the checkpoint speaks for queue files that no flush has reached", 9,
      _with_files(_OneFileARound)),

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.consume_queue import ConsumeQueue
 from impl.consumer_offsets import ConsumerOffsets
 from impl.dispatching import UNIT_BYTES, QueueRun
@@ -20,6 +19,7 @@ from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
 from impl.message import GetResult, GetStatus, PutStatus
 from impl.message_query import MessageQuery, QueryMessageResult
+from impl.parts import Parts
 from impl.queue_pull import GetMessageResult, Pull
 from impl.queue_reads import QueueReads
 from impl.reput import ReputMessages
@@ -185,34 +185,35 @@ class _DeletedBesidePuts(TopicCleaning):
 
 BUGS = (
     ("RMQ-B24", "a log file is looked up in a row that may have lost its head meanwhile", 17,
-     Components(mapped_file_queue=_LookedUpTwice)),
+     Parts({MappedFileQueue: _LookedUpTwice})),
     ("RMQ-B40", "a queue is deleted while dispatch may be about to write into it", 11,
-     Components(topic_cleaning=_DeletedBesideDispatch)),
+     Parts({TopicCleaning: _DeletedBesideDispatch})),
     ("written-before-bytes", "the written position moves before the bytes are there", 17,
-     Components(mapped_file=_WrittenBeforeBytes)),
+     Parts({MappedFile: _WrittenBeforeBytes})),
     ("committed-before-bytes", "the committed position moves before the buffer is in the file", 17,
-     Components(mapped_file=_CommittedBeforeBytes)),
+     Parts({MappedFile: _CommittedBeforeBytes})),
     ("flushed-read-behind", "a flush says it covered what came during its sync", 2,
-     Components(mapped_file=_FlushedReadBehind)),
+     Parts({MappedFile: _FlushedReadBehind})),
     ("maximum-before-units", "the maximum of a queue rises before its units are there", 17,
-     Components(consume_queue=_MaximumBeforeUnits)),
-    ("sleeps-unseen", "dispatch falls asleep over work that comes just then", 16, Components(reput=_SleepsUnseen)),
+     Parts({ConsumeQueue: _MaximumBeforeUnits})),
+    ("sleeps-unseen", "dispatch falls asleep over work that comes just then", 16,
+     Parts({ReputMessages: _SleepsUnseen})),
     ("joins-the-sync", "a put that comes during a sync is answered with it", 2,
-     Components(group_commit=_JoinsTheSync)),
+     Parts({GroupCommit: _JoinsTheSync})),
     ("end-read-first", "a pull looks where readers may see to before it looks at the queue", 17,
-     Components(queue_reads=_EndReadFirst)),
+     Parts({QueueReads: _EndReadFirst})),
     ("beyond-its-maximum", "a pull brings messages behind the maximum that it names", 17,
-     Components(queue_reads=partial(QueueReads, pull=_BeyondItsMaximum))),
+     Parts({QueueReads: partial(QueueReads, pull=_BeyondItsMaximum)})),
     ("looked-at-once", "a pull that a deletion overtakes answers with what it had by then", 17,
-     Components(queue_reads=_LookedAtOnce)),
+     Parts({QueueReads: _LookedAtOnce})),
     ("gone-is-nothing", "a get whose log file goes meanwhile finds no record there", 17,
-     Components(commit_log=_GoneIsNothing)),
+     Parts({CommitLog: _GoneIsNothing})),
     ("index-unguarded", "a query looks into a slot of the index while it is written", 17,
-     Components(index_file=_Unguarded)),
+     Parts({IndexFile: _Unguarded})),
     ("forgotten-too-early", "a commit beside a deletion counts for the numbers that begin anew", 17,
-     Components(consumer_offsets=_ForgottenTooEarly)),
+     Parts({ConsumerOffsets: _ForgottenTooEarly})),
     ("queried-once", "a query that a clean-up overtakes leaves out what went meanwhile, and what came", 17,
-     Components(message_query=_QueriedOnce)),
+     Parts({MessageQuery: _QueriedOnce})),
     ("deleted-beside-puts", "a topic is deleted while it is put to", 17,
-     Components(topic_cleaning=_DeletedBesidePuts)),
+     Parts({TopicCleaning: _DeletedBesidePuts})),
 )  # fmt: skip

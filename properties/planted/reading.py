@@ -3,8 +3,8 @@
 import struct
 
 from impl import codec
-from impl.codec import RecordCheck
-from impl.components import Components
+from impl.codec import RecordCheck, check_record
+from impl.parts import Parts
 
 __all__ = ["BUGS"]
 
@@ -46,10 +46,10 @@ def _zero_is_no_checksum(view: memoryview, position: int, *, limit: int, offset:
 
 BUGS = (
     ("no-crc", "recovery and reads check neither body CRC nor trailer", 1,
-     Components(check_record=_without_checksums)),
+     Parts({check_record: _without_checksums})),
     ("position-not-checked", "a record counts wherever it was written for", 1,
-     Components(check_record=_without_position)),
-    ("RMQ-B11", "the length of a record is used before it is checked", 7, Components(check_record=_length_trusted)),
+     Parts({check_record: _without_position})),
+    ("RMQ-B11", "the length of a record is used before it is checked", 7, Parts({check_record: _length_trusted})),
     ("RMQ-B14", "a record whose checksum is 0 counts as one without", 8,
-     Components(check_record=_zero_is_no_checksum)),
+     Parts({check_record: _zero_is_no_checksum})),
 )  # fmt: skip

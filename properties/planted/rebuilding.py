@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any
 
 from impl.background import Background
-from impl.components import Components
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queues import ConsumeQueues
 from impl.derived import Derived
@@ -15,6 +14,7 @@ from impl.index_file import IndexFile
 from impl.index_layout import IndexHeader
 from impl.loading import Finding
 from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
 from impl.queue_files import QueueFiles
 from impl.zeros import first_nonzero
 
@@ -134,16 +134,16 @@ class _StrayFileBlocks(QueueFiles):
 
 BUGS = (
     ("zero-unit-counts", "the first unit of a new queue file counts before it is there", 17,
-     Components(consume_queue=_ZeroUnitCounts)),
+     Parts({ConsumeQueue: _ZeroUnitCounts})),
     ("three-files-compared", "only the last three files of a queue are compared with the log", 4,
-     Components(consume_queue=_ThreeFilesCompared)),
+     Parts({ConsumeQueue: _ThreeFilesCompared})),
     ("lost-queue-from-the-last-file", "a lost queue gets the units of the newest log file only", 4,
-     Components(derived=_LostQueueFromTheLastFile)),
-    ("begins-behind-the-end", "dispatch goes on behind the end of the log", 16, Components(derived=_BehindTheEnd)),
+     Parts({Derived: _LostQueueFromTheLastFile})),
+    ("begins-behind-the-end", "dispatch goes on behind the end of the log", 16, Parts({Derived: _BehindTheEnd})),
     ("checkpoint-by-the-index", "a full index file has the checkpoint speak for queues that are not flushed", 9,
-     Components(background=_CheckpointByTheIndex)),
+     Parts({Background: _CheckpointByTheIndex})),
     ("checkpoint-before-flush", "the checkpoint is written before queues and index are flushed", 9,
-     Components(background=_CheckpointFirst)),
+     Parts({Background: _CheckpointFirst})),
     ("stray-file-blocks", "a stray file beside those of a queue keeps the store from starting", 7,
-     Components(consume_queues=partial(ConsumeQueues, queue_files=_StrayFileBlocks))),
+     Parts({ConsumeQueues: partial(ConsumeQueues, queue_files=_StrayFileBlocks)})),
 )  # fmt: skip

@@ -1,8 +1,8 @@
 """Bugs in what recovery does: how it cuts the log, and what it does about the bytes behind the cut."""
 
-from impl.components import Components
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
 from impl.recovery import Recovery, RecoveryPlan
 
 __all__ = ["BUGS"]
@@ -50,10 +50,10 @@ class _RemovesWhileItWalks(MappedFileQueue):
 
 
 BUGS = (
-    ("no-erase-after-cut", "recovery cuts the log but leaves the cut bytes", 3, Components(recovery=_NoErase)),
-    ("erase-not-synced", "recovery erases the cut bytes but does not sync", 3, Components(recovery=_EraseNotSynced)),
+    ("no-erase-after-cut", "recovery cuts the log but leaves the cut bytes", 3, Parts({Recovery: _NoErase})),
+    ("erase-not-synced", "recovery erases the cut bytes but does not sync", 3, Parts({Recovery: _EraseNotSynced})),
     ("RMQ-B26", "recovery cuts the log and leaves the files behind the cut", 1,
-     Components(mapped_file_queue=_WalksFromTheWrongEnd)),
+     Parts({MappedFileQueue: _WalksFromTheWrongEnd})),
     ("RMQ-B27", "recovery removes every other file behind the cut", 1,
-     Components(mapped_file_queue=_RemovesWhileItWalks)),
+     Parts({MappedFileQueue: _RemovesWhileItWalks})),
 )  # fmt: skip

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from impl.components import Components
 from impl.derived import Derived
 from impl.dispatching import Dispatched, IndexPuts
 from impl.index_file import IndexFile
 from impl.index_service import IndexService
 from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
 
 __all__ = ["BUGS"]
 
@@ -67,10 +67,10 @@ class _QueuedIsIndexed(Derived):
 
 BUGS = (
     ("index-ahead-stays", "entries of records that the log lost stay in the index", 5,
-     Components(index_service=_AheadStays)),
+     Parts({IndexService: _AheadStays})),
     ("index-kept-for-an-empty-log", "the index of a log that lost everything stays", 5,
-     Components(derived=_KeptForAnEmptyLog)),
+     Parts({Derived: _KeptForAnEmptyLog})),
     ("index-header-believed", "slots and entries that the header of an index file does not count stay", 5,
-     Components(index_file=_HeaderBelieved)),
-    ("queued-is-indexed", "a record that is in its queue counts as indexed", 5, Components(derived=_QueuedIsIndexed)),
+     Parts({IndexFile: _HeaderBelieved})),
+    ("queued-is-indexed", "a record that is in its queue counts as indexed", 5, Parts({Derived: _QueuedIsIndexed})),
 )  # fmt: skip

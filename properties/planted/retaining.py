@@ -7,7 +7,6 @@ from typing import Any
 from impl.clean_commit_log import CleanCommitLog
 from impl.clean_consume_queues import CleanConsumeQueues
 from impl.clean_files import CleanFiles
-from impl.components import Components
 from impl.deleted_topics import DeletedTopics
 from impl.derived import Derived
 from impl.disk_watch import DiskWatch
@@ -15,6 +14,7 @@ from impl.index_file import IndexFile
 from impl.log_files import LogFileMaker
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
 from impl.retention_policy import Room
 from impl.topic_cleaning import KEPT_TOPICS, TopicCleaning
 
@@ -200,38 +200,38 @@ class _TakenBackAtOnce(CleanCommitLog):
 
 BUGS = (
     ("RMQ-B04", "log files go before they are dispatched, and dispatch looks for them ever after", 10,
-     Components(clean_commit_log=_DispatchForgotten, derived=_CursorStays)),
+     Parts({CleanCommitLog: _DispatchForgotten, Derived: _CursorStays})),
     ("neighbour-found", "a log file is looked up from where the log once began", 8,
-     Components(mapped_file_queue=_NeighbourFound)),
+     Parts({MappedFileQueue: _NeighbourFound})),
     ("RMQ-B39", "the queues of a deleted topic come back when the store opens", 4,
-     Components(deleted_topics=_NothingLeftOut)),
-    ("RMQ-B41", "a log file that a reader held is never deleted", 8, Components(clean_commit_log=_NeverTriedAgain)),
-    ("RMQ-B50", "a query looks into an index file that is unmapped meanwhile", 8, Components(index_file=_NotHeld)),
-    ("RMQ-B53", "a log file is as old as its first message", 10, Components(clean_commit_log=_AgeOfTheFile)),
+     Parts({DeletedTopics: _NothingLeftOut})),
+    ("RMQ-B41", "a log file that a reader held is never deleted", 8, Parts({CleanCommitLog: _NeverTriedAgain})),
+    ("RMQ-B50", "a query looks into an index file that is unmapped meanwhile", 8, Parts({IndexFile: _NotHeld})),
+    ("RMQ-B53", "a log file is as old as its first message", 10, Parts({CleanCommitLog: _AgeOfTheFile})),
     ("RMQ-B54", "the disk is looked at when a clean-up begins, and by no put", 8,
-     Components(disk_watch=_LooksBeforeARun)),
+     Parts({DiskWatch: _LooksBeforeARun})),
     ("RMQ-B55", "a topic of the store itself is deleted with the unused ones", 10,
-     Components(topic_cleaning=_OneSystemTopic)),
+     Parts({TopicCleaning: _OneSystemTopic})),
     ("RMQ-B56", "of the runs of the clean-up that were asked for some are lost", 10,
-     Components(clean_files=_RunsLost)),
+     Parts({CleanFiles: _RunsLost})),
     ("last-file-deleted", "a clean-up takes the last log file too", 10,
-     Components(clean_commit_log=_LastFileToo, mapped_file_queue=_AnyFileDropped)),
+     Parts({CleanCommitLog: _LastFileToo, MappedFileQueue: _AnyFileDropped})),
     ("unlinks-not-in-order", "a log file is gone for sure before those in front of it are", 7,
-     Components(log_file_maker=_OneDirectorySynced)),
+     Parts({LogFileMaker: _OneDirectorySynced})),
     ("deleted-topic-not-durable", "which topics were deleted is not on disk", 10,
-     Components(deleted_topics=_NotDurable)),
+     Parts({DeletedTopics: _NotDurable})),
     ("deletion-forgotten", "a deleted topic is forgotten while the log has records of it", 10,
-     Components(deleted_topics=_ForgottenTooSoon)),
+     Parts({DeletedTopics: _ForgottenTooSoon})),
     ("deletion-outlives-the-log", "messages that come after a cut count as deleted", 17,
-     Components(deleted_topics=_OffsetNotLowered)),
+     Parts({DeletedTopics: _OffsetNotLowered})),
     ("deleted-numbers-go-on", "a deleted topic does not begin at number 0 again", 8,
-     Components(topic_cleaning=_NumbersGoOn)),
+     Parts({TopicCleaning: _NumbersGoOn})),
     ("queues-do-not-follow", "queues keep what the log has deleted", 17,
-     Components(clean_consume_queues=_QueuesStay)),
+     Parts({CleanConsumeQueues: _QueuesStay})),
     ("numbers-not-durable", "a log file is deleted before its queues are on disk", 4,
-     Components(clean_commit_log=_DerivedNotFlushed)),
+     Parts({CleanCommitLog: _DerivedNotFlushed})),
     ("age-on-a-full-disk", "a disk that is too full keeps files that have not expired", 10,
-     Components(disk_watch=_AgeOnAFullDisk)),
+     Parts({DiskWatch: _AgeOnAFullDisk})),
     ("buffer-taken-back", "a reader loses his buffer when its file is to go", 11,
-     Components(clean_commit_log=_TakenBackAtOnce)),
+     Parts({CleanCommitLog: _TakenBackAtOnce})),
 )  # fmt: skip

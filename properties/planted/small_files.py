@@ -7,10 +7,10 @@ import struct
 from isal.isal_zlib import crc32
 
 from impl.checkpoint import Checkpoint
-from impl.components import Components
 from impl.derived_floor import DerivedFloor, DerivedProof
 from impl.durable_floor import DurableFloor
 from impl.files import Files
+from impl.parts import Parts
 
 __all__ = ["BUGS"]
 
@@ -82,11 +82,11 @@ class _AsLongAsItsTimes(Checkpoint):
 
 BUGS = (
     ("floor-in-two-writes", "the durable floor is written before its checksum", 13,
-     Components(durable_floor=_InTwoWrites)),
+     Parts({DurableFloor: _InTwoWrites})),
     ("floor-not-synced", "an open does not sync the durable floor that it writes", 7,
-     Components(durable_floor=_NotSyncedAtOpen)),
+     Parts({DurableFloor: _NotSyncedAtOpen})),
     ("derived-floor-renamed-first", "a new derived floor takes its place before it is synced", 13,
-     Components(derived_floor=_RenamedFirst)),
+     Parts({DerivedFloor: _RenamedFirst})),
     ("checkpoint-of-its-times", "a new checkpoint is only as long as its three times", 13,
-     Components(checkpoint=_AsLongAsItsTimes)),
+     Parts({Checkpoint: _AsLongAsItsTimes})),
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """The standard workload of a campaign: what producers, readers, services and operators do, drawn from a seed.
 
 Three log files of 16 KiB, 40 records or more, three queues (docs/contract.md, "Campaigns"). What can be drawn is a
-table of rules; how often each is drawn is a mix (explore/crashes/mix.py), the standard one the table's weights.
+table of rules; how often each is drawn is a mix (explore/crashes/scheduling.py), the standard one the table's weights.
 """
 
 import random
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from properties.program.case import (
+from model.operations import (
     Close,
     FailSync,
     FailWrite,
@@ -19,9 +19,9 @@ from properties.program.case import (
     RefuseFile,
     ReleaseBuffer,
     ServiceName,
-    Settings,
     Step,
 )
+from properties.program.case import Settings
 from properties.program.drawing import (
     draw_batch,
     draw_clean_for_room,

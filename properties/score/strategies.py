@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from hypothesis.errors import Flaky
 
+from properties.campaign.coverage import Tally
 from properties.disk.dirty import DirtyTracker
 from properties.explore.crashes.explore import explore_seed
-from properties.explore.crashes.mix import Strategy as Mix
-from properties.explore.crashes.tally import Tally
+from properties.explore.crashes.scheduling import Strategy as Mix
 from properties.explore.exhaustive.hunting import hunt_exhaustively
 from properties.explore.interleavings.campaign import InterleavingResult, interleavings
 from properties.explore.interleavings.run import run_interleaving

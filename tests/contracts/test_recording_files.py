@@ -5,11 +5,12 @@ import random
 
 import pytest
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.files import DiskUsage, FileStat
 from impl.message import Message, PutStatus
+from impl.parts import Parts
 from impl.policy import FlushDiskType
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from properties.disk.dirty import CompareTracker, DirtyTracker, choose_tracker, write_protect_available
 from properties.disk.disk import Image
@@ -283,10 +284,10 @@ def run_workload(files: RecordingFiles, *, seed: int) -> list[PutStatus]:
     )
     now_ms = 1_700_000_000_000
 
-    components = Components(runner=lambda service: HandDriven(service, lambda: now_ms))
+    parts = Parts({ThreadRunner: lambda service: HandDriven(service, lambda: now_ms)})
 
     def open_store() -> MessageStore:
-        return MessageStore.open("/store", config, files=files, clock=lambda: now_ms, components=components)
+        return MessageStore.open("/store", config, files=files, clock=lambda: now_ms, parts=parts)
 
     store, answers = open_store(), []
     for _ in range(60):

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from impl.batch import encode_batch_body
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.dispatching import BitMapOf
 from impl.hosts import Host
 from impl.message import BatchMember, Message, MessageBatch
 from impl.os_files import OsFiles
+from impl.parts import Parts
 from impl.policy import FlushDiskType
 from impl.store import MessageStore
 from tests.impl.support import SetClock
@@ -136,7 +136,7 @@ def opened(
     directory: Path,
     folder: Path,
     clock: SetClock | None = None,
-    components: Components | None = None,
+    parts: Parts | None = None,
     bit_map_of: BitMapOf | None = None,
     **changes: Any,
 ) -> MessageStore:
@@ -146,7 +146,7 @@ def opened(
         config_of(folder, **changes),
         files=OsFiles(),
         clock=clock or SetClock(),
-        components=components,
+        parts=parts,
         bit_map_of=bit_map_of,
     )
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from impl.components import Components
 from impl.message import Message, MessageBatch, StoredMessage
 from impl.os_files import OsFiles
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from properties.judge.directory.golden import apply_damage
 from tests.impl.golden import config_of, golden, message_of, read
@@ -89,7 +90,7 @@ class Replay:
             config_of(self._golden.folder),
             files=OsFiles(),
             clock=self._clock,
-            components=Components(runner=self._runner),
+            parts=Parts({ThreadRunner: self._runner}),
             **opening_arguments(self._golden.folder),
         )
         ours = {

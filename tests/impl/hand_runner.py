@@ -54,7 +54,7 @@ class HandDriven:
 
 
 class HandRunner:
-    """Steps the services of one store when the test says so; hand it to `Components.runner`. The time is `now_ms`."""
+    """Steps the services of one store when the test says so; hand it to `Parts.runner`. The time is `now_ms`."""
 
     def __init__(self, *, now_ms: int = 0) -> None:
         self.now_ms = now_ms

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from impl.codec import check_record
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.consume_queue_ext import ExtUnit
 from impl.files import Clock
@@ -14,6 +13,7 @@ from impl.mapped_file_queue import MappedFileQueue
 from impl.message import Message
 from impl.multi_dispatch import MultiDispatch, QueueKey
 from impl.os_files import OsFiles
+from impl.parts import Parts
 from impl.queue_pull import TransferLimits
 from impl.queue_reads import QueueReads
 from impl.queued_records import QueuedRecords
@@ -172,7 +172,7 @@ class Reader(ReadVerbs):
             flags=store.running_flags,
             config=config,
             clock=clock,
-            components=Components(),
+            parts=Parts(),
             readable_end=lambda: store.committed_offset,
             dispatch=store._held.dispatch,
             files=OsFiles(),

@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.files import DiskUsage
 from impl.message import Message
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.faulty_files import FaultyFiles
 from tests.impl.support import MESSAGE, HandRunner, SetClock, config_of
@@ -40,7 +41,7 @@ class Retained:
 
     directory: Path
     config: MessageStoreConfig = field(default_factory=lambda: replace(config_of(), time_zone="UTC"))
-    components: Components = field(default_factory=Components)
+    parts: Parts = field(default_factory=Parts)
 
     def __post_init__(self) -> None:
         self.disk = Disk()
@@ -55,7 +56,7 @@ class Retained:
             self.config,
             files=self.disk,
             clock=self.clock,
-            components=replace(self.components, runner=self.runner),
+            parts=self.parts.replacing({ThreadRunner: self.runner}),
         )
         return self.store
 

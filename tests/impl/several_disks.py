@@ -4,9 +4,10 @@ import errno
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.files import DiskUsage
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import FaultyFiles, HandRunner, SetClock, config_of
 
@@ -66,9 +67,9 @@ class Spread:
             files_ahead=files_ahead,
         )
         self.runner = HandRunner()
-        components = Components(runner=self.runner)
+        parts = Parts({ThreadRunner: self.runner})
         clock = SetClock(ticking=True)
-        return MessageStore.open(self.root, config, files=self.files, clock=clock, components=components)
+        return MessageStore.open(self.root, config, files=self.files, clock=clock, parts=parts)
 
     def log(self, name: str, base: int) -> Path:
         """Return a log file, there or not."""

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from impl.allocation import AllocateMappedFiles
 from impl.arriving import Arrival, MessageArrivingListener
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.log_directories import LogDirectories
 from impl.log_files import LogFileMaker
@@ -16,6 +15,7 @@ from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
 from impl.message import Message, MessageBatch, PutResult, PutStatus
 from impl.os_files import OsFiles
+from impl.parts import Parts
 from impl.policy import AllocationPolicy, FlushDiskType, WarmUp
 from impl.store import MessageStore
 from tests.impl.faulty_files import FaultyFiles, ScriptedDisk
@@ -63,7 +63,7 @@ class SetClock:
 
 
 class ScriptedReplicas:
-    """Replicas that have acknowledged what they were told; hand `lambda: replicas` to `Components.replicas`.
+    """Replicas that have acknowledged what they were told; hand `lambda: replicas` to `Parts.replicas`.
 
     `confirms` answers each request at once; None leaves it open, in `requests`.
     """
@@ -108,7 +108,7 @@ def open_store(
     files: OsFiles | None = None,
     clock: Callable[[], int] | None = None,
     config: MessageStoreConfig | None = None,
-    components: Components | None = None,
+    parts: Parts | None = None,
     arriving: Sequence[MessageArrivingListener] = (),
 ) -> MessageStore:
     """Open a small store on a real directory; a `config` counts instead of the single settings."""
@@ -117,7 +117,7 @@ def open_store(
         config or config_of(file_bytes=file_bytes, sync=sync, trailer=trailer, record_bytes_max=record_bytes_max),
         files=files or OsFiles(),
         clock=clock or SetClock(ticking=True),
-        components=components,
+        parts=parts,
         arriving=arriving,
     )
 

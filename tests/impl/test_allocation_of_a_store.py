@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from impl.components import Components
 from impl.log_files import file_name
 from impl.mapped_file import MappedFile
 from impl.message import PutStatus
+from impl.parts import Parts
 from impl.policy import WarmUp
 from impl.runner import ThreadRunner
 from impl.store import MessageStore
@@ -37,7 +37,7 @@ def created(files: FaultyFiles) -> list[int]:
 def opened(directory: Path, *, files: FaultyFiles, **changes: Any) -> tuple[MessageStore, HandRunner]:
     runner = HandRunner()
     config = replace(config_of(), **{"mapped_files_ahead": 1} | changes)
-    return open_store(directory, config=config, files=files, components=Components(runner=runner)), runner
+    return open_store(directory, config=config, files=files, parts=Parts({ThreadRunner: runner})), runner
 
 
 @pytest.mark.parametrize("files_ahead", [0, 1, 2])
@@ -85,8 +85,8 @@ def test_file_whose_blank_failed_is_kept_for_the_next_put(tmp_path: Path) -> Non
             super().append_blank()
 
     files = FaultyFiles()
-    components = Components(runner=HandRunner(), mapped_file=RefusesABlank)
-    with open_store(tmp_path / "ours", files=files, components=components) as store:
+    parts = Parts({ThreadRunner: HandRunner(), MappedFile: RefusesABlank})
+    with open_store(tmp_path / "ours", files=files, parts=parts) as store:
         first = store.put(BIG)
         assert store.put(BIG).status is PutStatus.UNKNOWN_ERROR
         assert store.max_offset == first.size_bytes
@@ -106,7 +106,7 @@ def test_file_whose_blank_failed_is_kept_for_the_next_put(tmp_path: Path) -> Non
 def test_warm_up_changes_no_byte_of_the_log(warm_up: WarmUp, sync: bool, tmp_path: Path) -> None:
     for name, kind in (("ours", warm_up), ("twin", WarmUp.NONE)):
         config = replace(config_of(sync=sync, file_bytes=8192), mapped_files_ahead=1, warm_up=kind)
-        with open_store(tmp_path / name, config=config, components=Components(runner=HandRunner())) as store:
+        with open_store(tmp_path / name, config=config, parts=Parts({ThreadRunner: HandRunner()})) as store:
             for _ in range(20):
                 assert store.put(BIG).status is PutStatus.PUT_OK
     assert log_bytes(tmp_path / "ours") == log_bytes(tmp_path / "twin")
@@ -126,8 +126,8 @@ def test_close_waits_for_the_file_that_is_being_made(tmp_path: Path) -> None:
             super().sync_directory(path)
 
     runner, files = HandRunner(), SlowFiles()
-    components = Components(runner=lambda each: ThreadRunner(each) if each.name == "allocate" else runner(each))
-    store = open_store(tmp_path, config=replace(config_of(), mapped_files_ahead=1), files=files, components=components)
+    parts = Parts({ThreadRunner: lambda each: ThreadRunner(each) if each.name == "allocate" else runner(each)})
+    store = open_store(tmp_path, config=replace(config_of(), mapped_files_ahead=1), files=files, parts=parts)
     store.put(MESSAGE)
     assert inside.wait(30)
     closer = threading.Thread(target=store.close)

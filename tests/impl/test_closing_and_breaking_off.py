@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.errors import ForkedStore, StoreClosed
 from impl.files import OpenFile
 from impl.mapped_file import MappedFile
 from impl.message import Message, PutResult, PutStatus
+from impl.parts import Parts
 from impl.policy import BrokerRole
+from impl.replication import make_replicas
 from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, SetClock, config_of, open_store
@@ -136,7 +137,7 @@ class Interrupting(MappedFile):
 
 
 def test_put_that_is_broken_off_stops_the_store_and_is_cut_by_the_next_open(tmp_path: Path) -> None:
-    store = open_store(tmp_path, components=Components(mapped_file=Interrupting))
+    store = open_store(tmp_path, parts=Parts({MappedFile: Interrupting}))
     first = store.put(MESSAGE)
     with pytest.raises(KeyboardInterrupt):
         store.put(MESSAGE)
@@ -197,9 +198,9 @@ class CancelledReplicas:
 
 
 def test_cancelled_request_is_not_confirmed(tmp_path: Path) -> None:
-    components = Components(replicas=CancelledReplicas)
+    parts = Parts({make_replicas: CancelledReplicas})
     config = replace(config_of(), broker_role=BrokerRole.SYNC_MASTER)
-    with open_store(tmp_path, config=config, components=components) as store:
+    with open_store(tmp_path, config=config, parts=parts) as store:
         assert store.put(MESSAGE).status is PutStatus.FLUSH_SLAVE_TIMEOUT
         assert store.put_async(MESSAGE).result(PATIENCE_S).status is PutStatus.FLUSH_SLAVE_TIMEOUT
 

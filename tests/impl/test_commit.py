@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from impl.components import Components
 from impl.files import OpenFile
 from impl.message import GetStatus, PutResult, PutStatus
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import (
     MESSAGE,
@@ -35,7 +36,7 @@ def opened(
     """Open a store with a pool whose first commit round, a thorough one, has been at 200 ms."""
     runner = HandRunner()
     config = replace(config_of(file_bytes=file_bytes), transient_store_pool_enable=True, **changes)
-    store = open_store(directory, config=config, files=files, components=Components(runner=runner))
+    store = open_store(directory, config=config, files=files, parts=Parts({ThreadRunner: runner}))
     assert runner["commit"].due_ms == config.commit_interval_commit_log
     runner.step("commit", after_ms=200)
     return store, runner
@@ -52,7 +53,7 @@ def free_buffers(store: MessageStore) -> int:
 def test_first_round_takes_any_byte_and_each_wants_the_next_after_the_interval(tmp_path: Path) -> None:
     runner = HandRunner()
     config = replace(config_of(), transient_store_pool_enable=True)
-    with open_store(tmp_path, config=config, components=Components(runner=runner)) as store:
+    with open_store(tmp_path, config=config, parts=Parts({ThreadRunner: runner})) as store:
         size_bytes = store.put(MESSAGE).size_bytes
         assert store.committed_offset == 0
         assert runner.step("commit", after_ms=200) == 400

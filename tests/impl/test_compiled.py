@@ -14,11 +14,13 @@ import pytest
 from impl import codec, compiled, scan
 from impl import dispatch_records as plain
 from impl.compiled import CompiledParts
-from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.dispatch_records import dispatch_records
 from impl.index_entries import PLAIN_ENTRIES
 from impl.message import Message
 from impl.os_files import OsFiles
+from impl.parts import Parts
+from impl.scan import walk_log
 from impl.store import MessageStore
 from tests.impl.log_files import LogFile, log_file
 from tests.impl.support import SetClock
@@ -157,22 +159,24 @@ def test_a_store_of_compiled_parts_writes_the_bytes_of_a_plain_one(tmp_path: Pat
         for number in range(120)
     ]
     stores = {"plain": None, "compiled": CompiledParts(records_worth_loading=0)}
-    for name, parts in stores.items():
-        components = Components()
-        if parts is not None:
-            components = Components(
-                walk_log=parts.walk_log, dispatch_records=parts.dispatch_records, index_entries=parts.index_entries
+    for name, twins in stores.items():
+        parts = Parts()
+        if twins is not None:
+            parts = Parts(
+                {
+                    walk_log: twins.walk_log,
+                    dispatch_records: twins.dispatch_records,
+                    PLAIN_ENTRIES: twins.index_entries,
+                }
             )
         clock = SetClock()
         for half in (messages[:70], messages[70:]):
-            with MessageStore.open(
-                tmp_path / name, config, files=OsFiles(), clock=clock, components=components
-            ) as store:
+            with MessageStore.open(tmp_path / name, config, files=OsFiles(), clock=clock, parts=parts) as store:
                 assert [finding for finding in store.findings if finding.severity != "note"] == []
                 for message in half:
                     clock.now_ms += 700
                     assert store.put(message).stored
     assert bytes_of(tmp_path / "plain") == bytes_of(tmp_path / "compiled")
     clock = SetClock(1_800_000_000_000)
-    with MessageStore.open(tmp_path / "plain", config, files=OsFiles(), clock=clock, components=components) as store:
+    with MessageStore.open(tmp_path / "plain", config, files=OsFiles(), clock=clock, parts=parts) as store:
         assert store.findings == ()

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.message import Message, PutStatus
 from impl.os_files import OsFiles
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, SetClock, caught_up, config_of, open_store, snapshot
 
@@ -25,7 +26,7 @@ EACH_CONFIG = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 
 
 def by_hand(directory: Path, config: MessageStoreConfig, files: FaultyFiles | None = None) -> MessageStore:
-    return open_store(directory, config=config, files=files, components=Components(runner=HandRunner()))
+    return open_store(directory, config=config, files=files, parts=Parts({ThreadRunner: HandRunner()}))
 
 
 def filled(directory: Path, config: MessageStoreConfig, count: int = 30) -> dict[str, bytes | None]:
@@ -168,7 +169,7 @@ def test_bit_maps_come_from_their_provider(tmp_path: Path) -> None:
         CONFIGS["extension"],
         files=OsFiles(),
         clock=SetClock(ticking=True),
-        components=Components(runner=HandRunner()),
+        parts=Parts({ThreadRunner: HandRunner()}),
         bit_map_of=lambda topic, properties: b"\x01\x02" if properties.get("TAGS") == "a" else b"",
     )
     with store:
@@ -221,7 +222,7 @@ def times(directory: Path) -> tuple[int, ...]:
 
 def test_checkpoint_follows_queues_and_index(tmp_path: Path) -> None:
     runner = HandRunner()
-    with open_store(tmp_path, components=Components(runner=runner)) as store:
+    with open_store(tmp_path, parts=Parts({ThreadRunner: runner})) as store:
         first = store.put(KEYED)
         runner.step("flush-queues", after_ms=1_000)
         assert times(tmp_path) == (0, 0, 0)

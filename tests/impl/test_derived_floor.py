@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from isal.isal_zlib import crc32
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.scan import RecordChecker, walk_log
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, config_of, open_store, snapshot
@@ -46,7 +47,7 @@ def opened(
     directory: Path, config: MessageStoreConfig = CONFIG, files: FaultyFiles | None = None
 ) -> tuple[MessageStore, HandRunner, Walk]:
     runner, walk = HandRunner(), Walk()
-    store = open_store(directory, config=config, files=files, components=Components(runner=runner, walk_log=walk))
+    store = open_store(directory, config=config, files=files, parts=Parts({ThreadRunner: runner, walk_log: walk}))
     return store, runner, walk
 
 

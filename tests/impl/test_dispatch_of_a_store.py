@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.message import Message, MessageBatch
+from impl.parts import Parts
 from impl.policy import FlushDiskType
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.golden import CASES, golden, opened, read
 from tests.impl.status_cases import batch_of
@@ -32,7 +33,7 @@ def test_queues_of_rocketmq_are_right_and_stay(case: str, tmp_path: Path) -> Non
     if read(folder / "config.json")["lastExit"] != "clean":
         pytest.skip("killed")
     before = queue_files(tmp_path / "store")
-    with opened(tmp_path / "store", folder, components=Components(runner=HandRunner())) as store:
+    with opened(tmp_path / "store", folder, parts=Parts({ThreadRunner: HandRunner()})) as store:
         assert store.findings == ()
         assert store.dispatch_behind_bytes == 0
     assert before
@@ -47,7 +48,7 @@ def test_queues_made_from_the_log_alone_are_those_of_rocketmq(case: str, tmp_pat
     right = queue_files(tmp_path / "store")
     for name in ("consumequeue", "index"):
         shutil.rmtree(tmp_path / "store" / name, ignore_errors=True)
-    with opened(tmp_path / "store", folder, components=Components(runner=HandRunner())) as store:
+    with opened(tmp_path / "store", folder, parts=Parts({ThreadRunner: HandRunner()})) as store:
         log_min = store.min_offset
         assert {finding.severity for finding in store.findings} <= {"note"}
     made = queue_files(tmp_path / "store")
@@ -135,7 +136,7 @@ def test_close_dispatches_what_is_left(config: MessageStoreConfig, tmp_path: Pat
     store.close()
     assert store.read_only_reason is None
     assert not (tmp_path / "abort").exists()
-    with open_store(tmp_path, config=config, components=Components(runner=HandRunner())) as again:
+    with open_store(tmp_path, config=config, parts=Parts({ThreadRunner: HandRunner()})) as again:
         assert again.findings == ()
         every_message_is_in_its_queue_once(again, sum(stored))
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from impl.checkpoint import Checkpoint
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.message import PutResult
 from impl.os_files import OsFiles
+from impl.parts import Parts
 from impl.policy import QueueFlushPolicy
 from impl.queue_flush import FlushConsumeQueues
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, SetClock, config_of, open_store
 
@@ -33,8 +34,8 @@ def opened(
 ) -> tuple[MessageStore, HandRunner]:
     runner = HandRunner()
     clock = SetClock(ticking=True)
-    components = Components(runner=runner)
-    return open_store(directory, config=config, files=files, clock=clock, components=components), runner
+    parts = Parts({ThreadRunner: runner})
+    return open_store(directory, config=config, files=files, clock=clock, parts=parts), runner
 
 
 def known(store: MessageStore) -> int:

@@ -4,9 +4,10 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from impl.components import Components
 from impl.message import StoredMessage
 from impl.os_files import OsFiles
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.golden import config_of, golden, opened
 from tests.impl.support import HandRunner, SetClock, put
@@ -35,7 +36,7 @@ def copies_in(store: MessageStore) -> list[StoredMessage]:
 def test_the_same_copies_come_at_the_same_times(tmp_path: Path) -> None:
     folder, clock, runner = golden(CASE, "truth.json"), SetClock(), HandRunner()
     shutil.copytree(folder / "store", tmp_path / "theirs")
-    with opened(tmp_path / "ours", folder, clock, Components(runner=runner)) as store:
+    with opened(tmp_path / "ours", folder, clock, Parts({ThreadRunner: runner})) as store:
         for who, message, _, append in history(folder):
             clock.now_ms = append["storeTimestamp"] if append else clock.now_ms
             if who == DELIVERED:
@@ -56,7 +57,7 @@ def test_the_same_copies_come_at_the_same_times(tmp_path: Path) -> None:
 
 def test_the_saved_progress_has_the_bytes_of_rocketmq(tmp_path: Path) -> None:
     folder, clock, runner = golden(CASE, "truth.json"), SetClock(), HandRunner()
-    with opened(tmp_path, folder, clock, Components(runner=runner)) as store:
+    with opened(tmp_path, folder, clock, Parts({ThreadRunner: runner})) as store:
         for who, message, _, append in history(folder):
             clock.now_ms = append["storeTimestamp"] if append else clock.now_ms
             if who == DELIVERED:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
+from impl.commit_log import CommitLog
+from impl.parts import Parts
 from tests.impl.golden import golden, opened
 from tests.impl.golden_files import WHOLE, index_bytes, opening_arguments
 from tests.impl.support import SetClock
@@ -47,7 +48,7 @@ def entries(files: list[bytes], *, slots: int = 100) -> list[tuple[int, int]]:
 @pytest.mark.parametrize("case", WHOLE)
 def test_same_puts_give_the_index_of_rocketmq(case: str, tmp_path: Path) -> None:
     folder, clock = golden(case), SetClock()
-    with opened(tmp_path, folder, clock, Components(commit_log=Delivering), **opening_arguments(folder)) as store:
+    with opened(tmp_path, folder, clock, Parts({CommitLog: Delivering}), **opening_arguments(folder)) as store:
         for entry in history(folder):
             put_again(store, clock, case, entry)
     assert index_bytes(tmp_path) == index_bytes(folder / "store")

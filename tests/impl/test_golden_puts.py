@@ -9,8 +9,8 @@ import pytest
 
 from impl import codec
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.message import Message, MessageBatch, PutResult, PutStatus
+from impl.parts import Parts
 from impl.store import MessageStore
 from tests.impl.golden import CASES, config_of, golden, message_of, opened, read
 from tests.impl.records import encoder_of
@@ -137,7 +137,7 @@ def assert_same_log(directory: Path, folder: Path) -> None:
 @pytest.mark.parametrize("case", INTACT)
 def test_same_puts_give_the_bytes_of_rocketmq(case: str, tmp_path: Path) -> None:
     folder, clock = golden(case, "truth.json"), SetClock()
-    with opened(tmp_path, folder, clock, Components(commit_log=Delivering)) as store:
+    with opened(tmp_path, folder, clock, Parts({CommitLog: Delivering})) as store:
         entries = list(history(folder))
         for entry in entries:
             put_again(store, clock, case, entry)
@@ -150,7 +150,7 @@ def test_same_puts_over_restarts_give_the_bytes_of_rocketmq(case: str, tmp_path:
     """Queue offsets, those of light queues too, are found in the log at each open."""
     folder, clock = golden(case, "truth.json"), SetClock()
     for entry in history(folder):
-        with opened(tmp_path, folder, clock, Components(commit_log=Delivering)) as store:
+        with opened(tmp_path, folder, clock, Parts({CommitLog: Delivering})) as store:
             put_again(store, clock, case, entry)
     assert_same_log(tmp_path, folder)
 

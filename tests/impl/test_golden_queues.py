@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
+from impl.commit_log import CommitLog
+from impl.parts import Parts
 from tests.impl.golden import golden, opened
 from tests.impl.golden_files import WHOLE, derived_bytes, opening_arguments
 from tests.impl.support import SetClock
@@ -87,8 +88,8 @@ def test_bit_maps_that_nobody_can_tell_are_left_as_they_are(tmp_path: Path) -> N
 @pytest.mark.parametrize("case", WHOLE)
 def test_same_puts_give_the_queues_of_rocketmq(case: str, tmp_path: Path) -> None:
     folder, clock = golden(case), SetClock()
-    components = Components(commit_log=Delivering)
-    with opened(tmp_path, folder, clock, components, **opening_arguments(folder)) as store:
+    parts = Parts({CommitLog: Delivering})
+    with opened(tmp_path, folder, clock, parts, **opening_arguments(folder)) as store:
         for entry in history(folder):
             put_again(store, clock, case, entry)
     ours, theirs = derived_bytes(tmp_path), derived_bytes(folder / "store")

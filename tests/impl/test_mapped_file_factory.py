@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.mapped_file import MappedFile
 from impl.message import Message, MessageBatch, PutResult, PutStatus
+from impl.parts import Parts
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, SetClock, log_bytes, open_store, put
 
@@ -30,7 +30,7 @@ def test_every_byte_goes_through_the_mapped_file_that_was_named(tmp_path: Path) 
             blanks.append(self.base_offset)
             super().append_blank()
 
-    with open_store(tmp_path, components=Components(mapped_file=Counting)) as store:
+    with open_store(tmp_path, parts=Parts({MappedFile: Counting})) as store:
         results = [put(store, each) for each in (MESSAGE, BATCH) * 6]
         assert written == [result.size_bytes for result in results]
         assert blanks == list(range(0, store.max_offset - 1024, 1024))
@@ -69,7 +69,7 @@ def test_refused_record_leaves_nothing_behind(
     message: Message | MessageBatch, kept: int, held: int, then: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Bytes behind the end made the next open after a clean exit find damage, and the store read-only."""
-    ours = open_store(tmp_path / "ours", clock=SetClock(), components=Components(mapped_file=Torn))
+    ours = open_store(tmp_path / "ours", clock=SetClock(), parts=Parts({MappedFile: Torn}))
     twin = open_store(tmp_path / "twin", clock=SetClock())
     with ours, twin:
         for _ in range(held):
@@ -98,7 +98,7 @@ def test_refused_blank_leaves_no_file_behind_it(
 ) -> None:
     """The next record went into the new file without a blank before it, and an open found damage there."""
     small = Message("T", b"")
-    ours = open_store(tmp_path / "ours", file_bytes=256, clock=SetClock(), components=Components(mapped_file=Torn))
+    ours = open_store(tmp_path / "ours", file_bytes=256, clock=SetClock(), parts=Parts({MappedFile: Torn}))
     twin = open_store(tmp_path / "twin", file_bytes=256, clock=SetClock())
     with ours, twin:
         first = replace(MESSAGE, body=bytes(10))
@@ -125,6 +125,6 @@ def test_factory_that_raises_is_a_file_that_cannot_be_made(tmp_path: Path) -> No
         def __init__(self, *args: object, **kwargs: object) -> None:
             raise OSError(errno.ENOMEM, "no mapping")
 
-    with open_store(tmp_path, components=Components(mapped_file=Unmade)) as store:
+    with open_store(tmp_path, parts=Parts({MappedFile: Unmade})) as store:
         assert store.put(MESSAGE) == PutResult(PutStatus.CREATE_MAPEDFILE_FAILED)
         assert log_bytes(tmp_path) == {}

@@ -12,10 +12,11 @@ from itertools import product
 
 import pytest
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.files import DiskUsage
 from impl.message import Message, PutStatus
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from properties.disk.dirty import CompareTracker
 from properties.disk.disk import Image
@@ -88,7 +89,7 @@ def message(number: int) -> Message:
 
 def opened(files: RecordingFiles, config: MessageStoreConfig, runner: HandRunner) -> MessageStore:
     return MessageStore.open(
-        "/store", config, files=files, clock=SetClock(ticking=True), components=Components(runner=runner)
+        "/store", config, files=files, clock=SetClock(ticking=True), parts=Parts({ThreadRunner: runner})
     )
 
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.errors import BadConfig
 from impl.message import PutStatus
+from impl.parts import Parts
 from impl.policy import BrokerRole, FlushDiskType
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import (
     MESSAGE,
@@ -31,7 +32,7 @@ def opened(
     """Open a store with a pool whose first commit round, a thorough one, has been at 200 ms."""
     runner = HandRunner()
     config = replace(config_of(file_bytes=file_bytes), transient_store_pool_enable=True, **changes)
-    store = open_store(directory, config=config, files=files, components=Components(runner=runner))
+    store = open_store(directory, config=config, files=files, parts=Parts({ThreadRunner: runner}))
     assert runner["commit"].due_ms == config.commit_interval_commit_log
     runner.step("commit", after_ms=200)
     return store, runner
@@ -103,7 +104,7 @@ def test_file_found_at_open_has_no_buffer(tmp_path: Path) -> None:
 def test_pool_has_no_effect(changes: dict[str, Any], tmp_path: Path) -> None:
     runner = HandRunner()
     config = replace(config_of(), transient_store_pool_enable=True, **changes)
-    with open_store(tmp_path, config=config, components=Components(runner=runner)) as store:
+    with open_store(tmp_path, config=config, parts=Parts({ThreadRunner: runner})) as store:
         assert store._held._pool is None
         assert "commit" not in runner.services
         if "broker_role" not in changes:

@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.errors import BadConfig
 from impl.files import Mapping
 from impl.message import Message
 from impl.os_files import OsFiles
+from impl.parts import Parts
 from impl.policy import FlushDiskType
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.hand_runner import HandRunner
 from tests.impl.support import SetClock, log_bytes
@@ -43,7 +44,7 @@ class Watched:
         wanted: dict[str, Any] = {"mapped_file_size_commit_log": FILE_BYTES, "populate_ahead_bytes": PAGE} | settings
         config = MessageStoreConfig(**wanted)
         self.store = MessageStore.open(
-            directory, config, files=self.files, clock=SetClock(), components=Components(runner=self.runner)
+            directory, config, files=self.files, clock=SetClock(), parts=Parts({ThreadRunner: self.runner})
         )
 
     def put(self, *messages: Message) -> None:

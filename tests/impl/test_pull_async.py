@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.errors import NotReadable, StoreClosed, TooManyHeldPulls
 from impl.filters import FilterBitMaps, PropertyFilter
 from impl.message import GetStatus, Message
 from impl.message_filter import TagFilter
 from impl.os_files import OsFiles
+from impl.parts import Parts
 from impl.policy import BrokerRole
 from impl.queue_pull import GetMessageResult
+from impl.runner import ThreadRunner
 from impl.running_flags import RunningFlag
 from impl.store import MessageStore
 from tests.impl.support import FaultyFiles, HandRunner, SetClock, config_of, open_store
@@ -50,7 +51,7 @@ def by_hand(
         config or config_of(),
         files=files or OsFiles(),
         clock=SetClock(ticking=True),
-        components=Components(runner=runner),
+        parts=Parts({ThreadRunner: runner}),
         bit_map_of=None if bit_maps is None else bit_maps.bit_map_of,
     )
     return store, runner

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.message import Message, MessageBatch, PutResult, PutStatus
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, SetClock, open_store, put, snapshot, watermarks
@@ -21,7 +22,7 @@ NO_SERVICE = PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
 def by_hand(directory: Path, files: FaultyFiles | None = None) -> tuple[MessageStore, HandRunner]:
     """Open a synchronous store whose group commit steps when the test says so."""
     runner = HandRunner()
-    return open_store(directory, sync=True, files=files, components=Components(runner=runner)), runner
+    return open_store(directory, sync=True, files=files, parts=Parts({ThreadRunner: runner})), runner
 
 
 def syncs(files: FaultyFiles) -> int:
@@ -31,7 +32,7 @@ def syncs(files: FaultyFiles) -> int:
 @EITHER
 def test_future_of_an_asynchronous_store_is_done_at_once(message: Message | MessageBatch, tmp_path: Path) -> None:
     runner = HandRunner()
-    ours = open_store(tmp_path / "ours", clock=SetClock(), components=Components(runner=runner))
+    ours = open_store(tmp_path / "ours", clock=SetClock(), parts=Parts({ThreadRunner: runner}))
     twin = open_store(tmp_path / "twin", clock=SetClock())
     with ours, twin:
         for _ in range(3):
@@ -87,7 +88,7 @@ def test_a_put_that_comes_during_a_step_waits_for_the_next(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("sync", [True, False])
 def test_wait_false_is_answered_at_once(tmp_path: Path, sync: bool) -> None:
-    with open_store(tmp_path, sync=sync, components=Components(runner=HandRunner())) as store:
+    with open_store(tmp_path, sync=sync, parts=Parts({ThreadRunner: HandRunner()})) as store:
         answer = store.put_async(replace(MESSAGE, properties="WAIT\x01false"))
         assert answer.result(timeout=0).status is PutStatus.PUT_OK
         assert store.flushed_offset == 0

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.message import Message, MessageBatch, PutResult, PutStatus
+from impl.parts import Parts
 from impl.policy import BrokerRole, PutLockKind
 from impl.put_lock import PutLock, make_put_lock
 from impl.running_flags import RunningFlag
@@ -193,7 +193,7 @@ def test_store_takes_the_kind_of_lock_that_is_configured_once(kind: PutLockKind,
         return make_put_lock(asked_for)
 
     config = replace(config_of(), use_reentrant_lock_when_put_message=kind is PutLockKind.REENTRANT)
-    with open_store(tmp_path, config=config, components=Components(put_lock=lock_of)) as store:
+    with open_store(tmp_path, config=config, parts=Parts({make_put_lock: lock_of})) as store:
         assert statuses(store) == {OK}
     assert asked == [kind]
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.files import OpenFile
 from impl.message import PutResult, PutStatus
+from impl.parts import Parts
 from impl.policy import BrokerRole
+from impl.replication import make_replicas
 from impl.runner import Runner, Service, ThreadRunner
 from impl.store import MessageStore
 from impl.time_outs import Awaited, TimeOuts
@@ -32,10 +33,10 @@ def opened(
     config: MessageStoreConfig | None = None,
     replicas: ScriptedReplicas | None = None,
 ) -> MessageStore:
-    components = Components(runner=runner)
+    parts = Parts({ThreadRunner: runner})
     if replicas is not None:
-        components = replace(components, replicas=lambda: replicas)
-    return open_store(directory, config=config or sync_config(), components=components)
+        parts = parts.replacing({make_replicas: lambda: replicas})
+    return open_store(directory, config=config or sync_config(), parts=parts)
 
 
 # ---- the service -------------------------------------------------------------------------------------------------
@@ -162,8 +163,8 @@ def test_put_that_waits_while_the_sync_hangs_is_answered_by_the_time_outs(tmp_pa
             super().sync(file)
 
     files, runner = HangingFiles(), HandRunner()
-    components = Components(runner=threads_but(runner, "time-outs", "allocate", "flush-queues"))
-    with open_store(tmp_path, config=sync_config(), files=files, components=components) as store:
+    parts = Parts({ThreadRunner: threads_but(runner, "time-outs", "allocate", "flush-queues")})
+    with open_store(tmp_path, config=sync_config(), files=files, parts=parts) as store:
         first = store.put(MESSAGE)
         files.armed = True
         results: list[PutResult] = []

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.message import Message, MessageBatch, PutResult, PutStatus
+from impl.parts import Parts
 from impl.policy import BrokerRole
+from impl.replication import make_replicas
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, ScriptedReplicas, config_of, open_store, put
@@ -28,8 +30,8 @@ def opened(
 ) -> tuple[MessageStore, HandRunner]:
     runner = HandRunner()
     config = replace(config_of(sync=sync), broker_role=role, slave_timeout=0)
-    components = Components(replicas=lambda: replicas, runner=runner)
-    return open_store(directory, config=config, files=files, components=components), runner
+    parts = Parts({make_replicas: lambda: replicas, ThreadRunner: runner})
+    return open_store(directory, config=config, files=files, parts=parts), runner
 
 
 def answered(store: MessageStore, runner: HandRunner, message: Message | MessageBatch, *, later: bool) -> PutResult:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from impl.arriving import Arrival
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.delay import SCHEDULE_TOPIC
 from impl.derived import Derived
@@ -16,6 +15,7 @@ from impl.key_hash import java_hash
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
 from impl.message import Message, PutStatus
+from impl.parts import Parts
 from impl.policy import BrokerRole
 from impl.runner import ThreadRunner
 from impl.running_flags import RunningFlag
@@ -38,7 +38,7 @@ def opened(
         config or config_of(),
         files=files or FaultyFiles(),
         clock=SetClock(ticking=True),
-        components=Components(runner=runner),
+        parts=Parts({ThreadRunner: runner}),
         arriving=arriving,  # type: ignore[arg-type]
     )
     return store, runner
@@ -326,7 +326,7 @@ def test_steps_of_several_threads_do_not_mix(tmp_path: Path) -> None:
 
 def test_no_put_is_forgotten_by_a_thread_that_falls_asleep(tmp_path: Path) -> None:
     arrivals = Arrivals()
-    with open_store(tmp_path, components=Components(runner=ThreadRunner), arriving=[arrivals]) as store:
+    with open_store(tmp_path, parts=Parts({ThreadRunner: ThreadRunner}), arriving=[arrivals]) as store:
         for number in range(300):
             store.put(MESSAGE)
             arrivals.wait_for(number + 1, MESSAGE.topic)
@@ -355,7 +355,7 @@ def test_put_that_only_ended_a_file_wakes_it(tmp_path: Path) -> None:
 
     runner = HandRunner()
     big = replace(MESSAGE, body=bytes(600))
-    with open_store(tmp_path, components=Components(runner=runner, mapped_file=Refusing)) as store:
+    with open_store(tmp_path, parts=Parts({ThreadRunner: runner, MappedFile: Refusing})) as store:
         store.put(big)
         runner.step("reput")
         assert store.put(big).status is PutStatus.UNKNOWN_ERROR

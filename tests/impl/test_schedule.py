@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.delay import HALF_TOPIC
 from impl.message import Message, StoredMessage
+from impl.parts import Parts
 from impl.policy import BrokerRole
+from impl.runner import ThreadRunner
 from impl.running_flags import RunningFlag
 from impl.store import MessageStore
 from properties.lockstep.delay_puts import taking_delays_as_java
@@ -26,11 +27,11 @@ LONG = Message("U", b"long", properties={"DELAY": "2"})
 class Scheduled:
     """A store whose services are stepped by hand, beside a clock that is told the time."""
 
-    def __init__(self, directory: Path, *, components: Components | None = None, **settings: Any) -> None:
+    def __init__(self, directory: Path, *, parts: Parts | None = None, **settings: Any) -> None:
         self.clock, self.runner = SetClock(NOW_MS), HandRunner()
         config = replace(config_of(file_bytes=1 << 16), **({"message_delay_level": "1s 5s 2s"} | settings))
-        parts = replace(components or Components(), runner=self.runner)
-        self.store: MessageStore = open_store(directory, config=config, clock=self.clock, components=parts)
+        parts = (parts or Parts()).replacing({ThreadRunner: self.runner})
+        self.store: MessageStore = open_store(directory, config=config, clock=self.clock, parts=parts)
 
     def put(self, *messages: Message) -> None:
         for message in messages:
@@ -123,7 +124,7 @@ def test_a_round_that_fails_is_named_and_holds_up_no_other_level(
 
 
 def test_what_can_never_be_delivered_is_named_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    here = Scheduled(tmp_path, components=taking_delays_as_java(Components()), max_message_size=350)
+    here = Scheduled(tmp_path, parts=taking_delays_as_java(Parts()), max_message_size=350)
     long = Message("t" * 127, bytes(30), properties={"DELAY": "1"})
     here.put(replace(SHORT, topic=HALF_TOPIC), Message("SCHEDULE_TOPIC_XXXX", b"", 0), long, SHORT)
     with caplog.at_level(logging.WARNING, "tornpage.store"):
@@ -142,7 +143,7 @@ def test_what_can_never_be_delivered_is_named_once(tmp_path: Path, caplog: pytes
 def test_a_copy_waits_for_no_disk_and_no_replica(tmp_path: Path) -> None:
     config = replace(config_of(file_bytes=1 << 16, sync=True), broker_role=BrokerRole.SYNC_MASTER)
     clock, runner = SetClock(NOW_MS), HandRunner()
-    store = open_store(tmp_path, config=config, clock=clock, components=Components(runner=runner))
+    store = open_store(tmp_path, config=config, clock=clock, parts=Parts({ThreadRunner: runner}))
     assert store.put(SHORT).stored
     runner.step("reput")
     flushed = store.flushed_offset

@@ -8,21 +8,20 @@ from typing import Any
 
 import pytest
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
+from impl.parts import Parts
 from impl.policy import BrokerRole, FlushDiskType
+from impl.replication import make_replicas
 from impl.running_flags import RunningFlag
 from tests.impl.support import Arrivals, ScriptedReplicas, open_store
 from tests.impl.test_schedule import LONG, SHORT, Scheduled
 
 
-def awaiting(
-    directory: Path, *, pending_max: int = 2_000, components: Components | None = None, **settings: Any
-) -> Scheduled:
+def awaiting(directory: Path, *, pending_max: int = 2_000, parts: Parts | None = None, **settings: Any) -> Scheduled:
     """Return a store that syncs before it answers, and delivers asynchronously."""
     return Scheduled(
         directory,
-        components=components,
+        parts=parts,
         **{"flush_disk_type": FlushDiskType.SYNC_FLUSH} | settings,
         enable_schedule_async_deliver=True,
         schedule_async_deliver_max_pending_limit=pending_max,
@@ -66,7 +65,7 @@ def test_a_full_line_puts_no_more_until_its_first_is_answered(tmp_path: Path) ->
 def test_what_is_not_confirmed_is_counted_and_never_put_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     replicas = ScriptedReplicas(confirms=None)
     here = awaiting(
-        tmp_path, components=Components(replicas=lambda: replicas), broker_role=BrokerRole.SYNC_MASTER,
+        tmp_path, parts=Parts({make_replicas: lambda: replicas}), broker_role=BrokerRole.SYNC_MASTER,
         flush_disk_type=FlushDiskType.ASYNC_FLUSH,
     )  # fmt: skip
     replicas.confirms = True

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.message import PutResult, PutStatus
+from impl.parts import Parts
 from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, config_of, log_bytes, open_store
@@ -24,7 +24,7 @@ def opened(
     directory: Path, config: MessageStoreConfig, files: FaultyFiles | None = None
 ) -> tuple[MessageStore, HandRunner]:
     runner = HandRunner()
-    return open_store(directory, config=config, files=files, components=Components(runner=runner)), runner
+    return open_store(directory, config=config, files=files, parts=Parts({ThreadRunner: runner})), runner
 
 
 def pooled(**changes: Any) -> MessageStoreConfig:
@@ -149,9 +149,9 @@ def test_close_waits_for_the_put_that_waits_for_its_file(tmp_path: Path) -> None
             super().allocate(file, size_bytes)
 
     runner = HandRunner()
-    components = Components(runner=lambda each: ThreadRunner(each) if each.name == "allocate" else runner(each))
+    parts = Parts({ThreadRunner: lambda each: ThreadRunner(each) if each.name == "allocate" else runner(each)})
     config = replace(config_of(), mapped_files_ahead=1)
-    store = open_store(tmp_path, config=config, files=SlowFiles(), components=components)
+    store = open_store(tmp_path, config=config, files=SlowFiles(), parts=parts)
     results: list[PutResult] = []
     putter = threading.Thread(target=lambda: results.append(store.put(MESSAGE)), daemon=True)
     putter.start()

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.entry import PutEntry
 from impl.message import PutResult, PutStatus
+from impl.parts import Parts
 from impl.policy import BrokerRole
+from impl.replication import make_replicas
 from impl.running_flags import RunningFlag, RunningFlags
 from tests.impl.support import MESSAGE, FaultyFiles, ScriptedReplicas, config_of, open_store
 
@@ -82,7 +83,7 @@ def test_queue_offset_is_used_up_whatever_the_replica_answers(
     acknowledged: int | None, confirms: bool, status: PutStatus, tmp_path: Path
 ) -> None:
     replicas = ScriptedReplicas(acknowledged_offset=acknowledged, confirms=confirms)
-    with open_store(tmp_path, config=REPLICATED, components=Components(replicas=lambda: replicas)) as store:
+    with open_store(tmp_path, config=REPLICATED, parts=Parts({make_replicas: lambda: replicas})) as store:
         results = [store.put(MESSAGE) for _ in range(3)]
         assert {result.status for result in results} == {status}
         assert [result.queue_offset for result in results] == [0, 1, 2]
@@ -104,9 +105,7 @@ def test_replica_is_asked_before_the_disk_is_waited_for(tmp_path: Path) -> None:
                 happened.append("sync")
 
     replicas: Callable[[], ScriptedReplicas] = Noting
-    with open_store(
-        tmp_path, config=REPLICATED, files=NotingFiles(), components=Components(replicas=replicas)
-    ) as store:
+    with open_store(tmp_path, config=REPLICATED, files=NotingFiles(), parts=Parts({make_replicas: replicas})) as store:
         store.put(MESSAGE)
         happened.clear()
         assert store.put(MESSAGE).status is PutStatus.PUT_OK

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.errors import ForkedStore
 from impl.message import BatchMember, Message, MessageBatch, PutResult, PutStatus
+from impl.parts import Parts
 from impl.policy import BrokerRole
+from impl.runner import ThreadRunner
 from impl.running_flags import RunningFlag
 from impl.store import MessageStore
 from tests.impl.status_cases import BATCHES, LONG, MESSAGES, Refused, batch_of, groups_of, rows_of
@@ -153,7 +154,7 @@ def assert_refuses_all(store: MessageStore, directory: Path, expected: PutResult
 
 
 def test_forked_process_may_not_put(tmp_path: Path) -> None:
-    with open_store(tmp_path, components=Components(runner=HandRunner())) as store:
+    with open_store(tmp_path, parts=Parts({ThreadRunner: HandRunner()})) as store:
         store.put(MESSAGE)
         before = snapshot(tmp_path)
         child = os.fork()

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.durable_floor import DurableFloor
 from impl.mapped_file import MappedFile
 from impl.message import Message, MessageBatch, PutResult, PutStatus
 from impl.os_files import OsFiles
+from impl.parts import Parts
 from impl.policy import BrokerRole
+from impl.replication import make_replicas
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.status_cases import batch_of
 from tests.impl.support import (
@@ -103,7 +105,7 @@ class Refusing(MappedFile):
 def test_mapped_file_that_refuses_bytes_costs_the_put_only(
     message: Message | MessageBatch, held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ours = open_store(tmp_path / "ours", clock=SetClock(), components=Components(mapped_file=Refusing))
+    ours = open_store(tmp_path / "ours", clock=SetClock(), parts=Parts({MappedFile: Refusing}))
     twin = open_store(tmp_path / "twin", clock=SetClock())
     with ours, twin:
         for _ in range(held):
@@ -144,9 +146,7 @@ def test_sync_and_replication_fail_with_the_answer_of_the_replication(
     replicas: ScriptedReplicas, status: PutStatus, tmp_path: Path
 ) -> None:
     files = FaultyFiles()
-    with open_store(
-        tmp_path, config=REPLICATED, files=files, components=Components(replicas=lambda: replicas)
-    ) as store:
+    with open_store(tmp_path, config=REPLICATED, files=files, parts=Parts({make_replicas: lambda: replicas})) as store:
         files.fail("sync", part="commitlog", skip=1, times=1)
         result = store.put(MESSAGE)
         assert (result.status, result.offset) == (status, 0)
@@ -165,7 +165,7 @@ def test_replica_that_is_missing_or_far_behind(
     config = replace(
         config_of(sync=sync), broker_role=BrokerRole.SYNC_MASTER, ha_slave_fallbehind_max=1000, slave_timeout=0
     )
-    with open_store(tmp_path, config=config, components=Components(replicas=lambda: replicas)) as store:
+    with open_store(tmp_path, config=config, parts=Parts({make_replicas: lambda: replicas})) as store:
         end = put(store, message).size_bytes * 2
         replicas.acknowledged_offset = None if behind is None else end - behind
         result = put(store, message)
@@ -183,7 +183,7 @@ def test_replica_that_does_not_confirm_is_a_time_out(
 ) -> None:
     replicas = ScriptedReplicas(confirms=confirms)
     config = replace(config_of(sync=sync), broker_role=BrokerRole.SYNC_MASTER, slave_timeout=0)
-    with open_store(tmp_path, config=config, components=Components(replicas=lambda: replicas)) as store:
+    with open_store(tmp_path, config=config, parts=Parts({make_replicas: lambda: replicas})) as store:
         result = put(store, message)
         assert (result.status, result.offset) == (PutStatus.FLUSH_SLAVE_TIMEOUT, 0)
         assert store.flushed_offset == (result.size_bytes if sync else 0)
@@ -211,7 +211,7 @@ def test_synchronous_put_without_waiting_is_in_the_page_cache(
     message: Message | MessageBatch, properties: str | dict[str, str], tmp_path: Path
 ) -> None:
     runner = HandRunner()
-    with open_store(tmp_path, sync=True, components=Components(runner=runner)) as store:
+    with open_store(tmp_path, sync=True, parts=Parts({ThreadRunner: runner})) as store:
         result = put_ok(store, replace(message, properties=properties))
         assert in_log(tmp_path, result)
         assert store.flushed_offset == floor_of(tmp_path) == 0
@@ -240,7 +240,7 @@ def test_file_without_a_buffer_is_refused_where_that_is_to_fail_fast(
         fast_fail_if_no_buffer_in_store_pool=True,
     )
     runner = HandRunner()
-    with open_store(tmp_path, config=config, components=Components(runner=runner)) as store:
+    with open_store(tmp_path, config=config, parts=Parts({ThreadRunner: runner})) as store:
         for _ in range(2):
             put_ok(store, replace(MESSAGE, body=bytes(850)))
         marks = watermarks(caught_up(store))
@@ -255,7 +255,7 @@ def test_file_without_a_buffer_is_refused_where_that_is_to_fail_fast(
 def test_file_that_nobody_prepares_in_time_refuses_the_put(message: Message | MessageBatch, tmp_path: Path) -> None:
     runner = HandRunner()
     config = replace(config_of(), mapped_files_ahead=1)
-    with open_store(tmp_path, config=config, components=Components(runner=runner)) as store:
+    with open_store(tmp_path, config=config, parts=Parts({ThreadRunner: runner})) as store:
         driven = runner["allocate"]
         step, driven.step = driven.step, lambda: None  # type: ignore[method-assign]
         marks = watermarks(caught_up(store))
@@ -272,7 +272,7 @@ def test_late_flush_is_a_time_out_of_a_put_that_is_durable_later(
     message: Message | MessageBatch, tmp_path: Path
 ) -> None:
     runner = HandRunner()
-    with open_store(tmp_path, sync=True, components=Components(runner=runner)) as store:
+    with open_store(tmp_path, sync=True, parts=Parts({ThreadRunner: runner})) as store:
         answer = store.put_async(message)
         runner.step("time-outs", after_ms=4_999)
         assert not answer.done()
@@ -291,7 +291,7 @@ def test_late_flush_is_a_time_out_of_a_put_that_is_durable_later(
 def test_put_into_a_buffer_is_served_after_its_commit(message: Message | MessageBatch, tmp_path: Path) -> None:
     runner = HandRunner()
     config = replace(config_of(), transient_store_pool_enable=True, transient_store_pool_size=1)
-    with open_store(tmp_path, config=config, components=Components(runner=runner)) as store:
+    with open_store(tmp_path, config=config, parts=Parts({ThreadRunner: runner})) as store:
         result = put_ok(store, message)
         assert not in_log(tmp_path, result)
         assert watermarks(store) == (0, 0, 0, result.size_bytes)

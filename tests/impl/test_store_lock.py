@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.errors import BadDirectory, StoreInUse
 from impl.os_files import OsFiles
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store_lock import StoreLock, make_directories
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, chain_of, open_store, snapshot
 
@@ -32,7 +33,7 @@ except StoreInUse as refused:
 
 
 def test_second_opener_in_this_process_changes_nothing(tmp_path: Path) -> None:
-    with open_store(tmp_path, components=Components(runner=HandRunner())) as store:
+    with open_store(tmp_path, parts=Parts({ThreadRunner: HandRunner()})) as store:
         store.put(MESSAGE)
         before = snapshot(tmp_path)
         with pytest.raises(StoreInUse) as refused:
@@ -46,7 +47,7 @@ def test_second_opener_in_this_process_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_second_opener_in_another_process_changes_nothing(tmp_path: Path, repository: Path) -> None:
-    with open_store(tmp_path, components=Components(runner=HandRunner())) as store:
+    with open_store(tmp_path, parts=Parts({ThreadRunner: HandRunner()})) as store:
         store.put(MESSAGE)
         before = snapshot(tmp_path)
         second = subprocess.run(

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.errors import BadDirectory, ForkedStore, NoSpace, StoreError
 from impl.files import DiskUsage
 from impl.message import GetStatus, Message, PutResult, PutStatus
 from impl.os_files import OsFiles
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import FlushResult, MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, caught_up, chain_of, log_bytes, open_store, snapshot
 
@@ -22,7 +23,7 @@ from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, caught_up, chai
 
 
 def test_use_in_a_forked_child_is_refused(tmp_path: Path) -> None:
-    with open_store(tmp_path, components=Components(runner=HandRunner())) as store:
+    with open_store(tmp_path, parts=Parts({ThreadRunner: HandRunner()})) as store:
         put = store.put(MESSAGE)
         before = snapshot(tmp_path)
         verbs: list[Callable[[], object]] = [

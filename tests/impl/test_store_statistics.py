@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.message import Message, PutStatus
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.running_flags import RunningFlag
 from impl.statistics import TopicCount
 from tests.impl.status_cases import batch_of
@@ -69,7 +70,7 @@ def test_failures_are_puts_that_reached_the_log_and_are_not_in_it(tmp_path: Path
 
 def test_latency_goes_from_the_entry_to_the_answer(tmp_path: Path) -> None:
     clock, runner = JumpingClock(), HandRunner()
-    with open_store(tmp_path, sync=True, clock=clock, components=Components(runner=runner)) as store:
+    with open_store(tmp_path, sync=True, clock=clock, parts=Parts({ThreadRunner: runner})) as store:
         clock.steps = [0, 5, 7, 11]
         store.put(MESSAGE)
         assert store.statistics().latency_ms_max == 23

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from impl.components import Components
 from impl.message import GetStatus, PutStatus
+from impl.parts import Parts
 from impl.policy import BrokerRole, FlushDiskType
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, config_of, fill_to, open_store
 
@@ -23,7 +24,7 @@ def opened(
     """Open an asynchronous store whose first round, a thorough one, has been at 500 ms."""
     runner = HandRunner()
     config = replace(config_of(file_bytes=file_bytes), **changes)
-    store = open_store(directory, config=config, files=files, components=Components(runner=runner))
+    store = open_store(directory, config=config, files=files, parts=Parts({ThreadRunner: runner}))
     assert runner["flush"].due_ms == config.flush_interval_commit_log
     runner.step("flush", after_ms=500)
     return store, runner
@@ -31,7 +32,7 @@ def opened(
 
 def test_first_round_takes_any_byte_and_each_wants_the_next_after_the_interval(tmp_path: Path) -> None:
     runner = HandRunner()
-    with open_store(tmp_path, components=Components(runner=runner)) as store:
+    with open_store(tmp_path, parts=Parts({ThreadRunner: runner})) as store:
         size_bytes = store.put(MESSAGE).size_bytes
         assert store.flushed_offset == 0
         assert runner.step("flush", after_ms=500) == 1_000
@@ -164,7 +165,7 @@ def test_puts_wake_a_flush_that_is_not_timed_each_time_the_pages_are_there(tmp_p
 def test_synchronous_store_has_no_timer(changes: dict[str, Any], tmp_path: Path) -> None:
     runner = HandRunner()
     config = replace(config_of(), broker_role=BrokerRole.ASYNC_MASTER, **changes)
-    with open_store(tmp_path, config=config, components=Components(runner=runner)):
+    with open_store(tmp_path, config=config, parts=Parts({ThreadRunner: runner})):
         assert ("flush" in runner.services) is not bool(changes)
         assert "commit" not in runner.services
 

@@ -4,9 +4,9 @@ import sys
 
 from impl.abort_marker import AbortMarker
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.errors import StoreInUse
 from impl.message import Message, PutResult
+from impl.parts import Parts
 from impl.store_lock import StoreLock
 from properties.explore.kills.holder import hold
 
@@ -65,12 +65,12 @@ class AnsweredTwice(CommitLog):
 
 
 STORES = {
-    "everybody-in": Components(store_lock=EverybodyIn),
-    "touches-first": Components(store_lock=TouchesFirst),
-    "nobody-in": Components(store_lock=NobodyIn),
-    "marker-forgotten": Components(abort_marker=MarkerForgotten),
-    "marker-stays": Components(abort_marker=MarkerStays),
-    "answered-twice": Components(commit_log=AnsweredTwice),
+    "everybody-in": Parts({StoreLock: EverybodyIn}),
+    "touches-first": Parts({StoreLock: TouchesFirst}),
+    "nobody-in": Parts({StoreLock: NobodyIn}),
+    "marker-forgotten": Parts({AbortMarker: MarkerForgotten}),
+    "marker-stays": Parts({AbortMarker: MarkerStays}),
+    "answered-twice": Parts({CommitLog: AnsweredTwice}),
 }
 
 if __name__ == "__main__":

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from model.operations import Put
+from properties.campaign.coverage import Tally, armed_judges, merged
 from properties.campaign.replay import Failure, Shrunk
-from properties.campaign.shrinking import Watch
+from properties.campaign.shrink import Watch
 from properties.contract import GuaranteeBroken, Verdict
 from properties.disk.dirty import CompareTracker, DirtyTracker, WriteProtectTracker, write_protect_available
 from properties.disk.disk import Disk, DiskState, Image
@@ -16,12 +18,10 @@ from properties.disk.images import Choices, compose
 from properties.explore.crashes import campaign, gates, shards
 from properties.explore.crashes.campaign import CampaignResult, Plan, run_campaign
 from properties.explore.crashes.explore import explore_seed
-from properties.explore.crashes.judges_at_work import armed_judges
 from properties.explore.crashes.rows import result_hash, rows_of, that_count
 from properties.explore.crashes.shards import Shard, ShardRun, run_shard
-from properties.explore.crashes.tally import Tally, merged
 from properties.explore.crashes.violations import VIOLATIONS
-from properties.program.case import Case, Put, Settings
+from properties.program.case import Case, Settings
 
 
 def ignored(states: int, seconds: float) -> None:

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.entry import PutEntry
 from impl.message import PutResult, PutStatus
+from impl.parts import Parts
 from model.message import Batch, Message
+from model.operations import Concurrent, FailAppend, Put, PutBatch, SwitchFlag
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.lockstep import concurrent, surroundings
 from properties.lockstep.trial import Trial
 from properties.planted import components_of
-from properties.program.case import Concurrent, FailAppend, Put, PutBatch, Settings, SwitchFlag
+from properties.program.case import Settings
 from properties.scheduler import StepTrace, every_schedule, run_stepped
 
 ASYNC = Settings(file_bytes=1024)
@@ -34,7 +35,7 @@ JUMP_MS = 2000
 class Listening(Trial):
     """A trial that keeps what producers were answered, in the order of their answers."""
 
-    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Components | None = None) -> None:
+    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Parts | None = None) -> None:
         self.answers: list[PutResult] = []
         super().__init__(settings, tracker=tracker, components=components)
 
@@ -44,9 +45,7 @@ class Listening(Trial):
         return result
 
 
-def run(
-    tracker: DirtyTracker, settings: Settings, operation: Concurrent, components: Components | None = None
-) -> Listening:
+def run(tracker: DirtyTracker, settings: Settings, operation: Concurrent, components: Parts | None = None) -> Listening:
     trial = Listening(settings, tracker=tracker, components=components)
     trial.run(operation)
     return trial
@@ -59,7 +58,7 @@ def one_switch(first: tuple[Put, ...], second: tuple[Put, ...]) -> Iterator[Conc
 
 
 def broken_by(
-    tracker: DirtyTracker, settings: Settings, operations: Iterator[Concurrent], components: Components
+    tracker: DirtyTracker, settings: Settings, operations: Iterator[Concurrent], components: Parts
 ) -> set[int]:
     """Return the numbers of the promises that some of the schedules break."""
     contracts = set()
@@ -152,7 +151,7 @@ class Unlocked(CommitLog):
 def test_a_put_lock_that_does_not_lock_is_caught(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the order of the puts alone, whatever the clock was read under."""
     monkeypatch.setattr(concurrent, "_stamped_under_the_lock", lambda trial, producers: None)
-    unlocked = Components(commit_log=Unlocked)
+    unlocked = Parts({CommitLog: Unlocked})
     assert broken_by(tracker, ASYNC, one_switch((PUT,), (PUT,)), unlocked) & {1, 17}
     run(tracker, ASYNC, Concurrent(first=(PUT,), second=(PUT,)), unlocked)
 
@@ -170,7 +169,7 @@ class StampedEarly(CommitLog):
 
 def test_a_store_timestamp_read_before_the_lock_is_caught(tracker: DirtyTracker) -> None:
     with pytest.raises(GuaranteeBroken, match="not read under the put lock") as caught:
-        run(tracker, ASYNC, Concurrent(first=(PUT,), second=(PUT,)), Components(commit_log=StampedEarly))
+        run(tracker, ASYNC, Concurrent(first=(PUT,), second=(PUT,)), Parts({CommitLog: StampedEarly}))
     assert caught.value.contract == 17
 
 
@@ -181,7 +180,7 @@ def test_what_was_flushed_on_an_asynchronous_store_is_what_the_model_says(tracke
             self.flush()
             return result
 
-    eager = Components(commit_log=FlushesWhatItLikes)
+    eager = Parts({CommitLog: FlushesWhatItLikes})
     with pytest.raises(GuaranteeBroken, match="watermarks") as caught:
         run(tracker, ASYNC, Concurrent(first=(PUT,), second=(PUT,)), eager)
     assert caught.value.contract == 9
@@ -208,7 +207,7 @@ def test_a_lock_that_is_never_given_back_is_caught(tracker: DirtyTracker) -> Non
             return result
 
     with pytest.raises(GuaranteeBroken, match="wait for each other") as caught:
-        run(tracker, ASYNC, Concurrent(first=(PUT,), second=(PUT,)), Components(commit_log=KeptLock))
+        run(tracker, ASYNC, Concurrent(first=(PUT,), second=(PUT,)), Parts({CommitLog: KeptLock}))
     assert caught.value.contract == 16
 
 

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
+from model.operations import Crash, Flush, HarmDerived, Operation, Put
+from properties.campaign.coverage import OF_SOME_STORES, Tally, armed_judges
 from properties.campaign.replay import replay
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.explore.crashes import gates
-from properties.explore.crashes.judges_at_work import OF_SOME_STORES, armed_judges
-from properties.explore.crashes.tally import Tally
 from properties.judge.extension_files import bit_maps_of, extensions_are_right
 from properties.judge.queue_judges import is_derived
 from properties.judge.recovered import ROOT, Recovered
 from properties.lockstep.trial import Trial
 from properties.program.bit_maps import BIT_MAP_BYTES_MAX, bit_map_of
-from properties.program.case import Case, Crash, Flush, HarmDerived, Operation, Put, Settings
+from properties.program.case import Case, Settings
 
 QUEUE = f"consumequeue/T/0/{0:020d}"
 EXTENSION = f"consumequeue_ext/T/0/{0:020d}"

@@ -8,17 +8,18 @@ import pytest
 from impl.config import MessageStoreConfig
 from impl.os_files import OsFiles
 from impl.store import MessageStore
+from model.operations import AimFault, Choice, Clean, Crash, Flush, Operation, Put, Step
 from properties.campaign.replay import Failure
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
-from properties.disk.images import Choice, compose, disk_state, facts_of
+from properties.disk.images import compose, disk_state, facts_of
 from properties.disk.sampling import draw
-from properties.explain.account import account_of
-from properties.explain.pagemap import crash_image, page_map
+from properties.explain.evidence import account_of
+from properties.explain.page_map import crash_image, page_map
 from properties.judge.image_directory import write_image
 from properties.lockstep.trial import Trial
-from properties.program.case import AimFault, Case, Clean, Crash, Flush, Operation, Put, Settings, Step
+from properties.program.case import Case, Settings
 
 SETTINGS = Settings(file_bytes=16384)
 OPERATIONS: tuple[Operation, ...] = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
+from impl.parts import Parts
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken
 from properties.explore.kills import judged
@@ -23,7 +23,7 @@ LEFT = Snapshot({"checkpoint": b"\0"})
 @pytest.fixture
 def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Return what judges a directory, and answers how often somebody really did so far."""
-    memory = Judged(Components())
+    memory = Judged(Parts())
     monkeypatch.setattr(
         judged, "judge_directory", lambda directory, legal, **_: Survived(RIGHT, next(iter(legal.values())))
     )
@@ -54,7 +54,7 @@ def test_whatever_is_different_is_judged(judge: Callable[..., int]) -> None:
 def test_what_a_recovery_leaves_again_is_not_recovered_again_unless_it_broke_something(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    memory, broken = Judged(Components()), [True]
+    memory, broken = Judged(Parts()), [True]
 
     def judge_directory(
         directory: str, legal: LegalLogs, *, once_more: Callable[[Snapshot, CommitLog], bool], **_: object
@@ -80,7 +80,7 @@ def test_what_a_recovery_leaves_again_is_not_recovered_again_unless_it_broke_som
 
 
 def test_a_program_begins_to_count_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = Judged(Components(), passed_over=18)
+    memory = Judged(Parts(), passed_over=18)
     monkeypatch.setattr(judged, "judge_directory", lambda directory, legal, **_: Survived(RIGHT, LOG))
 
     def judge() -> int:

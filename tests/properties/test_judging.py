@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from impl.components import Components
 from impl.derived import Derived
 from impl.durable_floor import DurableFloor
+from impl.parts import Parts
 from impl.recovery import Recovery, RecoveryPlan
+from model.operations import Flush, Operation, Put
 from properties.disk.dirty import DirtyTracker
 from properties.disk.images import compose, disk_state, facts_of
 from properties.inspect.query import InspectError
@@ -27,7 +28,7 @@ from properties.judge.image_directory import write_image
 from properties.judge.rulings import NAMES, NEVER_JUDGED, Ruling
 from properties.lockstep.trial import Trial
 from properties.planted import components_of
-from properties.program.case import Flush, Operation, Put, Settings
+from properties.program.case import Settings
 from tests.properties.decode.handmade import record
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
@@ -203,13 +204,13 @@ class _LeavesTheEnd(Derived):
 @pytest.mark.parametrize(
     ("components", "number", "sentence"),
     [
-        (Components(recovery=_CutsOneMore), 2, "valid records"),
-        (Components(recovery=_ForgetsToFlush), 9, "watermarks"),
-        (Components(durable_floor=_HalfAFloor), 13, "not whole"),
-        (Components(derived=_LeavesTheEnd), 16, "left to dispatch"),
+        (Parts({Recovery: _CutsOneMore}), 2, "valid records"),
+        (Parts({Recovery: _ForgetsToFlush}), 9, "watermarks"),
+        (Parts({DurableFloor: _HalfAFloor}), 13, "not whole"),
+        (Parts({Derived: _LeavesTheEnd}), 16, "left to dispatch"),
     ],
 )
-def test_a_store_that_errs_breaks_the_number(components: Components, number: int, sentence: str) -> None:
+def test_a_store_that_errs_breaks_the_number(components: Parts, number: int, sentence: str) -> None:
     ruling = of(judged(STALE_QUEUE / "store", components=components), number)
     assert ruling.verdict == "broken"
     assert sentence in ruling.sentence
@@ -226,7 +227,7 @@ def test_damage_has_to_be_named_and_left_alone(made: Callable[..., Path]) -> Non
     assert of(judgement, 7).verdict == "holds"
     assert judgement.figures["records_kept"] == 4
     assert any(said["severity"] == "damage" for said in judgement.said)
-    ruling = of(judged(directory, components=Components(recovery=_CutsDamage)), 7)
+    ruling = of(judged(directory, components=Parts({Recovery: _CutsDamage})), 7)
     assert (ruling.verdict, ruling.file, ruling.offset) == ("broken", f"commitlog/{0:020d}", 0)
     assert "unnoticed" in ruling.sentence
 
@@ -235,7 +236,7 @@ def test_a_store_that_does_not_open_is_judged_and_the_rest_unknown() -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise RuntimeError("no")
 
-    judgement = judged(STALE_QUEUE / "store", components=Components(recovery=refuse))
+    judgement = judged(STALE_QUEUE / "store", components=Parts({Recovery: refuse}))
     assert judgement.numbers("broken") == [7]
     assert len(judgement.numbers("unknown")) == len(NAMES) - 1
     assert "RuntimeError: no" in of(judgement, 7).sentence
@@ -266,7 +267,7 @@ def test_a_killed_process_loses_nothing_that_it_had_acknowledged(truth: dict[str
 
 def test_an_acknowledged_record_that_was_there_and_is_cut_breaks_number_2(truth: dict[str, Any]) -> None:
     told = truth_of(json.loads((STALE_QUEUE / "truth.json").read_text()))
-    ruling = of(judged(STALE_QUEUE / "store", truth=told, components=Components(recovery=_CutsOneMore)), 2)
+    ruling = of(judged(STALE_QUEUE / "store", truth=told, components=Parts({Recovery: _CutsOneMore})), 2)
     assert (ruling.verdict, ruling.offset) == ("broken", 0)
 
 

@@ -14,6 +14,8 @@ import pytest
 from impl.codec import check_record
 from impl.message import Message
 from impl.scan import walk_log
+from model.operations import AimFault, CommitOffset, Flush, Operation, Put, Step
+from properties.campaign.coverage import CountedTrial, Tally, fired_by_recovery
 from properties.contract import GuaranteeBroken, HarnessError
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk, DiskState, Image
@@ -21,10 +23,7 @@ from properties.disk.images import compose, facts_of
 from properties.disk.journal import PagesDropped, ProcessKilled
 from properties.disk.last_disk import LastDisk
 from properties.disk.sampling import draw
-from properties.explore.crashes.at_work import CountedTrial
 from properties.explore.crashes.crash_states import CrashStates
-from properties.explore.crashes.judges_at_work import fired_by_recovery
-from properties.explore.crashes.tally import Tally
 from properties.judge.judges import OF_THE_PROCESS, LegalLogs, Recovered
 from properties.judge.queue_judges import queues_have_their_bounds
 from properties.judge.rulings import require
@@ -32,7 +31,7 @@ from properties.lockstep import known
 from properties.lockstep.known import Known, Outcome
 from properties.lockstep.remembered import AGAIN_EVERY, remembered_walk
 from properties.lockstep.trial import Trial
-from properties.program.case import AimFault, CommitOffset, Flush, Operation, Put, Settings, Step
+from properties.program.case import Settings
 from properties.program.log_places import log_files
 
 

@@ -5,29 +5,17 @@ from dataclasses import replace
 
 import pytest
 
-from impl.components import Components
 from impl.files import OpenFile
 from impl.log_files import LogFileMaker, file_name
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
+from model.operations import Close, Crash, Damage, FailSync, Flush, Open, Operation, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk
 from properties.lockstep.trial import Trial
-from properties.program.case import (
-    BadToken,
-    Case,
-    Close,
-    Crash,
-    Damage,
-    FailSync,
-    Flush,
-    Open,
-    Operation,
-    Put,
-    Settings,
-    Step,
-)
+from properties.program.case import BadToken, Case, Settings
 from properties.program.log_places import ROOT, file_at, log_directories, log_files
 
 SETTINGS = Settings(file_bytes=4096, log_paths=2)
@@ -41,7 +29,7 @@ def run(
     operations: Sequence[Operation],
     *,
     settings: Settings = SETTINGS,
-    parts: Components | None = None,
+    parts: Parts | None = None,
 ) -> Trial:
     trial = Trial(settings, tracker=tracker, components=parts)
     for operation in operations:
@@ -124,15 +112,15 @@ def test_histories_are_right_without_a_mistake(tracker: DirtyTracker, history: s
 @pytest.mark.parametrize(
     ("mistake", "history", "contracts"),
     [
-        (Components(log_file_maker=_AlwaysTheFirst), "power loss", {8}),
-        (Components(log_file_maker=_FirstDirectorySynced), "power loss", {7}),
-        (Components(log_file_maker=_RemovalNotSynced), "power loss in recovery", {6}),
-        (Components(mapped_file_queue=_OrderOfPaths), "power loss", {1}),
+        (Parts({LogFileMaker: _AlwaysTheFirst}), "power loss", {8}),
+        (Parts({LogFileMaker: _FirstDirectorySynced}), "power loss", {7}),
+        (Parts({LogFileMaker: _RemovalNotSynced}), "power loss in recovery", {6}),
+        (Parts({MappedFileQueue: _OrderOfPaths}), "power loss", {1}),
     ],
     ids=["place", "directory of a new file", "directory of a removed file", "order of paths"],
 )
 def test_mistakes_with_two_directories_are_seen(
-    tracker: DirtyTracker, mistake: Components, history: str, contracts: set[int]
+    tracker: DirtyTracker, mistake: Parts, history: str, contracts: set[int]
 ) -> None:
     broken = set()
     for operations in HISTORIES[history]:

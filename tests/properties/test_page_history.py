@@ -2,18 +2,19 @@
 
 import pytest
 
+from model.operations import Crash, Flush, Put
 from properties.disk.dirty import choose_tracker
 from properties.disk.journal import FileSynced, PageWritten
-from properties.explain.account import account_of
-from properties.explain.moment import CrashMoment, last_crash
+from properties.explain.crash_context import CrashContext, last_crash
+from properties.explain.evidence import account_of
 from properties.explain.page_history import histories_of, versions_of
-from properties.program.case import Case, Crash, Flush, Put, Settings
+from properties.program.case import Case, Settings
 
 LOG = f"/store/commitlog/{0:020}"
 FACT = f"page {LOG} 0"
 
 
-def moment_of(survived: dict[str, int | tuple[int, int, int]], *, kill: bool = False) -> CrashMoment:
+def moment_of(survived: dict[str, int | tuple[int, int, int]], *, kill: bool = False) -> CrashContext:
     """Return the crash of a case with a put, a flush and two puts more, all of them in page 0 of the log."""
     puts = (Put(body_bytes=100), Flush(), Put(body_bytes=200), Put(body_bytes=300))
     crash = Crash(kill=True) if kill else Crash(survived=survived, others="kept")

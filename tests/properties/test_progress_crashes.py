@@ -10,9 +10,10 @@ from itertools import product
 import pytest
 
 from impl.config_file import ConfigFile
+from model.operations import Choice
 from properties.disk.compare import CompareTracker
 from properties.disk.disk import Disk, Image
-from properties.disk.images import Choice, Fact, compose, disk_state, facts_of
+from properties.disk.images import Fact, compose, disk_state, facts_of
 from properties.disk.recording_files import RecordingFiles
 from properties.planted import PLANTED
 
@@ -135,6 +136,6 @@ def test_what_was_loaded_survives_the_next_power_loss(disk: Disk) -> None:
      ("backup-overwritten", Image(frozenset({"/", "/config"}), {**BACKUP_ALONE, PATH: b""}))],
 )  # fmt: skip
 def test_files_that_are_replaced_otherwise_are_caught(bug: str, image: Image) -> None:
-    kind = PLANTED[bug].components.config_file
+    kind = PLANTED[bug].parts.of(ConfigFile)
     assert isinstance(kind, type)
     assert broken_by(kind, image, "posix-strict")

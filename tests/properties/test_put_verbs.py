@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.disk_watch import DiskWatch
 from impl.entry import PutEntry
 from impl.errors import StoreClosed
@@ -16,15 +15,12 @@ from impl.group_commit import GroupCommit
 from impl.mapped_file import MappedFile
 from impl.message import PutResult, PutStatus
 from impl.multi_dispatch import QueueKey
+from impl.parts import Parts
 from impl.put_answers import PendingAnswer, PutAnswers
 from impl.queue_offsets import QueueOffsetTable
 from impl.running_flags import RunningFlags
 from impl.store import MessageStore
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep.trial import Trial
-from properties.program.bodies import BORN_TIMESTAMP
-from properties.program.case import (
+from model.operations import (
     BatchDefect,
     Close,
     Crash,
@@ -38,10 +34,14 @@ from properties.program.case import (
     Put,
     PutBatch,
     ReplicaIs,
-    Settings,
     Step,
     SwitchFlag,
 )
+from model.payloads import BORN_TIMESTAMP
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.lockstep.trial import Trial
+from properties.program.case import Settings
 from properties.program.workload import draw_operation
 
 ASYNC = Settings(file_bytes=4096)
@@ -58,9 +58,7 @@ HALF_A_FILE = Put(body_bytes=2000)
 NAMES_A_QUEUE = "INNER_MULTI_DISPATCH\x01%LMQ%a"
 
 
-def run(
-    tracker: DirtyTracker, settings: Settings, *operations: Operation, components: Components | None = None
-) -> Trial:
+def run(tracker: DirtyTracker, settings: Settings, *operations: Operation, components: Parts | None = None) -> Trial:
     trial = Trial(settings, tracker=tracker, components=components)
     for operation in operations:
         trial.run(operation)
@@ -163,22 +161,22 @@ def test_the_workload_of_campaigns_draws_batches_later_puts_and_steps() -> None:
 # ---- wrong stores ----------------------------------------------------------------------------------------------------
 
 
-def log_that_answers(change: Callable[[PutResult], PutResult]) -> Components:
+def log_that_answers(change: Callable[[PutResult], PutResult]) -> Parts:
     def put(self: CommitLog, message: Any, *, now_ms: int) -> PutResult:
         return change(CommitLog.put(self, message, now_ms=now_ms))
 
     def put_batch(self: CommitLog, batch: Any, *, now_ms: int) -> PutResult:
         return change(CommitLog.put_batch(self, batch, now_ms=now_ms))
 
-    return Components(commit_log=type("_Changed", (CommitLog,), {"put": put, "put_batch": put_batch}))
+    return Parts({CommitLog: type("_Changed", (CommitLog,), {"put": put, "put_batch": put_batch})})
 
 
-def answers(**methods: object) -> Components:
-    return Components(put_answers=type("_Wrong", (PutAnswers,), methods))
+def answers(**methods: object) -> Parts:
+    return Parts({PutAnswers: type("_Wrong", (PutAnswers,), methods)})
 
 
-def files(**methods: object) -> Components:
-    return Components(mapped_file=type("_Wrong", (MappedFile,), methods))
+def files(**methods: object) -> Parts:
+    return Parts({MappedFile: type("_Wrong", (MappedFile,), methods)})
 
 
 def raises(*_: object, **__: object) -> Any:
@@ -193,7 +191,7 @@ def never(self: PutAnswers, result: PutResult, *, waits: bool, on_answer: Callab
     return PendingAnswer(result, flush=None, replica=PutStatus.PUT_OK, deadline_ms=0, on_answer=on_answer)
 
 
-def later_as(change: Callable[[PutResult], PutResult]) -> Components:
+def later_as(change: Callable[[PutResult], PutResult]) -> Parts:
     """Answers that are changed on their way into the future."""
 
     def settle(self: PutAnswers, result: PutResult, **options: Any) -> PutResult | PendingAnswer:
@@ -227,12 +225,12 @@ def blank_left_out(self: MappedFile) -> None:
 
 
 OTHERWISE = "a put answers otherwise than the model"
-WRONG: dict[str, tuple[Components, Settings, tuple[Operation, ...], int, str]] = {
+WRONG: dict[str, tuple[Parts, Settings, tuple[Operation, ...], int, str]] = {
     "message id": (log_that_answers(lambda r: r._replace(store_host=("192.0.2.9", 1))), ASYNC, (Put(),), 8, OTHERWISE),
     "message ids": (log_that_answers(lambda r: r._replace(record_ends=[5, 9])), ASYNC, (TWO,), 8, OTHERWISE),
     "message count": (log_that_answers(lambda r: r._replace(message_count=1)), ASYNC, (TWO,), 8, OTHERWISE),
     "size": (log_that_answers(lambda r: r._replace(size_bytes=r.size_bytes + 1)), ASYNC, (TWO,), 8, OTHERWISE),
-    "batch numbering": (Components(queue_offsets=CountsABatchOnce), ASYNC, (TWO, Put()), 8, OTHERWISE),
+    "batch numbering": (Parts({QueueOffsetTable: CountsABatchOnce}), ASYNC, (TWO, Put()), 8, OTHERWISE),
     "batch raises": (log_that_answers(raises), ASYNC, (TWO,), 8, "put_batch raises RuntimeError"),
     "later raises": (log_that_answers(raises), ASYNC, (LATER,), 8, "put_async raises RuntimeError"),
     "before its flush": (answers(settle=at_once), SYNC, (LATER,), 2, "answered before its flush"),
@@ -243,7 +241,7 @@ WRONG: dict[str, tuple[Components, Settings, tuple[Operation, ...], int, str]] =
     "never": (answers(settle=never), SYNC, (LATER,), 16, "nobody wakes"),
     "never, without a disk to wait for": (answers(settle=never), MASTER, (LATER,), 16, "a put is not answered"),
     "never, though group commit steps": (
-        Components(group_commit=type("_Wrong", (GroupCommit,), {"step": lambda self, now_ms: self._flush() and None})),
+        Parts({GroupCommit: type("_Wrong", (GroupCommit,), {"step": lambda self, now_ms: self._flush() and None})}),
         SYNC, (LATER, Step()), 16, "a put is not answered",
     ),
     "forgotten at close": (answers(finish=lambda self: None), SYNC, (LATER, Close()), 16, "a put is not answered"),
@@ -252,7 +250,7 @@ WRONG: dict[str, tuple[Components, Settings, tuple[Operation, ...], int, str]] =
         later_as(lambda r: r._replace(status=PutStatus.PUT_OK)), SYNC, (LATER, FailSync(), Step()), 8, OTHERWISE
     ),
     "step raises": (
-        Components(commit_log=type("_Wrong", (CommitLog,), {"flush": raises})),
+        Parts({CommitLog: type("_Wrong", (CommitLog,), {"flush": raises})}),
         SYNC, (LATER, Step()), 8, "step raises RuntimeError",
     ),
     "replica not asked": (
@@ -267,7 +265,7 @@ WRONG: dict[str, tuple[Components, Settings, tuple[Operation, ...], int, str]] =
         files(take_back=lambda self, size_bytes: None), ASYNC, (Put(), FailAppend(), Put()), 1, "other bytes than"
     ),
     "refused append counts": (
-        Components(commit_log=CountsWhatWasRefused), ASYNC, (FailAppend(), Put(), Put()), 8, OTHERWISE
+        Parts({CommitLog: CountsWhatWasRefused}), ASYNC, (FailAppend(), Put(), Put()), 8, OTHERWISE
     ),
 }  # fmt: skip
 

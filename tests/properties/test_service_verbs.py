@@ -7,16 +7,13 @@ from typing import Any
 import pytest
 
 from impl.allocation import AllocateMappedFiles
-from impl.components import Components
 from impl.flushing import CommitRealTime, FlushRealTime
 from impl.group_commit import GroupCommit
 from impl.mapped_file import MappedFile
+from impl.parts import Parts
 from impl.queue_flush import FlushConsumeQueues
 from impl.time_outs import TimeOuts
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep.trial import Trial
-from properties.program.case import (
+from model.operations import (
     Close,
     Crash,
     DiskUsed,
@@ -29,9 +26,12 @@ from properties.program.case import (
     Put,
     ReplicaIs,
     ServiceName,
-    Settings,
     Step,
 )
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.lockstep.trial import Trial
+from properties.program.case import Settings
 
 ASYNC = Settings(file_bytes=16384)
 SYNC = replace(ASYNC, sync_flush=True)
@@ -191,6 +191,6 @@ def test_a_buffer_that_is_the_page_cache_is_noticed(tracker: DirtyTracker) -> No
             super().append(record)
             self.view[start : start + len(record)] = record
 
-    trial = Trial(POOL, tracker=tracker, components=Components(mapped_file=WritesThrough))
+    trial = Trial(POOL, tracker=tracker, components=Parts({MappedFile: WritesThrough}))
     with pytest.raises(GuaranteeBroken, match="other bytes than were put"):
         trial.run(Put())

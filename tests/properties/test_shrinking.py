@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import pytest
 
 import properties.campaign.replay as replaying
+from model.operations import Close, Crash, Flush, Operation, Put, PutBatch, Step
+from properties.campaign.passes import SIMPLER
 from properties.campaign.replay import Failure, replay, shrink, signature
-from properties.campaign.shrinking import Budget, Shrinking
-from properties.campaign.simpler import SIMPLER
-from properties.campaign.weight import weight_of
+from properties.campaign.shrink import Budget, Shrinking, weight_of
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
-from properties.program.case import Case, Close, Crash, Flush, Operation, Put, PutBatch, Settings, Step
+from properties.program.case import Case, Settings
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ import pytest
 
 from impl.abort_marker import AbortMarker
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.mapped_file import MappedFile
 from impl.message import Message, PutResult
+from impl.parts import Parts
 from impl.recovery import Recovery, RecoveryPlan
 from properties.contract import HarnessError, Verdict
 from properties.explore.kills.program import VIOLATIONS_MAX
@@ -101,14 +101,14 @@ class MurderedZygote(CommitLog):
 
 
 STORES = {
-    "torn-copy": Components(mapped_file=TornCopy),
-    "torn-copy-not-erased": replace(PLANTED["no-erase-after-cut"].components, mapped_file=TornCopy),
-    "write-buffer": Components(mapped_file=WriteBuffer),
-    "marker-forgotten": Components(abort_marker=MarkerForgotten),
-    "raising-put": Components(commit_log=RaisingPut),
-    "dying-put": Components(commit_log=DyingPut),
-    "interrupted-recovery": Components(recovery=InterruptedRecovery),
-    "murdered-zygote": Components(commit_log=MurderedZygote),
+    "torn-copy": Parts({MappedFile: TornCopy}),
+    "torn-copy-not-erased": PLANTED["no-erase-after-cut"].parts.replacing({MappedFile: TornCopy}),
+    "write-buffer": Parts({MappedFile: WriteBuffer}),
+    "marker-forgotten": Parts({AbortMarker: MarkerForgotten}),
+    "raising-put": Parts({CommitLog: RaisingPut}),
+    "dying-put": Parts({CommitLog: DyingPut}),
+    "interrupted-recovery": Parts({Recovery: InterruptedRecovery}),
+    "murdered-zygote": Parts({CommitLog: MurderedZygote}),
 }
 
 

@@ -8,16 +8,18 @@ from typing import get_args
 import pytest
 
 from impl.codec import MESSAGE_MAGIC
-from impl.components import Components
 from impl.message import Message, PutResult, PutStatus
+from impl.parts import Parts
 from impl.policy import PutLockKind
+from impl.put_lock import make_put_lock
 from impl.running_flags import RunningFlag
 from impl.store import MessageStore
+from model.operations import ServiceName
+from model.payloads import BORN_TIMESTAMP
 from properties.disk.dirty import DirtyTracker
 from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from properties.lockstep.surroundings import Surroundings
-from properties.program.bodies import BORN_TIMESTAMP
-from properties.program.case import ServiceName, Settings
+from properties.program.case import Settings
 from properties.program.hand_driven import Round
 from properties.program.translation import CLEAN_RESOURCE_INTERVAL_MS, store_config
 from properties.scheduler import run_stepped
@@ -34,7 +36,7 @@ class World:
         self.now_ms = BORN_TIMESTAMP
         self.tracker = tracker
         self.surroundings = Surroundings(lambda: self.now_ms)
-        self.parts = self.surroundings.components(Components())
+        self.parts = self.surroundings.components(Parts())
         self.files = self.empty_disk()
 
     def empty_disk(self) -> RecordingFiles:
@@ -48,7 +50,7 @@ class World:
             store_config(settings),
             files=files or self.files,
             clock=self.surroundings.clock,
-            components=self.parts,
+            parts=self.parts,
         )
         self.surroundings.remember(store)
         return store
@@ -218,7 +220,7 @@ def test_the_put_lock_is_held_since_the_put_read_the_clock_in_it(world: World) -
 
 
 def test_each_store_has_a_lock_of_its_own(world: World) -> None:
-    locks = [world.parts.put_lock(kind) for kind in PutLockKind]
+    locks = [world.parts.of(make_put_lock)(kind) for kind in PutLockKind]
     with locks[0], locks[1]:
         assert world.surroundings.lock_held_ms() == 0
 

@@ -7,13 +7,15 @@ import pytest
 
 from impl.codec import check_record
 from impl.commit_log import CommitLog
-from impl.components import Components
 from impl.message import GetResult, GetStatus, Message, PutResult, PutStatus
+from impl.parts import Parts
+from impl.recovery import Recovery
+from model.operations import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk
 from properties.lockstep.trial import Trial
-from properties.program.case import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put, Settings
+from properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=4096)
 SOME = (Put(body_bytes=900), Put(body_bytes=900, queue_id=1), Put(topic="U"), Flush(), Put(body_bytes=2000), Put())
@@ -66,18 +68,18 @@ class _Lying(CommitLog):
     """Answers as it is told to; each test says how."""
 
 
-def _lying(**methods: object) -> Components:
-    return Components(commit_log=type("_Lie", (_Lying,), dict(methods)))
+def _lying(**methods: object) -> Parts:
+    return Parts({CommitLog: type("_Lie", (_Lying,), dict(methods))})
 
 
-def _put_says(change: dict[str, Any]) -> Components:
+def _put_says(change: dict[str, Any]) -> Parts:
     def put(self: CommitLog, message: Message, *, now_ms: int) -> PutResult:
         return CommitLog.put(self, message, now_ms=now_ms)._replace(**change)
 
     return _lying(put=put)
 
 
-def _get_says(answer: GetResult) -> Components:
+def _get_says(answer: GetResult) -> Parts:
     return _lying(get=lambda self, offset, readable_end: answer)
 
 
@@ -98,7 +100,7 @@ def _raises(*_: object, **__: object) -> Any:
     ],
 )
 def test_a_wrong_answer_is_noticed(
-    tracker: DirtyTracker, components: Components, operations: tuple[Operation, ...], sentence: str
+    tracker: DirtyTracker, components: Parts, operations: tuple[Operation, ...], sentence: str
 ) -> None:
     trial = Trial(SETTINGS, tracker=tracker, components=components)
     for operation in operations[:-1]:
@@ -110,7 +112,7 @@ def test_a_wrong_answer_is_noticed(
 
 def test_a_store_that_does_not_open_breaks_contract_7(tracker: DirtyTracker) -> None:
     with pytest.raises(GuaranteeBroken, match="does not open") as caught:
-        Trial(SETTINGS, tracker=tracker, components=Components(recovery=_raises))
+        Trial(SETTINGS, tracker=tracker, components=Parts({Recovery: _raises}))
     assert caught.value.contract == 7
 
 
@@ -132,7 +134,7 @@ def test_a_checker_that_refuses_everything_is_noticed_at_the_next_open(tracker: 
         seen.append(offset)
         return check_record(view, position, limit=limit, offset=offset) if offset == 0 else (0, "bad_magic")
 
-    trial = Trial(SETTINGS, tracker=tracker, components=Components(check_record=check))
+    trial = Trial(SETTINGS, tracker=tracker, components=Parts({check_record: check}))
     for operation in SOME:
         trial.run(operation)
     with pytest.raises(GuaranteeBroken):

@@ -2,9 +2,9 @@
 
 import pytest
 
+from properties.campaign.coverage import NEEDS, fired_judges
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
-from properties.explore.crashes.judges_at_work import NEEDS, fired_judges
 from properties.explore.crashes.violations import VIOLATIONS, judges_that_go_red, right_recovery
 from properties.judge.judges import JUDGES, Recovered
 from properties.judge.rulings import require

@@ -5,18 +5,19 @@ from typing import Protocol
 
 import pytest
 
-from impl.components import Components
+from impl.parts import Parts
+from model.operations import Operation
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import choose_tracker
 from properties.lockstep.trial import Trial
-from properties.program.case import Operation, Settings
+from properties.program.case import Settings
 
 
 class Attempt(Protocol):
     """Carry operations out; return the promise that broke, or None."""
 
     def __call__(
-        self, operations: Sequence[Operation], settings: Settings, components: Components | None = None, /
+        self, operations: Sequence[Operation], settings: Settings, components: Parts | None = None, /
     ) -> GuaranteeBroken | None: ...
 
 
@@ -25,7 +26,7 @@ def attempt() -> Iterator[Attempt]:
     with choose_tracker("auto") as tracker:
 
         def run(
-            operations: Sequence[Operation], settings: Settings, components: Components | None = None, /
+            operations: Sequence[Operation], settings: Settings, components: Parts | None = None, /
         ) -> GuaranteeBroken | None:
             try:
                 trial = Trial(settings, tracker=tracker, components=components)

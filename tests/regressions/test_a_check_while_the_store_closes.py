@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.errors import StoreClosed
 from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, HandRunner, open_store
 
@@ -26,8 +27,8 @@ def test_it_is_told_that_the_store_is_closed(tmp_path: Path) -> None:
             stores[0].close()
             super().check()
 
-    components = Components(runner=HandRunner(), mapped_file_queue=ClosedMeanwhile)
-    stores.append(open_store(tmp_path, components=components))
+    parts = Parts({ThreadRunner: HandRunner(), MappedFileQueue: ClosedMeanwhile})
+    stores.append(open_store(tmp_path, parts=parts))
     stores[0].put(MESSAGE)
     with pytest.raises(StoreClosed):
         stores[0].check()

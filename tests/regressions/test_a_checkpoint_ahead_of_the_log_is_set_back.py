@@ -8,7 +8,8 @@ Found by: `tornpage judge` on the golden crash images whose log had lost its end
 
 from pathlib import Path
 
-from impl.components import Components
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from tests.impl.support import MESSAGE, HandRunner, SetClock, open_store
 
 YEAR_MS = 365 * 86_400_000
@@ -19,19 +20,19 @@ def physic_timestamp(directory: Path) -> int:
 
 
 def test_an_open_sets_it_back_to_the_newest_record(tmp_path: Path) -> None:
-    parts = Components(runner=HandRunner())
-    with open_store(tmp_path, clock=SetClock(), components=parts) as store:
+    parts = Parts({ThreadRunner: HandRunner()})
+    with open_store(tmp_path, clock=SetClock(), parts=parts) as store:
         newest = store.put(MESSAGE).store_timestamp
     stored = (tmp_path / "checkpoint").read_bytes()
     (tmp_path / "checkpoint").write_bytes((newest + YEAR_MS).to_bytes(8) + stored[8:])
-    with open_store(tmp_path, clock=SetClock(), components=parts):
+    with open_store(tmp_path, clock=SetClock(), parts=parts):
         assert physic_timestamp(tmp_path) == newest
     assert physic_timestamp(tmp_path) == newest
 
 
 def test_a_log_without_records_has_none_to_name(tmp_path: Path) -> None:
-    with open_store(tmp_path, clock=SetClock(), components=Components(runner=HandRunner())):
+    with open_store(tmp_path, clock=SetClock(), parts=Parts({ThreadRunner: HandRunner()})):
         pass
     (tmp_path / "checkpoint").write_bytes(YEAR_MS.to_bytes(8).ljust(4096, b"\0"))
-    with open_store(tmp_path, clock=SetClock(), components=Components(runner=HandRunner())):
+    with open_store(tmp_path, clock=SetClock(), parts=Parts({ThreadRunner: HandRunner()})):
         assert physic_timestamp(tmp_path) == 0

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, open_store
 
 
 @pytest.mark.parametrize("verb", ["pwrite", "sync"])
 def test_next_round_writes_it(verb: str, tmp_path: Path) -> None:
     files, runner = FaultyFiles(), HandRunner()
-    with open_store(tmp_path, files=files, components=Components(runner=runner)) as store:
+    with open_store(tmp_path, files=files, parts=Parts({ThreadRunner: runner})) as store:
         timestamp = store.put(MESSAGE).store_timestamp
         store.flush()
         files.fail(verb, part="checkpoint", times=1)

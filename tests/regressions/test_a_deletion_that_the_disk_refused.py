@@ -9,22 +9,11 @@ Found by: the first hunt for deletions on disks that fail.
 
 import pytest
 
-from impl.components import Components
 from impl.consume_queue import ConsumeQueue
 from impl.deleted_topics import DeletedTopics
-from properties.program.case import (
-    AimFault,
-    Clean,
-    Close,
-    Crash,
-    DeleteTopics,
-    Flush,
-    Open,
-    Operation,
-    Put,
-    Settings,
-    Step,
-)
+from impl.parts import Parts
+from model.operations import AimFault, Clean, Close, Crash, DeleteTopics, Flush, Open, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024)
@@ -69,14 +58,14 @@ def test_a_list_that_nobody_writes_again_counts_behind_an_exit(attempt: Attempt)
     broken = attempt(
         (Put(), FIRST_SYNC_FAILS, DeleteTopics(), Close(), Crash(others="kept")),
         SETTINGS,
-        Components(deleted_topics=ListNotWrittenAgain),
+        Parts({DeletedTopics: ListNotWrittenAgain}),
     )
     assert broken is not None
     assert broken.contract == 10
 
 
 def test_units_that_nobody_erases_are_in_the_queue_again(attempt: Attempt) -> None:
-    mistakes = Components(deleted_topics=ListNotWrittenAgain, consume_queue=DeletedUnitsStay)
+    mistakes = Parts({DeletedTopics: ListNotWrittenAgain, ConsumeQueue: DeletedUnitsStay})
     broken = attempt((*REFUSED, Crash(kill=True)), SETTINGS, mistakes)
     assert broken is not None
     assert broken.contract == 4

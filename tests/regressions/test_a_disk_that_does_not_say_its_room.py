@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.message import PutStatus
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, open_store
 
 
 @pytest.mark.parametrize("has_room", [True, False])
 def test_reserving_tells(has_room: bool, tmp_path: Path) -> None:
     files = FaultyFiles()
-    with open_store(tmp_path, files=files, components=Components(runner=HandRunner())) as store:
+    with open_store(tmp_path, files=files, parts=Parts({ThreadRunner: HandRunner()})) as store:
         files.fail("disk_usage")
         if not has_room:
             refuse = files.faults["disk_usage"]

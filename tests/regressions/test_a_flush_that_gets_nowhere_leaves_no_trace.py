@@ -9,14 +9,15 @@ Found by: a review.
 from dataclasses import replace
 from pathlib import Path
 
-from impl.components import Components
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, config_of, open_store
 
 
 def test_one_end_is_noted_once(tmp_path: Path) -> None:
     files = FaultyFiles()
     config = replace(config_of(), transient_store_pool_enable=True)
-    with open_store(tmp_path, config=config, files=files, components=Components(runner=HandRunner())) as store:
+    with open_store(tmp_path, config=config, files=files, parts=Parts({ThreadRunner: HandRunner()})) as store:
         store.put(MESSAGE)
         files.fail("pwrite", part="commitlog")
         for _ in range(50):

@@ -9,9 +9,9 @@ Found by: a review with real threads.
 import threading
 from pathlib import Path
 
-from impl.components import Components
 from impl.mapped_file import MappedFile
 from impl.message import Message, PutStatus
+from impl.parts import Parts
 from impl.store import MessageStore
 from tests.impl.support import open_store
 
@@ -30,8 +30,8 @@ def test_blank_is_durable_though_a_flush_came_before_it(tmp_path: Path) -> None:
             flusher.join(timeout=10)
             super().append_blank()
 
-    components = Components(mapped_file=FlushedBeforeItsBlank)
-    with open_store(tmp_path, file_bytes=FILE_BYTES, sync=True, components=components) as store:
+    parts = Parts({MappedFile: FlushedBeforeItsBlank})
+    with open_store(tmp_path, file_bytes=FILE_BYTES, sync=True, parts=parts) as store:
         stores.append(store)
         for _ in range(12):
             assert store.put(Message("T", bytes(300))).status is PutStatus.PUT_OK

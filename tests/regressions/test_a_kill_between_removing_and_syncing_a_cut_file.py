@@ -6,10 +6,11 @@ Fix: every writable open syncs the log directory before it removes anything (imp
 Found by: the crash campaign; this is its shrunk case.
 """
 
-from impl.components import Components
 from impl.log_files import LogFileMaker
 from impl.mapped_file import MappedFile
-from properties.program.case import Crash, Operation, Put, Settings
+from impl.parts import Parts
+from model.operations import Crash, Operation, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings()
@@ -36,6 +37,6 @@ def test_a_killed_removal_is_made_durable_by_the_next_open(attempt: Attempt) -> 
 
 
 def test_a_removal_left_to_chance_can_come_back(attempt: Attempt) -> None:
-    mistake = Components(log_file_maker=RemovalIsNotSynced)
+    mistake = Parts({LogFileMaker: RemovalIsNotSynced})
     broken = [attempt(operations, SETTINGS, mistake) for operations in kills_in_recovery()]
     assert {error.contract for error in broken if error is not None} == {3}

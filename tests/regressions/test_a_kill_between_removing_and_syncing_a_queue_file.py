@@ -8,11 +8,12 @@ Found by: the retention machine; this is its shrunk case.
 
 from functools import partial
 
-from impl.components import Components
 from impl.consume_queues import ConsumeQueues
 from impl.loading import Finding
+from impl.parts import Parts
 from impl.queue_files import QueueFiles
-from properties.program.case import Close, Crash, DeleteTopics, Open, Operation, Put, Settings
+from model.operations import Close, Crash, DeleteTopics, Open, Operation, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024)
@@ -37,6 +38,6 @@ def test_a_killed_deletion_is_made_durable_by_the_next_open(attempt: Attempt) ->
 
 
 def test_a_deletion_left_to_chance_can_come_back(attempt: Attempt) -> None:
-    mistake = Components(consume_queues=partial(ConsumeQueues, queue_files=EmptyDirectoryIsNotSynced))
+    mistake = Parts({ConsumeQueues: partial(ConsumeQueues, queue_files=EmptyDirectoryIsNotSynced)})
     broken = [attempt(operations, SETTINGS, mistake) for operations in kills_in_deletion()]
     assert {error.contract for error in broken if error is not None} == {4}

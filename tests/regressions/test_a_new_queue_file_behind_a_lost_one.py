@@ -11,9 +11,10 @@ Found by: the crash campaign.
 
 import pytest
 
-from impl.components import Components
 from impl.consume_queue import ConsumeQueue
-from properties.program.case import Clean, Close, Crash, Flush, Open, Operation, Put, Settings, Step
+from impl.parts import Parts
+from model.operations import Clean, Close, Crash, Flush, Open, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024, queue_units=1)
@@ -44,7 +45,7 @@ def test_the_file_in_front_of_the_gap_knows_the_next_number(attempt: Attempt, wi
 
 @pytest.mark.parametrize("with_unit", [False, True])
 def test_without_it_the_numbers_begin_again(attempt: Attempt, with_unit: bool) -> None:
-    broken = attempt((*BEFORE, loss(with_unit=with_unit)), SETTINGS, Components(consume_queue=StaysBehindTheGap))
+    broken = attempt((*BEFORE, loss(with_unit=with_unit)), SETTINGS, Parts({ConsumeQueue: StaysBehindTheGap}))
     assert broken is not None
     assert broken.contract == 4
 

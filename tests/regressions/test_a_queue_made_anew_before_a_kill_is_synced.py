@@ -9,10 +9,11 @@ Found by: a review with the machine of retention.
 
 from typing import Any
 
-from impl.components import Components
 from impl.consume_queue import ConsumeQueue
 from impl.derived_floor import DerivedFloor
-from properties.program.case import Close, Crash, HarmDerived, Operation, Put, Settings, Step
+from impl.parts import Parts
+from model.operations import Close, Crash, HarmDerived, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 OPERATIONS: tuple[Operation, ...] = (Put(), Step(service="reput"), HarmDerived(), Crash(kill=True), Close())
@@ -41,7 +42,7 @@ def test_a_close_syncs_what_an_open_before_made_anew(attempt: Attempt) -> None:
 
 
 def test_what_is_taken_for_durable_is_lost(attempt: Attempt) -> None:
-    assert attempt(OPERATIONS, Settings(), Components(derived_floor=KeepsTheFloor)) is None
-    broken = attempt(OPERATIONS, Settings(), Components(consume_queue=TakenForDurable, derived_floor=KeepsTheFloor))
+    assert attempt(OPERATIONS, Settings(), Parts({DerivedFloor: KeepsTheFloor})) is None
+    broken = attempt(OPERATIONS, Settings(), Parts({ConsumeQueue: TakenForDurable, DerivedFloor: KeepsTheFloor}))
     assert broken is not None
     assert broken.contract == 4

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.mapped_file import MappedFile
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, HandRunner, open_store
 
@@ -30,8 +31,8 @@ def test_next_flush_notes_the_time(puts: int, tmp_path: Path) -> None:
             flusher.start()
             flusher.join(timeout=10)
 
-    components = Components(mapped_file=FlushedAtOnce, runner=HandRunner())
-    with open_store(tmp_path, components=components) as store:
+    parts = Parts({MappedFile: FlushedAtOnce, ThreadRunner: HandRunner()})
+    with open_store(tmp_path, parts=parts) as store:
         stores.append(store)
         results = [store.put(MESSAGE) for _ in range(puts)]
         assert store.flushed_offset == store.max_offset

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.errors import BadConfig, StoreInUse, WrongFileSize
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.transient_store_pool import TransientStorePool
 from tests.impl.support import MESSAGE, HandRunner, config_of, open_store, snapshot
 
@@ -40,13 +41,13 @@ def pooled(*, file_bytes: int = 1024) -> MessageStoreConfig:
 
 def test_refused_open_makes_no_pool(tmp_path: Path) -> None:
     pools = Pools()
-    components = Components(pool=pools, runner=HandRunner())
+    parts = Parts({TransientStorePool: pools, ThreadRunner: HandRunner()})
     with open_store(tmp_path) as store:
         store.put(MESSAGE)
         with pytest.raises(StoreInUse):
-            open_store(tmp_path, config=pooled(), components=components)
+            open_store(tmp_path, config=pooled(), parts=parts)
     with pytest.raises(WrongFileSize):
-        open_store(tmp_path, config=pooled(file_bytes=2048), components=components)
+        open_store(tmp_path, config=pooled(file_bytes=2048), parts=parts)
     assert pools.made == 0
 
 
@@ -59,7 +60,9 @@ def test_damaged_store_makes_no_pool(tmp_path: Path) -> None:
     log_file.write_bytes(damaged)
     pools = Pools()
     config = replace(pooled(), check_whole_log_on_recover=True)
-    with open_store(tmp_path, config=config, components=Components(pool=pools, runner=HandRunner())) as store:
+    with open_store(
+        tmp_path, config=config, parts=Parts({TransientStorePool: pools, ThreadRunner: HandRunner()})
+    ) as store:
         assert store.read_only_reason is not None
     assert pools.made == 0
 
@@ -71,7 +74,7 @@ def test_pool_without_memory_is_a_bad_configuration_and_holds_nothing(tmp_path: 
     pools = Pools()
     pools.refused = True
     with pytest.raises(BadConfig, match="lower transient_store_pool_size"):
-        open_store(tmp_path, config=pooled(), components=Components(pool=pools, runner=HandRunner()))
+        open_store(tmp_path, config=pooled(), parts=Parts({TransientStorePool: pools, ThreadRunner: HandRunner()}))
     assert snapshot(tmp_path) == before
     with open_store(tmp_path, config=pooled()) as store:
         assert len(list(store.messages())) == 1

@@ -17,9 +17,10 @@ from typing import ClassVar
 
 import pytest
 
-from impl.components import Components
 from impl.mapped_file import MappedFile
 from impl.message import Message, PutStatus
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import HandRunner, config_of, open_store
 
@@ -67,7 +68,7 @@ def test_offsets_are_those_of_the_records_while_a_put_rolls_over(
         config_of(), transient_store_pool_enable=pool_buffers > 0, transient_store_pool_size=pool_buffers or 1
     )
     store: MessageStore = open_store(
-        tmp_path, config=config, components=Components(mapped_file=Looking, runner=HandRunner())
+        tmp_path, config=config, parts=Parts({MappedFile: Looking, ThreadRunner: HandRunner()})
     )
     Looking.look, Looking.refused = look, refused
     with store:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from impl.batch import encode_batch_body
+from impl.batch_encoder import BatchEncoder
 from impl.compiled import compiled_batch_encoder
-from impl.components import Components
 from impl.message import BatchMember, Message, MessageBatch, PutStatus
+from impl.parts import Parts
 from tests.impl.support import open_store
 
 ENDS_LIKE_ONE = ("A__CRC32#\x0112345678901", "k\x01__CRC32#\x0112345678901", "A__CRC32#\x011234567890\x02")
@@ -26,8 +27,8 @@ def batch(properties: str, member: str) -> MessageBatch:
 @pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
 @pytest.mark.parametrize("text", ENDS_LIKE_ONE)
 def test_store_without_trailers_refuses_it(text: str, compiled: bool, tmp_path: Path) -> None:
-    components = Components(batch_encoder=compiled_batch_encoder) if compiled else Components()
-    with open_store(tmp_path, trailer=False, components=components) as store:
+    parts = Parts({BatchEncoder: compiled_batch_encoder}) if compiled else Parts()
+    with open_store(tmp_path, trailer=False, parts=parts) as store:
         for answer in (
             store.put(Message("T", b"x", properties=text)),
             store.put_batch(batch(text, "")),

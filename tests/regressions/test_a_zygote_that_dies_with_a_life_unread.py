@@ -12,7 +12,7 @@ import signal
 
 import pytest
 
-from impl.components import Components
+from impl.parts import Parts
 from properties.contract import HarnessError
 from properties.explore.kills.child import Life
 from properties.explore.kills.zygote import Zygote
@@ -24,7 +24,7 @@ LIFE = Life("/nowhere", Settings(), (), 0, "step")
 @pytest.fixture
 def stopped() -> Zygote:
     """Return a zygote that has a life to begin, and does not get to it."""
-    zygote = Zygote(Components())
+    zygote = Zygote(Parts())
     os.kill(zygote._pid, signal.SIGSTOP)
     os.waitpid(zygote._pid, os.WUNTRACED)
     zygote.start(LIFE)

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.message import PutStatus
+from impl.parts import Parts
 from impl.policy import BrokerRole
+from impl.replication import make_replicas
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, HandRunner, ScriptedReplicas, config_of, open_store
 
@@ -24,7 +26,9 @@ SYNC = pytest.mark.parametrize("sync", [False, True])
 
 def opened(directory: Path, replicas: ScriptedReplicas, *, sync: bool) -> MessageStore:
     config = replace(config_of(sync=sync), broker_role=BrokerRole.SYNC_MASTER)
-    return open_store(directory, config=config, components=Components(runner=HandRunner(), replicas=lambda: replicas))
+    return open_store(
+        directory, config=config, parts=Parts({ThreadRunner: HandRunner(), make_replicas: lambda: replicas})
+    )
 
 
 @SYNC

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.message import PutStatus
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from tests.impl.support import MESSAGE, HandRunner, SetClock, open_store
 
 
@@ -28,7 +29,7 @@ class BreakingClock(SetClock):
 
 def test_answer_is_given_in_any_case(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     clock, runner = BreakingClock(), HandRunner()
-    with open_store(tmp_path, sync=True, clock=clock, components=Components(runner=runner)) as store:
+    with open_store(tmp_path, sync=True, clock=clock, parts=Parts({ThreadRunner: runner})) as store:
         answers = [store.put_async(MESSAGE) for _ in range(3)]
         clock.broken = True
         runner.step()

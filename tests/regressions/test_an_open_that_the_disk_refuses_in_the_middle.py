@@ -13,11 +13,12 @@ from dataclasses import replace
 
 import pytest
 
-from impl.components import Components
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queues import ConsumeQueues
+from impl.parts import Parts
+from model.operations import AimFault, Close, Crash, Flush, Open, Operation, Put, Step
 from properties.planted import components_of
-from properties.program.case import AimFault, Close, Crash, Flush, Open, Operation, Put, Settings, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 PUT, REPUT = Put(), Step(service="reput")
@@ -57,7 +58,7 @@ def test_a_refused_open_holds_nothing(operations: tuple[Operation, ...], setting
 
 def test_a_queue_that_is_remembered_too_late_is_noticed(attempt: Attempt) -> None:
     operations = (PUT, REPUT, Close(), AimFault("read-error", "kind=extension and nth=1"), Open())
-    broken = attempt(operations, EXTENDED, Components(consume_queues=_LoadedFirst))
+    broken = attempt(operations, EXTENDED, Parts({ConsumeQueues: _LoadedFirst}))
     assert broken is not None
     assert broken.contract == 11
 

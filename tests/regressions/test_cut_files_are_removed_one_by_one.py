@@ -5,10 +5,11 @@ Fix: last file first, each removal durable before the next (impl/mapped_file_que
 Found by: the crash campaign, in a crash inside recovery.
 """
 
-from impl.components import Components
 from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
+from model.operations import Crash, Operation, Put
 from properties.contract import GuaranteeBroken
-from properties.program.case import Crash, Operation, Put, Settings
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=4096)
@@ -40,6 +41,6 @@ def test_a_crash_between_two_removals_leaves_no_gap(attempt: Attempt) -> None:
 
 
 def test_one_sync_for_all_removals_leaves_a_gap(attempt: Attempt) -> None:
-    mistake = Components(mapped_file_queue=OneSyncForAll)
+    mistake = Parts({MappedFileQueue: OneSyncForAll})
     broken = [attempt(operations, SETTINGS, mistake) for operations in crashes_in_recovery()]
     assert {error.contract for error in broken if isinstance(error, GuaranteeBroken)} == {1}

@@ -6,9 +6,10 @@ Fix: a queue file stays while no record behind it is durable (impl/queue_units.p
 Found by: the crash campaign.
 """
 
-from impl.components import Components
 from impl.consume_queue import ConsumeQueue
-from properties.program.case import Clean, Crash, Flush, Operation, Put, Settings, Step
+from impl.parts import Parts
+from model.operations import Clean, Crash, Flush, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024, queue_units=1)
@@ -35,5 +36,5 @@ def test_a_queue_keeps_the_file_with_its_last_durable_number(attempt: Attempt) -
 
 
 def test_a_file_that_goes_too_early_takes_the_number_along(attempt: Attempt) -> None:
-    broken = [attempt(operations, SETTINGS, Components(consume_queue=GoesWithItsMessages)) for operations in losses()]
+    broken = [attempt(operations, SETTINGS, Parts({ConsumeQueue: GoesWithItsMessages})) for operations in losses()]
     assert 4 in {error.contract for error in broken if error is not None}

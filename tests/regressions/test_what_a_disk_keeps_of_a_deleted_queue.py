@@ -9,20 +9,9 @@ Found by: the first hunt for deletions on disks that fail.
 
 import pytest
 
+from model.operations import AimFault, Clean, Close, Crash, DeleteTopics, Flush, Open, Operation, Put, Step
 from properties.planted import PLANTED
-from properties.program.case import (
-    AimFault,
-    Clean,
-    Close,
-    Crash,
-    DeleteTopics,
-    Flush,
-    Open,
-    Operation,
-    Put,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 REPUT, EXPIRED = Step(service="reput"), Clean(after_hours=73, manual=True)
@@ -48,7 +37,7 @@ def test_it_is_in_no_queue(attempt: Attempt, ending: str, count: str) -> None:
 
 @pytest.mark.parametrize("ending", ["exit", "expiry"])
 def test_it_comes_back_where_nobody_removes_it(attempt: Attempt, ending: str) -> None:
-    mistake = PLANTED["deleted-queue-left-behind"].components
+    mistake = PLANTED["deleted-queue-left-behind"].parts
     broken = attempt((*KEPT, FAULTS["once"], DeleteTopics(in_use=("T",)), *ENDINGS[ending]), SETTINGS, mistake)
     assert broken is not None
     assert broken.contract == 4

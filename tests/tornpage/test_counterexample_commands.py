@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.program.case import Case, Crash, Flush, Operation, Put, Settings
+from model.operations import Crash, Flush, Operation, Put
+from properties.program.case import Case, Settings
 from tornpage import failures
 from tornpage.cli import cli
 
@@ -220,7 +221,7 @@ def test_findings_of_a_run_are_judged_where_their_case_file_is_gone(tmp_path: Pa
 
 
 def test_pages_lost_are_told_as_ranges() -> None:
-    from properties.explain.pagemap import FactFate, PageFate, PageMap
+    from properties.explain.page_map import FactFate, PageFate, PageMap
 
     pages = [PageFate("/store/commitlog/0", number, 1, "lost") for number in (2, 3, 5)]
     shown = PageMap((), 0, "posix-strict", (*pages, PageFate("/store/index/1", 0, 2, "torn")), (

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from model.operations import DeleteTopics, Put, Step
 from properties.contract import HarnessError, Verdict
 from properties.disk.dirty import choose_tracker
 from properties.explore.interleavings import campaign
 from properties.explore.interleavings.campaign import InterleavingResult
 from properties.explore.interleavings.scenario import Scenario
 from properties.explore.interleavings.shrink import BrokenInterleaving
-from properties.program.case import DeleteTopics, Put, Settings, Step
+from properties.program.case import Settings
 from tests.properties.interleaving.sweeps import sweep
 from tornpage.commands.explore import command as explore
 from tornpage.commands.replay import command as replay

@@ -20,8 +20,8 @@ from tornpage.run_directory import write_run
 
 if TYPE_CHECKING:
     from pipeline.aggregates import Counted
-    from properties.explore.crashes.mix import Strategy
     from properties.explore.crashes.rows import Row
+    from properties.explore.crashes.scheduling import Strategy
     from properties.explore.crashes.shards import Shard
     from properties.program.case import Settings
 

@@ -80,7 +80,7 @@ def _replay_one(given: GivenCase, image: str | None, *, as_json: bool) -> NoRetu
 
 def _write_image(case: Case, directory: str, tracker: DirtyTracker) -> None:
     """Write the crash image before recovery touches it."""
-    from properties.explain.pagemap import crash_image
+    from properties.explain.page_map import crash_image
     from properties.judge.image_directory import write_image
 
     image = crash_image(case, tracker=tracker)

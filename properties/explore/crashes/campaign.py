@@ -13,13 +13,15 @@ from functools import partial
 from itertools import count, takewhile
 from time import perf_counter
 
+from model.operations import AimFault
+from properties.campaign.coverage import Tally, merged
 from properties.campaign.replay import Failure, Shrunk, replay, shrink, signature
-from properties.campaign.shrinking import Watch
+from properties.campaign.shrink import Watch
 from properties.contract import Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.explore.crashes.gates import silent
-from properties.explore.crashes.mix import Strategy
 from properties.explore.crashes.rows import Row, result_hash, rows_of
+from properties.explore.crashes.scheduling import Strategy
 from properties.explore.crashes.shards import (
     FAILURES_MAX,
     SHARD_STATES,
@@ -29,9 +31,8 @@ from properties.explore.crashes.shards import (
     enough,
     plan_shards,
 )
-from properties.explore.crashes.tally import Tally, merged
 from properties.explore.crashes.workers import Counted, Died, run_here, run_in_workers
-from properties.program.case import AimFault, Settings
+from properties.program.case import Settings
 
 __all__ = ["CampaignResult", "Found", "MakingSmall", "Plan", "Progress", "run_campaign"]
 

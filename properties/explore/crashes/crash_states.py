@@ -9,20 +9,20 @@ import random
 from collections.abc import Hashable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import cached_property
 from time import perf_counter
 
+from model.operations import WITHOUT_A_VERB, Crash, Operation
 from model.state import CommitLog
+from properties.campaign.coverage import Tally, armed_judges, fired_by_legal, fired_by_recovery
 from properties.campaign.replay import Failure
 from properties.contract import GuaranteeBroken
 from properties.disk.certificate import assert_legal
 from properties.disk.disk import DiskState, Image
 from properties.disk.fingerprint import fingerprint
-from properties.disk.images import compose, facts_of
+from properties.disk.images import Fact, compose, facts_of
 from properties.disk.journal import ProcessKilled
-from properties.disk.sampling import CHANCES, Chances, draw, fired_faults
-from properties.explore.crashes.crash_places import Place, counts
-from properties.explore.crashes.judges_at_work import armed_judges, fired_by_legal, fired_by_recovery
-from properties.explore.crashes.tally import Tally
+from properties.disk.sampling import CHANCES, Chances, armed_faults, draw, fired_faults
 from properties.judge.delay_judges import delay_effects
 from properties.judge.judges import LegalLogs, Recovered
 from properties.judge.progress_judges import being_saved, progress_effects
@@ -31,11 +31,53 @@ from properties.judge.queue_judges import MADE_GOOD, made_good
 from properties.lockstep.known import Known, Outcome
 from properties.lockstep.trial import Trial
 from properties.lockstep.trial_state import Window
-from properties.program.case import WITHOUT_A_VERB, Case, Crash, Operation
+from properties.program.case import Case
 from properties.program.log_places import LOG_PATHS, ROOT, log_files
 from properties.program.workload import mode_of
 
 __all__ = ["CrashStates", "StateBroken"]
+
+
+COUNTED_FILES_MIN = 2
+COUNTED_RECORDS_MIN = 10
+
+
+def counts(log: CommitLog, *, file_bytes: int) -> bool:
+    """Whether a crash of this log is a state that counts; what is in a buffer of the pool is on no disk."""
+    committed = sum(record.end_offset <= log.committed_offset for record in log.retained)
+    in_files = log.committed_offset - log.min_offset
+    return in_files > file_bytes * (COUNTED_FILES_MIN - 1) and committed >= COUNTED_RECORDS_MIN
+
+
+class Place:
+    """One event of a life, at which several crashes fall: what is the same for all of them is worked out once.
+
+    `window` is the verb under way, `number` its place in the life, `back` how many events before its answer this one
+    lies; `position` is where the journal ends that led to `state`.
+    """
+
+    def __init__(self, state: DiskState, number: int, window: Window, event: int, position: int) -> None:
+        self.state = state
+        self.number = number
+        self.window = window
+        self.event = event
+        self.position = position
+
+    @property
+    def back(self) -> int:
+        """How many events before the answer; 0 is at rest."""
+        return self.window.last - self.event
+
+    @cached_property
+    def facts(self) -> list[Fact]:
+        """What may or may not have reached the disk."""
+        return facts_of(self.state)
+
+    @cached_property
+    def armed(self) -> frozenset[str]:
+        """The fault classes that these facts make possible."""
+        return frozenset(armed_faults(self.facts))
+
 
 STATES_PER_EVENT = 3
 LEGALITY_EVERY = 32

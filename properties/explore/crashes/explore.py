@@ -2,7 +2,7 @@
 
 One seed is one history of a few lives; after each life every event is revisited and crash states are drawn there
 (properties/explore/crashes/crash_states.py). A last short life, the coda, carries out what no life has drawn
-(properties/explore/crashes/coda.py); then files are harmed (properties/explore/crashes/harms.py).
+(properties/explore/crashes/scheduling.py); then files are harmed (properties/explore/crashes/harms.py).
 """
 
 import random
@@ -11,32 +11,18 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+from model.operations import AimFault, CommitOffset, Crash, DiskUsed, Flush, Open, OpenTwice, Operation, Put, Step
+from properties.campaign.coverage import CountedTrial, RulesAtWork, Tally
 from properties.campaign.replay import Failure
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import DiskState
 from properties.disk.images import facts_of
 from properties.disk.sampling import draw
-from properties.explore.crashes.at_work import CountedTrial, RulesAtWork
-from properties.explore.crashes.coda import coda
 from properties.explore.crashes.crash_states import CrashStates, StateBroken
 from properties.explore.crashes.harms import Harms, count_aimed
-from properties.explore.crashes.mix import Mix, Strategy, mix_of
-from properties.explore.crashes.tally import Tally
-from properties.program.case import (
-    AimFault,
-    Case,
-    CommitOffset,
-    Crash,
-    DiskUsed,
-    Flush,
-    Open,
-    OpenTwice,
-    Operation,
-    Put,
-    Settings,
-    Step,
-)
+from properties.explore.crashes.scheduling import Mix, Strategy, coda, mix_of
+from properties.program.case import Case, Settings
 from properties.program.workload import RULES, Rule, draw_rule, draw_settings, possible
 
 __all__ = ["explore_seed"]

@@ -7,12 +7,11 @@ stores have must have fired where histories had such a store: a short campaign m
 
 from collections.abc import Iterable
 
+from model.operations import AimFault
+from properties.campaign.coverage import ALL_JUDGES, OF_SOME_STORES, Tally
 from properties.disk.disk import Disk
 from properties.explore.crashes.harms import harm_classes
-from properties.explore.crashes.judges_at_work import ALL_JUDGES, OF_SOME_STORES
-from properties.explore.crashes.tally import Tally
 from properties.judge.queue_judges import MADE_GOOD
-from properties.program.case import AimFault
 from properties.program.workload import RULES
 
 __all__ = ["required", "silent"]

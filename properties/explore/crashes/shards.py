@@ -6,21 +6,23 @@ A shard is a pure function of its description, so that it does not matter who ru
 makes it depend on anything else, and then it is `cut`.
 """
 
+import gc
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from time import perf_counter
 
+from model.operations import AimFault
+from properties.campaign.coverage import Tally
 from properties.campaign.replay import Failure, signature
 from properties.disk.dirty import DirtyTracker
-from properties.explore.crashes.canary import caught_canary
-from properties.explore.crashes.collecting import rarely_collected
+from properties.disk.disk import Disk
 from properties.explore.crashes.explore import explore_seed
-from properties.explore.crashes.mix import Strategy, mix_of
-from properties.explore.crashes.tally import Tally
+from properties.explore.crashes.scheduling import Strategy, mix_of
 from properties.explore.crashes.violations import judges_that_go_red
-from properties.program.case import AimFault, Settings
+from properties.program.case import Settings
 
 __all__ = [
     "BROKEN_MAX",
@@ -29,10 +31,73 @@ __all__ = [
     "HistoryRun",
     "Shard",
     "ShardRun",
+    "canary_bug",
+    "caught_canary",
     "enough",
     "plan_shards",
     "run_shard",
 ]
+
+
+NEW_OBJECTS_MAX = 20_000
+"""So many new objects are about 20 stores with their disks: some megabytes, which a cache holds better than more."""
+
+
+@contextmanager
+def rarely_collected() -> Iterator[None]:
+    """Look for garbage rarely, and not among what lives already; afterwards as before."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS_MAX, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+CANARY_SEEDS_MAX = 20
+
+
+def canary_bug(disk: Disk) -> str:
+    """Return the planted bug that a campaign on a disk has to catch.
+
+    A kill loses nothing that was written, so there it is one that leaves a backlog of dispatch undone.
+    """
+    return "RMQ-B03" if disk == "kill" else "lying-flush"
+
+
+def caught_canary(
+    base: Settings,
+    history_seeds: Iterable[str],
+    *,
+    strategy: Strategy,
+    tracker: DirtyTracker,
+    is_over: Callable[[], bool],
+) -> str:
+    """Return the planted bug that this engine caught in the first of these histories, or nothing.
+
+    Then its silence about the store proves nothing. All puts wait for the disk: a flush that lies does so soon.
+    """
+    bug = canary_bug(base.disk)
+    planted = replace(base, bug=bug)
+    for history_seed in islice(history_seeds, CANARY_SEEDS_MAX):
+        found = explore_seed(
+            history_seed,
+            planted,
+            tracker=tracker,
+            tally=Tally(),
+            strategy=strategy,
+            fixed={"sync_flush": base.disk != "kill", "pool_buffers": 0},
+            is_over=is_over,
+        )
+        if any(failure is not None for failure in found):
+            return bug
+        if is_over():
+            return ""
+    return ""
+
 
 SHARD_STATES = 1_000
 """Counted states of a shard, unless somebody asks for others."""

@@ -12,7 +12,7 @@ from impl.config import MessageStoreConfig
 from impl.message import Message
 from impl.os_files import OsFiles
 from impl.policy import FlushDiskType
-from impl.runner import Service
+from impl.runner import Service, ThreadRunner
 from impl.store import MessageStore
 from properties.planted import components_of
 from properties.program.case import Settings
@@ -33,10 +33,8 @@ class OwnStore:
         self._now_ms = _START_MS
         self._services: dict[str, HandDriven] = {}
         self._sync_flush = sync_flush
-        components = replace(components_of(bug), runner=self._take_service)
-        self._store = MessageStore.open(
-            directory, _config(sync_flush), files=OsFiles(), clock=self._clock, components=components
-        )
+        parts = components_of(bug).replacing({ThreadRunner: self._take_service})
+        self._store = MessageStore.open(directory, _config(sync_flush), files=OsFiles(), clock=self._clock, parts=parts)
 
     def _clock(self) -> int:
         return self._now_ms

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
+from model.payloads import message_of
 from model.reference_store import Disaster, ReferenceState
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken
@@ -27,8 +29,7 @@ from properties.explore.foreign.tracing import why_untraceable
 from properties.explore.foreign.watching import EMPTY, Recorded, WatchedDirectory
 from properties.explore.foreign.workplace import Workplace
 from properties.judge.rulings import require
-from properties.program.bodies import message_of
-from properties.program.case import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey, Settings
+from properties.program.case import Settings
 
 __all__ = ["TargetTrial", "TargetWindow", "keys_of_put"]
 

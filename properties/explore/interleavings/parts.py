@@ -4,13 +4,21 @@ Locks that stay the store's own are held over no yield point: the code under the
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
-from impl.components import Components
+from impl.consume_queues import ConsumeQueues
+from impl.group_commit import GroupCommit
+from impl.guards import make_guard
+from impl.index_file import IndexFile
+from impl.index_service import IndexService
 from impl.mapped_file import MappedFile
+from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
+from impl.put_lock import make_put_lock
 from impl.queue_files import QueueFiles
-from impl.runner import Runner, Service
+from impl.read_buffer import ReadBuffers
+from impl.reput import ReputMessages
+from impl.runner import Runner, Service, ThreadRunner
 from properties.scheduler import CooperativeLock
 
 __all__ = ["WATCHED", "stepped_parts"]
@@ -49,31 +57,31 @@ WATCHED = (
 """The modules whose lines are yield points: who writes, shows, reads and takes away what several threads look at."""
 
 
-def stepped_parts(parts: Components, *, runner: Callable[[Service], Runner]) -> Components:
+def stepped_parts(parts: Parts, *, runner: Callable[[Service], Runner]) -> Parts:
     """Return the same parts with locks and services of a stepped run."""
-    mapped_file = partial(parts.mapped_file, guard=_guard("mapped file"))
+    mapped_file = partial(parts.of(MappedFile), guard=_guard("mapped file"))
     queue_files = partial(QueueFiles, guard=_guard("queue files"))
     queues = partial(
-        parts.consume_queues,
+        parts.of(ConsumeQueues),
         guard=_guard("queues"),
         queue_files=queue_files,
         mapped_file=partial(MappedFile, guard=_guard("queue file")),
     )
-    return replace(
-        parts,
-        guard=_guard("store"),
-        runner=runner,
-        put_lock=lambda kind: CooperativeLock("put lock"),
-        mapped_file=mapped_file,
-        mapped_file_queue=partial(parts.mapped_file_queue, guard=_guard("log")),
-        consume_queues=queues,
-        read_buffers=partial(parts.read_buffers, guard=_guard("buffers")),
-        reput=partial(parts.reput, guard=_guard("dispatch")),
-        index_service=partial(
-            parts.index_service, guard=_guard("index"), mapped_file=partial(MappedFile, guard=_guard("index mapping"))
-        ),
-        index_file=partial(parts.index_file, guard=_guard("index file")),
-        group_commit=partial(parts.group_commit, guard=_guard("group commit")),
+    index_mapping = partial(MappedFile, guard=_guard("index mapping"))
+    return parts.replacing(
+        {
+            make_guard: _guard("store"),
+            ThreadRunner: runner,
+            make_put_lock: lambda kind: CooperativeLock("put lock"),
+            MappedFile: mapped_file,
+            MappedFileQueue: partial(parts.of(MappedFileQueue), guard=_guard("log")),
+            ConsumeQueues: queues,
+            ReadBuffers: partial(parts.of(ReadBuffers), guard=_guard("buffers")),
+            ReputMessages: partial(parts.of(ReputMessages), guard=_guard("dispatch")),
+            IndexService: partial(parts.of(IndexService), guard=_guard("index"), mapped_file=index_mapping),
+            IndexFile: partial(parts.of(IndexFile), guard=_guard("index file")),
+            GroupCommit: partial(parts.of(GroupCommit), guard=_guard("group commit")),
+        }
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 
-from impl.components import Components
+from impl.parts import Parts
 from properties.contract import GuaranteeBroken, HarnessError, Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.explore.interleavings import judges
@@ -51,7 +51,7 @@ class Ran:
         return tuple(f"{call.task} {call.request} {call.answer}" for call in self.calls)
 
 
-def run_interleaving(interleaving: Interleaving, *, tracker: DirtyTracker, parts: Components | None = None) -> Ran:
+def run_interleaving(interleaving: Interleaving, *, tracker: DirtyTracker, parts: Parts | None = None) -> Ran:
     """Carry it out on a new disk; `parts` stand in place of those of the bug that the settings name."""
     scenario = interleaving.scenario
     stage = Stage(scenario.settings, tracker=tracker, parts=parts or components_of(scenario.settings.bug))

@@ -13,36 +13,25 @@ import signal
 import sys
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Literal, NoReturn
 
-from impl.components import Components
 from impl.files import Files
 from impl.message import Message, PutResult
 from impl.os_files import OsFiles
-from impl.runner import Service
+from impl.parts import Parts
+from impl.runner import Service, ThreadRunner
 from impl.store import MessageStore
 from model.message import Batch
+from model.operations import Close, Flush, Get, GetMessage, OffsetByTime, Open, Operation, Put, PutBatch, QueryKey, Step
+from model.payloads import given_of
 from properties.explore.kills.progress import OPERATIONS_MAX, Progress
 from properties.explore.kills.step_counting_files import StepCountingFiles
 from properties.program.bit_maps import filters_of
-from properties.program.case import (
-    Close,
-    Flush,
-    Get,
-    GetMessage,
-    OffsetByTime,
-    Open,
-    Operation,
-    Put,
-    PutBatch,
-    QueryKey,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 from properties.program.hand_driven import HandDriven
-from properties.program.translation import given_of, store_batch, store_config, store_message
+from properties.program.translation import store_batch, store_config, store_message
 
 __all__ = [
     "HANG_SECONDS",
@@ -79,7 +68,7 @@ class Life:
     kill_step: int = 0
 
 
-def run_child(life: Life, components: Components, progress: Progress) -> NoReturn:
+def run_child(life: Life, components: Parts, progress: Progress) -> NoReturn:
     """Live and die, with a store made of `components`. Called right after fork, with garbage collection off and
     interrupts ignored; never returns, and nothing of the parent's is cleaned up here.
     """
@@ -99,7 +88,7 @@ def run_child(life: Life, components: Components, progress: Progress) -> NoRetur
 class _Child:
     """The verbs, each between two marks in the shared page."""
 
-    def __init__(self, life: Life, components: Components, progress: Progress) -> None:
+    def __init__(self, life: Life, components: Parts, progress: Progress) -> None:
         self._life = life
         self._progress = progress
         self._config = store_config(life.settings)
@@ -109,7 +98,7 @@ class _Child:
         self._offsets = [0]
         self._waiting: list[Future[PutResult]] = []
         self._services: dict[str, HandDriven] = {}
-        self._components = replace(components, runner=self._take_service)
+        self._components = components.replacing({ThreadRunner: self._take_service})
         self._files: Files = OsFiles()
         if life.mode == "step":
             self._files = StepCountingFiles(self._files, self._step)
@@ -150,7 +139,7 @@ class _Child:
             self._config,
             files=self._files,
             clock=lambda: self._now_ms,
-            components=self._components,
+            parts=self._components,
             bit_map_of=filters_of(self._life.settings),
         )
         self._progress.end(verb, self._store.max_offset)

@@ -8,6 +8,8 @@ from dataclasses import astuple, dataclass, field
 
 import mmh3
 
+from model.operations import Operation
+from model.payloads import BORN_TIMESTAMP
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, HarnessError, Verdict
 from properties.explore.kills.child import HANG_SECONDS, KillMode, Life, Progress
@@ -20,8 +22,7 @@ from properties.explore.kills.judged import Judged
 from properties.explore.kills.snapshot import Snapshot, digest_of, snapshot_of
 from properties.explore.kills.zygote import Zygote
 from properties.judge.rulings import require
-from properties.program.bodies import BORN_TIMESTAMP
-from properties.program.case import Operation, Settings
+from properties.program.case import Settings
 
 __all__ = ["Cycle", "KillPoint", "KillReport", "KillViolation", "PlannedLife"]
 

@@ -12,14 +12,15 @@ from typing import IO, Any
 
 from isal.isal_zlib import crc32
 
-from impl.components import Components
 from impl.errors import StoreInUse
 from impl.os_files import OsFiles
+from impl.parts import Parts
 from impl.store import MessageStore
+from model.operations import Put
+from model.payloads import message_of
 from properties.planted import components_of
 from properties.program.bit_maps import filters_of
-from properties.program.bodies import message_of
-from properties.program.case import Put, Settings
+from properties.program.case import Settings
 from properties.program.translation import store_config, store_message
 
 __all__ = ["hold"]
@@ -27,7 +28,7 @@ __all__ = ["hold"]
 _COMPILER = "numba"
 
 
-def hold(lines: IO[str], answers: IO[str], components: Components | None = None) -> None:
+def hold(lines: IO[str], answers: IO[str], components: Parts | None = None) -> None:
     """Do what the lines say; `components`, if given, are the parts of the store in place of the bug's."""
 
     def answer(**said: Any) -> None:
@@ -42,7 +43,7 @@ def hold(lines: IO[str], answers: IO[str], components: Components | None = None)
             store_config(settings),
             files=OsFiles(),
             clock=lambda: time.time_ns() // 1_000_000,
-            components=components or components_of(settings.bug),
+            parts=components or components_of(settings.bug),
             bit_map_of=filters_of(settings),
         )
     except StoreInUse as error:

@@ -5,15 +5,18 @@ the directory and decoded by the judges' own decoder; the store under test is as
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from impl.components import Components
 from impl.files import OpenFile
 from impl.os_files import OsFiles
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from model import allocation, commitlog, disasters, flushing, pool
+from model.operations import Close, Flush, Open, Operation, Put, PutBatch, ServiceName, Step
+from model.payloads import given_of
 from model.state import CommitLog, Layout
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.disk import Image
@@ -34,10 +37,10 @@ from properties.judge.queue_judges import QUEUE_JUDGES
 from properties.judge.recovered import Recovered, key_of
 from properties.judge.rulings import Ruling, holds, judge, require, ruling_of
 from properties.program.bit_maps import filters_of
-from properties.program.case import Close, Flush, Open, Operation, Put, PutBatch, ServiceName, Settings, Step
+from properties.program.case import Settings
 from properties.program.hand_driven import HandDriven
 from properties.program.log_places import LOG_DIRECTORY, ROOT
-from properties.program.translation import given_of, layout_of, store_config
+from properties.program.translation import layout_of, store_config
 
 __all__ = [
     "JUDGES_OF_KILLS",
@@ -177,7 +180,7 @@ class _AbandonableFiles(OsFiles):
 class _Disk:
     directory: str
     settings: Settings
-    components: Components
+    components: Parts
     clock: Callable[[], int]
 
     def open_with(self, files: _AbandonableFiles) -> MessageStore:
@@ -187,7 +190,7 @@ class _Disk:
                 store_config(self.settings),
                 files=files,
                 clock=self.clock,
-                components=replace(self.components, runner=lambda service: HandDriven(service, self.clock)),
+                parts=self.components.replacing({ThreadRunner: lambda service: HandDriven(service, self.clock)}),
                 bit_map_of=filters_of(self.settings),
             )
         except Exception as error:
@@ -207,7 +210,7 @@ def judge_directory(
     legal: LegalLogs,
     *,
     settings: Settings,
-    components: Components,
+    components: Parts,
     now_ms: int,
     once_more: Callable[[Snapshot, CommitLog], bool] = lambda left, survivor: True,
 ) -> Survived:

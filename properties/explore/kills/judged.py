@@ -5,7 +5,7 @@ and more often what their recoveries leave is the same: that is not recovered ag
 judged, or recovered again, all the same.
 """
 
-from impl.components import Components
+from impl.parts import Parts
 from model.state import CommitLog
 from properties.explore.kills.judge import LegalLogs, judge_directory
 from properties.explore.kills.snapshot import Snapshot, digest_of
@@ -27,7 +27,7 @@ class Judged:
     `passed_over` begins to count the times at which nobody did: in a program alone hardly a twentieth one comes.
     """
 
-    def __init__(self, components: Components, passed_over: int = 0) -> None:
+    def __init__(self, components: Parts, passed_over: int = 0) -> None:
         self.count = 0
         self.twice = 0
         self._components = components

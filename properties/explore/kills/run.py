@@ -22,7 +22,7 @@ from itertools import groupby
 from time import perf_counter
 from types import FrameType
 
-from impl.components import Components
+from impl.parts import Parts
 from properties.contract import HarnessError
 from properties.explore.kills.child import KillMode
 from properties.explore.kills.cycle import KillPoint, KillReport, KillViolation
@@ -68,7 +68,7 @@ def run_kills(
     mode: KillMode = "step",
     directory: str | os.PathLike[str] | None = None,
     settings: Settings = KILL_SETTINGS,
-    components: Components | None = None,
+    components: Parts | None = None,
     workers: int = 1,
     progress: Callable[[int], None] = lambda cycles: None,
 ) -> KillReport:
@@ -100,7 +100,7 @@ def replay_kill(
     mode: KillMode = "step",
     directory: str | os.PathLike[str] | None = None,
     settings: Settings = KILL_SETTINGS,
-    components: Components | None = None,
+    components: Parts | None = None,
 ) -> KillReport:
     """Repeat one cycle of a run with the same seed, mode and settings, its rehearsal included."""
     cycles = range(cycle, cycle + 1)
@@ -117,7 +117,7 @@ def _run(
     mode: KillMode,
     directory: str | os.PathLike[str] | None,
     settings: Settings,
-    components: Components | None,
+    components: Parts | None,
     workers: int = 1,
 ) -> KillReport:
     threads = len(os.listdir("/proc/self/task"))

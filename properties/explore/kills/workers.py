@@ -15,7 +15,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import NoReturn
 
-from impl.components import Components
+from impl.parts import Parts
 from properties.contract import HarnessError
 from properties.explore.kills.child import KillMode
 from properties.explore.kills.cycle import KillReport
@@ -56,7 +56,7 @@ def run_here(
     seed: int,
     mode: KillMode,
     settings: Settings,
-    components: Components,
+    components: Parts,
     stop: StopWord,
 ) -> Reports:
     """Run programs one after the other and yield the report of each; the word to stop cuts the last one."""

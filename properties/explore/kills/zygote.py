@@ -17,11 +17,12 @@ import struct
 from functools import lru_cache
 from typing import NoReturn
 
-from impl.components import Components
+from impl.parts import Parts
+from model.operations import Operation
 from properties.contract import HarnessError
 from properties.explore.kills.child import Life, run_child
 from properties.explore.kills.progress import Progress
-from properties.program.case import Operation, Settings
+from properties.program.case import Settings
 
 __all__ = ["Zygote"]
 
@@ -33,7 +34,7 @@ _LIFE_BYTES_MAX = 1 << 17
 class Zygote:
     """Forks lives of stores that are made of `components`, one at a time; `progress` is that of the last one."""
 
-    def __init__(self, components: Components) -> None:
+    def __init__(self, components: Parts) -> None:
         self.progress = Progress()
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._pid = os.fork()
@@ -100,7 +101,7 @@ def _unpacked_program(data: bytes) -> tuple[Settings, tuple[Operation, ...]]:
     return program
 
 
-def _serve(lives: socket.socket, components: Components, progress: Progress) -> NoReturn:
+def _serve(lives: socket.socket, components: Parts, progress: Progress) -> NoReturn:
     """Fork the lives that come until nobody sends any more."""
     try:
         os.setpgid(0, 0)

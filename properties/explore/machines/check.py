@@ -11,7 +11,7 @@ from hypothesis.reporting import with_reporter
 from hypothesis.stateful import run_state_machine_as_test
 
 from properties.campaign.replay import Failure, Shrunk, replay, shrink
-from properties.campaign.shrinking import Watch
+from properties.campaign.shrink import Watch
 from properties.contract import HarnessError, Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.explore.machines.consumer_machine import ConsumerMachine

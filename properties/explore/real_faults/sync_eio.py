@@ -11,10 +11,10 @@ import random
 from contextlib import closing
 from pathlib import Path
 
-from impl.components import Components
 from impl.files import OpenFile
 from impl.message import GetStatus, PutStatus
 from impl.os_files import OsFiles
+from impl.parts import Parts
 from properties.contract import GuaranteeBroken, HarnessError
 from properties.explore.real_faults.children import Page, in_child
 from properties.explore.real_faults.loop import BLOCK_BYTES, Medium, extents_of
@@ -31,7 +31,7 @@ ROOM_BYTES = FAILING_BODY_BYTES + 4 * BLOCK_BYTES
 LATER_PUTS = 3
 
 
-def sync_eio(report: FaultReport, directory: str, rng: random.Random, *, components: Components | None = None) -> None:
+def sync_eio(report: FaultReport, directory: str, rng: random.Random, *, components: Parts | None = None) -> None:
     """Let a sync fail. Fired: the kernel answered the store EIO. Mattered: the record is not on the medium."""
     config = config_of(file_bytes=rng.choice(FILE_BYTES), sync=True)
     puts, seed, page = rng.randrange(PUTS_BEFORE_MIN, PUTS_BEFORE_MAX), rng.randrange(1 << 32), Page()

@@ -11,18 +11,18 @@ from pathlib import Path
 from time import monotonic, time_ns
 from typing import Any
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.dispatching import UNIT_BYTES
 from impl.files import Files
 from impl.message import GetStatus, Message, PutResult, PutStatus
 from impl.os_files import OsFiles
+from impl.parts import Parts
 from impl.policy import FlushDiskType
 from impl.store import MessageStore
+from model.payloads import BORN_TIMESTAMP, body_of
 from properties.contract import GuaranteeBroken
 from properties.decode import Blank, Record, iter_items, look
 from properties.explore.real_faults.children import Page, Stored
-from properties.program.bodies import BORN_TIMESTAMP, body_of
 
 __all__ = ["Writer", "config_of", "judge_log", "knows"]
 
@@ -72,16 +72,14 @@ class Writer:
         *,
         rng: random.Random,
         files: Files | None = None,
-        components: Components | None = None,
+        components: Parts | None = None,
     ) -> None:
         """Open the store; it has to open for writing (contract 7)."""
         self.page = page
         self._rng = rng
         self._last = max((stored.number for stored in page.stored), default=0) + bool(page.putting)
         with page.asking("open"):
-            self.store = MessageStore.open(
-                directory, config, files=files or OsFiles(), clock=_now_ms, components=components
-            )
+            self.store = MessageStore.open(directory, config, files=files or OsFiles(), clock=_now_ms, parts=components)
         if self.store.read_only_reason is not None:
             raise GuaranteeBroken(7, "the store opens read-only", "read-write", self.store.read_only_reason)
         _require_promised(page, self.store.max_offset)

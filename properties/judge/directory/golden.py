@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from impl.components import Components
+from impl.parts import Parts
 from properties.disk.disk import Disk
 from properties.inspect.place import shown
 from properties.inspect.query import InspectError
@@ -96,7 +96,7 @@ def golden_images(place: Path) -> list[GoldenImage]:
 def judged_golden(
     image: GoldenImage,
     *,
-    components: Components | None = None,
+    components: Parts | None = None,
     disk: Disk = "posix-strict",
     samples: int | None = SAMPLES,
     losses: int = 1,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from impl.components import Components
+from impl.parts import Parts
 from properties.contract import Verdict
 from properties.decode.findings import Finding
 from properties.decode.store import read_floor
@@ -89,7 +89,7 @@ def judge_image(
     *,
     given: Given | None = None,
     truth: Truth | None = None,
-    components: Components | None = None,
+    components: Parts | None = None,
     disk: Disk = "posix-strict",
     samples: int | None = SAMPLES,
     losses: int = 1,
@@ -127,7 +127,7 @@ def evidence_of(
     newest_ms = max((0, *(record.store_timestamp for record in (*before.records, *before.behind))))
     now_ms = 1000 + min(newest_ms, _LAST_MS)
     floor = read_floor(seen.directory)
-    with recoveries_of(shape, components or Components(), now_ms=now_ms, disk=disk) as recoveries:
+    with recoveries_of(shape, components or Parts(), now_ms=now_ms, disk=disk) as recoveries:
         progress("recover")
         recoveries.looks_at_all = is_damaged(seen, before, floor)
         evidence = Evidence(seen, shape, before, recoveries.opened(seen.image), recoveries, truth, floor)

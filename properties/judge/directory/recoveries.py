@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from impl.components import Components
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from properties.disk.dirty import DirtyTracker, choose_tracker
 from properties.disk.disk import Disk, Image
@@ -57,7 +58,7 @@ class Recoveries:
     """
 
     def __init__(
-        self, shape: Shape, components: Components, *, tracker: DirtyTracker, now_ms: int, disk: Disk = "posix-strict"
+        self, shape: Shape, components: Parts, *, tracker: DirtyTracker, now_ms: int, disk: Disk = "posix-strict"
     ) -> None:
         self.disk = disk
         self.count = 0
@@ -65,7 +66,7 @@ class Recoveries:
         self._config = shape.config
         self._clock = lambda: now_ms
         self._tracker = tracker
-        self._components = replace(components, runner=lambda service: HandDriven(service, self._clock))
+        self._components = components.replacing({ThreadRunner: lambda service: HandDriven(service, self._clock)})
 
     def opened(self, base: Image, journal: tuple[Entry, ...] = ()) -> Opened:
         """Open the store on a disk that holds an image, and the journal of a process that was killed on it."""
@@ -79,14 +80,14 @@ class Recoveries:
         self.count += 1
         try:
             config = replace(self._config, check_whole_log_on_recover=self.looks_at_all)
-            store = MessageStore.open(ROOT, config, files=files, clock=self._clock, components=self._components)
+            store = MessageStore.open(ROOT, config, files=files, clock=self._clock, parts=self._components)
         except Exception as error:  # whatever it is, it is an answer about this image
             return None, f"{type(error).__name__}: {error}"
         return store, ""
 
 
 @contextmanager
-def recoveries_of(shape: Shape, components: Components, *, now_ms: int, disk: Disk) -> Iterator[Recoveries]:
+def recoveries_of(shape: Shape, components: Parts, *, now_ms: int, disk: Disk) -> Iterator[Recoveries]:
     """Yield recoveries on disks whose memory is given back at the end."""
     tracker = choose_tracker("auto")
     try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from impl.components import Components
+from impl.parts import Parts
 from properties.contract import Verdict
 from properties.decode.consumequeue import UNIT_BYTES
 from properties.disk.dirty import choose_tracker
@@ -63,7 +63,7 @@ class RecoveryReport:
 def crash_recoveries(
     shapes: Sequence[RecoveryShape] = SHAPES,
     *,
-    components: Components | None = None,
+    components: Parts | None = None,
     disk: Disk = "posix-strict",
     losses: int = 2,
     samples: int | None = None,
@@ -83,7 +83,7 @@ def crash_recoveries(
 
 
 def _judged(
-    shape: RecoveryShape, components: Components | None, *, disk: Disk, losses: int, samples: int | None, seed: int
+    shape: RecoveryShape, components: Parts | None, *, disk: Disk, losses: int, samples: int | None, seed: int
 ) -> Judgement:
     """Write the image of a shape into a directory, and judge that. What no image tells was given as a setting."""
     with choose_tracker("auto") as tracker, scratch_directory("tornpage-recovery-") as directory:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from model.operations import Choice
 from properties.campaign.replay import replay
 from properties.contract import HarnessError, Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk, DiskState, Image
-from properties.disk.images import Choice, compose
+from properties.disk.images import compose
 from properties.explore.exhaustive import checking, processes, run, workload
 from properties.explore.exhaustive.alphabet import Letter, Workload, workloads
 from properties.explore.exhaustive.explored import Plan

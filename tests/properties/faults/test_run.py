@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.files import OpenFile
 from impl.mapped_file import MappedFile
 from impl.os_files import OsFiles
+from impl.parts import Parts
 from properties.contract import GuaranteeBroken, HarnessError, Verdict
 from properties.explore.real_faults.children import Page, in_child
 from properties.explore.real_faults.full_disk import full_disk
@@ -92,8 +92,8 @@ def is_interrupted(report: FaultReport, directory: str, rng: random.Random) -> N
 KNOWN: dict[str, Fault] = {
     **FAULTS,
     "full-disk of sparse files": functools.partial(full_disk, files=SparseFiles),
-    "sync-eio tried again": functools.partial(sync_eio, components=Components(mapped_file=TriesAgain)),
-    "sync-eio without syncs": functools.partial(sync_eio, components=Components(mapped_file=NeverSyncs)),
+    "sync-eio tried again": functools.partial(sync_eio, components=Parts({MappedFile: TriesAgain})),
+    "sync-eio without syncs": functools.partial(sync_eio, components=Parts({MappedFile: NeverSyncs})),
     **{fault.__name__: fault for fault in (holds, lacks, breaks, errs, never_fires, is_interrupted)},
 }
 

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.components import Components
 from impl.config import MessageStoreConfig
 from impl.os_files import OsFiles
+from impl.parts import Parts
 from impl.store import MessageStore
+from model.operations import Put
+from model.payloads import message_of
 from model.state import CommitLog, Layout
 from properties.judge.linearizability.asking import asked
 from properties.judge.linearizability.calls import Call, Recorder
@@ -31,8 +33,7 @@ from properties.judge.linearizability.requests import (
 from properties.judge.linearizability.specification import moments_of
 from properties.judge.linearizability.state import StoreState
 from properties.planted import components_of
-from properties.program.bodies import message_of
-from properties.program.case import Put, Settings
+from properties.program.case import Settings
 from properties.program.translation import layout_of, store_config
 from tests.impl.support import SetClock
 
@@ -57,15 +58,13 @@ def config_of(settings: Settings) -> MessageStoreConfig:
 class Crowd:
     """Producers, readers and one who flushes, closes or deletes, each in a thread of its own."""
 
-    def __init__(self, directory: Path, settings: Settings, seed: int, parts: Components | None = None) -> None:
+    def __init__(self, directory: Path, settings: Settings, seed: int, parts: Parts | None = None) -> None:
         self.history = Recorder()
         self.layout: Layout = layout_of(settings)
         self.failures: list[BaseException] = []
         self._seed = seed
         self._is_under_way = threading.Event()
-        self._store = MessageStore.open(
-            directory, config_of(settings), files=OsFiles(), clock=SetClock(), components=parts
-        )
+        self._store = MessageStore.open(directory, config_of(settings), files=OsFiles(), clock=SetClock(), parts=parts)
 
     def run(self, *, puts: int, reads: int, deletions: int = 0, close: bool = False) -> None:
         """Let them all go, and wait for them."""

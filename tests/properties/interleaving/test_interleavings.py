@@ -8,8 +8,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from impl.components import Components
+from impl.parts import Parts
 from impl.reput import ReputMessages
+from model.operations import Close, Flush, GetRecord, Pull, Put, Step
 from properties.contract import Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.explore.interleavings import campaign, families
@@ -17,7 +18,6 @@ from properties.explore.interleavings import shrink as shrinking
 from properties.explore.interleavings.campaign import CANARY, explore_interleavings
 from properties.explore.interleavings.draws import draw_interleaving, draw_modules, sequential
 from properties.explore.interleavings.families import FAMILIES, SMALLEST, Family
-from properties.explore.interleavings.operations import GetRecord, Pull
 from properties.explore.interleavings.parts import WATCHED
 from properties.explore.interleavings.run import run_interleaving
 from properties.explore.interleavings.scenario import Interleaving, Scenario
@@ -25,7 +25,7 @@ from properties.explore.interleavings.shrink import BrokenInterleaving, shrink
 from properties.explore.interleavings.token import from_text, from_token, source_has_changed, token_of
 from properties.judge.linearizability.requests import DispatchStep, PutRequest
 from properties.planted import PLANTED, racing
-from properties.program.case import Close, Flush, Put, Settings, Step
+from properties.program.case import Settings
 from properties.program.packing import BadToken
 
 SMALL = Settings(file_bytes=1024, queue_units=3, index=False)
@@ -88,7 +88,7 @@ def test_an_error_that_nobody_promised_is_told(tracker: DirtyTracker) -> None:
         def drain(self) -> None:
             raise LookupError("of dispatch")
 
-    ran = run_interleaving(sequential(BUSY), tracker=tracker, parts=Components(reput=Failing))
+    ran = run_interleaving(sequential(BUSY), tracker=tracker, parts=Parts({ReputMessages: Failing}))
     assert ran.broken is not None
     assert ran.broken.contract == 8
     assert "LookupError: of dispatch" in ran.broken.sentence
@@ -103,7 +103,7 @@ def test_dispatch_that_stops_is_told(tracker: DirtyTracker) -> None:
             pass
 
     scenario = Scenario("idle", SMALL, (), ((Put(), Step("reput")),), ())
-    ran = run_interleaving(sequential(scenario), tracker=tracker, parts=Components(reput=Idle))
+    ran = run_interleaving(sequential(scenario), tracker=tracker, parts=Parts({ReputMessages: Idle}))
     assert ran.broken is not None
     assert (ran.broken.contract, ran.broken.found) == (16, "112 bytes behind")
 

@@ -1,9 +1,10 @@
 """The account of a counterexample says what was answered, what was lost, how the log reads, and what recovery did."""
 
+from model.operations import Crash, Operation, Put
 from properties.campaign.replay import replay
 from properties.disk.dirty import DirtyTracker
-from properties.explain.account import account_of
-from properties.program.case import Case, Crash, Operation, Put, Settings
+from properties.explain.evidence import account_of
+from properties.program.case import Case, Settings
 
 LOG = "/store/commitlog/00000000000000000000"
 SETTINGS = Settings(file_bytes=1024, bug="size-not-synced")

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from impl.store import MessageStore
+from model.operations import WITHOUT_A_VERB
 from model.state import CommitLog
 from properties.campaign.replay import Failure
 from properties.contract import GuaranteeBroken
@@ -28,13 +29,13 @@ from properties.disk.journal import (
     ProcessKilled,
     Resized,
 )
-from properties.explain.framing import Frame, frames_of, hex_of
-from properties.explain.moment import CrashMoment, last_crash
+from properties.explain.crash_context import CrashContext, last_crash
+from properties.explain.hexdump import Frame, frames_of, hex_of
 from properties.explain.page_history import histories_of, versions_of
-from properties.explain.pagemap import PageFate, map_of
+from properties.explain.page_map import PageFate, map_of
 from properties.judge.judges import durable_image
 from properties.lockstep.trial import Trial
-from properties.program.case import WITHOUT_A_VERB, Case, describe
+from properties.program.case import Case, describe
 from properties.program.log_places import log_files
 
 __all__ = ["account_of"]
@@ -85,7 +86,7 @@ def _carried_out(case: Case, tracker: DirtyTracker) -> tuple[Trial, int]:
 # ---- lanes -----------------------------------------------------------------------------------------------------------
 
 
-def _lanes(trial: Trial, case: Case, until: int, moment: CrashMoment | None) -> dict[str, Any]:
+def _lanes(trial: Trial, case: Case, until: int, moment: CrashContext | None) -> dict[str, Any]:
     """Return operations, writes and barriers on the axis of the journal since the last disaster before."""
     journal = trial.files.journal
     names = _names(trial, journal)
@@ -165,7 +166,7 @@ def _mark(number: int, entry: Entry, names: dict[int, str]) -> dict[str, Any]:
 # ---- the crash and the recovery --------------------------------------------------------------------------------------
 
 
-def _of_the_crash(moment: CrashMoment, case: Case) -> dict[str, Any]:
+def _of_the_crash(moment: CrashContext, case: Case) -> dict[str, Any]:
     image, file_bytes = moment.image, case.settings.file_bytes
     shown = map_of(moment, case)
     frames = frames_of(image, file_bytes=file_bytes)
@@ -213,7 +214,7 @@ def _most_telling(pages: Sequence[PageFate]) -> list[PageFate]:
 
 
 def _records(
-    moment: CrashMoment, answered: CommitLog, frames: Sequence[Frame], store: MessageStore | None
+    moment: CrashContext, answered: CommitLog, frames: Sequence[Frame], store: MessageStore | None
 ) -> list[dict[str, Any]]:
     """Return each record that was put: whether it was promised, is whole on the disk, and came back."""
     whole = {frame.offset for frame in frames if frame.what.startswith("record ")}
@@ -232,7 +233,7 @@ def _records(
     ]
 
 
-def _recovered(moment: CrashMoment, image: Image) -> tuple[MessageStore | None, Image | None, list[dict[str, str]]]:
+def _recovered(moment: CrashContext, image: Image) -> tuple[MessageStore | None, Image | None, list[dict[str, str]]]:
     """Recover the image; return the store, its disk, and what it said."""
     trial = moment.trial
     killed = (*trial.files.journal[: moment.position], ProcessKilled())

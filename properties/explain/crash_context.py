@@ -3,21 +3,22 @@
 from dataclasses import dataclass, replace
 from typing import cast
 
+from model.operations import Choice, Crash
 from properties.disk.certificate import Certificate, certify
 from properties.disk.choosing import chosen
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import DiskState, Image
-from properties.disk.images import Choice, Fact, compose, disk_state, facts_of
+from properties.disk.images import Fact, compose, disk_state, facts_of
 from properties.explore.foreign.choosing import trial_of
 from properties.lockstep.trial import Trial
 from properties.lockstep.trial_state import Window
-from properties.program.case import Case, Crash
+from properties.program.case import Case
 
-__all__ = ["CrashMoment", "last_crash"]
+__all__ = ["CrashContext", "last_crash"]
 
 
 @dataclass(frozen=True, slots=True)
-class CrashMoment:
+class CrashContext:
     """Operation `number` is the crash; `trial` has carried out everything before it, `position` is in its journal.
 
     `choices` has a choice for each fact that is not as at its last sync. After a kill everything written is there.
@@ -48,7 +49,7 @@ class CrashMoment:
         return certify(files.base, files.journal, self.position, self.choices, disk=self.state.disk)
 
 
-def last_crash(case: Case, *, tracker: DirtyTracker, kills: bool) -> CrashMoment | None:
+def last_crash(case: Case, *, tracker: DirtyTracker, kills: bool) -> CrashContext | None:
     """Carry a case out up to its last power loss, or kill if `kills` count too; None when it has none.
 
     Raises GuaranteeBroken when an operation before it fails.
@@ -69,4 +70,4 @@ def last_crash(case: Case, *, tracker: DirtyTracker, kills: bool) -> CrashMoment
     state = disk_state(trial.files.base, trial.files.journal, position, disk=disk)
     facts = tuple(facts_of(state))
     choices = chosen(facts, crash.survived, crash.others)
-    return CrashMoment(number, replace(crash, back=back), trial, position, state, facts, choices)
+    return CrashContext(number, replace(crash, back=back), trial, position, state, facts, choices)

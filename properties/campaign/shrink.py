@@ -1,25 +1,62 @@
-"""Make a case small: try simpler ones, and take each that still fails and is simpler (properties/campaign/weight.py).
+"""Make a case small: try simpler ones, and take each that still fails and is simpler (properties/campaign/shrink.py).
 
 1. No case is tried twice.
 2. A pass goes on behind the place where it last succeeded, and ends when nothing that it offers fails any more.
 3. Operations are left out of the case as it is first; then its power losses are said by what they took, since one lost
    page is simpler than a hundred that survived.
 4. When all passes have ended the case is 1-minimal: no single removal or simplification that is listed in
-   properties/campaign/simpler.py fails in the same way and is simpler. Only then detours are tried: changes that make
+   properties/campaign/passes.py fails in the same way and is simpler. Only then detours are tried: changes that make
    nothing simpler, but behind which operations may be left out.
 5. It ends with what it has when tries or time run out, or when somebody interrupts it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from properties.campaign.simpler import DETOURS, SIMPLER, Pass, fewer_operations
-from properties.campaign.weight import Weight, weight_of
+from model.operations import Concurrent, Crash
+from properties.campaign.passes import DETOURS, SIMPLER, Pass, fewer_operations
 from properties.program.case import Case
 
-__all__ = ["Budget", "Ended", "Failing", "ShrinkStep", "Shrinking", "Watch"]
+__all__ = ["Budget", "Ended", "Failing", "ShrinkStep", "Shrinking", "Watch", "Weight", "weight_of"]
+
+
+Weight = tuple[int, int, int, int, int, int]
+
+
+def weight_of(case: Case, *, losses: int) -> Weight:
+    """Return what to compare; `losses` is how many facts its power losses took."""
+    operations = sum(
+        1 + len(operation.first) + len(operation.second) if isinstance(operation, Concurrent) else 1
+        for operation in case.operations
+    )
+    back = sum(operation.back for operation in case.operations if isinstance(operation, Crash))
+    document = case.document()
+    document["settings"].pop("file_bytes", None)
+    for operation in document["operations"]:
+        operation.pop("back", None)
+    return operations, losses, back, case.settings.file_bytes, _count(document), _magnitude(document)
+
+
+def _count(value: Any) -> int:
+    """Count what a reader has to read; the version 0 of a fact too, since it is named, but no idle yield point."""
+    if isinstance(value, Mapping):
+        return sum(1 + _count(each) for each in value.values())
+    if isinstance(value, str):
+        return 0
+    if isinstance(value, Sequence):
+        return sum(_count(each) if isinstance(each, int) else 1 + _count(each) for each in value)
+    return int(bool(value))
+
+
+def _magnitude(value: Any) -> int:
+    if isinstance(value, Mapping):
+        return sum(map(_magnitude, value.values()))
+    if isinstance(value, str):
+        return len(value)
+    return len(value) + sum(map(_magnitude, value)) if isinstance(value, Sequence) else abs(int(value or 0))
+
 
 Ended = Literal["", "tries", "time", "interrupt", "holds"]
 
@@ -85,7 +122,7 @@ class Budget:
 class Shrinking(Generic[Found]):
     """One shrinking of `best`; `fails` carries a case out and returns it if it fails in the way that is wanted.
 
-    `named` says the same power losses by what was lost, `detours` are as in properties/campaign/simpler.py; `watch` is
+    `named` says the same power losses by what was lost, `detours` are as in properties/campaign/passes.py; `watch` is
     called after each try.
     """
 

@@ -11,7 +11,7 @@ from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
 from properties.disk.images import named_inodes
 from properties.disk.journal import PAGE_BYTES
-from properties.explain.moment import CrashMoment, last_crash
+from properties.explain.crash_context import CrashContext, last_crash
 from properties.program.case import Case, describe
 
 __all__ = ["FactFate", "Fate", "PageFate", "PageMap", "crash_image", "map_of", "page_map"]
@@ -60,7 +60,7 @@ def page_map(case: Case, *, tracker: DirtyTracker) -> PageMap | None:
     return None if moment is None else map_of(moment, case)
 
 
-def map_of(moment: CrashMoment, case: Case) -> PageMap:
+def map_of(moment: CrashContext, case: Case) -> PageMap:
     """Return the map of a crash."""
     return PageMap(
         tuple(describe(operation) for operation in case.operations),
@@ -78,7 +78,7 @@ def crash_image(case: Case, *, tracker: DirtyTracker) -> Image | None:
     return None if moment is None else moment.image
 
 
-def _pages(moment: CrashMoment) -> list[PageFate]:
+def _pages(moment: CrashContext) -> list[PageFate]:
     named = named_inodes(moment.state, moment.choices)
     pages = []
     for inode_number, inode in moment.state.inodes.items():
@@ -96,7 +96,7 @@ def _pages(moment: CrashMoment) -> list[PageFate]:
     return pages
 
 
-def _facts(moment: CrashMoment) -> list[FactFate]:
+def _facts(moment: CrashContext) -> list[FactFate]:
     fates = []
     for fact in moment.facts:
         choice = moment.choices.get(fact.name, 0)

@@ -1,25 +1,31 @@
-"""A mix: which operations, services, faults and damages a history draws, and how often.
+"""What one run draws: its swarm configuration, and the rule epilogue of its last session.
 
-The standard mix has all of them, always with the same weights; the strategy `random` uses it. With the strategy `swarm`
-each history draws its own mix, in which about half of everything is off: what is off leaves room for the rest, and some
-bugs need the absence of an operation that would hide them.
+The standard configuration has all operations, services, faults and corruptions, always with the same weights; the
+strategy `random` uses it. With the strategy `swarm` each run draws its own, in which about half of everything is off:
+what is off leaves room for the rest, and some bugs need the absence of an operation that would hide them.
+
+The epilogue is a short last session in which no rule of the configuration is left out. Rare rules are drawn once in a
+hundred operations or less. A rule that orders a failure, or deletes, seldom finds a store that is ready for it. So some
+rules have a scene.
 
 Source: Groce, Zhang, Eide, Chen and Regehr, "Swarm Testing", ISSTA 2012.
 """
 
 import json
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from model.operations import DeleteTopics, DiskUsed, Flush, Operation, Put, ServiceName, Step
 from properties.disk.sampling import CHANCES, Chances
 from properties.explore.crashes.harms import harm_classes
-from properties.program.case import ServiceName
-from properties.program.workload import WEIGHTS
+from properties.program.drawing import TOPICS
+from properties.program.workload import WEIGHTS, Rule
 
-__all__ = ["DAMAGES", "STANDARD", "STRATEGIES", "Mix", "Strategy", "mix_of"]
+__all__ = ["DAMAGES", "STANDARD", "STRATEGIES", "Mix", "Strategy", "coda", "mix_of"]
+
 
 Strategy = Literal["random", "swarm"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
@@ -85,3 +91,48 @@ def _swarm(rng: random.Random) -> Mix:
         damages=tuple(damage for damage in DAMAGES if rng.random() < _ON_SHARE),
         chances=CHANCES.varied(rng),
     )
+
+
+_SCENES: Mapping[str, tuple[Operation | None, ...]] = {
+    "delete_topics": (
+        DiskUsed(percent=10),
+        Put(topic="Coda"),
+        Step(service="reput"),
+        DeleteTopics(in_use=TOPICS),
+        None,
+    ),
+    "deliver": (
+        DiskUsed(percent=10),
+        Put(properties="DELAY\x011"),
+        Flush(),
+        Step(service="reput"),
+        Step(service="schedule", after_ms=1_000),
+        Flush(),
+        Step(service="group-commit"),
+        Step(service="schedule", after_ms=1_000),
+        Step(service="progress", after_ms=10_000),
+        Step(service="flush-queues", after_ms=60_000),
+        None,
+    ),
+    "refuse_file": (None, Put(topic="Coda"), Step(service="reput")),
+    "fail_write": (None, Put(), Step(service="commit", after_ms=10_000)),
+    "fail_sync": (None, Put(), Flush()),
+    "close": (None,),
+}
+"""What a coda puts around a rule's own operation (None), in this order: what fails or ends the store comes last.
+
+Whatever a clean-up was told about the disk, there is room for what is put in a scene. Where copies wait for the disk, a
+second round of delivery hears that they are there.
+"""
+
+
+def coda(rules: Sequence[Rule], done: Mapping[str, int]) -> Iterator[tuple[Rule, Operation | None]]:
+    """Yield operations, each with the rule that it is for; None is one that the rule has to draw.
+
+    Of the enabled `rules` those come that were not yet `done`, and those that have a scene.
+    """
+    enabled = {rule.name: rule for rule in rules}
+    left_out = [name for name in enabled if name not in _SCENES and not done[name]]
+    for name in (*left_out, *(name for name in _SCENES if name in enabled)):
+        for operation in _SCENES.get(name, (None,)):
+            yield enabled[name], operation

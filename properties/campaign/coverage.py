@@ -1,0 +1,292 @@
+"""What a campaign counts while it explores, and which judges had something to compare.
+
+A judge that looks at an empty log, or at a checkpoint that says nothing, agrees with everything: it is enabled, and was
+not hit. `NEEDS` says what each judge needs in order to be hit; all of it costs next to nothing, since it is asked for
+each crash state. A planted violation shows that a judge can refuse (properties/explore/crashes/violations.py).
+"""
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import islice
+from typing import Literal
+
+from model.delay import SCHEDULE_TOPIC
+from model.operations import WITHOUT_A_VERB, Operation
+from properties.disk.dirty import DirtyTracker
+from properties.disk.recording_files import RecordingFiles
+from properties.judge.derived_files import EXTENSIONS
+from properties.judge.judges import JUDGES, ROOT, LegalLogs, Recovered, physic_timestamp
+from properties.judge.progress_judges import CONSUMER_FILES
+from properties.judge.progress_ledger import DELAY_OFFSETS, LegalVersions
+from properties.judge.queue_judges import checkpoint_times
+from properties.lockstep.known import Known
+from properties.lockstep.trial import Trial
+from properties.program.case import Settings
+from properties.program.workload import Rule
+
+__all__ = [
+    "ALL_JUDGES",
+    "NEEDS",
+    "OF_SOME_STORES",
+    "CountedTrial",
+    "RulesAtWork",
+    "Seen",
+    "Tally",
+    "armed_judges",
+    "fired_by_legal",
+    "fired_by_recovery",
+    "fired_judges",
+    "merged",
+]
+
+
+class Seen(dict[bytes, None]):
+    """A set of hashes that remembers in which order they came."""
+
+    def add(self, key: bytes) -> None:
+        """Take a hash in; one that is there keeps its place."""
+        self[key] = None
+
+
+@dataclass
+class Tally:
+    """What a history did. `states` counts states with 2 files and 10 records at least, `all_states` every one.
+
+    `armed`, `fired` and `mattered` count fault classes, rules (`rule_…`), judges (`judge_…`) and durability modes
+    (`mode_…`); docs/contract.md says what the words mean for each.
+
+    `work` tells how many states were done how (docs/adr/0024): `known` have an image that was recovered and judged
+    before, `done_again` were known and recovered all the same; `recoveries` are stores opened to be judged, second
+    recoveries and those of a crash in recovery included, `viewed` those of them that nobody asked, since another one
+    that had the same had answered. `looked` says how often each judge looked himself.
+
+    `discovery` holds (all states, distinct images, distinct recovered logs) every 256 states.
+    """
+
+    states: int = 0
+    all_states: int = 0
+    histories: int = 0
+    proven_legal: int = 0
+    images: Seen = field(default_factory=Seen)
+    recovered: Seen = field(default_factory=Seen)
+    armed: Counter[str] = field(default_factory=Counter)
+    fired: Counter[str] = field(default_factory=Counter)
+    mattered: Counter[str] = field(default_factory=Counter)
+    discovery: list[tuple[int, int, int]] = field(default_factory=list)
+    looked: Counter[str] = field(default_factory=Counter)
+    work: Counter[str] = field(default_factory=Counter)
+    seconds: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def saw(self, armed: Iterable[str], fired: Iterable[str]) -> None:
+        """Count the judges of one recovered store: `armed` ones looked, `fired` ones had something to compare."""
+        self.armed.update(armed)
+        self.fired.update(fired)
+
+
+def merged(tallies: Iterable[Tally]) -> Tally:
+    """Return the sum of tallies, as if one had counted all of it in this order.
+
+    What is distinct is distinct over all of them, so that the discovery curve goes on from one to the next.
+    """
+    total = Tally()
+    for tally in tallies:
+        start, images, recovered = total.all_states, iter(tally.images), iter(tally.recovered)
+        taken = (0, 0)
+        for all_states, images_then, recovered_then in (*tally.discovery, _end(tally)):
+            total.images.update(dict.fromkeys(islice(images, images_then - taken[0])))
+            total.recovered.update(dict.fromkeys(islice(recovered, recovered_then - taken[1])))
+            taken = images_then, recovered_then
+            total.discovery.append((start + all_states, len(total.images), len(total.recovered)))
+        for name in ("states", "all_states", "histories", "proven_legal"):
+            setattr(total, name, getattr(total, name) + getattr(tally, name))
+        for counted, more in _counters(total, tally):
+            counted.update(more)
+        for stage, seconds in tally.seconds.items():
+            total.seconds[stage] += seconds
+    return total
+
+
+def _end(tally: Tally) -> tuple[int, int, int]:
+    return tally.all_states, len(tally.images), len(tally.recovered)
+
+
+def _counters(total: Tally, tally: Tally) -> Iterable[tuple[Counter[str], Counter[str]]]:
+    return (
+        (total.armed, tally.armed),
+        (total.fired, tally.fired),
+        (total.mattered, tally.mattered),
+        (total.looked, tally.looked),
+        (total.work, tally.work),
+    )
+
+
+Need = Literal[
+    "image", "head gone", "records", "room behind", "time", "units", "extension", "entries", "times of queues",
+    "saved delays", "delays", "progress", "groups",
+]  # fmt: skip
+"""What a recovered store must have for a judge to compare something."""
+
+NEEDS: Mapping[str, Need] = {
+    "opens_for_writing": "image",
+    "begins_where_it_may": "head gone",
+    "is_a_prefix": "records",
+    "covers_the_floor": "records",
+    "nothing_behind_the_end": "room behind",
+    "recovered_is_durable": "records",
+    "watermarks_in_order": "records",
+    "checkpoint_is_not_ahead": "time",
+    "queues_hold_the_log": "units",
+    "extensions_hold_the_log": "extension",
+    "index_holds_the_log": "entries",
+    "queues_have_their_bounds": "units",
+    "queues_are_read_in_order": "units",
+    "times_are_found": "units",
+    "keys_are_found": "entries",
+    "checkpoint_is_not_ahead_of_queues": "times of queues",
+    "nothing_delayed_is_left_out": "saved delays",
+    "delivery_goes_on_where_it_was_saved": "delays",
+    "small_files_are_whole": "records",
+    "floors_say_what_is_durable": "records",
+    "files_are_old_or_new": "progress",
+    "nobody_is_led_past": "groups",
+}
+"""By name of the judge."""
+
+ALL_JUDGES = tuple(f"judge_{judge.__name__}" for judge in JUDGES)
+
+OF_SOME_STORES = frozenset({"judge_extensions_hold_the_log"})
+"""Judges of what few stores have: a store without an extension does not arm them."""
+
+_OF_EVERY_STORE = tuple(name for name in ALL_JUDGES if name not in OF_SOME_STORES)
+
+
+def armed_judges(settings: Settings) -> tuple[str, ...]:
+    """Return the judges that a store with these settings arms, as activation tables call them."""
+    return ALL_JUDGES if settings.queue_ext else _OF_EVERY_STORE
+
+
+def fired_judges(found: Recovered) -> tuple[str, ...]:
+    """Return the judges that had something to compare, as an activation table calls them."""
+    return (*fired_by_legal(found.legal), *fired_by_recovery(found))
+
+
+def fired_by_legal(legal: LegalLogs) -> tuple[str, ...]:
+    """Return those to whom the legal logs give something to compare, whatever was recovered."""
+    return _judges_with(("head gone",) if any(next(iter(legal))[2:]) else ())
+
+
+def fired_by_recovery(found: Recovered) -> tuple[str, ...]:
+    """Return those to whom the disk and what was recovered from it do: equal images, equal judges."""
+    said, derived, before = found.said_before, found.derived, found.files.base
+    _, end_offset, begin_offset, _ = found.key  # the store itself may have gone on since
+    has_records = end_offset > begin_offset
+    is_master = found.layout.role != "SLAVE"
+    has_saved_delays = is_master and bool(said.get(DELAY_OFFSETS))
+    has_times = any((*checkpoint_times(before), *checkpoint_times(found.durable)))
+    there: tuple[tuple[Need, bool], ...] = (
+        ("image", bool(before.files)),
+        ("records", has_records),
+        ("room behind", end_offset % found.ledger.file_bytes != 0),
+        ("time", physic_timestamp(found.durable) > 0),
+        ("units", has_records and bool(derived.queues)),
+        ("extension", has_records and found.settings.queue_ext and _has_extension(found)),
+        ("entries", has_records and bool(derived.keys)),
+        (
+            "times of queues",
+            has_times and not found.was_harmed,
+        ),
+        ("saved delays", has_saved_delays),
+        ("delays", has_saved_delays or any(topic == SCHEDULE_TOPIC for topic, _ in derived.queues)),
+        ("progress", any(said.values())),
+        ("groups", any(said.get(path) for path in CONSUMER_FILES)),
+    )
+    return _judges_with(tuple(need for need, is_there in there if is_there))
+
+
+def _has_extension(found: Recovered) -> bool:
+    return any(path.startswith(f"{ROOT}/{EXTENSIONS}") for path in found.files.paths())
+
+
+@cache
+def _judges_with(needs: tuple[Need, ...]) -> tuple[str, ...]:
+    return tuple(f"judge_{judge.__name__}" for judge in JUDGES if NEEDS[judge.__name__] in needs)
+
+
+_FAILURES: Mapping[str, str] = {
+    "fail_sync": "poisoned",
+    "fail_write": "commits_failed",
+    "refuse_file": "dispatch_failed",
+}
+"""What shows in a trial once something fails that a rule has ordered to fail: the log is poisoned, or an effect."""
+
+
+class CountedTrial(Trial):
+    """A trial that counts the judges of each store it recovers; whoever knows of equal ones counts them himself."""
+
+    def __init__(self, settings: Settings, *, tracker: DirtyTracker, tally: Tally) -> None:
+        self._tally = tally
+        super().__init__(settings, tracker=tracker)
+
+    def judged(
+        self, files: RecordingFiles, legal: LegalLogs, versions: LegalVersions, *, known: Known | None = None
+    ) -> Recovered:
+        """Let every judge look, and count which had something to compare."""
+        found = super().judged(files, legal, versions, known=known)
+        if known is None or isinstance(known, _OfOneRecovery):
+            self._tally.saw(armed_judges(found.settings), fired_judges(found))
+        return found
+
+    def recover(
+        self, files: RecordingFiles, legal: LegalLogs, versions: LegalVersions, *, known: Known | None = None
+    ) -> Recovered:
+        """Recover twice: what the second process has is nearly always what the first one had, and was judged."""
+        known = known or _OfOneRecovery(random.Random(len(self.performed)), Counter(), Counter())
+        return super().recover(files, legal, versions, known=known)
+
+
+class _OfOneRecovery(Known):
+    """What is known while one recovery is followed by the next; stores that were judged with it are counted here."""
+
+
+class RulesAtWork:
+    """`done` counts how often each rule was carried out in this history; `pending` are failures yet to happen."""
+
+    def __init__(self, tally: Tally, trial: Trial) -> None:
+        self._tally = tally
+        self._trial = trial
+        self._pending: set[str] = set()
+        self.done: Counter[str] = Counter()
+
+    def arm(self, rule: Rule) -> None:
+        """Count a rule that this history may draw."""
+        self._tally.armed[f"rule_{rule.name}"] += 1
+
+    def carry_out(self, rule: Rule, operation: Operation, run: Callable[[Operation], None]) -> None:
+        """Carry out an operation that a rule has drawn, and count."""
+        trial, name = self._trial, f"rule_{rule.name}"
+        self.done[rule.name] += 1
+        self._tally.fired[name] += 1
+        if rule.name in _FAILURES:
+            self._pending.add(rule.name)
+        log, journal, effects = trial.log, len(trial.files.journal), trial.effects.total()
+        self.follow(operation, run)
+        if isinstance(operation, WITHOUT_A_VERB):
+            mattered = rule.name not in _FAILURES and (bool(log.retained) or trial.effects.total() > effects)
+        else:
+            mattered = trial.log is not log or len(trial.files.journal) != journal or trial.effects.total() > effects
+        self._tally.mattered[name] += mattered
+
+    def follow(self, operation: Operation, run: Callable[[Operation], None]) -> None:
+        """Carry out any operation; count the failures that were ordered and happen in it."""
+        if not self._pending:
+            run(operation)
+            return
+        before = self._trial.effects.copy()
+        run(operation)
+        happened = {*(self._trial.effects - before), *(["poisoned"] if self._trial.log.poisoned else [])}
+        for name in sorted(name for name in self._pending if _FAILURES[name] in happened):
+            self._pending.remove(name)
+            self._tally.mattered[f"rule_{name}"] += 1
