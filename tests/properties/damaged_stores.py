@@ -13,8 +13,10 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from impl.components import Components
+from impl.parts import Parts
+from impl.runner import ThreadRunner
 from impl.store import MessageStore
+from model.operations import Clean, Flush, Operation, Pull, Put, Step
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken
 from properties.decode.judge import LogJudge
@@ -26,7 +28,6 @@ from properties.explore.crashes.violations import right_recovery
 from properties.explore.foreign.judging import Known, judge_survivors
 from properties.explore.foreign.protocol import Promises
 from properties.explore.interleavings import judges as of_interleavings
-from properties.explore.interleavings.operations import Pull
 from properties.explore.interleavings.stage import Stage
 from properties.explore.kills.judge import JUDGES_OF_KILLS, evidence_of, judge_directory
 from properties.inspect.query import InspectError
@@ -42,7 +43,7 @@ from properties.judge.linearizability.state import StoreState
 from properties.judge.rulings import Ruling, ruling_of
 from properties.lockstep.trial import Trial
 from properties.program.bit_maps import filters_of
-from properties.program.case import Clean, Flush, Operation, Put, Settings, Step
+from properties.program.case import Settings
 from properties.program.hand_driven import HandDriven
 from properties.program.log_places import ROOT
 from properties.program.translation import store_config
@@ -208,7 +209,7 @@ class Stores:
                 trial.run(operation)
             legal = trial.legal_between(trial.log, trial.log, kill=True)
             recovered.append(trial.judged(trial.new_disk(trial.durable(trial.files)), legal, trial.versions_now()))
-        stage = Stage(replace(_SMALL, index=False), tracker=tracker, parts=Components())
+        stage = Stage(replace(_SMALL, index=False), tracker=tracker, parts=Parts())
         for step in (Put(), Put(body_bytes=600), Flush(), Put(), Flush(), Step(service="reput"), Pull()):
             stage.do(0, step)
         return cls((right_recovery(tracker), *recovered), stage, tracker, directory)
@@ -257,12 +258,10 @@ def _evidence_damaged(right: Recovered, rng: Random) -> Iterator[tuple[str, Ruli
 def _opened(image: Image, settings: Settings, tracker: DirtyTracker) -> tuple[MessageStore, RecordingFiles] | None:
     """Open the store on a disk that holds an image; None where it refuses, which is its answer."""
     files, clock = RecordingFiles(image, tracker=tracker), lambda: 1_700_000_000_000
-    components = Components(runner=lambda service: HandDriven(service, clock))
+    parts = Parts({ThreadRunner: lambda service: HandDriven(service, clock)})
     try:
         config = store_config(settings)
-        store = MessageStore.open(
-            ROOT, config, files=files, clock=clock, components=components, bit_map_of=filters_of(settings)
-        )
+        store = MessageStore.open(ROOT, config, files=files, clock=clock, parts=parts, bit_map_of=filters_of(settings))
     except Exception:
         return None
     return store, files
@@ -297,9 +296,7 @@ def _killed(image: Image, right: Recovered, rng: Random, path: Path) -> Iterator
         for judge in JUDGES_OF_KILLS:
             yield f"kills: {judge.__name__}", judge(found)
     write_image(image, path)
-    survived = judge_directory(
-        str(path), legal, settings=right.settings, components=Components(), now_ms=1_700_000_000_000
-    )
+    survived = judge_directory(str(path), legal, settings=right.settings, components=Parts(), now_ms=1_700_000_000_000)
     yield "judge_directory", survived.ruling
 
 

@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from impl.components import Components
+from impl.parts import Parts
+from model.operations import Clean, Flush, Operation, Put, Step
 from properties.disk.dirty import DirtyTracker, choose_tracker
 from properties.disk.disk import Image
 from properties.explore.crashes.violations import right_recovery
@@ -27,7 +28,7 @@ from properties.judge.judges import LOG_DIRECTORY, ROOT, Recovered
 from properties.judge.queue_judges import derived_on
 from properties.judge.rulings import judge
 from properties.lockstep.trial import Trial
-from properties.program.case import Clean, Flush, Operation, Put, Settings, Step
+from properties.program.case import Settings
 
 FIRST = f"{LOG_DIRECTORY}/{0:020d}"
 
@@ -62,7 +63,7 @@ def says(found: Recovered, **answers: object) -> Recovered:
 
 
 def test_promised_log_file_that_is_gone_breaks_number_2(tracker: DirtyTracker) -> None:
-    stage = Stage(Settings(file_bytes=1024, index=False), tracker=tracker, parts=Components())
+    stage = Stage(Settings(file_bytes=1024, index=False), tracker=tracker, parts=Parts())
     for step in (Put(), Flush()):
         stage.do(0, step)
     assert promises_are_kept(stage).verdict == "holds"

@@ -115,7 +115,7 @@ def evidence_of(
     *,
     given: Given | None = None,
     truth: Truth | None = None,
-    components: Components | None = None,
+    components: Parts | None = None,
     disk: Disk = "posix-strict",
     progress: Callable[[str], None] = lambda what: None,
 ) -> Iterator[Evidence]:
