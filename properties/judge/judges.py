@@ -11,6 +11,7 @@ from properties.disk.disk import Image
 from properties.disk.recording_files import RecordingFiles
 from properties.judge.delay_judges import DELAY_JUDGES, nothing_delayed_is_left_out
 from properties.judge.derived_files import is_base
+from properties.judge.log_bytes import first_difference, left_past
 from properties.judge.progress_judges import PROGRESS_JUDGES
 from properties.judge.queue_judges import (
     QUEUE_JUDGES,
@@ -95,7 +96,7 @@ def is_a_prefix(found: Recovered) -> None:
             raise GuaranteeBroken(1, f"{path} has the wrong size", str(file_bytes), f"{len(content)}, or more")
         kept = min(file_bytes, end - base)
         if content[:kept] != expected[:kept]:
-            at = base + _first_difference(content, expected)
+            at = base + first_difference(content, expected)
             raise GuaranteeBroken(1, f"the log differs from what was appended at offset {at}")
 
 
@@ -118,13 +119,10 @@ def nothing_behind_the_end(found: Recovered) -> None:
             raise GuaranteeBroken(1, f"{path} is no log file")
         base, content = int(_name(path)), found.durable.files[path]
         for where, stored in (("on disk", content), ("in the page cache", _live(found.files, path, file_bytes))):
-            behind = stored[max(0, end - base) :]
-            if behind != bytes(len(behind)):
-                left = behind.lstrip(b"\0")
-                at = base + len(stored) - len(left)
-                raise GuaranteeBroken(
-                    3, f"a byte cut by recovery is still {where} at offset {at}", "0x00", f"0x{left[0]:02x}"
-                )
+            left = left_past(end, base, stored)
+            if left is not None:
+                sentence = f"a byte cut by recovery is still {where} at offset {left[0]}"
+                raise GuaranteeBroken(3, sentence, "0x00", f"0x{left[1]:02x}")
 
 
 def _live(files: RecordingFiles, path: str, file_bytes: int) -> bytes:
@@ -159,7 +157,7 @@ def checkpoint_is_not_ahead(found: Recovered) -> None:
     """Contract 9: the checkpoint on disk names no time after the newest record that is there; whoever starts a recovery
     from it would step over what is missing. That holds for the disk as the crash left it, and as recovery leaves it.
     """
-    newest = max((record.store_timestamp for record in found.log.records), default=0)
+    newest = max((0, *(record.store_timestamp for record in found.log.records)))
     for image in (found.durable,) if found.was_harmed else (found.files.base, found.durable):
         says = physic_timestamp(image)
         if says > newest:
@@ -201,9 +199,3 @@ OF_THE_PROCESS: frozenset[Callable[[Recovered], Ruling]] = frozenset(
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-def _first_difference(first: bytes, second: bytes) -> int:
-    return next(
-        (n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
-    )

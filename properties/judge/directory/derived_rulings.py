@@ -16,12 +16,13 @@ from properties.judge.directory.records import log_of
 from properties.judge.extension_files import extensions_are_right
 from properties.judge.queue_judges import (
     keys_are_found,
+    nothing_is_left_to_dispatch,
     queues_are_read_in_order,
     queues_have_their_bounds,
     times_are_found,
 )
 from properties.judge.recovered import Recovered
-from properties.judge.rulings import Ruling, broken, counted, holds, judge, unknown
+from properties.judge.rulings import Ruling, counted, holds, judge, unknown
 
 __all__ = ["index_is_judged", "index_of", "liveness_is_judged", "queues_are_judged", "queues_of", "readers_are_judged"]
 
@@ -114,9 +115,9 @@ def liveness_is_judged(evidence: Evidence) -> Ruling:
         return unknown(
             16, "the store did not open" if evidence.store is None else "a read-only store dispatches nothing"
         )
-    behind = evidence.store.dispatch_behind_bytes
-    if behind:
-        return broken(16, "something was left to dispatch when the store had opened", expected="0", found=str(behind))
+    ruling = nothing_is_left_to_dispatch(evidence.store)
+    if ruling.verdict == "broken":
+        return ruling
     return holds(16, "the store opened with nothing left to dispatch; requests and services are not in an image")
 
 
