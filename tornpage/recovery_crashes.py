@@ -3,7 +3,7 @@
 from typing import Any
 
 from properties.disk.disk import Disk
-from properties.judge.directory.recovery_crashes import RecoveryReport, ShapeReport
+from properties.explore.recovery.crashes import RecoveryReport, ShapeReport
 from tornpage.document import Outcome
 from tornpage.progress import steps_progress
 
@@ -13,8 +13,8 @@ __all__ = ["outcome_of", "recovery_outcome", "text_of"]
 def recovery_outcome(*, bug: str, disk: Disk, seed: int) -> tuple[Outcome, str]:
     """Crash the recovery of every shape of store everywhere; return the outcome and its text."""
     from properties.contract import HarnessError
-    from properties.judge.directory.recovery_crashes import crash_recoveries
-    from properties.judge.directory.shapes import SHAPES
+    from properties.explore.recovery.crashes import crash_recoveries
+    from properties.explore.recovery.shapes import SHAPES
     from properties.planted import components_of
 
     planted = f" --bug {bug}" if bug else ""

@@ -20,7 +20,7 @@ from properties.decode.seek import items_from
 from properties.decode.store import RECORD_BYTES_MAX, LocatedItem, LogFile, StoreView, look
 from properties.decode.walk import Unreadable, Zeros, decode_at, walk_source
 from properties.inspect.log import shown_row
-from properties.inspect.place import open_view
+from properties.decode.opening import open_view
 from properties.inspect.query import Query
 from properties.inspect.queues import queue_tails
 from properties.inspect.rows import Row

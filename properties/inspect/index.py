@@ -14,7 +14,8 @@ from properties.decode.lookup import RecordReader
 from properties.decode.record import Record
 from properties.decode.store import StoreView
 from properties.inspect.place import Document, derived_severity, part_document
-from properties.inspect.query import InspectError, Query, keys_of
+from properties.decode.opening import InspectError
+from properties.inspect.query import Query, keys_of
 from properties.inspect.rows import Row, hex_of, wide
 
 __all__ = ["index_chain", "index_entries", "index_files", "opened_index", "unsettled"]

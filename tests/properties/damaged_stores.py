@@ -30,7 +30,7 @@ from properties.explore.foreign.protocol import Promises
 from properties.explore.interleavings import judges as of_interleavings
 from properties.explore.interleavings.stage import Stage
 from properties.explore.kills.judge import JUDGES_OF_KILLS, evidence_of, judge_directory
-from properties.inspect.query import InspectError
+from properties.decode.opening import InspectError
 from properties.judge.directory import judge as of_images
 from properties.judge.directory.again import Crashes, is_idempotent
 from properties.judge.directory.image import read_image

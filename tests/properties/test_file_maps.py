@@ -8,7 +8,7 @@ import pytest
 from properties.inspect import Query, inspect_view
 from properties.inspect import filemap as module
 from properties.inspect.filemap import file_maps
-from properties.inspect.place import open_view
+from properties.decode.opening import open_view
 from properties.inspect.rows import Row
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"

@@ -7,7 +7,7 @@ import pytest
 
 from properties.inspect import Query, inspect_view
 from properties.inspect.filemap import file_maps
-from properties.inspect.place import open_view
+from properties.decode.opening import open_view
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 STORE = GOLDEN / "03-rollover-blanks-retention" / "store"

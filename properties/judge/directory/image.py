@@ -15,8 +15,8 @@ from pathlib import Path
 from properties.decode.findings import Finding
 from properties.decode.store import StoreView
 from properties.disk.disk import Image
-from properties.inspect.place import open_view, shown
-from properties.inspect.query import InspectError
+from properties.decode.opening import open_view, shown
+from properties.decode.opening import InspectError
 from properties.program.log_places import ROOT
 
 __all__ = ["COPIES", "IMAGE_BYTES_MAX", "SeenImage", "below_root", "read_image"]

@@ -12,7 +12,7 @@ from properties.contract import Verdict
 from properties.decode.findings import Finding
 from properties.decode.store import read_floor
 from properties.disk.disk import Disk
-from properties.inspect.query import InspectError
+from properties.decode.opening import InspectError
 from properties.judge.directory.again import Crashes, is_idempotent
 from properties.judge.directory.derived_rulings import (
     index_is_judged,

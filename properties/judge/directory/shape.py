@@ -23,7 +23,7 @@ from properties.decode.record import Blank, Record, decode_record, parse_propert
 from properties.decode.store import read_floor
 from properties.decode.units import decode_units
 from properties.inspect.index import opened_index, unsettled
-from properties.inspect.query import InspectError
+from properties.decode.opening import InspectError
 from properties.judge.directory.given import Given, delays_of
 from properties.judge.directory.image import SeenImage
 from properties.judge.directory.survivors import OTHER_DIRECTORIES, LogRead, log_names, read_log

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from properties.decode.record import Record
-from properties.inspect.query import InspectError
+from properties.decode.opening import InspectError
 
 __all__ = ["Told", "Truth", "read_truth", "truth_of"]
 

@@ -18,7 +18,7 @@ from properties.disk.disk import Disk
 from properties.judge.directory.given import Given
 from properties.judge.directory.image import read_image
 from properties.judge.directory.judge import Judgement, judge_image
-from properties.judge.directory.shapes import SHAPES, RecoveryShape
+from properties.explore.recovery.shapes import SHAPES, RecoveryShape
 from properties.judge.image_directory import write_image
 from properties.program.case import Settings
 from properties.scratch import scratch_directory
