@@ -20,6 +20,7 @@ from model.operations import Clean, Flush, Operation, Pull, Put, Step
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken
 from properties.decode.judge import LogJudge
+from properties.decode.opening import InspectError
 from properties.decode.store import iter_items
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
@@ -30,7 +31,6 @@ from properties.explore.foreign.protocol import Promises
 from properties.explore.interleavings import judges as of_interleavings
 from properties.explore.interleavings.stage import Stage
 from properties.explore.kills.judge import JUDGES_OF_KILLS, evidence_of, judge_directory
-from properties.decode.opening import InspectError
 from properties.judge.directory import judge as of_images
 from properties.judge.directory.again import Crashes, is_idempotent
 from properties.judge.directory.image import read_image

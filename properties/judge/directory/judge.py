@@ -10,9 +10,9 @@ from typing import Any
 from impl.parts import Parts
 from properties.contract import Verdict
 from properties.decode.findings import Finding
+from properties.decode.opening import InspectError
 from properties.decode.store import read_floor
 from properties.disk.disk import Disk
-from properties.decode.opening import InspectError
 from properties.judge.directory.again import Crashes, is_idempotent
 from properties.judge.directory.derived_rulings import (
     index_is_judged,
