@@ -53,10 +53,10 @@ def _command(plan: Plan, *, workers: int, seconds: float | None) -> str:
 def outcome_of(result: ExhaustResult, *, out: str | None) -> Outcome:
     """Return the outcome of a run, writing the case file if there is a place for it."""
     figures: dict[str, float | int] = {
-        **figures_of(result),
+        **figures_of(result.tally),
         "seconds": result.seconds,
-        "states_per_s": result.states_per_s,
-        "workloads_kept": result.again,
+        "states_per_s": result.tally.states_per_s,
+        "workloads_kept": result.tally.again,
     }
     findings: list[dict[str, Any]] = []
     if result.failure is not None:
@@ -64,14 +64,14 @@ def outcome_of(result: ExhaustResult, *, out: str | None) -> Outcome:
         case_file = None if out is None else save_case(result.failure, out)
         if case_file is not None:
             findings[-1]["case_file"] = str(case_file)
-    elif not (result.canary or result.timed_out or result.interrupted):
-        sentence = f"the planted bug {canary_bug(result.plan.disk)} was not caught"
+    elif not (result.canary or result.is_cut):
+        sentence = f"the planted bug {canary_bug(result.tally.plan.disk)} was not caught"
         findings.append({"code": "no-canary", "severity": "vacuous", "sentence": sentence})
     alphabet = [
         {"letter": letter.name, "sentence": letter.sentence, "operations": [*map(describe, letter.operations)]}
-        for letter in result.plan.letters
+        for letter in result.tally.plan.letters
     ]
-    bound = {"statement": statement_of(result), "result_hash": result.result_hash, "alphabet": alphabet}
+    bound = {"statement": statement_of(result.tally), "result_hash": result.result_hash, "alphabet": alphabet}
     return Outcome(
         "exhaust",
         result.verdict.value,
@@ -85,16 +85,16 @@ def outcome_of(result: ExhaustResult, *, out: str | None) -> Outcome:
 
 def text_of(result: ExhaustResult) -> str:
     """Return a run for people: the failure, or the statement and what it rests on."""
-    states = sum(each.states for each in result.explored)
-    kept = f", {result.again:,} results kept from an earlier run" if result.again else ""
-    spent = f"{states:,} crash states in {result.seconds:.1f} s, {result.states_per_s:,.0f} a second{kept}"
+    states = sum(each.states for each in result.tally.explored)
+    kept = f", {result.tally.again:,} results kept from an earlier run" if result.tally.again else ""
+    spent = f"{states:,} crash states in {result.seconds:.1f} s, {result.tally.states_per_s:,.0f} a second{kept}"
     if result.failure is not None:
-        before = f"{spent}; before it: {statement_of(result)}"
+        before = f"{spent}; before it: {statement_of(result.tally)}"
         return f"{failure_text(result.failure)}\n\n{before}\n\nverdict: broken"
     canary = f"{result.canary} caught" if result.canary else "no planted bug was caught"
-    stopped = result.interrupted or result.timed_out
+    stopped = result.is_cut
     lines = [
-        statement_of(result),
+        statement_of(result.tally),
         "",
         spent,
         f"result hash {result.result_hash}",
