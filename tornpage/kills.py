@@ -8,7 +8,7 @@ from tornpage.progress import counted_progress
 
 if TYPE_CHECKING:
     from properties.explore.kills.child import KillMode
-    from properties.explore.kills.cycle import KillReport
+    from properties.explore.kills.run import KillResult
 
 __all__ = ["kill_outcome"]
 
@@ -33,7 +33,7 @@ def kill_outcome(
 
     try:
         with counted_progress("killing", total=kills, unit="writers") as show:
-            report = run_kills(
+            result = run_kills(
                 kills,
                 seed=seed,
                 mode=mode,
@@ -47,10 +47,11 @@ def kill_outcome(
         return Outcome("explore", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
     except OSError as error:
         refuse(f"cannot work in {error.filename or directory}: {error.strerror}; name another --directory")
-    return _outcome_of(report, seed), _text_of(report, mode)
+    return _outcome_of(result, seed), _text_of(result, mode)
 
 
-def _outcome_of(report: "KillReport", seed: int) -> Outcome:
+def _outcome_of(result: "KillResult", seed: int) -> Outcome:
+    report = result.tally
     figures: dict[str, float | int] = {
         "cycles": report.cycles,
         "killed": report.killed,
@@ -60,8 +61,8 @@ def _outcome_of(report: "KillReport", seed: int) -> Outcome:
         "judged": report.judged,
         "recovered_twice": report.recovered_twice,
         "violations": len(report.violations),
-        "seconds": report.seconds,
-        "cycles_per_s": report.cycles / max(report.seconds, 1e-9),
+        "seconds": result.seconds,
+        "cycles_per_s": report.cycles / max(result.seconds, 1e-9),
         **{f"killed_in_{verb}": count for verb, count in report.killed_in.items()},
     }
     findings = [
@@ -70,25 +71,26 @@ def _outcome_of(report: "KillReport", seed: int) -> Outcome:
     ]
     return Outcome(
         "explore",
-        report.verdict.value,
+        result.verdict.value,
         figures,
         _TIMINGS,
         findings,
         seed=seed,
-        extra={"result_hash": report.result_hash},
-        interrupted=report.interrupted,
+        extra={"result_hash": result.result_hash},
+        interrupted=result.interrupted,
     )
 
 
-def _text_of(report: "KillReport", mode: "KillMode") -> str:
+def _text_of(result: "KillResult", mode: "KillMode") -> str:
+    report = result.tally
     lines = [
-        f"{report.killed:,} writers killed by SIGKILL at a {mode} in {report.cycles:,} cycles, {report.seconds:.1f} s: "
-        f"{report.cycles / max(report.seconds, 1e-9):,.0f} cycles/s",
+        f"{report.killed:,} writers killed by SIGKILL at a {mode} in {report.cycles:,} cycles, {result.seconds:.1f} s: "
+        f"{report.cycles / max(result.seconds, 1e-9):,.0f} cycles/s",
         f"{len(report.points):,} distinct points, {len(report.outcomes):,} distinct outcomes",
         f"{report.judged:,} directories judged, {report.recovered_twice:,} of them recovered twice",
         "killed in " + ", ".join(f"{verb} {count:,}" for verb, count in sorted(report.killed_in.items())),
         *(f"contract {v.contract} is broken: {v.sentence} (kept in {v.kept})" for v in report.violations),
-        f"result hash: {report.result_hash}",
-        f"verdict: {'interrupted' if report.interrupted else report.verdict.value}",
+        f"result hash: {result.result_hash}",
+        f"verdict: {'interrupted' if result.interrupted else result.verdict.value}",
     ]
     return "\n".join(lines)
