@@ -48,31 +48,31 @@ def interleaving_outcome(
 
 
 def _outcome(result: InterleavingResult, *, seed: int, out: str | None, command: str) -> Outcome:
-    seconds = max(result.seconds, 1e-9)
-    tried, is_all = result.exhausted
+    tally, seconds = result.tally, max(result.seconds, 1e-9)
+    tried, is_all = tally.exhausted
     figures: dict[str, float | int] = {
-        "interleavings": result.interleavings,
-        "distinct_interleavings": len(result.distinct),
-        "distinct_outcomes": len(result.outcomes),
-        "scenarios": result.scenarios,
+        "interleavings": tally.interleavings,
+        "distinct_interleavings": len(tally.distinct),
+        "distinct_outcomes": len(tally.outcomes),
+        "scenarios": tally.scenarios,
         "exhausted_interleavings": tried,
         "exhausted_is_all": int(is_all),
-        "points": result.points,
-        "unknown_histories": result.unknown,
+        "points": tally.points,
+        "unknown_histories": tally.unknown,
         "repeated_interleavings": result.repeated,
         "seconds": result.seconds,
-        "interleavings_per_s": result.interleavings / seconds,
-        "distinct_interleavings_per_s": len(result.distinct) / seconds,
-        "points_per_s": result.points / seconds,
-        **{f"happened_{effect}": count for effect, count in sorted(result.effects.items())},
+        "interleavings_per_s": tally.interleavings / seconds,
+        "distinct_interleavings_per_s": len(tally.distinct) / seconds,
+        "points_per_s": tally.points / seconds,
+        **{f"happened_{effect}": count for effect, count in sorted(tally.effects.items())},
     }
     findings: list[dict[str, Any]] = [
         {"code": "never-happened", "severity": "vacuous", "sentence": f"{effect} never happened"}
         for effect in result.silent
         if result.failure is None
     ]
-    if result.unknown:
-        sentence = f"of {result.unknown} histories no order was found in time"
+    if tally.unknown:
+        sentence = f"of {tally.unknown} histories no order was found in time"
         findings.append({"code": "unknown-history", "severity": "unknown", "sentence": sentence})
     if not result.canary and result.failure is None:
         sentence = "interrupted before the canary" if result.interrupted else "no planted bug was caught"
@@ -82,7 +82,7 @@ def _outcome(result: InterleavingResult, *, seed: int, out: str | None, command:
         findings.append(_finding(failure.interleaving, failure.broken, failure.ran))
         if out is not None:
             _save(failure.interleaving, out, findings[-1])
-    families = [{"scenario": name, "drawn": count} for name, count in sorted(result.families.items())]
+    families = [{"scenario": name, "drawn": count} for name, count in sorted(tally.families.items())]
     caption = {"source": "interleavings", "seed": seed, "command": command}
     return Outcome(
         "explore",
@@ -124,26 +124,27 @@ def _save(interleaving: Interleaving, out: str, finding: dict[str, Any]) -> None
 
 
 def _text(result: InterleavingResult) -> str:
+    tally = result.tally
     if result.failure is not None:
         failure = result.failure
         told = _failure_text(failure.interleaving, failure.broken, failure.ran)
-        return f"{told}\n\n{result.interleavings:,} interleavings before it\n\nverdict: broken"
+        return f"{told}\n\n{tally.interleavings:,} interleavings before it\n\nverdict: broken"
     seconds = max(result.seconds, 1e-9)
-    tried, is_all = result.exhausted
+    tried, is_all = tally.exhausted
     lines = [
-        f"{result.interleavings:,} interleavings of {result.scenarios:,} scenarios in {result.seconds:.1f} s, "
-        f"{len(result.distinct):,} of them distinct: {len(result.distinct) / seconds:,.0f} distinct/s",
-        f"{len(result.outcomes):,} distinct outcomes, {result.points:,} yield points, "
+        f"{tally.interleavings:,} interleavings of {tally.scenarios:,} scenarios in {result.seconds:.1f} s, "
+        f"{len(tally.distinct):,} of them distinct: {len(tally.distinct) / seconds:,.0f} distinct/s",
+        f"{len(tally.outcomes):,} distinct outcomes, {tally.points:,} yield points, "
         f"{result.repeated} interleavings repeated and equal",
         f"at locks alone: {tried:,} interleavings of the smallest scenario in order, {'all' if is_all else 'not all'}",
         "",
-        *(f"{effect:<20}{result.effects[effect]:>10,}" for effect in sorted(result.effects)),
+        *(f"{effect:<20}{tally.effects[effect]:>10,}" for effect in sorted(tally.effects)),
         "",
     ]
     if result.silent:
         lines.append(f"vacuous: {', '.join(result.silent)} never happened; explore longer")
-    if result.unknown:
-        lines.append(f"unknown: of {result.unknown} histories no order was found in time")
+    if tally.unknown:
+        lines.append(f"unknown: of {tally.unknown} histories no order was found in time")
     not_caught = "canary: not tried" if result.interrupted else "canary: no planted bug was caught"
     lines.append(f"canary: {result.canary} caught" if result.canary else not_caught)
     return "\n".join([*lines, f"verdict: {'interrupted' if result.interrupted else result.verdict.value}"])
