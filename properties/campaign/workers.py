@@ -298,7 +298,7 @@ class Work(Generic[Part, Made]):
     # ---- other processes -----------------------------------------------------------------------------------------
 
     def _elsewhere(self, interrupts: _Interrupts) -> Iterator[tuple[Part, Made | Died[Part]]]:
-        while self.pool and interrupts.count < 2:
+        while self.pool and not self._is_impatient(interrupts):
             if interrupts.count and not self.is_stopped:
                 self.interrupted = True
                 self._stop()
@@ -314,6 +314,10 @@ class Work(Generic[Part, Made]):
         while self._ended:  # after a stop some may be missing
             self._due = min(self._ended)
             yield self._ended.pop(self._due)
+
+    def _is_impatient(self, interrupts: _Interrupts) -> bool:
+        """Whether a second interrupt asks for an end at once; parts that hold interrupts are always waited for."""
+        return interrupts.count > 1 and not self.holds_interrupts
 
     def _start(self) -> None:
         ours, theirs = multiprocessing.Pipe()
@@ -412,7 +416,7 @@ class Work(Generic[Part, Made]):
 
     def _drain(self, interrupts: _Interrupts) -> None:
         """Wait for workers that were stopped; what they still make counts no more."""
-        while self.pool and interrupts.count < 2:
+        while self.pool and not self._is_impatient(interrupts):
             for worker in [each for each in self.pool if each.pipe in wait([w.pipe for w in self.pool], 1.0)]:
                 try:
                     said = worker.pipe.recv()
