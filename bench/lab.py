@@ -12,6 +12,8 @@ from time import perf_counter
 from bench.figures import Figure, Skipped, figure, file_system_of, scratch
 from bench.sizes import FULL, Sizes
 from model import commitlog
+from model.operations import Flush, Get, Operation, Put
+from model.payloads import BORN_TIMESTAMP, message_of
 from model.state import CommitLog, Layout
 from properties.contract import HarnessError, Verdict
 from properties.disk.dirty import PAGE_BYTES, CompareTracker, DirtyTracker, WriteProtectTracker, choose_tracker
@@ -20,8 +22,7 @@ from properties.explore.crashes.campaign import Plan, run_campaign
 from properties.explore.kills.run import run_kills
 from properties.interrupts import born_deaf
 from properties.lockstep.trial import Trial
-from properties.program.bodies import BORN_TIMESTAMP, message_of
-from properties.program.case import Flush, Get, Operation, Put, Settings
+from properties.program.case import Settings
 from properties.program.workload import draw_operation
 
 __all__ = [

@@ -50,12 +50,20 @@ def ask_for_runs(log: CommitLog) -> CommitLog:
 
 
 def clean(
-    log: CommitLog, *, layout: Layout, now_ms: int, percent: int, held: Collection[int] = ()
+    log: CommitLog,
+    *,
+    layout: Layout,
+    now_ms: int,
+    timer_ms: int | None = None,
+    percent: int,
+    held: Collection[int] = (),
 ) -> tuple[CommitLog, Cleaned]:
     """Return the log after one run; `percent` is how full the disk is, `held` where the files begin that readers hold.
 
-    No time passes during a run.
+    Hours and ages are those of the wall clock, `now_ms`. A file hangs by monotonic time, `timer_ms`; without it by the
+    wall clock. No time passes during a run.
     """
+    timer_ms = now_ms if timer_ms is None else timer_ms
     if log.poisoned:
         return log, Cleaned()
     log = replace(log, flags=log.flags | DISK_FULL if percent > layout.disk_warning_percent else log.flags & ~DISK_FULL)
@@ -66,15 +74,15 @@ def clean(
         for _ in range(FILES_OF_A_RUN):
             if log.hanging is None and is_expired(log, layout=layout, now_ms=now_ms, urgent=urgent):
                 base = log.min_offset
-                log = replace(log, min_offset=base + layout.file_bytes, hanging=Hanging(base, now_ms, now_ms))
+                log = replace(log, min_offset=base + layout.file_bytes, hanging=Hanging(base, timer_ms, timer_ms))
             if log.hanging is None:
                 break
-            log, ended = _tried(log, now_ms=now_ms, held=held)
+            log, ended = _tried(log, now_ms=timer_ms, held=held)
             forced |= ended
             if log.hanging is not None:
                 break
-    if log.hanging is not None and now_ms >= log.hanging.tried_ms + HANGS_MS:
-        log, ended = _tried(log, now_ms=now_ms, held=held)
+    if log.hanging is not None and timer_ms >= log.hanging.tried_ms + HANGS_MS:
+        log, ended = _tried(log, now_ms=timer_ms, held=held)
         forced |= ended
     return log, Cleaned((log.min_offset - before) // layout.file_bytes, urgent, forced)
 

@@ -17,11 +17,15 @@ Source: docs/statuses.md, "every put".
 """
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from model.message import Message
+from model.operations import AimFault, ReplicaState, Role
+from model.progress import ConsumerProgress
 
 if TYPE_CHECKING:
+    from model.commitlog import Appended
+    from model.holding import Holding
     from model.waiting import Waiting
 
 __all__ = [
@@ -29,15 +33,21 @@ __all__ = [
     "DELAYS_MS",
     "PAGE_BYTES",
     "Buffer",
+    "Clock",
     "CommitLog",
     "Conditions",
     "Deleted",
     "Delivery",
+    "Environment",
+    "Faults",
     "Hanging",
+    "HeldPull",
     "Layout",
+    "OpenPut",
     "Pending",
     "Progress",
     "Record",
+    "State",
 ]
 
 BLANK_BYTES = 8
@@ -66,6 +76,7 @@ class Layout:
 
     `java_delays`: delayed messages are taken in as RocketMQ 4.9.3 takes them, whatever will become of their copies.
     `pending_copies` is how many copies of a delay level may wait for their answers; 0 is delivery that waits for none.
+    `held_pulls_max` is how many pulls may wait; the disk is looked at every `clean_interval_ms`.
     """
 
     file_bytes: int
@@ -77,7 +88,7 @@ class Layout:
     light_queues: bool = False
     light_queues_max: int = 20_000
     delay_levels: int = 18
-    role: Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"] = "ASYNC_MASTER"
+    role: Role = "ASYNC_MASTER"
     page_cache_busy_ms: int = 1000
     pool_buffers: int = 0
     fast_fail: bool = False
@@ -108,6 +119,8 @@ class Layout:
     disk_warning_percent: int = 90
     java_delays: bool = False
     pending_copies: int = 0
+    held_pulls_max: int = 100_000
+    clean_interval_ms: int = 10_000
 
     @property
     def has_pool(self) -> bool:
@@ -129,7 +142,7 @@ class Conditions:
     sync_fails: bool = False
     no_room: bool = False
     append_fails: bool = False
-    replica: Literal["confirms", "silent", "hangs", "behind", "none"] = "none"
+    replica: ReplicaState = "none"
     lock_held_ms: int = 0
 
 
@@ -264,3 +277,89 @@ class CommitLog:
     def readable_end(self) -> int:
         """Physical offset up to which readers see records."""
         return self.flushed_offset if self.poisoned else self.committed_offset
+
+
+# ---- the whole store and its environment -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """`now_ms` is monotonic time, which timers use; the wall clock is ahead of it by `ahead_ms`, or before it."""
+
+    now_ms: int = 0
+    ahead_ms: int = 0
+
+    @property
+    def wall_ms(self) -> int:
+        """What the wall clock says, from which records get their times."""
+        return self.now_ms + self.ahead_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What the environment has left to fail: `append` is the next append; `syncs`, `writes` and `files` are counts.
+
+    `fired` says whether an I/O fault rule has let a call fail. `half_written_end` is the physical offset up to which
+    the last failed write came. The disk itself says all of these after an operation.
+    """
+
+    append: bool = False
+    syncs: int = 0
+    writes: int = 0
+    files: int = 0
+    fired: bool = False
+    half_written_end: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What surrounds the store: the best `replica`, how full the disk is, its faults, and I/O fault `rules`."""
+
+    replica: ReplicaState = "none"
+    percent_used: int = 0
+    faults: Faults = Faults()
+    rules: tuple[AimFault, ...] = ()
+
+
+class OpenPut(NamedTuple):
+    """A later put that is not answered: its number in the session, what was appended, and what it waits for."""
+
+    number: int
+    appended: "Appended"
+    waits: "Waiting"
+
+
+class HeldPull(NamedTuple):
+    """A pull that waits: its number in the session, and what it asks for."""
+
+    number: int
+    asked: "Holding"
+
+
+NO_PROGRESS = ConsumerProgress()
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A store, its clients and its environment: all that an operation needs to have its meaning (`model.step`).
+
+    `puts` and `pulls` wait; `puts_later` and `pulls_begun` count what was numbered in the session. `buffers` are the
+    records that readers hold, oldest first. `role` is the role since a change, None before the first one.
+
+    After dispatch `broke_off`, how far it came is unknown until a step of it succeeds; nothing that depends on it is
+    asked meanwhile. After a flush of the queues failed (`queue_sync_failed`), a close may be unclean for that.
+    """
+
+    log: CommitLog = CommitLog()
+    consumers: ConsumerProgress = NO_PROGRESS
+    clock: Clock = Clock()
+    environment: Environment = Environment()
+    role: Role | None = None
+    is_open: bool = True
+    broke_off: bool = False
+    queue_sync_failed: bool = False
+    puts: tuple[OpenPut, ...] = ()
+    puts_later: int = 0
+    pulls: tuple[HeldPull, ...] = ()
+    pulls_begun: int = 0
+    buffers: tuple[Record, ...] = ()

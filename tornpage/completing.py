@@ -30,7 +30,7 @@ def bug_ids(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]
 
 def fault_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Return the faults that can be aimed whose name begins so."""
-    from properties.disk.effects import EFFECTS
+    from properties.program.fault_effects import EFFECTS
 
     return _beginning(EFFECTS, incomplete)
 

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Literal
 
 from model.delay import SCHEDULE_TOPIC
+from model.operations import WITHOUT_A_VERB, Operation
 from properties.disk.dirty import DirtyTracker
 from properties.disk.recording_files import RecordingFiles
 from properties.judge.derived_files import EXTENSIONS
@@ -23,7 +24,7 @@ from properties.judge.progress_ledger import DELAY_OFFSETS, LegalVersions
 from properties.judge.queue_judges import checkpoint_times
 from properties.lockstep.known import Known
 from properties.lockstep.trial import Trial
-from properties.program.case import WITHOUT_A_VERB, Operation, Settings
+from properties.program.case import Settings
 from properties.program.workload import Rule
 
 __all__ = [

@@ -10,10 +10,8 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar
 
 from model.message import record_bytes
-from properties.program.bodies import message_of
-from properties.program.case import (
+from model.operations import (
     AimFault,
-    Case,
     Concurrent,
     Crash,
     Damage,
@@ -22,10 +20,11 @@ from properties.program.case import (
     PullWhileDispatching,
     Put,
     PutBatch,
-    Settings,
     Step,
 )
-from properties.program.fault_operations import simpler_aims
+from model.payloads import message_of
+from properties.program.case import Case, Settings
+from properties.program.fault_language import simpler_aims
 
 __all__ = ["DETOURS", "SIMPLER", "Pass"]
 

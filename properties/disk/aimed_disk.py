@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from impl.files import Mapping, OpenFile
 from properties.disk.armed import ArmedFault
-from properties.disk.calls import Call
 from properties.disk.failing_disk import FailingDisk
 from properties.disk.inodes import recorded
 from properties.disk.journal import FileSynced
+from properties.program.fault_calls import Call
 
 __all__ = ["AimedDisk"]
 

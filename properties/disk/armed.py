@@ -2,10 +2,10 @@
 
 import random
 
-from properties.disk.calls import Call
-from properties.disk.effects import EFFECTS
-from properties.disk.language import parse_predicate
-from properties.disk.predicates import matcher_of
+from properties.program.fault_calls import Call
+from properties.program.fault_effects import EFFECTS
+from properties.program.fault_language import parse_predicate
+from properties.program.fault_predicates import matcher_of
 
 __all__ = ["ArmedFault"]
 

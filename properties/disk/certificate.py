@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from model.operations import Choice
 from properties.contract import HarnessError
 from properties.disk.certificate_text import sentences_of
 from properties.disk.disk import (
@@ -20,7 +21,7 @@ from properties.disk.disk import (
     apply_operation,
     directory_of,
 )
-from properties.disk.images import Choice, Choices, compose, disk_state, surviving_operations
+from properties.disk.images import Choices, compose, disk_state, surviving_operations
 from properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,

@@ -6,13 +6,11 @@ which all of it did ("kept"). Both forms can say every loss; the one with fewer 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from properties.disk.images import Choice, Choices, Fact
+from model.operations import Choice, Others
+from properties.disk.images import Choices, Fact
 
-__all__ = ["Others", "PowerLoss", "chosen", "exceptions", "fewest_exceptions", "fitted", "lost_facts"]
-
-Others = Literal["lost", "kept"]
+__all__ = ["PowerLoss", "chosen", "exceptions", "fewest_exceptions", "fitted", "lost_facts"]
 
 
 @dataclass(frozen=True, slots=True)

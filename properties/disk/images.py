@@ -9,6 +9,7 @@ rests on; properties/disk/legality.py checks it without any of the code here.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from model.operations import Choice
 from properties.disk.disk import (
     DirectoryOperation,
     Disk,
@@ -30,7 +31,6 @@ from properties.disk.journal import (
 
 __all__ = [
     "JOURNAL_FACT",
-    "Choice",
     "Choices",
     "Fact",
     "compose",
@@ -44,9 +44,6 @@ __all__ = [
 
 SECTOR_BYTES = 512
 JOURNAL_FACT = "directory operations"
-
-Choice = int | tuple[int, int, int]
-"""Which alternative survived. For a page also (version a, version b, mask): sector s is b's where bit s is set."""
 
 Choices = Mapping[str, Choice]
 """Fact name to choice; what is absent is 0."""

@@ -6,7 +6,7 @@ with the store's codec. A judge returns a ruling; its name is what activation ta
 
 from collections.abc import Callable
 
-from properties.contract import GuaranteeBroken
+from properties.contract import GuaranteeBroken, observed
 from properties.disk.disk import Image
 from properties.disk.recording_files import RecordingFiles
 from properties.judge.delay_judges import DELAY_JUDGES, nothing_delayed_is_left_out
@@ -34,6 +34,7 @@ __all__ = [
     "LegalLogs",
     "Recovered",
     "durable_image",
+    "messages_are_served",
     "physic_timestamp",
 ]
 
@@ -66,6 +67,14 @@ def begins_where_it_may(found: Recovered) -> None:
         expected = " or ".join(map(str, sorted(begins)))
         sentence = "the log begins elsewhere, or has other deleted topics, than what was deleted"
         raise GuaranteeBroken(10, sentence, expected, str(found.key[2:]))
+
+
+@judge(1)
+def messages_are_served(found: Recovered) -> None:
+    """Contract 1: the store hands out the messages of its log, and no others."""
+    served = [(each.offset, each.body) for each in observed("messages", lambda: list(found.store.messages()))]
+    if served != [(record.offset, record.message.body) for record in found.legal[found.key].retained]:
+        raise GuaranteeBroken(1, "the store serves other messages than were put")
 
 
 @judge(1)

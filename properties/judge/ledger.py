@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 from model.message import stored_properties
-from model.state import Record
+from model.state import CommitLog, Record
 from properties.contract import GuaranteeBroken
 from properties.decode.record import TRAILER_BYTES, Bad, decode_record
 from properties.decode.record import Record as Decoded
@@ -35,6 +35,17 @@ class Ledger:
         other.ends = list(self.ends)
         other._content = {base: bytearray(content) for base, content in self._content.items()}
         return other
+
+    @classmethod
+    def of(cls, log: CommitLog, *, file_bytes: int, peek: Peek) -> "Ledger":
+        """Return the memory of a log of which `peek` reads the files. Raises GuaranteeBroken (1) where they differ."""
+        ledger, end = cls(file_bytes=file_bytes), 0
+        for record in log.records:
+            ledger.note(record, end_before=end, peek=peek)
+            end = record.end_offset
+        if log.end_offset > end:
+            ledger.note_blank(end, peek)
+        return ledger
 
     def _file(self, base: int) -> bytearray:
         return self._content.setdefault(base, bytearray(self.file_bytes))

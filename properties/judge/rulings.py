@@ -25,6 +25,7 @@ __all__ = [
     "holds",
     "judge",
     "require",
+    "ruling_of",
     "unknown",
 ]
 
@@ -123,6 +124,11 @@ def broken(
     return Ruling(number, "broken", sentence, file, offset, expected, found)
 
 
+def ruling_of(error: GuaranteeBroken) -> Ruling:
+    """Return the ruling that a number is broken in this way."""
+    return broken(error.contract, error.sentence, expected=error.expected, found=error.found)
+
+
 def judge(number: int) -> Callable[[Callable[Asked, Ruling | None]], Callable[Asked, Ruling]]:
     """Make a judge of contract `number` from a function that returns its ruling or raises GuaranteeBroken.
 
@@ -136,7 +142,7 @@ def judge(number: int) -> Callable[[Callable[Asked, Ruling | None]], Callable[As
             try:
                 return rule(*args, **kwargs) or right
             except GuaranteeBroken as error:
-                return broken(error.contract, error.sentence, expected=error.expected, found=error.found)
+                return ruling_of(error)
 
         return ruled
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from model import retention
+from model.operations import Clean
 from model.state import CommitLog, Hanging
 from properties.contract import GuaranteeBroken, observed
-from properties.program.case import Clean
 from properties.program.log_places import log_files
 
 if TYPE_CHECKING:

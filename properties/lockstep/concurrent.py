@@ -20,12 +20,12 @@ from impl.message import PutResult
 from model import commitlog
 from model.flushing import flush
 from model.message import Batch, Message
+from model.operations import Concurrent, Put
+from model.payloads import given_of
 from model.pool import commit
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
 from properties.judge.answers import expected_answer, found_answer
-from properties.program.case import Concurrent, Put
-from properties.program.translation import given_of
 from properties.scheduler import run_stepped
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+from model.operations import Damage
 from model.state import CommitLog, Record
 from properties.disk.disk import Image
 from properties.disk.journal import PAGE_BYTES
 from properties.disk.page_versions import Earlier
-from properties.program.case import Damage
 from properties.program.log_places import log_files
 
 __all__ = ["Lost", "damaged_image"]

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from model import schedule
+from model.operations import ChangeRole, DelayOffsetsAre
 from model.state import CommitLog, Progress
 from properties.contract import GuaranteeBroken
 from properties.disk.disk import Image
 from properties.judge.progress_ledger import DELAY_OFFSETS, said_by, torn_in
-from properties.program.case import ChangeRole, DelayOffsetsAre
 
 if TYPE_CHECKING:
     from properties.lockstep.trial import Trial

@@ -5,12 +5,12 @@ Half messages are delayed (RMQ-B65), and so are messages of the schedule topic; 
 """
 
 from dataclasses import replace
-from typing import Any
 
-from impl.commit_log import CommitLog
-from impl.delay import HALF_TOPIC, SCHEDULE_TOPIC
+from impl.delay import HALF_TOPIC, SCHEDULE_TOPIC, DelayLevels
+from impl.delayed_copy import refusal_of_copy
 from impl.message import Message, PutStatus
 from impl.parts import Parts
+from impl.rewriting import delayed
 
 __all__ = ["taking_delays_as_java"]
 
@@ -19,22 +19,20 @@ _STAND_IN = "stand-in"
 
 def taking_delays_as_java(parts: Parts) -> Parts:
     """Return the parts of a store whose log takes in whatever RocketMQ would."""
-    kind: Any = parts.of(CommitLog)
+    delay = parts.of(delayed)
 
-    class AsJava(kind):  # type: ignore[misc]
-        def _delayed(self, message: Message, text: str) -> Message | PutStatus:
-            is_special = message.topic in (HALF_TOPIC, SCHEDULE_TOPIC)
-            delayed: Message | PutStatus = super()._delayed(
-                replace(message, topic=_STAND_IN) if is_special else message, text
-            )
-            if not is_special or isinstance(delayed, PutStatus):
-                return delayed
-            if delayed.topic == _STAND_IN:
-                plain: Message | PutStatus = super()._delayed(message, text)
-                return plain
-            return replace(delayed, properties=str(delayed.properties).replace(_STAND_IN, message.topic))
+    def as_java(message: Message, text: str, levels: DelayLevels) -> Message | PutStatus:
+        if message.topic not in (HALF_TOPIC, SCHEDULE_TOPIC):
+            return delay(message, text, levels)
+        stored = delay(replace(message, topic=_STAND_IN), text, levels)
+        if isinstance(stored, PutStatus):
+            return stored
+        if stored.topic == _STAND_IN:
+            return delay(message, text, levels)
+        return replace(stored, properties=str(stored.properties).replace(_STAND_IN, message.topic))
 
-        def _refusal_of_copy(self, *_: object) -> None:
-            return None
+    return parts.replacing({delayed: as_java, refusal_of_copy: _never_refused})
 
-    return parts.replacing({CommitLog: AsJava})
+
+def _never_refused(*_: object, **__: object) -> None:
+    return None

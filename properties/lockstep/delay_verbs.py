@@ -5,12 +5,12 @@ after each disaster (properties/judge/delay_judges.py).
 """
 
 from model import schedule
+from model.operations import ClockStep, ServiceName, Step
 from model.pending import is_full
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
 from properties.judge.progress_ledger import DELAY_OFFSETS, said_by
 from properties.lockstep.progress_verbs import ProgressVerbs
-from properties.program.case import ClockStep, ServiceName, Step
 
 __all__ = ["DelayVerbs"]
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from struct import Struct
 from types import MappingProxyType
 
+from model.operations import DerivedFile, HarmDerived
 from properties.disk.disk import Image
 from properties.disk.journal import PAGE_BYTES
 from properties.judge.derived_files import STRAY
-from properties.program.case import DerivedFile, HarmDerived
 from properties.program.log_places import ROOT
 
 __all__ = ["HarmedImage", "harmed_image"]

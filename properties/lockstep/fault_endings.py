@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from impl.errors import StoreError
 from impl.store import MessageStore
 from model import progress, schedule
+from model.operations import Crash
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
 from properties.judge.judges import LegalLogs
 from properties.judge.progress_judges import CONSUMER_FILES
 from properties.judge.progress_ledger import DELAY_OFFSETS, LegalVersions, Said
 from properties.lockstep.under_fault import close_under_fault, count_faults
-from properties.program.case import Crash
 
 if TYPE_CHECKING:
     from properties.lockstep.trial import Trial

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from impl.store import MessageStore
+from model.operations import Damage, HarmDerived
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.disk import Image
 from properties.disk.page_versions import earlier_contents
@@ -11,7 +12,6 @@ from properties.judge.progress_ledger import ProgressLedger, said_by
 from properties.lockstep.damage import Lost, damaged_image
 from properties.lockstep.damaged_reads import readers_get_what_verifies
 from properties.lockstep.derived_damage import harmed_image
-from properties.program.case import Damage, HarmDerived
 from properties.program.log_places import log_files
 
 if TYPE_CHECKING:

@@ -18,13 +18,14 @@ from impl.queue_pull import GetMessageResult
 from impl.running_flags import RunningFlag
 from model import holding, reading
 from model.holding import Holding
+from model.operations import CancelPull, PullHeld, PullWhileDispatching, ServiceName, Step
 from model.queues import bounds_of, dispatch, failed_dispatch
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.dirty import DirtyTracker
 from properties.judge.reads import pulled_rightly
 from properties.lockstep.reading_verbs import ReadingVerbs
-from properties.program.case import CancelPull, PullHeld, PullWhileDispatching, ServiceName, Settings, Step
+from properties.program.case import Settings
 from properties.program.translation import HELD_PULLS_MAX
 from properties.scheduler import run_stepped
 

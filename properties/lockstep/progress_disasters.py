@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING
 
+from model.operations import HarmProgress, ProgressHarm
 from properties.contract import GuaranteeBroken
 from properties.disk.disk import Image
 from properties.judge.progress_ledger import said_by, torn_in
-from properties.program.case import HarmProgress
 from properties.program.log_places import log_files
-from properties.program.progress_operations import ProgressHarm
 
 if TYPE_CHECKING:
     from properties.lockstep.trial import Trial

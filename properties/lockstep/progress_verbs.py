@@ -5,9 +5,9 @@ What the file of it says is looked at after each disaster (properties/judge/prog
 
 from impl.errors import BadProgress
 from model import progress
+from model.operations import CommitOffset, QueryOffsets
 from properties.contract import GuaranteeBroken, observed
 from properties.lockstep.retention_verbs import RetentionVerbs
-from properties.program.case import CommitOffset, QueryOffsets
 
 __all__ = ["ProgressVerbs"]
 

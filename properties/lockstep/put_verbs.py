@@ -12,6 +12,8 @@ from model import commitlog, waiting
 from model.commitlog import Appended, PutOutcome
 from model.flushing import flush
 from model.message import Batch, Message, PutStatus
+from model.operations import Concurrent, Put, PutBatch, ServiceName
+from model.payloads import born_at, given_of
 from model.pending import answered
 from model.state import BLANK_BYTES, CommitLog, Conditions
 from model.waiting import Waiting
@@ -20,14 +22,8 @@ from properties.disk.dirty import DirtyTracker
 from properties.judge.answers import expected_answer, found_answer
 from properties.lockstep.concurrent import explained
 from properties.lockstep.trial_state import TrialState, observed
-from properties.program.case import Concurrent, Put, PutBatch, ServiceName, Settings
-from properties.program.translation import (
-    CLEAN_RESOURCE_INTERVAL_MS,
-    born_at,
-    given_of,
-    store_batch,
-    store_message,
-)
+from properties.program.case import Settings
+from properties.program.translation import CLEAN_RESOURCE_INTERVAL_MS, store_batch, store_message
 from properties.program.zero_checksum import BODY_BYTES_MIN, sums_to_zero
 
 __all__ = ["PutVerbs"]

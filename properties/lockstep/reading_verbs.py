@@ -7,12 +7,12 @@ from impl.errors import NotReadable
 from impl.running_flags import RunningFlag
 from model import commitlog
 from model.dispatch import Queue
+from model.operations import GetMessage, OffsetByTime, QueryKey
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
 from properties.judge.derived_ledger import Key
 from properties.judge.reads import compare_first_times, compare_pull, compare_query, compare_time
 from properties.lockstep.service_verbs import ServiceVerbs
-from properties.program.case import GetMessage, OffsetByTime, QueryKey
 
 __all__ = ["ReadingVerbs"]
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from impl.store import MessageStore
 from model import disasters
+from model.operations import Crash
 from model.progress import ConsumerProgress
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
@@ -29,7 +30,6 @@ from properties.lockstep.delay_rests import delivers_the_rest
 from properties.lockstep.delay_verbs import DelayVerbs
 from properties.lockstep.known import Known
 from properties.lockstep.trial_state import Window
-from properties.program.case import Crash
 from properties.program.log_places import LOG_PATHS
 
 __all__ = ["RecoveryVerbs"]

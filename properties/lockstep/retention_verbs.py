@@ -5,12 +5,12 @@ The clean-up makes a whole run for each operation, and no time passes in it, so 
 
 from impl.errors import BufferReleased
 from model import progress, retention
+from model.operations import Clean
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
 from properties.judge.reads import compare_query
 from properties.lockstep.closing_verbs import ClosingVerbs
 from properties.lockstep.trial_state import Held
-from properties.program.case import Clean
 
 __all__ = ["RetentionVerbs"]
 

@@ -14,18 +14,18 @@ from model.flushing import (
     note_round,
     queue_checkpoint_times,
 )
+from model.operations import ServiceName, Step
 from model.pool import commit_round
 from model.progress import save_round
 from model.queues import dispatch
 from model.state import CommitLog
+from model.step import services_of
 from properties.contract import GuaranteeBroken
 from properties.judge.judges import physic_timestamp
 from properties.judge.queue_judges import checkpoint_times as derived_checkpoint_times
 from properties.lockstep.put_verbs import PutVerbs
 from properties.lockstep.trial_state import observed
-from properties.program.case import ServiceName, Step
 from properties.program.hand_driven import Round
-from properties.program.translation import services_of
 
 __all__ = ["ServiceVerbs"]
 

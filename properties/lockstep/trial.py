@@ -3,13 +3,7 @@
 A trial is a function of its settings and operations: the clock is virtual, the disk is in memory.
 """
 
-from properties.lockstep.delay_disasters import change_role, write_delay_offsets
-from properties.lockstep.fault_endings import crash_under_fault, open_under_fault
-from properties.lockstep.harm_at_rest import damage, harm_derived
-from properties.lockstep.progress_disasters import harm_progress
-from properties.lockstep.recovery_verbs import RecoveryVerbs
-from properties.lockstep.under_fault import aim, carry_out_under_fault
-from properties.program.case import (
+from model.operations import (
     AimFault,
     CancelPull,
     ChangeRole,
@@ -48,6 +42,12 @@ from properties.program.case import (
     Step,
     SwitchFlag,
 )
+from properties.lockstep.delay_disasters import change_role, write_delay_offsets
+from properties.lockstep.fault_endings import crash_under_fault, open_under_fault
+from properties.lockstep.harm_at_rest import damage, harm_derived
+from properties.lockstep.progress_disasters import harm_progress
+from properties.lockstep.recovery_verbs import RecoveryVerbs
+from properties.lockstep.under_fault import aim, carry_out_under_fault
 
 __all__ = ["Trial"]
 

@@ -14,6 +14,8 @@ from impl.parts import Parts
 from impl.policy import BrokerRole
 from impl.read_buffer import RecordBuffer
 from impl.store import MessageStore
+from model.operations import Operation
+from model.payloads import BORN_TIMESTAMP
 from model.progress import ConsumerProgress
 from model.state import BLANK_BYTES, CommitLog, Hanging, Record
 from properties.contract import GuaranteeBroken, observed
@@ -33,8 +35,7 @@ from properties.lockstep.delay_puts import taking_delays_as_java
 from properties.lockstep.surroundings import Surroundings
 from properties.planted import components_of
 from properties.program.bit_maps import filters_of
-from properties.program.bodies import BORN_TIMESTAMP
-from properties.program.case import Operation, Settings
+from properties.program.case import Settings
 from properties.program.log_places import file_at, log_files
 from properties.program.translation import (
     layout_of,

@@ -18,16 +18,7 @@ from typing import TYPE_CHECKING
 from model import commitlog, progress
 from model.commitlog import PutOutcome
 from model.message import PutStatus
-from model.state import Buffer, CommitLog, Record
-from properties.contract import GuaranteeBroken, observed
-from properties.disk.armed import ArmedFault
-from properties.judge.answers import expected_answer, found_answer
-from properties.judge.judges import ROOT
-from properties.judge.progress_ledger import DELAY_OFFSETS
-from properties.lockstep.clean_under_fault import clean_under_fault
-from properties.lockstep.delete_under_fault import delete_under_fault, queues_serve_the_log
-from properties.lockstep.deliver_under_fault import behind_answered_copies, deliver_under_fault
-from properties.program.case import (
+from model.operations import (
     WITHOUT_A_VERB,
     AimFault,
     Clean,
@@ -40,7 +31,16 @@ from properties.program.case import (
     PutBatch,
     Step,
 )
-from properties.program.translation import born_at, given_of
+from model.payloads import born_at, given_of
+from model.state import Buffer, CommitLog, Record
+from properties.contract import GuaranteeBroken, observed
+from properties.disk.armed import ArmedFault
+from properties.judge.answers import expected_answer, found_answer
+from properties.judge.judges import ROOT
+from properties.judge.progress_ledger import DELAY_OFFSETS
+from properties.lockstep.clean_under_fault import clean_under_fault
+from properties.lockstep.delete_under_fault import delete_under_fault, queues_serve_the_log
+from properties.lockstep.deliver_under_fault import behind_answered_copies, deliver_under_fault
 
 if TYPE_CHECKING:
     from properties.lockstep.trial import Trial

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from properties.disk.effects import EFFECTS
+from model.operations import Crash, Operation
 from properties.planted.smallest import SMALLEST
-from properties.program.case import Case, Crash, Operation, Settings
+from properties.program.case import Case, Settings
+from properties.program.fault_effects import EFFECTS
 from properties.program.fault_stories import aimed
 
 __all__ = ["near_miss"]

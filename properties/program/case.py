@@ -9,79 +9,23 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar
 
-from properties.disk.disk import Disk
-from properties.program.delay_operations import ChangeRole, ClockStep, DelayOffsetsAre
-from properties.program.disaster_operations import Crash, Damage, DamageKind, DerivedFile, DerivedHarm, HarmDerived
-from properties.program.fault_operations import AimFault
-from properties.program.operations import OPERATIONS, WITHOUT_A_VERB, Operation
-from properties.program.packing import BadToken, packed, unpacked
-from properties.program.polling_operations import CancelPull, PullHeld, PullWhileDispatching
-from properties.program.progress_operations import CommitOffset, HarmProgress, ProgressHarm, QueryOffsets
-from properties.program.put_operations import BatchDefect, Concurrent, Member, Put, PutBatch
-from properties.program.reading_operations import Get, GetMessage, OffsetByTime, QueryKey
-from properties.program.retention_operations import Clean, DeleteTopics, HoldBuffer, ReleaseBuffer
-from properties.program.service_operations import Close, Flush, Open, OpenTwice, ServiceName, Step
-from properties.program.surrounding_operations import (
-    DiskUsed,
-    FailAppend,
-    FailSync,
-    FailWrite,
-    RefuseFile,
-    ReplicaIs,
-    SwitchFlag,
+from model.operations import (
+    OPERATIONS,
+    AimFault,
+    Concurrent,
+    Crash,
+    DeleteTopics,
+    Member,
+    Operation,
+    PullWhileDispatching,
+    Put,
+    PutBatch,
 )
+from properties.disk.disk import Disk
+from properties.program.fault_language import parse_fault
+from properties.program.packing import BadToken, packed, unpacked
 
-__all__ = [
-    "WITHOUT_A_VERB",
-    "AimFault",
-    "BadToken",
-    "BatchDefect",
-    "CancelPull",
-    "Case",
-    "ChangeRole",
-    "Clean",
-    "ClockStep",
-    "Close",
-    "CommitOffset",
-    "Concurrent",
-    "Crash",
-    "Damage",
-    "DamageKind",
-    "DelayOffsetsAre",
-    "DeleteTopics",
-    "DerivedFile",
-    "DerivedHarm",
-    "DiskUsed",
-    "FailAppend",
-    "FailSync",
-    "FailWrite",
-    "Flush",
-    "Get",
-    "GetMessage",
-    "HarmDerived",
-    "HarmProgress",
-    "HoldBuffer",
-    "Member",
-    "OffsetByTime",
-    "Open",
-    "OpenTwice",
-    "Operation",
-    "ProgressHarm",
-    "PullHeld",
-    "PullWhileDispatching",
-    "Put",
-    "PutBatch",
-    "QueryKey",
-    "QueryOffsets",
-    "RefuseFile",
-    "ReleaseBuffer",
-    "ReplicaIs",
-    "ServiceName",
-    "Settings",
-    "Step",
-    "SwitchFlag",
-    "describe",
-]
+__all__ = ["BadToken", "Case", "Settings", "describe"]
 
 Inner = TypeVar("Inner")
 
@@ -209,6 +153,8 @@ def _read_operation(item: dict[str, Any]) -> Operation:
         raise ValueError(f"there is no operation {name!r} in this version")
     operation: Operation = OPERATIONS[name](**item)
     match operation:
+        case AimFault():
+            parse_fault(operation.text)  # raises BadAim, a ValueError
         case Crash():
             if operation.others not in ("lost", "kept"):
                 raise ValueError(f"others is {operation.others!r}: lost or kept")

@@ -2,7 +2,7 @@
 
 import random
 
-from properties.program.case import (
+from model.operations import (
     Clean,
     CommitOffset,
     DeleteTopics,

@@ -1,6 +1,6 @@
 """From the settings and messages of a case to what the store and what the model are opened and fed with."""
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 from impl.config import MessageStoreConfig
 from impl.message import Message as StoreMessage
@@ -8,17 +8,13 @@ from impl.message import MessageBatch
 from impl.policy import BrokerRole, FlushDiskType
 from model.message import Batch, Message
 from model.state import Layout
-from properties.program.bodies import batch_of, message_of
-from properties.program.case import Put, PutBatch, ServiceName, Settings
+from properties.program.case import Settings
 from properties.program.log_places import log_directories
 
 __all__ = [
     "CLEAN_RESOURCE_INTERVAL_MS",
     "HELD_PULLS_MAX",
-    "born_at",
-    "given_of",
     "layout_of",
-    "services_of",
     "store_batch",
     "store_config",
     "store_message",
@@ -86,26 +82,9 @@ def layout_of(settings: Settings) -> Layout:
         index=settings.index,
         java_delays=settings.java_delays,
         pending_copies=settings.pending_copies,
+        held_pulls_max=HELD_PULLS_MAX,
+        clean_interval_ms=CLEAN_RESOURCE_INTERVAL_MS,
     )
-
-
-def services_of(layout: Layout) -> tuple[ServiceName, ...]:
-    """Return the services that a store has to have."""
-    mode: tuple[ServiceName, ...] = ("group-commit",) if layout.sync_flush else ("flush",)
-    pool: tuple[ServiceName, ...] = ("commit",) if layout.has_pool else ()
-    ahead: tuple[ServiceName, ...] = ("allocate",) if layout.files_ahead else ()
-    delivery: tuple[ServiceName, ...] = () if layout.role == "SLAVE" else ("schedule",)
-    return (*mode, *pool, *ahead, "time-outs", "reput", "flush-queues", "progress", *delivery)
-
-
-def given_of(put: Put | PutBatch) -> Message | Batch:
-    """Return what the model is given for a put."""
-    return message_of(put) if isinstance(put, Put) else batch_of(put)
-
-
-def born_at(put: Put | PutBatch, given: Message | Batch, now_ms: int) -> Message | Batch:
-    """Return what the model is given when the store's clock says `now_ms`: a put may leave its born time to that."""
-    return replace(given, born_timestamp=now_ms) if put.born_now else given
 
 
 def store_message(message: Message) -> StoreMessage:

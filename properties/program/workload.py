@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from properties.program.case import (
+from model.operations import (
     Close,
     FailSync,
     FailWrite,
@@ -19,9 +19,9 @@ from properties.program.case import (
     RefuseFile,
     ReleaseBuffer,
     ServiceName,
-    Settings,
     Step,
 )
+from properties.program.case import Settings
 from properties.program.drawing import (
     draw_batch,
     draw_clean_for_room,

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from model.operations import Put
 from properties.campaign import engine
 from properties.campaign.coverage import Tally, armed_judges, merged
 from properties.campaign.replay import Failure, Shrunk
@@ -21,7 +22,7 @@ from properties.explore.crashes.explore import explore_seed
 from properties.explore.crashes.rows import result_hash, rows_of, that_count
 from properties.explore.crashes.shards import Shard, ShardRun, run_shard
 from properties.explore.crashes.violations import VIOLATIONS
-from properties.program.case import Case, Put, Settings
+from properties.program.case import Case, Settings
 
 
 def ignored(states: int, seconds: float) -> None:

@@ -5,11 +5,9 @@ from typing import get_args
 
 import pytest
 
-from properties.program.case import (
+from model.operations import (
     AimFault,
-    BadToken,
     CancelPull,
-    Case,
     ChangeRole,
     Clean,
     ClockStep,
@@ -44,11 +42,10 @@ from properties.program.case import (
     RefuseFile,
     ReleaseBuffer,
     ReplicaIs,
-    Settings,
     Step,
     SwitchFlag,
-    describe,
 )
+from properties.program.case import BadToken, Case, Settings, describe
 
 CASE = Case(
     Settings(file_bytes=4096, sync_flush=True, disk="journal", bug="no-crc"),

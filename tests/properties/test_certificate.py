@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from impl.files import Mapping as FileMapping
 from impl.files import OpenFile
+from model.operations import Choice
 from properties.contract import HarnessError
 from properties.disk.certificate import Certificate, FileClaim, OperationClaim, PageClaim, assert_legal, certify
 from properties.disk.dirty import CompareTracker
 from properties.disk.disk import Disk, Image
 from properties.disk.failing_disk import FailingDisk
-from properties.disk.images import JOURNAL_FACT, Choice, Choices, compose, disk_state, facts_of
+from properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of
 from properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,

@@ -4,8 +4,9 @@ import random
 
 import pytest
 
+from model.operations import Choice
 from properties.disk.choosing import chosen, exceptions, fewest_exceptions, fitted, lost_facts
-from properties.disk.images import Choice, Fact
+from properties.disk.images import Fact
 from properties.disk.sampling import draw
 
 FACTS = [

@@ -13,12 +13,13 @@ from impl.entry import PutEntry
 from impl.message import PutResult, PutStatus
 from impl.parts import Parts
 from model.message import Batch, Message
+from model.operations import Concurrent, FailAppend, Put, PutBatch, SwitchFlag
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.lockstep import concurrent, surroundings
 from properties.lockstep.trial import Trial
 from properties.planted import components_of
-from properties.program.case import Concurrent, FailAppend, Put, PutBatch, Settings, SwitchFlag
+from properties.program.case import Settings
 from properties.scheduler import StepTrace, every_schedule, run_stepped
 
 ASYNC = Settings(file_bytes=1024)

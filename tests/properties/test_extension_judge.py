@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from model.operations import Crash, Flush, HarmDerived, Operation, Put
 from properties.campaign.coverage import OF_SOME_STORES, Tally, armed_judges
 from properties.campaign.replay import replay
 from properties.contract import GuaranteeBroken
@@ -16,7 +17,7 @@ from properties.judge.queue_judges import is_derived
 from properties.judge.recovered import ROOT, Recovered
 from properties.lockstep.trial import Trial
 from properties.program.bit_maps import BIT_MAP_BYTES_MAX, bit_map_of
-from properties.program.case import Case, Crash, Flush, HarmDerived, Operation, Put, Settings
+from properties.program.case import Case, Settings
 
 QUEUE = f"consumequeue/T/0/{0:020d}"
 EXTENSION = f"consumequeue_ext/T/0/{0:020d}"

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep.trial import Trial
-from properties.program.case import (
+from model.operations import (
     CancelPull,
     Clean,
     Close,
@@ -20,10 +18,12 @@ from properties.program.case import (
     PullWhileDispatching,
     Put,
     RefuseFile,
-    Settings,
     Step,
     SwitchFlag,
 )
+from properties.disk.dirty import DirtyTracker
+from properties.lockstep.trial import Trial
+from properties.program.case import Settings
 
 REPUT, LOOK, PUT, PULL = Step(service="reput"), Step(service="pull-hold"), Put(), PullHeld()
 TAGGED, WANTED = Put(properties="TAGS\x01TagA"), PullHeld(tags="TagA")

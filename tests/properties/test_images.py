@@ -2,9 +2,10 @@
 
 import pytest
 
+from model.operations import Choice
 from properties.disk.certificate import assert_legal, certify
 from properties.disk.disk import Disk, Image
-from properties.disk.images import JOURNAL_FACT, Choice, Choices, compose, disk_state, facts_of, mixed
+from properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of, mixed
 from properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,

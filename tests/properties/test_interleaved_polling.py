@@ -18,10 +18,11 @@ from impl.message import GetStatus
 from impl.message_filter import TagFilter
 from impl.pull_hold import PullHold
 from impl.queue_pull import GetMessageResult
+from model.operations import PullWhileDispatching, Put, Step
 from properties.campaign.replay import replay
 from properties.disk.dirty import DirtyTracker
 from properties.planted.polling import _NoSecondLook
-from properties.program.case import Case, PullWhileDispatching, Put, Settings, Step
+from properties.program.case import Case, Settings
 from properties.scheduler import CooperativeLock, StepTrace, every_schedule, run_stepped, yield_point
 from tests.impl.support import HandRunner
 

@@ -10,10 +10,11 @@ from impl.parts import Parts
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken
 from properties.explore.kills import judged
-from properties.explore.kills.judge import LegalLogs
+from properties.explore.kills.judge import RIGHT, LegalLogs, Survived
 from properties.explore.kills.judged import Judged
 from properties.explore.kills.run import KILL_SETTINGS
 from properties.explore.kills.snapshot import Snapshot, snapshot_of
+from properties.judge import rulings
 
 LOG, LONGER = CommitLog(end_offset=0), CommitLog(end_offset=100, flushed_offset=100)
 LEFT = Snapshot({"checkpoint": b"\0"})
@@ -23,7 +24,9 @@ LEFT = Snapshot({"checkpoint": b"\0"})
 def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Return what judges a directory, and answers how often somebody really did so far."""
     memory = Judged(Parts())
-    monkeypatch.setattr(judged, "judge_directory", lambda directory, legal, **_: next(iter(legal.values())))
+    monkeypatch.setattr(
+        judged, "judge_directory", lambda directory, legal, **_: Survived(RIGHT, next(iter(legal.values())))
+    )
 
     def run(left: Snapshot = LEFT, survivor: CommitLog = LOG, file_bytes: int = 4096, now_ms: int = 1) -> int:
         settings = replace(KILL_SETTINGS, file_bytes=file_bytes)
@@ -55,11 +58,11 @@ def test_what_a_recovery_leaves_again_is_not_recovered_again_unless_it_broke_som
 
     def judge_directory(
         directory: str, legal: LegalLogs, *, once_more: Callable[[Snapshot, CommitLog], bool], **_: object
-    ) -> CommitLog:
+    ) -> Survived:
         if once_more(Snapshot({"commitlog/0": b"recovered"}), LOG) and broken.pop():
-            raise GuaranteeBroken(6, "recovering twice is not recovering once")
+            return Survived(rulings.broken(6, "recovering twice is not recovering once"))
         broken.append(False)
-        return LOG
+        return Survived(RIGHT, LOG)
 
     monkeypatch.setattr(judged, "judge_directory", judge_directory)
 
@@ -78,7 +81,7 @@ def test_what_a_recovery_leaves_again_is_not_recovered_again_unless_it_broke_som
 
 def test_a_program_begins_to_count_where_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     memory = Judged(Parts(), passed_over=18)
-    monkeypatch.setattr(judged, "judge_directory", lambda directory, legal, **_: LOG)
+    monkeypatch.setattr(judged, "judge_directory", lambda directory, legal, **_: Survived(RIGHT, LOG))
 
     def judge() -> int:
         memory.judge(str(tmp_path), LEFT, {0: LOG}, settings=KILL_SETTINGS, now_ms=1)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from model.operations import Close, Flush, Put
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
@@ -15,7 +16,7 @@ from properties.judge.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered
 from properties.judge.ledger import Ledger
 from properties.judge.rulings import require
 from properties.lockstep.trial import Trial
-from properties.program.case import Close, Flush, Put, Settings
+from properties.program.case import Settings
 
 FIRST = f"{LOG_DIRECTORY}/{0:020d}"
 

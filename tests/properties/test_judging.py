@@ -15,6 +15,7 @@ from impl.derived import Derived
 from impl.durable_floor import DurableFloor
 from impl.parts import Parts
 from impl.recovery import Recovery, RecoveryPlan
+from model.operations import Flush, Operation, Put
 from properties.disk.dirty import DirtyTracker
 from properties.disk.images import compose, disk_state, facts_of
 from properties.inspect.query import InspectError
@@ -27,7 +28,7 @@ from properties.judge.image_directory import write_image
 from properties.judge.rulings import NAMES, NEVER_JUDGED, Ruling
 from properties.lockstep.trial import Trial
 from properties.planted import components_of
-from properties.program.case import Flush, Operation, Put, Settings
+from properties.program.case import Settings
 from tests.properties.decode.handmade import record
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"

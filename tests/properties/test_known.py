@@ -14,6 +14,7 @@ import pytest
 from impl.codec import check_record
 from impl.message import Message
 from impl.scan import walk_log
+from model.operations import AimFault, CommitOffset, Flush, Operation, Put, Step
 from properties.campaign.coverage import CountedTrial, Tally, fired_by_recovery
 from properties.contract import GuaranteeBroken, HarnessError
 from properties.disk.dirty import DirtyTracker
@@ -30,7 +31,7 @@ from properties.lockstep import known
 from properties.lockstep.known import Known, Outcome
 from properties.lockstep.remembered import AGAIN_EVERY, remembered_walk
 from properties.lockstep.trial import Trial
-from properties.program.case import AimFault, CommitOffset, Flush, Operation, Put, Settings, Step
+from properties.program.case import Settings
 from properties.program.log_places import log_files
 
 

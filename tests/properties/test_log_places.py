@@ -10,24 +10,12 @@ from impl.log_files import LogFileMaker, file_name
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
 from impl.parts import Parts
+from model.operations import Close, Crash, Damage, FailSync, Flush, Open, Operation, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk
 from properties.lockstep.trial import Trial
-from properties.program.case import (
-    BadToken,
-    Case,
-    Close,
-    Crash,
-    Damage,
-    FailSync,
-    Flush,
-    Open,
-    Operation,
-    Put,
-    Settings,
-    Step,
-)
+from properties.program.case import BadToken, Case, Settings
 from properties.program.log_places import ROOT, file_at, log_directories, log_files
 
 SETTINGS = Settings(file_bytes=4096, log_paths=2)

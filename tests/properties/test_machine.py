@@ -9,13 +9,14 @@ import pytest
 from hypothesis.errors import FlakyStrategyDefinition
 
 import properties.explore.machines.check as runs
+from model.operations import Flush, Operation, Put
 from properties.contract import GuaranteeBroken, Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.explore.machines.check import MACHINES, PROFILES, check
 from properties.explore.machines.machine import TrialMachine, planted_machine
 from properties.explore.machines.put_machine import PutMachine
 from properties.lockstep.trial import Trial
-from properties.program.case import Flush, Operation, Put, Settings
+from properties.program.case import Settings
 
 
 def test_examples_are_counted_up_to_the_last(tracker: DirtyTracker) -> None:

@@ -6,12 +6,13 @@ from random import Random
 
 import pytest
 
+from model.operations import AimFault, Crash
 from properties.campaign.replay import replay
 from properties.disk.dirty import DirtyTracker
-from properties.disk.effects import EFFECTS
 from properties.planted.near_misses import near_miss
 from properties.planted.smallest import SMALLEST
-from properties.program.case import AimFault, Case, Crash
+from properties.program.case import Case
+from properties.program.fault_effects import EFFECTS
 
 CASES_OF_A_SEED = 150
 

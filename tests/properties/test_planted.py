@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from model.operations import Crash
 from properties.campaign.replay import replay, signature
 from properties.contract import GuaranteeBroken, Verdict
 from properties.disk.dirty import DirtyTracker
@@ -45,7 +46,7 @@ from properties.planted import (
     retaining,
     small_files,
 )
-from properties.program.case import Case, Crash, Settings
+from properties.program.case import Case, Settings
 
 NOT_IN_CAMPAIGNS = (
     "RMQ-B16",  # needs a mapped file that refuses
@@ -272,7 +273,7 @@ def test_no_erase_is_seen_from_outside_too(tracker: DirtyTracker, monkeypatch: p
 @pytest.mark.parametrize("bug", ["lying-flush", "directory-not-synced"])
 def test_a_bug_of_durability_needs_a_power_loss(bug: str, tracker: DirtyTracker) -> None:
     """A kill alone shows neither: the page cache lives on."""
-    from properties.program.case import Flush, Put
+    from model.operations import Flush, Put
 
     trial = Trial(Settings(bug=bug), tracker=tracker)
     for operation in (Put(), Flush()):

@@ -9,11 +9,12 @@ from impl.message import Message
 from impl.queue_reads import QueueReads
 from impl.queued_records import QueuedRecords
 from impl.units import Unit
+from model.operations import Close, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.lockstep.trial import Trial
 from properties.planted import components_of
-from properties.program.case import Close, Put, Settings, Step
+from properties.program.case import Settings
 from tests.impl.reading import Log, limits_of
 
 REPUT = Step(service="reput")

@@ -10,9 +10,10 @@ from itertools import product
 import pytest
 
 from impl.config_file import ConfigFile
+from model.operations import Choice
 from properties.disk.compare import CompareTracker
 from properties.disk.disk import Disk, Image
-from properties.disk.images import Choice, Fact, compose, disk_state, facts_of
+from properties.disk.images import Fact, compose, disk_state, facts_of
 from properties.disk.recording_files import RecordingFiles
 from properties.planted import PLANTED
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from model.operations import Close, CommitOffset, Flush, Open, Operation, Put, QueryOffsets, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
@@ -23,7 +24,7 @@ from properties.judge.progress_ledger import (
 from properties.judge.recovered import DELETED_TOPICS, Recovered
 from properties.judge.rulings import require
 from properties.lockstep.trial import Trial
-from properties.program.case import Close, CommitOffset, Flush, Open, Operation, Put, QueryOffsets, Settings, Step
+from properties.program.case import Settings
 
 SAVE = Step(service="progress", after_ms=5_000)
 READ = (Put(), Put(), Step(service="reput"), Flush(), CommitOffset(behind=1), SAVE)

@@ -20,11 +20,7 @@ from impl.put_answers import PendingAnswer, PutAnswers
 from impl.queue_offsets import QueueOffsetTable
 from impl.running_flags import RunningFlags
 from impl.store import MessageStore
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep.trial import Trial
-from properties.program.bodies import BORN_TIMESTAMP
-from properties.program.case import (
+from model.operations import (
     BatchDefect,
     Close,
     Crash,
@@ -38,10 +34,14 @@ from properties.program.case import (
     Put,
     PutBatch,
     ReplicaIs,
-    Settings,
     Step,
     SwitchFlag,
 )
+from model.payloads import BORN_TIMESTAMP
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.lockstep.trial import Trial
+from properties.program.case import Settings
 from properties.program.workload import draw_operation
 
 ASYNC = Settings(file_bytes=4096)

@@ -7,17 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from properties.campaign.passes import SIMPLER
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Image
-from properties.judge import queue_judges
-from properties.judge.queue_judges import QUEUE_JUDGES, checkpoint_times, made_good
-from properties.judge.recovered import ROOT, Recovered
-from properties.judge.rulings import require
-from properties.lockstep.trial import Trial
-from properties.program.case import (
-    Case,
+from model.operations import (
     Close,
     Flush,
     GetMessage,
@@ -28,9 +18,18 @@ from properties.program.case import (
     Put,
     QueryKey,
     RefuseFile,
-    Settings,
     Step,
 )
+from properties.campaign.passes import SIMPLER
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.disk.disk import Image
+from properties.judge import queue_judges
+from properties.judge.queue_judges import QUEUE_JUDGES, checkpoint_times, made_good
+from properties.judge.recovered import ROOT, Recovered
+from properties.judge.rulings import require
+from properties.lockstep.trial import Trial
+from properties.program.case import Case, Settings
 
 QUEUE = f"{ROOT}/consumequeue/T/0/{0:020d}"
 SECOND = f"{ROOT}/consumequeue/T/0/{80:020d}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from model.operations import Clean, DeleteTopics, Flush, HoldBuffer, Operation, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.judge.derived_files import index_is_right, queues_are_right
@@ -14,7 +15,7 @@ from properties.judge.queue_judges import derived_on
 from properties.judge.recovered import Recovered, key_of
 from properties.judge.rulings import require
 from properties.lockstep.trial import Trial
-from properties.program.case import Clean, DeleteTopics, Flush, HoldBuffer, Operation, Put, Settings, Step
+from properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=1024, queue_units=2, index_entries=4)
 KEYED = Put(body_bytes=300, properties="KEYS\x01k")

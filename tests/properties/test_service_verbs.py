@@ -13,10 +13,7 @@ from impl.mapped_file import MappedFile
 from impl.parts import Parts
 from impl.queue_flush import FlushConsumeQueues
 from impl.time_outs import TimeOuts
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep.trial import Trial
-from properties.program.case import (
+from model.operations import (
     Close,
     Crash,
     DiskUsed,
@@ -29,9 +26,12 @@ from properties.program.case import (
     Put,
     ReplicaIs,
     ServiceName,
-    Settings,
     Step,
 )
+from properties.contract import GuaranteeBroken
+from properties.disk.dirty import DirtyTracker
+from properties.lockstep.trial import Trial
+from properties.program.case import Settings
 
 ASYNC = Settings(file_bytes=16384)
 SYNC = replace(ASYNC, sync_flush=True)

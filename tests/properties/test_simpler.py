@@ -5,11 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from properties.campaign.passes import SIMPLER
-from properties.campaign.replay import replay, shrink, signature
-from properties.disk.dirty import DirtyTracker
-from properties.program.case import (
-    Case,
+from model.operations import (
     Close,
     Concurrent,
     FailAppend,
@@ -20,9 +16,12 @@ from properties.program.case import (
     Put,
     PutBatch,
     ReplicaIs,
-    Settings,
     Step,
 )
+from properties.campaign.passes import SIMPLER
+from properties.campaign.replay import replay, shrink, signature
+from properties.disk.dirty import DirtyTracker
+from properties.program.case import Case, Settings
 
 LARGE = Put(body_bytes=300, advance_ms=0)
 NAMED = Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%a", advance_ms=0)

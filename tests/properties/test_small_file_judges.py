@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from model.operations import Crash, Flush, HarmDerived, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
@@ -22,7 +23,7 @@ from properties.judge.small_file_judges import (
     small_files_are_whole,
 )
 from properties.lockstep.trial import Trial
-from properties.program.case import Crash, Flush, HarmDerived, Put, Settings, Step
+from properties.program.case import Settings
 
 CHECKPOINT = f"{ROOT}/checkpoint"
 FILE_BYTES = 1024

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from model.operations import AimFault, Concurrent, Put
 from properties.campaign.replay import replay
 from properties.disk.dirty import DirtyTracker
 from properties.planted import PLANTED, distrusting, racing
 from properties.planted.smallest import BROKEN_FIRST, SMALLEST
-from properties.program.case import AimFault, Case, Concurrent, Put, Settings
+from properties.program.case import Case, Settings
 
 AT_ONCE = {"RMQ-B29": Settings(pool_buffers=1), "RMQ-B31": Settings(sync_flush=True)}
 """Bugs that show when two producers meet at one line of many."""

@@ -14,11 +14,12 @@ from impl.policy import PutLockKind
 from impl.put_lock import make_put_lock
 from impl.running_flags import RunningFlag
 from impl.store import MessageStore
+from model.operations import ServiceName
+from model.payloads import BORN_TIMESTAMP
 from properties.disk.dirty import DirtyTracker
 from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from properties.lockstep.surroundings import Surroundings
-from properties.program.bodies import BORN_TIMESTAMP
-from properties.program.case import ServiceName, Settings
+from properties.program.case import Settings
 from properties.program.hand_driven import Round
 from properties.program.translation import CLEAN_RESOURCE_INTERVAL_MS, store_config
 from properties.scheduler import run_stepped

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
 from properties.campaign.replay import Failure, Shrunk, replay, shrink
 from properties.contract import GuaranteeBroken, HarnessError, Verdict
 from properties.disk.dirty import choose_tracker
@@ -14,7 +15,7 @@ from properties.explore.foreign.protocol import BadHandshake, TargetUnusable
 from properties.explore.foreign.spec import BadSpec, read_spec
 from properties.explore.foreign.tracing import why_untraceable
 from properties.explore.foreign.trial import TargetTrial
-from properties.program.case import Case, Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey, Settings
+from properties.program.case import Case, Settings
 
 STORES = Path(__file__).with_name("broken_stores.py")
 OWN = "properties.explore.foreign.own:open_store"

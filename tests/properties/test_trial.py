@@ -10,11 +10,12 @@ from impl.commit_log import CommitLog
 from impl.message import GetResult, GetStatus, Message, PutResult, PutStatus
 from impl.parts import Parts
 from impl.recovery import Recovery
+from model.operations import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk
 from properties.lockstep.trial import Trial
-from properties.program.case import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put, Settings
+from properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=4096)
 SOME = (Put(body_bytes=900), Put(body_bytes=900, queue_id=1), Put(topic="U"), Flush(), Put(body_bytes=2000), Put())

@@ -6,23 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from model.operations import AimFault, Close, Crash, DeleteTopics, Flush, Open, Operation, Put, Step
 from properties.campaign.replay import replay
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.lockstep.trial import Trial
-from properties.program.case import (
-    AimFault,
-    Case,
-    Close,
-    Crash,
-    DeleteTopics,
-    Flush,
-    Open,
-    Operation,
-    Put,
-    Settings,
-    Step,
-)
+from properties.program.case import Case, Settings
 
 NOWHERE = AimFault("rename-error", "path=nowhere")
 REPUT, FLUSH, SAVE = Step(service="reput"), Flush(), Step(service="progress", after_ms=10_000)

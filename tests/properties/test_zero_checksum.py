@@ -2,12 +2,13 @@
 
 import pytest
 
+from model.operations import Put
+from model.payloads import message_of
 from model.state import Record as PutRecord
 from properties.decode.record import Record, decode_record
 from properties.disk.dirty import DirtyTracker
 from properties.lockstep.trial import Trial
-from properties.program.bodies import message_of
-from properties.program.case import Put, Settings
+from properties.program.case import Settings
 from properties.program.zero_checksum import checksum_of
 
 

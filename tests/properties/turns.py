@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from model.operations import Operation
 from properties.explore.machines.machine import TrialMachine
-from properties.program.case import Operation
 
 __all__ = ["counted", "rules_of"]
 

@@ -6,10 +6,11 @@ from typing import Protocol
 import pytest
 
 from impl.parts import Parts
+from model.operations import Operation
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import choose_tracker
 from properties.lockstep.trial import Trial
-from properties.program.case import Operation, Settings
+from properties.program.case import Settings
 
 
 class Attempt(Protocol):

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from model.operations import Operation
 from properties.planted import components_of
-from properties.program.case import Operation, Settings
+from properties.program.case import Settings
 from properties.score.holes import HOLES
 from tests.regressions.conftest import Attempt
 

@@ -7,11 +7,12 @@ Fix: behind such a round the checkpoint may speak of anything between its begin 
 
 import pytest
 
+from model.operations import Put, RefuseFile, Step
+from model.payloads import BORN_TIMESTAMP
 from properties.campaign.replay import replay
 from properties.disk.dirty import choose_tracker
 from properties.lockstep import service_verbs
-from properties.program.bodies import BORN_TIMESTAMP
-from properties.program.case import Case, Put, RefuseFile, Settings, Step
+from properties.program.case import Case, Settings
 
 KEYED = Put(properties="KEYS\x01k1 k2\x02TAGS\x01TagA")
 REPUT, FLUSH_QUEUES = Step(service="reput"), Step(service="flush-queues")

@@ -9,7 +9,8 @@ Found by: aimed faults (`sync-error: kind=checkpoint`) at an open.
 import pytest
 
 from impl.opening import OpenDirectory
-from properties.program.case import AimFault, Crash, Open, Put, Settings, Step
+from model.operations import AimFault, Crash, Open, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 OPERATIONS = (

@@ -9,7 +9,8 @@ Found by: `tornpage explore --fault`.
 
 import pytest
 
-from properties.program.case import AimFault, Clean, Close, Crash, Flush, Open, Operation, Put, Settings, Step
+from model.operations import AimFault, Clean, Close, Crash, Flush, Open, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 THREE_FILES: tuple[Operation, ...] = (*[Put(body_bytes=700)] * 3, Flush(), Step(service="reput"))

@@ -7,7 +7,8 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from properties.program.case import ClockStep, Operation, Put, Settings, Step
+from model.operations import ClockStep, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 REPUT, ROUND = Step(service="reput"), Step(service="schedule")

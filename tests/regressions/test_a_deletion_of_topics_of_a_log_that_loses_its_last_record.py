@@ -9,7 +9,8 @@ Found by: an hour of `tornpage explore`, behind 448,948 counted states.
 
 import pytest
 
-from properties.program.case import Clean, Crash, DeleteTopics, Operation, Put, Settings, Step
+from model.operations import Clean, Crash, DeleteTopics, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 FLUSH = Step(service="flush")

@@ -12,19 +12,8 @@ import pytest
 from impl.consume_queue import ConsumeQueue
 from impl.deleted_topics import DeletedTopics
 from impl.parts import Parts
-from properties.program.case import (
-    AimFault,
-    Clean,
-    Close,
-    Crash,
-    DeleteTopics,
-    Flush,
-    Open,
-    Operation,
-    Put,
-    Settings,
-    Step,
-)
+from model.operations import AimFault, Clean, Close, Crash, DeleteTopics, Flush, Open, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024)

@@ -6,7 +6,8 @@ Fix: the name of the directory waits for a sync from when it is made, whatever b
 Found by: the first hunt for deletions on disks that fail.
 """
 
-from properties.program.case import AimFault, Close, Crash, DeleteTopics, Open, Put, Settings, Step
+from model.operations import AimFault, Close, Crash, DeleteTopics, Open, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 

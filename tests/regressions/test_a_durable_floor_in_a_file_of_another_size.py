@@ -9,7 +9,8 @@ Found by: the judge of small files (`small_files_are_whole`), `check --machine q
 import pytest
 
 from impl.durable_floor import DurableFloor
-from properties.program.case import HarmDerived, Put, Settings
+from model.operations import HarmDerived, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 OPERATIONS = (Put(), HarmDerived(file="floor", harm="resized", amount=938), Put())

@@ -7,9 +7,10 @@ Fix: keys are those of the log as it ends; the crash of a case says how much lat
 
 import pytest
 
+from model.operations import Crash, Put
 from properties.campaign.replay import replay
 from properties.disk.dirty import choose_tracker
-from properties.program.case import Case, Crash, Put, Settings
+from properties.program.case import Case, Settings
 from properties.score.trials import TrialKey, run_trial
 
 

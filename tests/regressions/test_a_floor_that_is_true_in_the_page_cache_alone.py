@@ -8,7 +8,8 @@ Found by: programs beside the smallest cases, with more faults (properties/plant
 
 import pytest
 
-from properties.program.case import AimFault, Close, Crash, HarmDerived, Open, Operation, Put, Settings
+from model.operations import AimFault, Close, Crash, HarmDerived, Open, Operation, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 LOST = AimFault("sync-lost")

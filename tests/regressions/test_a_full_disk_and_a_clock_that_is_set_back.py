@@ -8,7 +8,8 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from properties.program.case import DiskUsed, Put, Settings
+from model.operations import DiskUsed, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 

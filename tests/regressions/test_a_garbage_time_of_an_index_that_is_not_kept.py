@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from impl.checkpoint import Checkpoint
-from properties.program.case import Close, HarmDerived, Put, Settings
+from model.operations import Close, HarmDerived, Put
+from properties.program.case import Settings
 from tests.impl.support import FaultyFiles
 from tests.regressions.conftest import Attempt
 

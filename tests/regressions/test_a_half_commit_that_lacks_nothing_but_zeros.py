@@ -9,7 +9,8 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from properties.program.case import FailWrite, Open, Put, Settings
+from model.operations import FailWrite, Open, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024, pool_buffers=2, trailer=False)

@@ -10,7 +10,8 @@ small until nothing but this was left.
 
 import pytest
 
-from properties.program.case import Clean, Flush, HarmDerived, Operation, Put, Settings, Step
+from model.operations import Clean, Flush, HarmDerived, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024, queue_units=2)

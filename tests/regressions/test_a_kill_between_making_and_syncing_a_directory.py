@@ -10,7 +10,8 @@ import pytest
 
 from impl import log_directories, opening
 from impl.files import Files
-from properties.program.case import Close, Crash, Flush, Open, Operation, Put, Settings
+from model.operations import Close, Crash, Flush, Open, Operation, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=4096)

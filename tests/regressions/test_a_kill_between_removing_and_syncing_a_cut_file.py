@@ -9,7 +9,8 @@ Found by: the crash campaign; this is its shrunk case.
 from impl.log_files import LogFileMaker
 from impl.mapped_file import MappedFile
 from impl.parts import Parts
-from properties.program.case import Crash, Operation, Put, Settings
+from model.operations import Crash, Operation, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings()

@@ -12,7 +12,8 @@ from impl.consume_queues import ConsumeQueues
 from impl.loading import Finding
 from impl.parts import Parts
 from impl.queue_files import QueueFiles
-from properties.program.case import Close, Crash, DeleteTopics, Open, Operation, Put, Settings
+from model.operations import Close, Crash, DeleteTopics, Open, Operation, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024)

@@ -6,7 +6,8 @@ message that dispatch has come behind.
 Found by: programs beside the smallest cases, with more faults (properties/planted/near_misses.py).
 """
 
-from properties.program.case import AimFault, Put, Settings, Step
+from model.operations import AimFault, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 NO_COPY = Put(topic="RMQ_SYS_TRANS_HALF_TOPIC", properties="DELAY\x011")

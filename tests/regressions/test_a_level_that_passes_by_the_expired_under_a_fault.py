@@ -8,7 +8,8 @@ Found by: programs beside the smallest cases, with more faults (properties/plant
 
 import pytest
 
-from properties.program.case import AimFault, Clean, Flush, Operation, Put, Settings, Step
+from model.operations import AimFault, Clean, Flush, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 DELAYED, REPUT, ROUND = Put(properties="DELAY\x011"), Step(service="reput"), Step(service="schedule", after_ms=1000)

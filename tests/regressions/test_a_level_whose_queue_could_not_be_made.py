@@ -9,7 +9,8 @@ Found by: 16 minutes of `tornpage explore`, behind 616,551 counted states.
 
 import pytest
 
-from properties.program.case import AimFault, Clean, Close, Crash, Open, Operation, Put, Settings, Step
+from model.operations import AimFault, Clean, Close, Crash, Open, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 REPUT, ROUND = Step(service="reput"), Step(service="schedule", after_ms=1000)

@@ -8,7 +8,8 @@ Found by: the put machine, in hunting another bug that was planted.
 
 import pytest
 
-from properties.program.case import Close, Crash, HarmDerived, Open, Operation, Put, Settings, Step
+from model.operations import Close, Crash, HarmDerived, Open, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 LIMITED = Settings(file_bytes=1024, multi_dispatch=True, light_queues=True, light_queues_max=1)

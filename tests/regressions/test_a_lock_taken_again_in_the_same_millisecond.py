@@ -6,7 +6,8 @@ Fix: acquisitions are counted.
 Found by: 5,000 examples of the put machine.
 """
 
-from properties.program.case import Concurrent, Put, Settings
+from model.operations import Concurrent, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 BEFORE = Concurrent(first=(Put(topic="U"),))

@@ -6,7 +6,8 @@ held to the end of the log.
 Found by: the queue machine.
 """
 
-from properties.program.case import FailSync, Flush, Put, RefuseFile, Settings, Step
+from model.operations import FailSync, Flush, Put, RefuseFile, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 REPUT = Step(service="reput")

@@ -4,7 +4,8 @@ Cause: of the lab, not the store. It took what a save that was broken off had le
 Found by: the consumer machine.
 """
 
-from properties.program.case import CommitOffset, Crash, HarmProgress, Settings, Step
+from model.operations import CommitOffset, Crash, HarmProgress, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SAVE = Step(service="progress", after_ms=5_000)

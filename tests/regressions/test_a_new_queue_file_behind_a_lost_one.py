@@ -13,7 +13,8 @@ import pytest
 
 from impl.consume_queue import ConsumeQueue
 from impl.parts import Parts
-from properties.program.case import Clean, Close, Crash, Flush, Open, Operation, Put, Settings, Step
+from model.operations import Clean, Close, Crash, Flush, Open, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024, queue_units=1)

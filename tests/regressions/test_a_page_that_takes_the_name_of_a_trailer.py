@@ -8,7 +8,8 @@ covered without a trailer has to be noticed.
 
 import pytest
 
-from properties.program.case import Damage, Flush, Operation, Put, Settings
+from model.operations import Damage, Flush, Operation, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 IN_THE_NAME = Put(body_bytes=3_996)

@@ -7,7 +7,8 @@ was legal at the kill is legal still.
 Found by: campaigns on two disks.
 """
 
-from properties.program.case import CommitOffset, Crash, Settings, Step
+from model.operations import CommitOffset, Crash, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 

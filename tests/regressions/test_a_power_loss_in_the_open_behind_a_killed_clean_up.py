@@ -10,7 +10,8 @@ Found by: the retention machine, in two of 217 trials of a scoreboard.
 
 import pytest
 
-from properties.program.case import Clean, Crash, HoldBuffer, Operation, Put, Settings, Step
+from model.operations import Clean, Crash, HoldBuffer, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024, sync_flush=True, disk="journal")

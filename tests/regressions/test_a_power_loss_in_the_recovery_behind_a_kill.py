@@ -9,12 +9,13 @@ Found by: reading what `tornpage exhaust` allows beside what campaigns do.
 
 import random
 
+from model.operations import CommitOffset, Operation, Put, Step
 from properties.campaign.coverage import Tally
 from properties.disk.dirty import choose_tracker
 from properties.disk.sampling import Chances
 from properties.explore.crashes.crash_states import CrashStates
 from properties.lockstep.trial import Trial
-from properties.program.case import CommitOffset, Operation, Put, Settings, Step
+from properties.program.case import Settings
 
 SAVED: tuple[Operation, ...] = (
     *[Put(body_bytes=40)] * 12,

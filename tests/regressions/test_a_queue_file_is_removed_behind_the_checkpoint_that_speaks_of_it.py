@@ -7,7 +7,8 @@ Fix: an open withdraws the promise before it loads queues and index (impl/openin
 Found by: `tornpage explore --seed 201 --disk posix-strict`, 27,727 states in; this is its case made small by hand.
 """
 
-from properties.program.case import Crash, Operation, Put, Settings, Step
+from model.operations import Crash, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(sync_flush=True, queue_units=4)

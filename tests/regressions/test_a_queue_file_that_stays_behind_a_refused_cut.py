@@ -8,7 +8,8 @@ Found by: `tornpage check --machine failing-disk --examples 800 --seed 41`.
 
 import pytest
 
-from properties.program.case import AimFault, Crash, Operation, Put, Settings, Step
+from model.operations import AimFault, Crash, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=8192, queue_units=1, queue_ext=True)

@@ -12,7 +12,8 @@ from typing import Any
 from impl.consume_queue import ConsumeQueue
 from impl.derived_floor import DerivedFloor
 from impl.parts import Parts
-from properties.program.case import Close, Crash, HarmDerived, Operation, Put, Settings, Step
+from model.operations import Close, Crash, HarmDerived, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 OPERATIONS: tuple[Operation, ...] = (Put(), Step(service="reput"), HarmDerived(), Crash(kill=True), Close())

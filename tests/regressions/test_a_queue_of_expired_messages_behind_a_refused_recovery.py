@@ -8,7 +8,8 @@ Found by: the failing-disk machine, as soon as it let clean-ups fail.
 
 import pytest
 
-from properties.program.case import AimFault, Clean, Crash, Flush, Operation, Put, Settings, Step
+from model.operations import AimFault, Clean, Crash, Flush, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 PRE_FILLED: tuple[Operation, ...] = (Put(body_bytes=672), Put(), Put(body_bytes=10))

@@ -5,7 +5,8 @@ was to fail, but the refusal of appends. Fix: that too.
 Found by: programs beside the smallest cases of planted bugs.
 """
 
-from properties.program.case import AimFault, FailAppend, Put, Settings
+from model.operations import AimFault, FailAppend, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 

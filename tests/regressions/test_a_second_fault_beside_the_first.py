@@ -5,7 +5,8 @@ one answer. Fix: it is carried out under the first one, as everything else.
 Found by: the failing-disk machine in its first run.
 """
 
-from properties.program.case import AimFault, Crash, Put, Settings, Step
+from model.operations import AimFault, Crash, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 REPUT = Step(service="reput")

@@ -7,7 +7,8 @@ Found by: programs beside the smallest cases, with more faults and settings (pro
 
 import pytest
 
-from properties.program.case import AimFault, ChangeRole, Close, Crash, DelayOffsetsAre, Open, Operation, Put, Settings
+from model.operations import AimFault, ChangeRole, Close, Crash, DelayOffsetsAre, Open, Operation, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 

@@ -6,7 +6,8 @@ written. Fix: such a unit counts as no loss; one that says the wrong tags code d
 Found by: the queue machine.
 """
 
-from properties.program.case import HarmDerived, Put, Settings
+from model.operations import HarmDerived, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024, queue_units=1, queue_ext=True)

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 
 import pytest
 
+from model.operations import AskMaximum, AskMinimum, DeleteTopics, Flush, GetRecord, Pull, Put, Query, Step
+from model.operations import InterleavedOperation as Operation
 from properties.disk.dirty import DirtyTracker, choose_tracker
-from properties.explore.interleavings.operations import AskMaximum, AskMinimum, GetRecord, Operation, Pull, Query
 from properties.explore.interleavings.scenario import Scenario
-from properties.program.case import DeleteTopics, Flush, Put, Settings, Step
+from properties.program.case import Settings
 from tests.properties.interleaving.sweeps import sweep
 
 LARGE = tuple(Put(body_bytes=800, fill=fill) for fill in range(3))

@@ -16,8 +16,9 @@ import pytest
 from impl.consume_queue import ConsumeQueue
 from impl.consume_queues import ConsumeQueues
 from impl.parts import Parts
+from model.operations import AimFault, Close, Crash, Flush, Open, Operation, Put, Step
 from properties.planted import components_of
-from properties.program.case import AimFault, Close, Crash, Flush, Open, Operation, Put, Settings, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 PUT, REPUT = Put(), Step(service="reput")

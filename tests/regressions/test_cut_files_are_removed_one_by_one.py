@@ -7,8 +7,9 @@ Found by: the crash campaign, in a crash inside recovery.
 
 from impl.mapped_file_queue import MappedFileQueue
 from impl.parts import Parts
+from model.operations import Crash, Operation, Put
 from properties.contract import GuaranteeBroken
-from properties.program.case import Crash, Operation, Put, Settings
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=4096)

@@ -7,7 +7,8 @@ Found by: programs beside the smallest cases, with more faults (properties/plant
 
 import pytest
 
-from properties.program.case import Close, Damage, FailSync, FailWrite, Operation, Put, Settings
+from model.operations import Close, Damage, FailSync, FailWrite, Operation, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 

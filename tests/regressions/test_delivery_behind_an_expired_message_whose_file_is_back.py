@@ -8,7 +8,8 @@ Found by: an hour of `tornpage explore`, behind 965,074 counted states.
 
 import pytest
 
-from properties.program.case import AimFault, Clean, Crash, Flush, HoldBuffer, Operation, Put, Settings, Step
+from model.operations import AimFault, Clean, Crash, Flush, HoldBuffer, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 REPUT, ROUND, SAVE = Step(service="reput"), Step(service="schedule"), Step(service="progress")

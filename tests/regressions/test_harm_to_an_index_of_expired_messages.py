@@ -11,10 +11,11 @@ from dataclasses import replace
 
 import pytest
 
+from model.operations import Clean, Flush, HarmDerived, Put, Step
 from properties.disk.disk import Image
 from properties.disk.recording_files import EMPTY_DISK
 from properties.lockstep.derived_damage import harmed_image
-from properties.program.case import Clean, Flush, HarmDerived, Put, Settings, Step
+from properties.program.case import Settings
 from properties.program.log_places import ROOT
 from tests.regressions.conftest import Attempt
 

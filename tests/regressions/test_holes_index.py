@@ -4,7 +4,7 @@ Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by han
 tests/properties/test_smallest_cases.py.
 """
 
-from properties.program.case import Crash, Flush, Put, Step
+from model.operations import Crash, Flush, Put, Step
 from tests.regressions.conftest import Attempt
 from tests.regressions.holes import breaks_only_with
 

@@ -3,8 +3,7 @@
 Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand.
 """
 
-from properties.planted import components_of
-from properties.program.case import (
+from model.operations import (
     Close,
     CommitOffset,
     Crash,
@@ -16,9 +15,10 @@ from properties.program.case import (
     Open,
     Put,
     PutBatch,
-    Settings,
     Step,
 )
+from properties.planted import components_of
+from properties.program.case import Settings
 from properties.score.holes import HOLES
 from tests.regressions.conftest import Attempt
 from tests.regressions.holes import breaks_only_with

@@ -4,7 +4,8 @@ Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by han
 in tests/properties/test_smallest_cases.py.
 """
 
-from properties.program.case import Clean, Close, Crash, Flush, HarmDerived, Open, Put, Settings, Step
+from model.operations import Clean, Close, Crash, Flush, HarmDerived, Open, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 from tests.regressions.holes import breaks_only_with
 

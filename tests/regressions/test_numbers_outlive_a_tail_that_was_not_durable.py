@@ -8,7 +8,8 @@ Found by: the crash campaign.
 
 from impl.consume_queue import ConsumeQueue
 from impl.parts import Parts
-from properties.program.case import Clean, Crash, Flush, Operation, Put, Settings, Step
+from model.operations import Clean, Crash, Flush, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 SETTINGS = Settings(file_bytes=1024, queue_units=1)

@@ -11,8 +11,9 @@ recovery between the sync that failed and the byte that was shown again in place
 
 import pytest
 
+from model.operations import AimFault, Close, Crash, Flush, Open, Operation, Put, Step
 from properties.planted import components_of
-from properties.program.case import AimFault, Close, Crash, Flush, Open, Operation, Put, Settings, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 LOST = AimFault("sync-lost", "kind=log and nth=1")

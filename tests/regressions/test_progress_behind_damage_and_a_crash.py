@@ -8,7 +8,8 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from properties.program.case import CommitOffset, Crash, Damage, Operation, Put, Settings, Step
+from model.operations import CommitOffset, Crash, Damage, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 DELIVERED = (Put(properties="DELAY\x012"), Step(service="reput"), Step(service="schedule", after_ms=3_000))

@@ -8,18 +8,8 @@ Found by: an hour of `tornpage explore`, behind 676,770 counted states.
 
 import pytest
 
-from properties.program.case import (
-    AimFault,
-    Clean,
-    CommitOffset,
-    Crash,
-    DeleteTopics,
-    Open,
-    Operation,
-    Put,
-    Settings,
-    Step,
-)
+from model.operations import AimFault, Clean, CommitOffset, Crash, DeleteTopics, Open, Operation, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 DELAYED, REPUT = Put(properties="DELAY\x011"), Step(service="reput")

@@ -7,7 +7,8 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from properties.program.case import Close, Flush, Get, Operation, Put, Settings
+from model.operations import Close, Flush, Get, Operation, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 

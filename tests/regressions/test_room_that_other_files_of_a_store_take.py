@@ -6,7 +6,8 @@ others, took the room of the last one. Fix: only what every store has takes room
 Found by: programs beside the smallest cases of planted bugs.
 """
 
-from properties.program.case import Concurrent, Crash, DeleteTopics, HarmDerived, Put, Settings
+from model.operations import Concurrent, Crash, DeleteTopics, HarmDerived, Put
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 FULL, SMALL, AT_ONCE = Put(body_bytes=800), Put(), Put(advance_ms=0)

@@ -5,7 +5,8 @@ as the files reached that number. Fix: where one of them is none, the queue is b
 Found by: the retention machine, with a queue that is zeroed again after it was lost.
 """
 
-from properties.program.case import Clean, Flush, HarmDerived, Put, Settings, Step
+from model.operations import Clean, Flush, HarmDerived, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 PUTS = (Put(body_bytes=100), Put(body_bytes=100), Put(body_bytes=300)) * 2

@@ -9,20 +9,9 @@ Found by: the first hunt for deletions on disks that fail.
 
 import pytest
 
+from model.operations import AimFault, Clean, Close, Crash, DeleteTopics, Flush, Open, Operation, Put, Step
 from properties.planted import PLANTED
-from properties.program.case import (
-    AimFault,
-    Clean,
-    Close,
-    Crash,
-    DeleteTopics,
-    Flush,
-    Open,
-    Operation,
-    Put,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 REPUT, EXPIRED = Step(service="reput"), Clean(after_hours=73, manual=True)

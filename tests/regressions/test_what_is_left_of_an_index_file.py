@@ -8,7 +8,8 @@ Found by: programs beside the smallest cases, with more faults (properties/plant
 
 import pytest
 
-from properties.program.case import AimFault, Close, Crash, Open, Put, Settings, Step
+from model.operations import AimFault, Close, Crash, Open, Put, Step
+from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
 REPUT, FLUSH_QUEUES = Step(service="reput"), Step(service="flush-queues", after_ms=60_000)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from properties.disk.effects import EFFECTS
 from properties.planted import PLANTED
+from properties.program.fault_effects import EFFECTS
 from tornpage.cli import cli
 from tornpage.finding_codes import finding_codes
 

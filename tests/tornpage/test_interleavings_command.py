@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from model.operations import DeleteTopics, Put, Step
 from properties.campaign.result import Found
 from properties.contract import HarnessError
 from properties.disk.dirty import choose_tracker
@@ -15,8 +16,9 @@ from properties.explore.interleavings import campaign
 from properties.explore.interleavings.campaign import InterleavingResult, InterleavingTally
 from properties.explore.interleavings.scenario import Scenario
 from properties.explore.interleavings.shrink import BrokenInterleaving
-from properties.program.case import DeleteTopics, Put, Settings, Step
+from properties.program.case import Settings
 from tests.properties.interleaving.sweeps import sweep
+from tests.support.json_schema import objections
 from tornpage.commands.explore import command as explore
 from tornpage.commands.replay import command as replay
 
@@ -82,6 +84,7 @@ def test_a_race_is_told_with_program_calls_and_token(tmp_path: Path) -> None:
     assert any("delete_topics" in line for line in finding["program"])
     assert any("clean_unused_topics" in line for line in finding["history"])
     assert finding["turns"]
+    assert not [*objections(json.loads((tmp_path / "run" / "run.json").read_text()))]
     for case in (finding["token"], finding["case_file"]):
         again = CliRunner().invoke(replay, [case, "--json"])
         assert again.exit_code == 1

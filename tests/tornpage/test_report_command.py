@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.program.case import Case, Crash, Put, Settings
+from model.operations import Crash, Put
+from properties.program.case import Case, Settings
 from tornpage.commands.campaign import command as campaign
 from tornpage.commands.check import command as check
 from tornpage.commands.report import command as report

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from model.operations import AimFault
 from properties.campaign.coverage import ALL_JUDGES, OF_SOME_STORES, Tally, merged
 from properties.campaign.engine import Budget, CanaryTime, MakingSmall, Progress, explore, quiet, small_case
 from properties.campaign.replay import Failure, signature
@@ -34,7 +35,7 @@ from properties.explore.crashes.shards import (
     run_shard,
 )
 from properties.judge.queue_judges import MADE_GOOD
-from properties.program.case import AimFault, Settings
+from properties.program.case import Settings
 from properties.program.workload import RULES
 
 __all__ = ["CrashResult", "Plan", "death_sentence", "required", "run_campaign", "silent"]

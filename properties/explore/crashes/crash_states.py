@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
 
+from model.operations import WITHOUT_A_VERB, Crash, Operation
 from model.state import CommitLog
 from properties.campaign.coverage import Tally, armed_judges, fired_by_legal, fired_by_recovery
 from properties.campaign.replay import Failure
@@ -30,7 +31,7 @@ from properties.judge.queue_judges import MADE_GOOD, made_good
 from properties.lockstep.known import Known, Outcome
 from properties.lockstep.trial import Trial
 from properties.lockstep.trial_state import Window
-from properties.program.case import WITHOUT_A_VERB, Case, Crash, Operation
+from properties.program.case import Case
 from properties.program.log_places import LOG_PATHS, ROOT, log_files
 from properties.program.workload import mode_of
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+from model.operations import AimFault, CommitOffset, Crash, DiskUsed, Flush, Open, OpenTwice, Operation, Put, Step
 from properties.campaign.coverage import CountedTrial, RulesAtWork, Tally
 from properties.campaign.replay import Failure
 from properties.contract import GuaranteeBroken
@@ -21,20 +22,7 @@ from properties.disk.sampling import draw
 from properties.explore.crashes.crash_states import CrashStates, StateBroken
 from properties.explore.crashes.harms import Harms, count_aimed
 from properties.explore.crashes.scheduling import Mix, Strategy, coda, mix_of
-from properties.program.case import (
-    AimFault,
-    Case,
-    CommitOffset,
-    Crash,
-    DiskUsed,
-    Flush,
-    Open,
-    OpenTwice,
-    Operation,
-    Put,
-    Settings,
-    Step,
-)
+from properties.program.case import Case, Settings
 from properties.program.workload import RULES, Rule, draw_rule, draw_settings, possible
 
 __all__ = ["explore_seed"]

@@ -8,13 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Literal, get_args
 
-from properties.campaign.coverage import Tally
-from properties.disk.disk import Disk, DiskState
-from properties.disk.effects import EFFECTS
-from properties.disk.images import facts_of
-from properties.disk.sampling import draw
-from properties.lockstep.trial import Trial
-from properties.program.case import (
+from model.operations import (
     AimFault,
     ClockStep,
     CommitOffset,
@@ -34,6 +28,12 @@ from properties.program.case import (
     Put,
     Step,
 )
+from properties.campaign.coverage import Tally
+from properties.disk.disk import Disk, DiskState
+from properties.disk.images import facts_of
+from properties.disk.sampling import draw
+from properties.lockstep.trial import Trial
+from properties.program.fault_effects import EFFECTS
 from properties.program.fault_stories import story
 
 __all__ = ["Harms", "count_aimed", "harm_classes"]

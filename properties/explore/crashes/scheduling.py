@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from model.operations import DeleteTopics, DiskUsed, Flush, Operation, Put, ServiceName, Step
 from properties.disk.sampling import CHANCES, Chances
 from properties.explore.crashes.harms import harm_classes
-from properties.program.case import DeleteTopics, DiskUsed, Flush, Operation, Put, ServiceName, Step
 from properties.program.drawing import TOPICS
 from properties.program.workload import WEIGHTS, Rule
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from time import perf_counter
 
+from model.operations import AimFault
 from properties.campaign.coverage import Tally
 from properties.campaign.replay import Failure, signature
 from properties.disk.dirty import DirtyTracker
@@ -21,7 +22,7 @@ from properties.disk.disk import Disk
 from properties.explore.crashes.explore import explore_seed
 from properties.explore.crashes.scheduling import Strategy, mix_of
 from properties.explore.crashes.violations import judges_that_go_red
-from properties.program.case import AimFault, Settings
+from properties.program.case import Settings
 
 __all__ = [
     "BROKEN_MAX",

@@ -10,6 +10,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
+from model.operations import CommitOffset, DeleteTopics, Flush, Operation, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
@@ -17,7 +18,7 @@ from properties.judge.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered, phys
 from properties.judge.progress_ledger import CONSUMER_OFFSETS
 from properties.judge.small_file_judges import DURABLE_FLOOR
 from properties.lockstep.trial import Trial
-from properties.program.case import CommitOffset, DeleteTopics, Flush, Operation, Put, Settings, Step
+from properties.program.case import Settings
 from properties.program.log_places import log_files
 
 __all__ = ["VIOLATIONS", "judges_that_go_red", "right_recovery"]

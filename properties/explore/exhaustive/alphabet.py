@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from properties.disk.disk import Disk
-from properties.program.case import (
+from model.operations import (
     WITHOUT_A_VERB,
     Clean,
     Close,
@@ -23,9 +22,10 @@ from properties.program.case import (
     Operation,
     Put,
     PutBatch,
-    Settings,
     Step,
 )
+from properties.disk.disk import Disk
+from properties.program.case import Settings
 
 __all__ = [
     "FILE_BYTES",

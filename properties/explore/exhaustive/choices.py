@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, product
 
+from model.operations import Choice
 from properties.disk.disk import DiskState
-from properties.disk.images import Choice, Fact, facts_of, mixed
+from properties.disk.images import Fact, facts_of, mixed
 from properties.disk.journal import PAGE_BYTES
 
 __all__ = ["Bounded", "bounded_choices", "bounded_facts", "chosen_within", "page_values"]

@@ -6,7 +6,7 @@ of the workloads. Only a length that was finished is claimed.
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
 from itertools import islice
@@ -21,6 +21,7 @@ from properties.campaign.workers import Control, Died, Launcher
 from properties.contract import HarnessError
 from properties.disk.dirty import DirtyTracker, choose_tracker
 from properties.disk.disk import Disk
+from properties.explain.evidence import Witness
 from properties.explore.exhaustive.alphabet import Workload, workloads
 from properties.explore.exhaustive.checking import Checked, check_workload
 from properties.explore.exhaustive.explored import Explored, Plan, explore_workload
@@ -228,11 +229,12 @@ class _Explorer:
             result.undecided.append(f"the bound of {self._plan.ops} operations was not finished")
 
     def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
-        """Return the failure as it is, since shorter workloads came first; None unless it shows itself again."""
+        """Return the failure with its evidence, as shorter workloads came first; None unless it shows itself again."""
         with choose_tracker("auto") as tracker:
-            again = replay(failure.case, tracker=tracker)
-        is_same = again is not None and signature(again.broken) == signature(failure.broken)
-        return failure if is_same else None, False
+            again = replay(failure.case, tracker=tracker, witness=Witness())
+        if again is None or signature(again.broken) != signature(failure.broken):
+            return None, False
+        return replace(failure, evidence=again.evidence), False
 
     def told(self, failure: Failure) -> str:
         """Return the broken guarantee and the case."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from model.operations import Choice, Crash, Operation
 from model.state import CommitLog
 from properties.campaign.replay import Failure
 from properties.contract import GuaranteeBroken
@@ -14,7 +15,7 @@ from properties.disk.certificate import assert_legal
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import DiskState, Image
 from properties.disk.failing_disk import FailingDisk
-from properties.disk.images import Choice, compose
+from properties.disk.images import compose
 from properties.disk.journal import Entry, ProcessKilled
 from properties.disk.recording_files import RecordingFiles
 from properties.explore.exhaustive.alphabet import LETTERS, Workload, is_crashed, operations_of
@@ -23,7 +24,7 @@ from properties.explore.exhaustive.outcomes import Judging, Sparing, image_hash
 from properties.judge.judges import LegalLogs, Recovered
 from properties.judge.progress_ledger import LegalVersions, said_by
 from properties.lockstep.trial import Trial
-from properties.program.case import Case, Crash, Operation, Settings
+from properties.program.case import Case, Settings
 
 __all__ = ["CERTIFIED_EVERY", "Bound", "CrashState", "Enumerate", "WorkloadStates"]
 

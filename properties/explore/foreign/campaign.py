@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
 from properties.campaign.replay import Failure, Shrunk, replay, shrink, signature
 from properties.contract import GuaranteeBroken, HarnessError, Verdict
 from properties.disk.dirty import DirtyTracker
@@ -23,7 +24,7 @@ from properties.disk.images import disk_state, facts_of
 from properties.disk.sampling import Chances, armed_faults, draw, fired_faults
 from properties.explore.foreign.protocol import Promises
 from properties.explore.foreign.trial import TargetTrial
-from properties.program.case import Case, Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey, Settings
+from properties.program.case import Case, Settings
 
 __all__ = ["FAILURES_MAX", "SHRINK_SECONDS", "TargetPlan", "TargetResult", "run_target_campaign"]
 
@@ -205,7 +206,7 @@ class _Campaign:
         if again is None:
             raise HarnessError(f"a failure does not show again: {failure.broken}; does the store go by time or chance?")
         self._known |= {signature(failure.broken), signature(again.broken)}
-        small = shrink(again, tracker=self._tracker, seconds=SHRINK_SECONDS)
+        small = shrink(again, tracker=self._tracker, seconds=SHRINK_SECONDS, keep_evidence=True)
         self._result.failures.append(small)
         self._shrinking_s += perf_counter() - started
         if small.ended == "interrupt":

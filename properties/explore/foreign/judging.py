@@ -15,8 +15,9 @@ from model.reference_store import ReferenceState, ReferenceStore
 from model.state import Record
 from properties.contract import GuaranteeBroken
 from properties.explore.foreign.asking import Asked
+from properties.judge.rulings import Ruling, holds, judge, require, ruling_of
 
-__all__ = ["Known", "found_by_key", "judged", "keys_in", "shown"]
+__all__ = ["Known", "Survived", "found_by_key", "judge_survivors", "keys_in", "shown"]
 
 Queue = tuple[str, int]
 
@@ -36,12 +37,33 @@ class Known:
     queues: frozenset[Queue]
 
 
-def judged(store: Asked, known: Known, legal: Mapping[int, ReferenceState], reference: ReferenceStore) -> int:
-    """Return how many messages a store holds after a disaster; `reference` goes on with these.
+@dataclass(frozen=True, slots=True)
+class Survived:
+    """The ruling on what a store holds after a disaster, and how many messages that is."""
 
-    Raises GuaranteeBroken (contract 1 to 5).
-    """
-    count = _count_in_queues(store, known) if store.promises.queues else _count_by_offset(store, known)
+    ruling: Ruling
+    count: int = 0
+
+
+def judge_survivors(
+    store: Asked, known: Known, legal: Mapping[int, ReferenceState], reference: ReferenceStore
+) -> Survived:
+    """Judge what a store holds after a disaster (contract 1 to 5); `reference` goes on with it."""
+    try:
+        count = _count_in_queues(store, known) if store.promises.queues else _count_by_offset(store, known)
+        _require_legal(count, known, legal)
+        reference.go_on_with(legal[count])
+        if store.promises.offsets:
+            _agrees_by_offset(store, known, count)
+        if store.promises.index:
+            for topic, key in keys_in(known.records):
+                require(found_by_key(store, reference, topic, key))
+    except GuaranteeBroken as broken:
+        return Survived(ruling_of(broken))
+    return Survived(holds(2, ""), count)
+
+
+def _require_legal(count: int, known: Known, legal: Mapping[int, ReferenceState]) -> None:
     if count < known.floor:
         lost = known.records[count]
         raise GuaranteeBroken(
@@ -50,13 +72,8 @@ def judged(store: Asked, known: Known, legal: Mapping[int, ReferenceState], refe
             _said(known.records[: known.floor]),
             _said(known.records[:count]) + f"; the first one lost is {_name(lost)}",
         )
-    reference.go_on_with(legal[count])
-    if store.promises.offsets:
-        _agrees_by_offset(store, known, count)
-    if store.promises.index:
-        for topic, key in keys_in(known.records):
-            found_by_key(store, reference, topic, key)
-    return count
+    if count not in legal:
+        raise GuaranteeBroken(2, "so many messages cannot survive", " or ".join(map(str, sorted(legal))), str(count))
 
 
 def keys_in(records: Iterable[Record]) -> list[tuple[str, str]]:
@@ -64,6 +81,7 @@ def keys_in(records: Iterable[Record]) -> list[tuple[str, str]]:
     return list(dict.fromkeys((record.message.topic, key) for record in records for key in keys_of(record)))
 
 
+@judge(5)
 def found_by_key(store: Asked, reference: ReferenceStore, topic: str, key: str) -> None:
     """A query by key finds every message with the key, and no other (contract 5)."""
     expected, found = reference.find(topic, key), store.find(topic, key)

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
+from model.payloads import message_of
 from model.reference_store import Disaster, ReferenceState
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken
@@ -19,15 +21,15 @@ from properties.disk.disk import Image
 from properties.disk.images import compose, disk_state, facts_of
 from properties.disk.journal import Entry, ProcessKilled
 from properties.explore.foreign.asking import Asked
-from properties.explore.foreign.judging import Known, found_by_key, judged, keys_in, shown
+from properties.explore.foreign.judging import Known, found_by_key, judge_survivors, keys_in, shown
 from properties.explore.foreign.process import StoreProcess
 from properties.explore.foreign.protocol import TargetUnusable
 from properties.explore.foreign.spec import read_spec
 from properties.explore.foreign.tracing import why_untraceable
 from properties.explore.foreign.watching import EMPTY, Recorded, WatchedDirectory
 from properties.explore.foreign.workplace import Workplace
-from properties.program.bodies import message_of
-from properties.program.case import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey, Settings
+from properties.judge.rulings import require
+from properties.program.case import Settings
 
 __all__ = ["TargetTrial", "TargetWindow", "keys_of_put"]
 
@@ -157,7 +159,7 @@ class TargetTrial:
     def _find(self, number: int) -> None:
         keys = keys_in(self.log.records)
         if keys and self.promises.index:
-            found_by_key(self.store, self.reference, *keys[number % len(keys)])
+            require(found_by_key(self.store, self.reference, *keys[number % len(keys)]))
 
     def _same(self, found: bytes | None, expected: bytes | None, what: str) -> None:
         if found != expected:
@@ -205,8 +207,9 @@ class TargetTrial:
         known = Known(self.log.records, min(legal), dict(self._offsets), self._cut, frozenset(self._queues))
         self.store = self._start(opens_again=True)
         self.closed = False
-        count = judged(self.store, known, legal, self.reference)
-        gone = {record.offset for record in known.records[count:]}
+        survived = judge_survivors(self.store, known, legal, self.reference)
+        require(survived.ruling)
+        gone = {record.offset for record in known.records[survived.count :]}
         self._cut |= {self._offsets.pop(offset) for offset in gone & self._offsets.keys()}
         return len(gone)
 

@@ -6,18 +6,25 @@ Sizes are such that a log file holds a few messages, so that puts roll over; a q
 from collections.abc import Callable, Sequence
 from random import Random
 
-from properties.explore.interleavings.operations import (
+from model.operations import (
     AskMaximum,
     AskMinimum,
+    Close,
     Commit,
+    DeleteTopics,
+    Flush,
     GetRecord,
-    Operation,
+    Member,
     Pull,
+    Put,
+    PutBatch,
     Query,
     QueryProgress,
+    Step,
 )
+from model.operations import InterleavedOperation as Operation
 from properties.explore.interleavings.scenario import Scenario
-from properties.program.case import Close, DeleteTopics, Flush, Member, Put, PutBatch, Settings, Step
+from properties.program.case import Settings
 
 __all__ = ["FAMILIES", "SMALLEST", "Family", "topic_deletion"]
 

@@ -1,9 +1,8 @@
-"""What has to be true once all tasks of an interleaving have ended. Each judge raises GuaranteeBroken."""
+"""Judge what has to be true once all tasks of an interleaving have ended."""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NoReturn
 
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, HarnessError
@@ -23,15 +22,16 @@ from properties.judge.linearizability.requests import (
     TopicDeletion,
 )
 from properties.judge.linearizability.state import StoreState
+from properties.judge.rulings import Ruling, broken, holds, judge, ruling_of, unknown
 from properties.program.log_places import file_at
 
 __all__ = [
     "EMPTY",
+    "an_order_explains",
     "count_effects",
     "dispatch_has_caught_up",
     "ends_as_explained",
     "escaped",
-    "no_order",
     "promises_are_kept",
 ]
 
@@ -39,16 +39,22 @@ EMPTY = CommitLog()
 _CALLS_SHOWN = 12
 
 
-def escaped(error: BaseException) -> NoReturn:
-    """Tell the error that a task ended in: use of memory that was given back breaks contract 11, else contract 8."""
-    if isinstance(error, GuaranteeBroken | HarnessError | KeyboardInterrupt):
+def escaped(error: BaseException) -> Ruling:
+    """Judge the error that a task ended in: use of memory that was given back breaks contract 11, else contract 8.
+
+    Raises what is no fault of the store: HarnessError and KeyboardInterrupt.
+    """
+    if isinstance(error, HarnessError | KeyboardInterrupt):
         raise error
+    if isinstance(error, GuaranteeBroken):
+        return ruling_of(error)
     text = f"{type(error).__name__}: {error}"
     if isinstance(error, ValueError) and "released" in str(error):
-        raise GuaranteeBroken(11, f"memory that was given back is used: {text}") from error
-    raise GuaranteeBroken(8, f"a task ends in {text}") from error
+        return broken(11, f"memory that was given back is used: {text}")
+    return broken(8, f"a task ends in {text}")
 
 
+@judge(16)
 def dispatch_has_caught_up(stage: Stage) -> None:
     """Contracts 4 and 16: dispatch meets no error; where it has a thread, nothing is left to it once all is quiet."""
     steps = [call for call in stage.history.calls if isinstance(call.request, DispatchStep)]
@@ -62,19 +68,22 @@ def dispatch_has_caught_up(stage: Stage) -> None:
         raise GuaranteeBroken(16, "dispatch sleeps and was not woken for what is there", "all dispatched", found)
 
 
-def no_order(calls: Sequence[Call], moments: Sequence[Moment[StoreState]], found: Found[StoreState]) -> NoReturn:
-    """Tell that no order of the calls explains their answers, and which ones are left over in the longest one."""
+def an_order_explains(calls: Sequence[Call], moments: Sequence[Moment[StoreState]], found: Found[StoreState]) -> Ruling:
+    """Contract 17: an order of the calls explains their answers; tell which ones the longest one leaves over."""
+    if found.verdict != "broken":
+        return holds(17, "") if found.verdict == "holds" else unknown(17, "the search for an order was given up")
     left = sorted(set(range(len(moments))) - set(found.order), key=lambda number: moments[number].ended or 1 << 62)
     first = moments[left[0]].name if left else "none"
     shown = "\n".join(f"    {call}" for call in calls[-_CALLS_SHOWN:])
-    raise GuaranteeBroken(
+    return broken(
         17,
         "no order of the calls explains what each was answered",
-        f"an order in which each answer follows; the longest one stops before {first}",
-        f"\n{shown}",
+        expected=f"an order in which each answer follows; the longest one stops before {first}",
+        found=f"\n{shown}",
     )
 
 
+@judge(2)
 def promises_are_kept(stage: Stage) -> None:
     """Contract 2: whoever was told so far has it on the disk, if power had been lost just then."""
     files, file_bytes = stage.files, stage.layout.file_bytes
@@ -93,6 +102,7 @@ def promises_are_kept(stage: Stage) -> None:
                 raise GuaranteeBroken(2, sentence, f"{path} up to {end}, for {promise.who}", "other bytes")
 
 
+@judge(1)
 def ends_as_explained(stage: Stage, state: StoreState) -> None:
     """Contracts 1 and 4: behind a close the store has the log of the order that was found, each record in its queue."""
     store = stage.store

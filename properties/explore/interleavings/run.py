@@ -21,6 +21,7 @@ from properties.judge.linearizability.calls import Call
 from properties.judge.linearizability.linearise import linearise
 from properties.judge.linearizability.specification import moments_of
 from properties.judge.linearizability.state import StoreState
+from properties.judge.rulings import require
 from properties.planted import components_of
 from properties.scheduler import StepTrace, run_stepped
 
@@ -87,7 +88,7 @@ def _run(interleaving: Interleaving, stage: Stage, trace: StepTrace) -> None:
     )
     for outcome in outcomes:
         if outcome.error is not None:
-            judges.escaped(outcome.error)
+            require(judges.escaped(outcome.error))
 
 
 def _client(stage: Stage, number: int, operations: Sequence[object], left: list[int]) -> None:
@@ -109,15 +110,16 @@ def _serve(stage: Stage, number: int, name: str, is_over: Callable[[], bool]) ->
 
 def _judge(stage: Stage, effects: Counter[str]) -> Verdict:
     judges.count_effects(stage, effects)
-    judges.dispatch_has_caught_up(stage)
+    require(judges.dispatch_has_caught_up(stage))
     moments = moments_of(stage.history.calls, stage.layout)
     found = linearise(moments, StoreState(judges.EMPTY))
-    if found.verdict == "broken":
-        judges.no_order(stage.history.calls, moments, found)
-    judges.promises_are_kept(stage)
-    if found.verdict == "holds":
-        judges.ends_as_explained(stage, found.state)
-    return Verdict.HOLDS if found.verdict == "holds" else Verdict.UNKNOWN
+    order = judges.an_order_explains(stage.history.calls, moments, found)
+    require(order)
+    require(judges.promises_are_kept(stage))
+    if order.verdict == "unknown":
+        return Verdict.UNKNOWN
+    require(judges.ends_as_explained(stage, found.state))
+    return Verdict.HOLDS
 
 
 def _key(interleaving: Interleaving, trace: StepTrace) -> bytes:

@@ -5,7 +5,7 @@ With the schedule of an interleaving and the order of its tasks it is all that i
 
 from dataclasses import dataclass, field
 
-from properties.explore.interleavings.operations import Operation
+from model.operations import InterleavedOperation as Operation
 from properties.program.case import Settings
 
 __all__ = ["Interleaving", "Scenario"]

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from random import Random
 
+from model.operations import Put
 from properties.campaign.replay import signature
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.explore.interleavings.draws import draw_interleaving
 from properties.explore.interleavings.run import Ran, run_interleaving
 from properties.explore.interleavings.scenario import Interleaving, Scenario
-from properties.program.case import Put
 
 __all__ = ["BrokenInterleaving", "shrink"]
 

@@ -11,20 +11,27 @@ from impl.files import DiskUsage
 from impl.parts import Parts
 from impl.runner import Service
 from impl.store import MessageStore
+from model.operations import (
+    AskMaximum,
+    AskMinimum,
+    Close,
+    Commit,
+    DeleteTopics,
+    Flush,
+    GetRecord,
+    Pull,
+    Put,
+    PutBatch,
+    Query,
+    QueryProgress,
+    Step,
+)
+from model.operations import InterleavedOperation as Operation
+from model.payloads import BORN_TIMESTAMP, given_of
 from properties.contract import HarnessError
 from properties.disk.dirty import DirtyTracker
 from properties.disk.failing_disk import UnmarkedDisk
 from properties.disk.recording_files import EMPTY_DISK
-from properties.explore.interleavings.operations import (
-    AskMaximum,
-    AskMinimum,
-    Commit,
-    GetRecord,
-    Operation,
-    Pull,
-    Query,
-    QueryProgress,
-)
 from properties.explore.interleavings.parts import stepped_parts
 from properties.explore.interleavings.runner import SteppedRunner
 from properties.judge.answers import Answer
@@ -47,10 +54,9 @@ from properties.judge.linearizability.requests import (
     QueueMinimum,
     TopicDeletion,
 )
-from properties.program.bodies import BORN_TIMESTAMP
-from properties.program.case import Close, DeleteTopics, Flush, Put, PutBatch, Settings, Step
+from properties.program.case import Settings
 from properties.program.log_places import ROOT
-from properties.program.translation import given_of, layout_of, store_config
+from properties.program.translation import layout_of, store_config
 
 __all__ = ["Promise", "Stage"]
 

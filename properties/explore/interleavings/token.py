@@ -12,9 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from properties.explore.interleavings.operations import OPERATIONS, Operation
+from model.operations import INTERLEAVED_OPERATIONS as OPERATIONS
+from model.operations import InterleavedOperation as Operation
+from model.operations import Member
 from properties.explore.interleavings.scenario import Interleaving, Scenario
-from properties.program.case import Member, Settings
+from properties.program.case import Settings
 from properties.program.packing import BadToken, packed, unpacked
 
 __all__ = ["TOKEN_PREFIX", "described", "document_of", "from_text", "from_token", "source_has_changed", "token_of"]

@@ -24,26 +24,14 @@ from impl.parts import Parts
 from impl.runner import Service, ThreadRunner
 from impl.store import MessageStore
 from model.message import Batch
-from properties.explore.kills.derived import read_something
+from model.operations import Close, Flush, Get, GetMessage, OffsetByTime, Open, Operation, Put, PutBatch, QueryKey, Step
+from model.payloads import given_of
 from properties.explore.kills.progress import OPERATIONS_MAX, Progress
 from properties.explore.kills.step_counting_files import StepCountingFiles
 from properties.program.bit_maps import filters_of
-from properties.program.case import (
-    Close,
-    Flush,
-    Get,
-    GetMessage,
-    OffsetByTime,
-    Open,
-    Operation,
-    Put,
-    PutBatch,
-    QueryKey,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 from properties.program.hand_driven import HandDriven
-from properties.program.translation import given_of, store_batch, store_config, store_message
+from properties.program.translation import store_batch, store_config, store_message
 
 __all__ = [
     "HANG_SECONDS",
@@ -58,6 +46,7 @@ KillMode = Literal["step", "bytecode"]
 """What is counted: calls at the file seam as they begin, or bytecodes inside the store's own modules."""
 
 HANG_SECONDS = 60
+_KEYS = ("k1", "k2", "Aa", "BB", "u")
 EXIT_COMPLETED = 0
 EXIT_FAILED = 3
 
@@ -180,7 +169,7 @@ class _Child:
                 self._store.get(base + operation.shift)
             case GetMessage() | QueryKey() | OffsetByTime():
                 self._begin(verb)
-                read_something(self._store, operation)
+                _read_something(self._store, operation)
             case Flush():
                 self._begin(verb)
                 self._store.flush()
@@ -228,6 +217,18 @@ class _Child:
         if event == "opcode":
             self._step()
         return self._bytecode
+
+
+def _read_something(store: MessageStore, operation: GetMessage | QueryKey | OffsetByTime) -> None:
+    """Read, and give back what that brings: nothing may raise."""
+    queues = store.queues() or [("nobody wrote to this", 0)]
+    match operation:
+        case GetMessage(queue, shift, max_msg_nums):
+            store.get_message(*queues[queue % len(queues)], shift, max_msg_nums=max_msg_nums).release()
+        case QueryKey(key, max_num):
+            store.query_message(queues[0][0], _KEYS[key % len(_KEYS)], max_num=max_num).release()
+        case OffsetByTime(queue, _, shift_ms):
+            store.offset_in_queue_by_time(*queues[queue % len(queues)], shift_ms)
 
 
 def _forget_cached_answers() -> None:

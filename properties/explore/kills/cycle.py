@@ -8,6 +8,8 @@ from dataclasses import astuple, dataclass, field
 
 import mmh3
 
+from model.operations import Operation
+from model.payloads import BORN_TIMESTAMP
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, HarnessError
 from properties.explore.kills.child import HANG_SECONDS, KillMode, Life, Progress
@@ -19,8 +21,8 @@ from properties.explore.kills.judge import (
 from properties.explore.kills.judged import Judged
 from properties.explore.kills.snapshot import Snapshot, digest_of, snapshot_of
 from properties.explore.kills.zygote import Zygote
-from properties.program.bodies import BORN_TIMESTAMP
-from properties.program.case import Operation, Settings
+from properties.judge.rulings import require
+from properties.program.case import Settings
 
 __all__ = ["Cycle", "KillPoint", "KillReport", "KillViolation", "PlannedLife"]
 
@@ -187,7 +189,7 @@ class Cycle:
         killed = _was_killed(status, progress, where=f"verb {progress.begun} ({verb})")
         if self._number >= 0:
             self._tally(verb, killed=killed)
-        marker_is_right(before, self._left, progress, operations)
+        require(marker_is_right(before, self._left, progress, operations))
         return legal_after(legal, progress, operations, settings=self._settings, start_ms=self._start_ms())
 
     def _tally(self, verb: str, *, killed: bool) -> None:

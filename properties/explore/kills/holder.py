@@ -16,10 +16,11 @@ from impl.errors import StoreInUse
 from impl.os_files import OsFiles
 from impl.parts import Parts
 from impl.store import MessageStore
+from model.operations import Put
+from model.payloads import message_of
 from properties.planted import components_of
 from properties.program.bit_maps import filters_of
-from properties.program.bodies import message_of
-from properties.program.case import Put, Settings
+from properties.program.case import Settings
 from properties.program.translation import store_config, store_message
 
 __all__ = ["hold"]

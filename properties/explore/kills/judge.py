@@ -7,6 +7,7 @@ the directory and decoded by the judges' own decoder; the store under test is as
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from impl.files import OpenFile
 from impl.os_files import OsFiles
@@ -14,25 +15,50 @@ from impl.parts import Parts
 from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from model import allocation, commitlog, disasters, flushing, pool
+from model.operations import Close, Flush, Open, Operation, Put, PutBatch, ServiceName, Step
+from model.payloads import given_of
 from model.state import CommitLog, Layout
-from properties.contract import GuaranteeBroken
-from properties.decode.record import BLANK_MAGIC
+from properties.contract import GuaranteeBroken, observed
+from properties.disk.disk import Image
 from properties.explore.kills.child import Progress
-from properties.explore.kills.derived import judge_derived
 from properties.explore.kills.snapshot import Snapshot, snapshot_of
-from properties.judge.ledger import compare_record
+from properties.judge.derived_ledger import DerivedLedger
+from properties.judge.judges import (
+    begins_where_it_may,
+    covers_the_floor,
+    is_a_prefix,
+    messages_are_served,
+    nothing_behind_the_end,
+    opens_for_writing,
+    watermarks_in_order,
+)
+from properties.judge.ledger import Ledger
+from properties.judge.queue_judges import QUEUE_JUDGES
+from properties.judge.recovered import Recovered, key_of
+from properties.judge.rulings import Ruling, holds, judge, require, ruling_of
 from properties.program.bit_maps import filters_of
-from properties.program.case import Close, Flush, Open, Operation, Put, PutBatch, ServiceName, Settings, Step
+from properties.program.case import Settings
 from properties.program.hand_driven import HandDriven
-from properties.program.translation import given_of, layout_of, store_config
+from properties.program.log_places import LOG_DIRECTORY, ROOT
+from properties.program.translation import layout_of, store_config
 
-__all__ = ["LegalLogs", "judge_directory", "legal_after", "marker_is_right", "model_path"]
+__all__ = [
+    "JUDGES_OF_KILLS",
+    "LegalLogs",
+    "Survived",
+    "evidence_of",
+    "judge_directory",
+    "legal_after",
+    "marker_is_right",
+    "model_path",
+]
 
 LegalLogs = Mapping[int, CommitLog]
 """Each legal log by its end offset; no two of them end at the same place."""
 
 _LOG = "commitlog"
 _ABORT = "abort"
+RIGHT = holds(6, "")
 
 
 # ---- the model -------------------------------------------------------------------------------------------------------
@@ -103,6 +129,7 @@ def legal_after(
     return {log.end_offset: log for log in disasters.process_kill(before, after, layout=layout_of(settings))}
 
 
+@judge(7)
 def marker_is_right(before: Snapshot, found: Snapshot, progress: Progress, operations: Sequence[Operation]) -> None:
     """Contract 7: the abort marker is there while the store is open, and gone after a clean exit."""
     if progress.begun != progress.returned and _name_of(progress.begun, operations) in ("open", "close"):
@@ -170,6 +197,14 @@ class _Disk:
             raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error
 
 
+@dataclass(frozen=True, slots=True)
+class Survived:
+    """The ruling on a directory, and the log that survived in it, None if that is none of the legal ones."""
+
+    ruling: Ruling
+    log: CommitLog | None = None
+
+
 def judge_directory(
     directory: str,
     legal: LegalLogs,
@@ -178,40 +213,44 @@ def judge_directory(
     components: Parts,
     now_ms: int,
     once_more: Callable[[Snapshot, CommitLog], bool] = lambda left, survivor: True,
-) -> CommitLog:
-    """Recover by the real load path, judge, recover again, close cleanly, judge; return the log that survived.
+) -> Survived:
+    """Recover by the real load path, judge, recover again, close cleanly, judge.
 
     The first recovery is given up without a close, so that the second one follows a kill too; it is left out if
-    `once_more` says so of what the first one has left, and of the log in it. Raises GuaranteeBroken.
+    `once_more` says so of what the first one has left, and of the log in it.
     """
     disk = _Disk(directory, settings, components, lambda: now_ms)
+    try:
+        left, survivor = _judged_open(disk, legal)
+        if once_more(left, survivor):
+            _judge_once_more(disk, survivor, left.below(_LOG))
+    except GuaranteeBroken as broken:
+        return Survived(ruling_of(broken))
+    return Survived(RIGHT, survivor)
+
+
+def _judged_open(disk: _Disk, legal: LegalLogs, *, closes: bool = False) -> tuple[Snapshot, CommitLog]:
+    """Open the store and let every judge look; return what the open has left, and the log. Raises GuaranteeBroken."""
     files = _AbandonableFiles()
     try:
         store = disk.open_with(files)
-        survivor = _judge_store(store, legal)
-        left = snapshot_of(directory)
-        judge_derived(store, survivor, left.files, settings=settings)
-        recovered = left.below(_LOG)
-        _judge_bytes(recovered, survivor, settings)
+        left = snapshot_of(disk.directory)
+        found = evidence_of(store, left.files, legal, settings=disk.settings)
+        for each in JUDGES_OF_KILLS:
+            require(each(found))
+        if closes:
+            observed("close", store.close)
+        return left, found.legal[found.key]
     finally:
         files.abandon()
-    if once_more(left, survivor):
-        _judge_once_more(disk, survivor, recovered)
-    return survivor
 
 
 def _judge_once_more(disk: _Disk, survivor: CommitLog, recovered: Mapping[str, bytes]) -> None:
     """Contract 6: the next process recovers the same, byte for byte, and closes cleanly."""
-    files = _AbandonableFiles()
     try:
-        store = disk.open_with(files)
-        _judge_store(store, {survivor.end_offset: survivor})
-        judge_derived(store, survivor, snapshot_of(disk.directory).files, settings=disk.settings)
-        store.close()
+        _judged_open(disk, {survivor.end_offset: survivor}, closes=True)
     except GuaranteeBroken as broken:
         raise GuaranteeBroken(6, f"recovering twice is not recovering once: {broken.sentence}") from broken
-    finally:
-        files.abandon()
     closed = snapshot_of(disk.directory)
     if closed.below(_LOG) != recovered:
         raise GuaranteeBroken(6, "a second recovery, or a clean close, changed the log files")
@@ -219,47 +258,57 @@ def _judge_once_more(disk: _Disk, survivor: CommitLog, recovered: Mapping[str, b
         raise GuaranteeBroken(7, "the abort marker is still there after a clean close")
 
 
-def _judge_store(store: MessageStore, legal: LegalLogs) -> CommitLog:
-    """Contracts 7, 2, 9 and 1 as far as the store answers."""
-    if store.read_only_reason is not None:
-        raise GuaranteeBroken(7, "the store opens read-only after a kill", "read-write", store.read_only_reason)
-    end = store.max_offset
-    if end not in legal:
-        raise GuaranteeBroken(2, "the recovered log is none that may survive a kill", str(sorted(legal)), str(end))
-    survivor = legal[end]
-    marks = (store.min_offset, store.flushed_offset, store.committed_offset, end)
-    if marks != (0, end, end, end):
-        raise GuaranteeBroken(9, "the watermarks are wrong after recovery", str((0, end, end, end)), str(marks))
-    served = [(message.offset, message.body) for message in store.messages()]
-    if served != [(record.offset, record.message.body) for record in survivor.records]:
-        raise GuaranteeBroken(1, "the store serves other messages than were put")
-    return survivor
+# ---- the evidence ----------------------------------------------------------------------------------------------------
 
 
-def _judge_bytes(found: Mapping[str, bytes], log: CommitLog, settings: Settings) -> None:
-    """Contracts 1 and 3: the files hold the records of the log, blanks between files, and zeros."""
-    file_bytes = settings.file_bytes
-    expected = [f"{_LOG}/{base:020d}" for base in range(0, log.end_offset, file_bytes)]
-    if sorted(found) != expected:
-        raise GuaranteeBroken(1, "the log has other files than its end says", str(expected), str(sorted(found)))
-    records = list(log.records)
-    for base, name in zip(range(0, log.end_offset, file_bytes), expected, strict=True):
-        data = found[name]
-        if len(data) != file_bytes:
-            raise GuaranteeBroken(1, f"{name} has the wrong size", str(file_bytes), str(len(data)))
-        position = 0
-        while records and records[0].offset == base + position:
-            record = records.pop(0)
-            stored = data[position : position + record.size_bytes]
-            compare_record(stored, record, base=base, file_bytes=file_bytes)
-            position += record.size_bytes
-        if log.end_offset >= base + file_bytes:
-            blank = (file_bytes - position).to_bytes(4, "big") + BLANK_MAGIC.to_bytes(4, "big")
-            if data[position : position + len(blank)] != blank:
-                raise GuaranteeBroken(1, f"no blank ends the file at {base + position}")
-            position += len(blank)
-        if data[position:].strip(b"\0"):
-            at = base + len(data) - len(data[position:].lstrip(b"\0"))
-            raise GuaranteeBroken(3, f"a byte behind the end is not zero at offset {at}", "zero")
-    if records:
-        raise GuaranteeBroken(1, f"no record at {records[0].offset}: the log has a hole")
+class _SeenFiles:
+    """The files of a directory, under the names that recorded disks have; a kill has lost nothing of them."""
+
+    def __init__(self, content: Mapping[str, bytes]) -> None:
+        self.content = {f"{ROOT}/{name}": data for name, data in content.items()}
+        self.base = Image(frozenset(), self.content)
+
+    def paths(self) -> list[str]:
+        return sorted(self.content)
+
+    def peek(self, path: str, offset: int, size_bytes: int) -> bytes:
+        return self.content.get(path, b"")[offset : offset + size_bytes]
+
+
+def evidence_of(
+    store: MessageStore, content: Mapping[str, bytes], legal: LegalLogs, *, settings: Settings
+) -> Recovered:
+    """Return what judges look at: the page cache is the truth, since a kill loses nothing of it.
+
+    Raises GuaranteeBroken (1) where the files hold other records than the log that ends where the store says.
+    """
+    layout, files = layout_of(settings), _SeenFiles(content)
+    survivor = legal.get(store.max_offset, CommitLog())
+
+    def peek(name: str, position: int, size_bytes: int) -> bytes:
+        return files.peek(f"{LOG_DIRECTORY}/{name}", position, size_bytes)
+
+    seen: Any = files  # the judges look at names and bytes only
+    return Recovered(
+        store,
+        seen,
+        Ledger.of(survivor, file_bytes=settings.file_bytes, peek=peek),
+        DerivedLedger(layout, survivor.records),
+        {key_of(log): log for log in legal.values()},
+        files.base,
+        settings,
+        layout,
+    )
+
+
+JUDGES_OF_KILLS = (
+    opens_for_writing,
+    begins_where_it_may,
+    covers_the_floor,
+    watermarks_in_order,
+    messages_are_served,
+    is_a_prefix,
+    nothing_behind_the_end,
+    *QUEUE_JUDGES,
+)
+"""In the order in which they speak."""

@@ -9,6 +9,7 @@ from impl.parts import Parts
 from model.state import CommitLog
 from properties.explore.kills.judge import LegalLogs, judge_directory
 from properties.explore.kills.snapshot import Snapshot, digest_of
+from properties.judge.rulings import require
 from properties.program.case import Settings
 
 __all__ = ["AGAIN_EVERY", "Judged"]
@@ -55,9 +56,12 @@ class Judged:
         if survivor is not None and legal.get(survivor.end_offset) == survivor and self._passes_over("judged"):
             return
         self.count += 1
-        self._survivors[key] = judge_directory(
+        found = judge_directory(
             directory, legal, settings=settings, components=self._components, now_ms=now_ms, once_more=once_more
         )
+        require(found.ruling)
+        if found.log is not None:
+            self._survivors[key] = found.log
         self._recovered.update(recovering)  # it held
 
     def _passes_over(self, what: str) -> bool:

@@ -18,10 +18,11 @@ from functools import lru_cache
 from typing import NoReturn
 
 from impl.parts import Parts
+from model.operations import Operation
 from properties.contract import HarnessError
 from properties.explore.kills.child import Life, run_child
 from properties.explore.kills.progress import Progress
-from properties.program.case import Operation, Settings
+from properties.program.case import Settings
 
 __all__ = ["Zygote"]
 

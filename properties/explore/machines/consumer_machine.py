@@ -11,10 +11,7 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from properties.explore.machines.machine import TrialMachine
-from properties.explore.machines.polling_strategies import held_pulls, pulls_beside_dispatch, tagged_puts
-from properties.explore.machines.strategies import one_of
-from properties.program.case import (
+from model.operations import (
     CancelPull,
     Close,
     CommitOffset,
@@ -27,9 +24,12 @@ from properties.program.case import (
     PullWhileDispatching,
     Put,
     QueryOffsets,
-    Settings,
     Step,
 )
+from properties.explore.machines.machine import TrialMachine
+from properties.explore.machines.polling_strategies import held_pulls, pulls_beside_dispatch, tagged_puts
+from properties.explore.machines.strategies import one_of
+from properties.program.case import Settings
 from properties.program.translation import HELD_PULLS_MAX
 
 __all__ = ["ConsumerMachine"]

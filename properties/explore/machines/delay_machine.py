@@ -10,9 +10,7 @@ from typing import ClassVar, Literal
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from properties.explore.machines.machine import REPUT, TrialMachine
-from properties.explore.machines.strategies import one_of
-from properties.program.case import (
+from model.operations import (
     ChangeRole,
     Clean,
     ClockStep,
@@ -27,10 +25,12 @@ from properties.program.case import (
     Open,
     Put,
     ReplicaIs,
-    Settings,
     Step,
     SwitchFlag,
 )
+from properties.explore.machines.machine import REPUT, TrialMachine
+from properties.explore.machines.strategies import one_of
+from properties.program.case import Settings
 
 __all__ = ["DelayMachine"]
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from properties.disk.effects import EFFECTS
+from model.operations import AimFault, Close, CommitOffset, DeleteTopics, Flush, HarmDerived, Open, Operation, Put, Step
 from properties.explore.machines.failing_disk_strategies import (
     CLEAN,
     DELAYED,
@@ -34,19 +34,8 @@ from properties.explore.machines.failing_disk_strategies import (
     settings_of_failing_disks,
 )
 from properties.explore.machines.machine import REPUT, TrialMachine
-from properties.program.case import (
-    AimFault,
-    Close,
-    CommitOffset,
-    DeleteTopics,
-    Flush,
-    HarmDerived,
-    Open,
-    Operation,
-    Put,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
+from properties.program.fault_effects import EFFECTS
 
 __all__ = ["FailingDiskMachine"]
 

@@ -2,10 +2,11 @@
 
 from hypothesis import strategies as st
 
-from properties.disk.effects import EFFECTS
+from model.operations import AimFault, Clean, CommitOffset, Flush, HarmDerived, Operation, Put, Step
 from properties.explore.machines.machine import REPUT
 from properties.explore.machines.strategies import one_of
-from properties.program.case import AimFault, Clean, CommitOffset, Flush, HarmDerived, Operation, Put, Settings, Step
+from properties.program.case import Settings
+from properties.program.fault_effects import EFFECTS
 
 __all__ = [
     "CLEAN",

@@ -10,9 +10,7 @@ from hypothesis import event
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from properties.explore.machines.flush_strategies import large_puts, meetings, plain_puts, settings_of_flushes, steps_of
-from properties.explore.machines.machine import TrialMachine
-from properties.program.case import (
+from model.operations import (
     Close,
     Concurrent,
     Crash,
@@ -26,9 +24,11 @@ from properties.program.case import (
     Put,
     ReplicaIs,
     ServiceName,
-    Settings,
     Step,
 )
+from properties.explore.machines.flush_strategies import large_puts, meetings, plain_puts, settings_of_flushes, steps_of
+from properties.explore.machines.machine import TrialMachine
+from properties.program.case import Settings
 
 __all__ = ["FlushMachine"]
 

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
+from model.operations import Concurrent, Put, Step
 from properties.explore.machines.strategies import one_of
-from properties.program.case import Concurrent, Put, Settings, Step
+from properties.program.case import Settings
 
 __all__ = ["large_puts", "meetings", "plain_puts", "settings_of_flushes", "steps_of"]
 

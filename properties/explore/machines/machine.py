@@ -14,28 +14,14 @@ from hypothesis import event, note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
+from model.operations import Close, Crash, Damage, FailSync, Flush, Get, Open, OpenTwice, Operation, Put, Step
 from properties.campaign.replay import Failure
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker, choose_tracker
 from properties.disk.images import Fact, disk_state, facts_of
 from properties.explore.machines.strategies import choices_of, damages, holes_of, odd_puts, puts, settings_of_trials
 from properties.lockstep.trial import Trial
-from properties.program.case import (
-    Case,
-    Close,
-    Crash,
-    Damage,
-    FailSync,
-    Flush,
-    Get,
-    Open,
-    OpenTwice,
-    Operation,
-    Put,
-    Settings,
-    Step,
-    describe,
-)
+from properties.program.case import Case, Settings, describe
 
 __all__ = ["REPUT", "CommitLogMachine", "Progress", "TrialMachine", "planted_machine"]
 

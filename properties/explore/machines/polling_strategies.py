@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from properties.program.case import PullHeld, PullWhileDispatching, Put
+from model.operations import PullHeld, PullWhileDispatching, Put
 
 __all__ = ["held_pulls", "pulls_beside_dispatch", "tagged_puts"]
 

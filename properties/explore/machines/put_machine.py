@@ -13,6 +13,20 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from model.batch import messages_of
 from model.message import record_bytes
+from model.operations import (
+    Close,
+    Concurrent,
+    DiskUsed,
+    FailAppend,
+    FailSync,
+    Member,
+    Put,
+    PutBatch,
+    ReplicaIs,
+    Step,
+    SwitchFlag,
+)
+from model.payloads import batch_of, message_of
 from properties.explore.machines.machine import TrialMachine
 from properties.explore.machines.put_strategies import (
     any_puts,
@@ -24,21 +38,7 @@ from properties.explore.machines.put_strategies import (
     wide_batches,
 )
 from properties.explore.machines.strategies import odd_puts, puts
-from properties.program.bodies import batch_of, message_of
-from properties.program.case import (
-    Close,
-    Concurrent,
-    DiskUsed,
-    FailAppend,
-    FailSync,
-    Member,
-    Put,
-    PutBatch,
-    ReplicaIs,
-    Settings,
-    Step,
-    SwitchFlag,
-)
+from properties.program.case import Settings
 
 __all__ = ["PutMachine"]
 

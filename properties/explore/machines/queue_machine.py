@@ -10,16 +10,7 @@ from typing import ClassVar, get_args
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from properties.explore.machines.machine import REPUT, TrialMachine
-from properties.explore.machines.put_strategies import batches
-from properties.explore.machines.queue_strategies import (
-    key_queries,
-    pulls,
-    queued_puts,
-    settings_of_queues,
-    time_look_ups,
-)
-from properties.program.case import (
+from model.operations import (
     Close,
     Crash,
     DerivedFile,
@@ -36,9 +27,18 @@ from properties.program.case import (
     QueryKey,
     RefuseFile,
     ServiceName,
-    Settings,
     Step,
 )
+from properties.explore.machines.machine import REPUT, TrialMachine
+from properties.explore.machines.put_strategies import batches
+from properties.explore.machines.queue_strategies import (
+    key_queries,
+    pulls,
+    queued_puts,
+    settings_of_queues,
+    time_look_ups,
+)
+from properties.program.case import Settings
 
 __all__ = ["QueueMachine"]
 

@@ -10,10 +10,7 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from model.retention import RUNS
-from properties.explore.machines.machine import TrialMachine
-from properties.explore.machines.strategies import one_of
-from properties.program.case import (
+from model.operations import (
     Clean,
     Close,
     DeleteTopics,
@@ -27,8 +24,11 @@ from properties.program.case import (
     Put,
     QueryKey,
     ReleaseBuffer,
-    Settings,
 )
+from model.retention import RUNS
+from properties.explore.machines.machine import TrialMachine
+from properties.explore.machines.strategies import one_of
+from properties.program.case import Settings
 
 __all__ = ["RetentionMachine"]
 

@@ -5,8 +5,9 @@ from typing import TypeVar, get_args
 
 from hypothesis import strategies as st
 
-from properties.disk.images import Choice, Fact
-from properties.program.case import Damage, DerivedHarm, Put, Settings
+from model.operations import Choice, Damage, DerivedHarm, Put
+from properties.disk.images import Fact
+from properties.program.case import Settings
 from properties.program.log_places import log_files
 
 __all__ = ["choices_of", "damages", "holes_of", "odd_puts", "one_of", "puts", "settings_of_trials"]

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from model.operations import Get, GetMessage, Open, Put, QueryKey
 from properties.explore.foreign.trial import TargetTrial
 from properties.explore.machines.machine import TrialMachine
-from properties.program.case import Get, GetMessage, Open, Put, QueryKey, Settings
+from properties.program.case import Settings
 
 __all__ = ["TargetMachine", "target_puts"]
 

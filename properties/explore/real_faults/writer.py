@@ -19,10 +19,10 @@ from impl.os_files import OsFiles
 from impl.parts import Parts
 from impl.policy import FlushDiskType
 from impl.store import MessageStore
+from model.payloads import BORN_TIMESTAMP, body_of
 from properties.contract import GuaranteeBroken
 from properties.decode import Blank, Record, iter_items, look
 from properties.explore.real_faults.children import Page, Stored
-from properties.program.bodies import BORN_TIMESTAMP, body_of
 
 __all__ = ["Writer", "config_of", "judge_log", "knows"]
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
+from model.operations import Choice, Flush, Operation, Put, Step
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk, Image, parent_of
-from properties.disk.images import Choice, compose, disk_state, facts_of
+from properties.disk.images import compose, disk_state, facts_of
 from properties.judge.derived_files import DERIVED, INDEX, QUEUES
 from properties.judge.directory.truth import Told, Truth
 from properties.lockstep.trial import Trial
-from properties.program.case import Flush, Operation, Put, Settings, Step
+from properties.program.case import Settings
 from properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
 
 __all__ = ["SHAPES", "RecoveryShape"]

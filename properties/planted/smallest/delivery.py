@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from properties.planted.smallest.program import Program
-from properties.program.case import (
+from model.operations import (
     ChangeRole,
     Clean,
     ClockStep,
@@ -14,10 +13,11 @@ from properties.program.case import (
     FailSync,
     Flush,
     Put,
-    Settings,
     Step,
     SwitchFlag,
 )
+from properties.planted.smallest.program import Program
+from properties.program.case import Settings
 
 __all__ = ["PROGRAMS"]
 

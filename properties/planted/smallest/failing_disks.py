@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from properties.planted.smallest.program import Program
-from properties.program.case import (
+from model.operations import (
     AimFault,
     Clean,
     Close,
@@ -15,9 +14,10 @@ from properties.program.case import (
     Open,
     Operation,
     Put,
-    Settings,
     Step,
 )
+from properties.planted.smallest.program import Program
+from properties.program.case import Settings
 
 __all__ = ["PROGRAMS"]
 

@@ -2,17 +2,9 @@
 
 from dataclasses import replace
 
+from model.operations import Close, DiskUsed, FailSync, FailWrite, Flush, Put, Step
 from properties.planted.smallest.program import Program
-from properties.program.case import (
-    Close,
-    DiskUsed,
-    FailSync,
-    FailWrite,
-    Flush,
-    Put,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 
 __all__ = ["PROGRAMS"]
 

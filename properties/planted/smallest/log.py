@@ -1,7 +1,6 @@
 """Of the log: what is acknowledged, made, loaded, read, recovered and believed."""
 
-from properties.planted.smallest.program import FIRST_LOG_FILE, Program, losing, page_of
-from properties.program.case import (
+from model.operations import (
     Close,
     Crash,
     Damage,
@@ -15,9 +14,10 @@ from properties.program.case import (
     OpenTwice,
     Put,
     PutBatch,
-    Settings,
     Step,
 )
+from properties.planted.smallest.program import FIRST_LOG_FILE, Program, losing, page_of
+from properties.program.case import Settings
 
 __all__ = ["PROGRAMS"]
 

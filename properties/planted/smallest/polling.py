@@ -1,16 +1,8 @@
 """Of long polling: consumers that wait in the store, and who wakes them."""
 
+from model.operations import CancelPull, Close, DeleteTopics, PullHeld, PullWhileDispatching, Put, Step
 from properties.planted.smallest.program import Program
-from properties.program.case import (
-    CancelPull,
-    Close,
-    DeleteTopics,
-    PullHeld,
-    PullWhileDispatching,
-    Put,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 from properties.program.translation import HELD_PULLS_MAX
 
 __all__ = ["PROGRAMS"]

@@ -1,6 +1,7 @@
 """What the smallest cases are made of: a program, and power losses that take a few facts and nothing else."""
 
-from properties.program.case import Crash, Operation, Settings
+from model.operations import Crash, Operation
+from properties.program.case import Settings
 
 __all__ = ["FIRST_LOG_FILE", "Program", "losing", "page_of"]
 

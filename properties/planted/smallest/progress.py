@@ -1,7 +1,6 @@
 """Of progress files: consumer offsets, their saves, their backups."""
 
-from properties.planted.smallest.program import Program
-from properties.program.case import (
+from model.operations import (
     Close,
     CommitOffset,
     Crash,
@@ -13,9 +12,10 @@ from properties.program.case import (
     Operation,
     Put,
     QueryOffsets,
-    Settings,
     Step,
 )
+from properties.planted.smallest.program import Program
+from properties.program.case import Settings
 
 __all__ = ["PROGRAMS"]
 

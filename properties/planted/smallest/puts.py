@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from model.operations import Crash, FailAppend, FailSync, Member, Open, Put, PutBatch
 from properties.planted.smallest.program import Program
-from properties.program.case import Crash, FailAppend, FailSync, Member, Open, Put, PutBatch, Settings
+from properties.program.case import Settings
 
 __all__ = ["PROGRAMS"]
 

@@ -1,18 +1,8 @@
 """Of dispatch, queues and their extension."""
 
+from model.operations import Close, Crash, Damage, Flush, GetMessage, HarmDerived, Put, RefuseFile, Step
 from properties.planted.smallest.program import Program
-from properties.program.case import (
-    Close,
-    Crash,
-    Damage,
-    Flush,
-    GetMessage,
-    HarmDerived,
-    Put,
-    RefuseFile,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 
 __all__ = ["PROGRAMS"]
 

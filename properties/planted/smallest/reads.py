@@ -1,7 +1,6 @@
 """Of reads: pulls, queries by key, and the index."""
 
-from properties.planted.smallest.program import Program
-from properties.program.case import (
+from model.operations import (
     Close,
     Crash,
     Damage,
@@ -15,9 +14,10 @@ from properties.program.case import (
     PutBatch,
     QueryKey,
     RefuseFile,
-    Settings,
     Step,
 )
+from properties.planted.smallest.program import Program
+from properties.program.case import Settings
 
 __all__ = ["PROGRAMS"]
 

@@ -1,17 +1,8 @@
 """Of what a start makes again, or believes: queues, index, their checkpoint and their floor."""
 
+from model.operations import Clean, Close, Crash, Flush, HarmDerived, Operation, Put, Step
 from properties.planted.smallest.program import FIRST_LOG_FILE, Program, losing, page_of
-from properties.program.case import (
-    Clean,
-    Close,
-    Crash,
-    Flush,
-    HarmDerived,
-    Operation,
-    Put,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 
 __all__ = ["PROGRAMS"]
 

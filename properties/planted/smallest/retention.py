@@ -2,20 +2,9 @@
 
 from dataclasses import replace
 
+from model.operations import Clean, Crash, DeleteTopics, DiskUsed, Flush, Get, HoldBuffer, Put, ReleaseBuffer, Step
 from properties.planted.smallest.program import Program
-from properties.program.case import (
-    Clean,
-    Crash,
-    DeleteTopics,
-    DiskUsed,
-    Flush,
-    Get,
-    HoldBuffer,
-    Put,
-    ReleaseBuffer,
-    Settings,
-    Step,
-)
+from properties.program.case import Settings
 
 __all__ = ["PROGRAMS"]
 

@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from properties.disk.calls import KINDS
-from properties.disk.language import BadAim, parse_fault, parse_predicate
-from properties.disk.predicates import (
+from model.operations import AimFault
+from properties.program.case import BadToken, Case, Settings
+from properties.program.fault_calls import KINDS
+from properties.program.fault_language import BadAim, aimed_at, parse_fault, parse_predicate
+from properties.program.fault_predicates import (
     And,
     Every,
     Kind,
@@ -21,8 +23,6 @@ from properties.disk.predicates import (
     Probability,
     text_of,
 )
-from properties.program.case import AimFault, BadToken, Case, Settings
-from properties.program.fault_operations import aimed_at
 
 words = st.text(st.sampled_from("abz*?/. ()=,"), min_size=1, max_size=8)
 tests: st.SearchStrategy[Predicate] = st.one_of(

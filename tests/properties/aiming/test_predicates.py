@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from properties.disk.armed import ArmedFault
-from properties.disk.calls import Call, kind_of
-from properties.disk.language import parse_predicate
-from properties.disk.predicates import matcher_of
+from properties.program.fault_calls import Call, kind_of
+from properties.program.fault_language import parse_predicate
+from properties.program.fault_predicates import matcher_of
 
 LOG = "/store/commitlog/00000000000000000000"
 QUEUE = "/store/consumequeue/T/0/00000000000000000000"

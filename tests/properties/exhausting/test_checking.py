@@ -5,9 +5,9 @@ from itertools import islice
 
 import pytest
 
+from model.operations import Choice
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import DiskState
-from properties.disk.images import Choice
 from properties.explore.exhaustive import outcomes
 from properties.explore.exhaustive.alphabet import settings_of
 from properties.explore.exhaustive.checking import check_workload

@@ -4,7 +4,8 @@ from itertools import pairwise, permutations, product
 
 import pytest
 
-from properties.disk.images import Choice, mixed
+from model.operations import Choice
+from properties.disk.images import mixed
 from properties.disk.journal import PAGE_BYTES
 from properties.explore.exhaustive.choices import Bounded, chosen_within, page_values
 

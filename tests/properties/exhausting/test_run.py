@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from model.operations import Choice
 from properties.campaign.replay import replay
 from properties.contract import HarnessError, Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk, DiskState, Image
-from properties.disk.images import Choice, compose
+from properties.disk.images import compose
 from properties.explore.exhaustive import checking, run, workload
 from properties.explore.exhaustive.alphabet import Letter, Workload, workloads
 from properties.explore.exhaustive.explored import Plan
@@ -201,7 +202,7 @@ def test_an_illegal_image_is_the_harness_fault(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_failure_that_does_not_replay_is_the_harness_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "replay", lambda case, tracker: None)
+    monkeypatch.setattr(run, "replay", lambda case, **_: None)
     with pytest.raises(HarnessError, match="does not replay"):
         run_exhaust(replace(SMALL, bug="no-crc", facts=1, letter_names=("roll",)))
 

@@ -13,6 +13,8 @@ from impl.config import MessageStoreConfig
 from impl.os_files import OsFiles
 from impl.parts import Parts
 from impl.store import MessageStore
+from model.operations import Put
+from model.payloads import message_of
 from model.state import CommitLog, Layout
 from properties.judge.linearizability.asking import asked
 from properties.judge.linearizability.calls import Call, Recorder
@@ -31,8 +33,7 @@ from properties.judge.linearizability.requests import (
 from properties.judge.linearizability.specification import moments_of
 from properties.judge.linearizability.state import StoreState
 from properties.planted import components_of
-from properties.program.bodies import message_of
-from properties.program.case import Put, Settings
+from properties.program.case import Settings
 from properties.program.translation import layout_of, store_config
 from tests.impl.support import SetClock
 

@@ -8,6 +8,8 @@ import pytest
 
 from model import commitlog
 from model.message import Batch, Message
+from model.operations import Put
+from model.payloads import message_of
 from model.state import CommitLog, Layout
 from properties.judge.answers import Answer, expected_answer
 from properties.judge.linearizability.calls import Call
@@ -35,8 +37,7 @@ from properties.judge.linearizability.requests import (
 )
 from properties.judge.linearizability.specification import moments_of
 from properties.judge.linearizability.state import StoreState
-from properties.program.bodies import message_of
-from properties.program.case import Put, Settings
+from properties.program.case import Settings
 from properties.program.translation import layout_of
 
 PLAIN = layout_of(Settings(file_bytes=1024))

@@ -10,6 +10,7 @@ import pytest
 
 from impl.parts import Parts
 from impl.reput import ReputMessages
+from model.operations import Close, Flush, GetRecord, Pull, Put, Step
 from properties.contract import Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.explore.interleavings import campaign, families
@@ -17,7 +18,6 @@ from properties.explore.interleavings import shrink as shrinking
 from properties.explore.interleavings.campaign import CANARY, explore_interleavings
 from properties.explore.interleavings.draws import draw_interleaving, draw_modules, sequential
 from properties.explore.interleavings.families import FAMILIES, SMALLEST, Family
-from properties.explore.interleavings.operations import GetRecord, Pull
 from properties.explore.interleavings.parts import WATCHED
 from properties.explore.interleavings.run import run_interleaving
 from properties.explore.interleavings.scenario import Interleaving, Scenario
@@ -25,7 +25,7 @@ from properties.explore.interleavings.shrink import BrokenInterleaving, shrink
 from properties.explore.interleavings.token import from_text, from_token, source_has_changed, token_of
 from properties.judge.linearizability.requests import DispatchStep, PutRequest
 from properties.planted import PLANTED, racing
-from properties.program.case import Close, Flush, Put, Settings, Step
+from properties.program.case import Settings
 from properties.program.packing import BadToken
 
 SMALL = Settings(file_bytes=1024, queue_units=3, index=False)

@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from model.operations import Commit, DeleteTopics, Flush, GetRecord, Pull, Put, Query, QueryProgress, Step
 from properties.disk.dirty import DirtyTracker
-from properties.explore.interleavings.operations import Commit, GetRecord, Pull, Query, QueryProgress
 from properties.explore.interleavings.run import run_interleaving
 from properties.explore.interleavings.scenario import Scenario
 from properties.explore.interleavings.token import from_token, token_of
 from properties.planted import PLANTED, racing
-from properties.program.case import DeleteTopics, Flush, Put, Settings, Step
+from properties.program.case import Settings
 from tests.properties.interleaving.sweeps import sweep
 
 SMALL = Settings(file_bytes=1024, queue_units=3, index=False)

@@ -1,12 +1,16 @@
-"""Bodies, hosts and times of the messages that cases put: functions of small numbers, so that cases stay small."""
+"""The messages that put operations stand for: bodies, hosts and times as functions of small numbers.
+
+Equal operations give equal bytes on every machine, so that a case stays small.
+"""
 
 import random
+from dataclasses import replace
 from functools import lru_cache
 
 from model.message import Batch, Message
-from properties.program.case import BatchDefect, Put, PutBatch
+from model.operations import BatchDefect, Put, PutBatch
 
-__all__ = ["BORN_TIMESTAMP", "batch_of", "body_of", "message_of"]
+__all__ = ["BORN_TIMESTAMP", "batch_of", "body_of", "born_at", "given_of", "message_of"]
 
 BORN_TIMESTAMP = 1_700_000_000_000
 _HOSTS = {False: ("192.0.2.7", 50_000), True: ("2001:db8::7", 50_000)}
@@ -28,6 +32,16 @@ def body_of(kind: str, size_bytes: int, fill: int) -> bytes:
             return (_WHOLE_RECORD * (size_bytes // len(_WHOLE_RECORD) + 1))[: max(size_bytes, len(_WHOLE_RECORD))]
         case _:
             return random.Random(fill * 1_000_003 + size_bytes).randbytes(size_bytes)
+
+
+def given_of(put: Put | PutBatch) -> Message | Batch:
+    """Return what the producer hands in with a put."""
+    return message_of(put) if isinstance(put, Put) else batch_of(put)
+
+
+def born_at(put: Put | PutBatch, given: Message | Batch, now_ms: int) -> Message | Batch:
+    """Return what is put when the clock says `now_ms`: a put may leave its born time to the store's clock."""
+    return replace(given, born_timestamp=now_ms) if put.born_now else given
 
 
 def message_of(put: Put) -> Message:

@@ -12,14 +12,27 @@ column and the names that are nearest to what was written.
 
 import difflib
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
-from properties.disk.calls import KINDS, OPERATIONS
-from properties.disk.effects import EFFECTS
-from properties.disk.predicates import And, Every, Kind, Not, Nth, Operation, Or, Path, Predicate, Probability
+from model.operations import AimFault
+from properties.program.fault_calls import KINDS, OPERATIONS
+from properties.program.fault_effects import EFFECTS
+from properties.program.fault_predicates import (
+    And,
+    Every,
+    Kind,
+    Not,
+    Nth,
+    Operation,
+    Or,
+    Path,
+    Predicate,
+    Probability,
+    text_of,
+)
 
-__all__ = ["TESTS", "BadAim", "parse_fault", "parse_predicate"]
+__all__ = ["TESTS", "BadAim", "aimed_at", "parse_fault", "parse_predicate", "simpler_aims"]
 
 TESTS: dict[str, str] = {
     "path": "a pattern with * and ?, of the whole path or of its end",
@@ -212,3 +225,35 @@ def _unknown(what: str, name: str, known: Iterable[str]) -> str:
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(names)
+
+
+def aimed_at(text: str, *, seed: int = 0) -> AimFault:
+    """Return the fault rule that a text says, in plain spelling. Raises BadAim."""
+    effect, predicate = parse_fault(text)
+    return AimFault(effect, text_of(predicate), seed)
+
+
+def simpler_aims(aim: AimFault) -> Iterator[AimFault]:
+    """Yield fault rules with fewer words, with smaller numbers, or without a seed."""
+    for predicate in _simpler(parse_predicate(aim.where, aim.effect)):
+        yield replace(aim, where=text_of(predicate))
+    if aim.seed:
+        yield replace(aim, seed=0)
+
+
+def _simpler(predicate: Predicate) -> Iterator[Predicate]:
+    if predicate != And():
+        yield And()
+    match predicate:
+        case And(parts) | Or(parts):
+            yield from parts
+            for number, part in enumerate(parts):
+                for simpler in _simpler(part):
+                    if simpler != And():
+                        yield type(predicate)((*parts[:number], simpler, *parts[number + 1 :]))
+        case Not(part):
+            yield part
+        case Nth(number) | Every(number) if number > 1:
+            yield from (Nth(each) for each in (1, number // 2, number - 1) if each < number)
+        case Probability():
+            yield Nth(1)

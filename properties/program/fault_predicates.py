@@ -2,7 +2,7 @@
 
 Tests without a memory look at the call; `nth` and `every` count, `probability` draws. In an `and` those come behind all
 others, counters in front of draws, so that `nth=3 and kind=log` means the third call for a log file whatever the order
-of the words. An `or` asks all its parts. `text_of` gives a predicate back as `properties.disk.language` reads it.
+of the words. An `or` asks all its parts. `text_of` gives a predicate back as it is read.
 """
 
 import random
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from properties.disk.calls import Call
+from properties.program.fault_calls import Call
 
 __all__ = [
     "And",

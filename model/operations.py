@@ -1,0 +1,719 @@
+"""Every operation and every fault of the environment, as frozen values with their JSON names.
+
+Fields are numbers, words and tuples, so that a case is readable JSON. A default keeps the meaning of older cases. Where
+an operation names a record, a queue or a key by number, the number counts modulo those there are.
+
+1. Clients: `Put`, `PutBatch`, `Concurrent`, reads, pulls that wait, consumer progress, buffers, deletions.
+2. The process: `Step` of a service, `Flush`, `Close`, `Open`, `OpenTwice`.
+3. The environment: `SwitchFlag`, `DiskUsed`, `ReplicaIs`, `ClockStep`, faults of the disk.
+4. Crash faults and corruption: `Crash`, `Damage`, `HarmDerived`, `HarmProgress`, `DelayOffsetsAre`, `ChangeRole`.
+5. Several clients at once, by plain offsets: `GetRecord`, `Pull`, `AskMaximum`, `AskMinimum`, `Query`, `Commit`.
+
+`model.step` gives the meaning of groups 1 to 3, `model.crash` that of group 4.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+__all__ = [
+    "INTERLEAVED_OPERATIONS",
+    "OPERATIONS",
+    "WITHOUT_A_VERB",
+    "AimFault",
+    "AskMaximum",
+    "AskMinimum",
+    "BatchDefect",
+    "CancelPull",
+    "ChangeRole",
+    "Choice",
+    "Clean",
+    "ClockStep",
+    "Close",
+    "Commit",
+    "CommitOffset",
+    "Concurrent",
+    "Crash",
+    "Damage",
+    "DamageKind",
+    "DelayOffsetsAre",
+    "DeleteTopics",
+    "DerivedFile",
+    "DerivedHarm",
+    "DiskUsed",
+    "FailAppend",
+    "FailSync",
+    "FailWrite",
+    "Flush",
+    "Get",
+    "GetMessage",
+    "GetRecord",
+    "HarmDerived",
+    "HarmProgress",
+    "HoldBuffer",
+    "InterleavedOperation",
+    "Member",
+    "OffsetByTime",
+    "Open",
+    "OpenTwice",
+    "Operation",
+    "Others",
+    "ProgressHarm",
+    "Pull",
+    "PullHeld",
+    "PullWhileDispatching",
+    "Put",
+    "PutBatch",
+    "Query",
+    "QueryKey",
+    "QueryOffsets",
+    "QueryProgress",
+    "RefuseFile",
+    "ReleaseBuffer",
+    "ReplicaIs",
+    "ReplicaState",
+    "Role",
+    "ServiceName",
+    "Step",
+    "SwitchFlag",
+]
+
+# ---- puts ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """Put a message. The body has `body_bytes` bytes drawn from `fill`, hides a whole record, is zero, or is None.
+
+    With `sums to zero` the body is drawn too, but for the bytes that give its record the checksum 0 at its place.
+
+    Properties are the string `properties`, or the mapping of `pairs` when there are any. `later` puts with `put_async`,
+    so that the answer comes with a `Step`. `born_now` leaves the born time to the store's clock.
+    """
+
+    topic: str = "T"
+    queue_id: int = 0
+    body_bytes: int = 0
+    fill: int = 0
+    body_kind: Literal["random", "record", "zeros", "none", "sums to zero"] = "random"
+    properties: str = ""
+    pairs: tuple[tuple[str, str], ...] = ()
+    sys_flag: int = 0
+    flag: int = 0
+    born_v6: bool = False
+    store_v6: bool = False
+    later: bool = False
+    born_now: bool = False
+    advance_ms: int = 1
+    op: Literal["put"] = "put"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One message of a batch; its body has `body_bytes` bytes drawn from `fill`."""
+
+    body_bytes: int = 0
+    fill: int = 0
+    properties: str = ""
+    flag: int = 0
+
+
+BatchDefect = Literal["", "no body", "empty", "cut short", "wrong total", "negative length", "bytes left over"]
+
+
+@dataclass(frozen=True, slots=True)
+class PutBatch:
+    """Put a batch; its client body is well-formed but for `defect`."""
+
+    topic: str = "T"
+    queue_id: int = 0
+    members: tuple[Member, ...] = ()
+    properties: str = ""
+    sys_flag: int = 0
+    born_v6: bool = False
+    store_v6: bool = False
+    defect: BatchDefect = ""
+    later: bool = False
+    born_now: bool = False
+    advance_ms: int = 1
+    op: Literal["put_batch"] = "put_batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Concurrent:
+    """Two producers put at the same time; `schedule` names the task that runs on at each yield point.
+
+    `jump_step` is the yield point at which the clock jumps by `jump_ms`; 0 is none. Born times are always given. In a
+    store with a pool that `commits`, the commit service takes a step after the puts of the first producer, and the
+    second producer ends with a flush.
+    """
+
+    first: tuple[Put, ...] = ()
+    second: tuple[Put, ...] = ()
+    schedule: tuple[int, ...] = ()
+    jump_step: int = 0
+    jump_ms: int = 0
+    commits: bool = False
+    op: Literal["concurrent"] = "concurrent"
+
+
+# ---- reads -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """Get at the offset of record `record` plus `shift` bytes."""
+
+    record: int = 0
+    shift: int = 0
+    op: Literal["get"] = "get"
+
+
+@dataclass(frozen=True, slots=True)
+class GetMessage:
+    """Read queue `queue` from its minimum plus `shift` on; a `shift` of -1 is before the minimum.
+
+    `queue` -1 is a queue without any put. `tags` are the wanted tags, separated by `||`; none means all.
+    """
+
+    queue: int = 0
+    shift: int = 0
+    max_msg_nums: int = 32
+    tags: str = ""
+    op: Literal["get_message"] = "get_message"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryKey:
+    """Query key `key` for `max_num` messages; -1 is a key that no message has.
+
+    The window begins `begin_ms` after the first message that was put and is `window_ms` long; -1 is without an end.
+    """
+
+    key: int = 0
+    max_num: int = 32
+    begin_ms: int = 0
+    window_ms: int = -1
+    op: Literal["query_key"] = "query_key"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetByTime:
+    """Ask for the offset in queue `queue` (as in GetMessage) at the time of record `record` there, plus `shift_ms`."""
+
+    queue: int = 0
+    record: int = 0
+    shift_ms: int = 0
+    op: Literal["offset_by_time"] = "offset_by_time"
+
+
+@dataclass(frozen=True, slots=True)
+class HoldBuffer:
+    """A reader takes a buffer of record `record`, and keeps it."""
+
+    record: int = 0
+    op: Literal["hold_buffer"] = "hold_buffer"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseBuffer:
+    """The oldest held buffer is released."""
+
+    op: Literal["release_buffer"] = "release_buffer"
+
+
+# ---- pulls that wait -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PullHeld:
+    """Pull from the maximum of a queue plus `shift`, and wait for `hold_ms`. The queue need not exist.
+
+    `tags` are the wanted tags, separated by `||`; none means all.
+    """
+
+    topic: str = "T"
+    queue_id: int = 0
+    shift: int = 0
+    max_msg_nums: int = 32
+    tags: str = ""
+    hold_ms: int = 15_000
+    op: Literal["pull_held"] = "pull_held"
+
+
+@dataclass(frozen=True, slots=True)
+class CancelPull:
+    """The consumer of held pull `number` gives up."""
+
+    number: int = 0
+    op: Literal["cancel_pull"] = "cancel_pull"
+
+
+@dataclass(frozen=True, slots=True)
+class PullWhileDispatching:
+    """A consumer pulls at the maximum of a queue and waits, while dispatch takes a step.
+
+    `schedule` names the task that runs on at each yield point.
+    """
+
+    topic: str = "T"
+    queue_id: int = 0
+    tags: str = ""
+    schedule: tuple[int, ...] = ()
+    op: Literal["pull_while_dispatching"] = "pull_while_dispatching"
+
+
+# ---- consumer progress -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOffset:
+    """A group commits an offset in queue `queue`, `behind` messages before its end.
+
+    A negative `behind` is past the end. An offset before 0 is 0. `queue` -1 is a queue without any put.
+    """
+
+    group: str = "g"
+    queue: int = 0
+    behind: int = 0
+    op: Literal["commit_offset"] = "commit_offset"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryOffsets:
+    """Ask where a group goes on in queue `queue` (as in CommitOffset), and how many messages it has left."""
+
+    group: str = "g"
+    queue: int = 0
+    op: Literal["query_offsets"] = "query_offsets"
+
+
+# ---- retention -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """Time passes, then the clean-up makes a whole run; hours are of the clock, whose zone is UTC.
+
+    With `manual` an operator asks for it before. `percent` is how full the disk is from then on; 0 leaves it as it is.
+    The run comes in the middle of a query for key `query`, -1 being none.
+    """
+
+    after_hours: int = 0
+    manual: bool = False
+    percent: int = 0
+    query: int = -1
+    op: Literal["clean"] = "clean"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopics:
+    """Delete all topics but those in use."""
+
+    in_use: tuple[str, ...] = ()
+    op: Literal["delete_topics"] = "delete_topics"
+
+
+# ---- the process -----------------------------------------------------------------------------------------------------
+
+ServiceName = Literal[
+    "group-commit",
+    "time-outs",
+    "flush",
+    "commit",
+    "allocate",
+    "reput",
+    "flush-queues",
+    "clean",
+    "pull-hold",
+    "progress",
+    "schedule",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Time passes, then a service takes one step; a service that the store does not have takes none.
+
+    A step of group commit answers all puts that wait for the disk.
+    """
+
+    service: ServiceName = "group-commit"
+    after_ms: int = 0
+    op: Literal["step"] = "step"
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """Flush the store."""
+
+    op: Literal["flush"] = "flush"
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close the store cleanly."""
+
+    op: Literal["close"] = "close"
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Open the closed store."""
+
+    op: Literal["open"] = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTwice:
+    """A second process opens the store while it is open."""
+
+    op: Literal["open_twice"] = "open_twice"
+
+
+# ---- the environment -------------------------------------------------------------------------------------------------
+
+Role = Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"]
+ReplicaState = Literal["confirms", "silent", "hangs", "behind", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchFlag:
+    """An operator sets or clears a running flag (1, 2, 4 or 8)."""
+
+    bit: int = 2
+    on: bool = True
+    op: Literal["switch_flag"] = "switch_flag"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUsed:
+    """The disk is used to so many percent, and so much time passes that the store notices before the next put."""
+
+    percent: int = 0
+    op: Literal["disk_used"] = "disk_used"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaIs:
+    """From now on the best replica confirms, gives up at once, never answers, lags too far, or is not there."""
+
+    state: ReplicaState = "none"
+    op: Literal["replica_is"] = "replica_is"
+
+
+@dataclass(frozen=True, slots=True)
+class ClockStep:
+    """An operator sets the clock, forward or back."""
+
+    by_ms: int = 0
+    op: Literal["clock_step"] = "clock_step"
+
+
+@dataclass(frozen=True, slots=True)
+class FailAppend:
+    """The mapped file refuses the bytes of the next put that gets so far."""
+
+    op: Literal["fail_append"] = "fail_append"
+
+
+@dataclass(frozen=True, slots=True)
+class FailSync:
+    """The next file sync answers EIO."""
+
+    op: Literal["fail_sync"] = "fail_sync"
+
+
+@dataclass(frozen=True, slots=True)
+class FailWrite:
+    """The next write to a log file that does not go through its mapping, a commit, ends half way with EIO."""
+
+    op: Literal["fail_write"] = "fail_write"
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseFile:
+    """The disk is full for the next file that dispatch makes for a queue or for the index."""
+
+    op: Literal["refuse_file"] = "refuse_file"
+
+
+@dataclass(frozen=True, slots=True)
+class AimFault:
+    """An I/O fault rule: from now on calls of the disk fail as `effect` says, those that `where` selects.
+
+    The rule ends with the next crash or open. `where` is a predicate (docs/faults.md, "Aiming"); its draws begin with
+    `seed`. Under a rule an operation has a set of legal outcomes.
+    """
+
+    effect: str = "sync-error"
+    where: str = ""
+    seed: int = 0
+    op: Literal["aim_fault"] = "aim_fault"
+
+    @property
+    def text(self) -> str:
+        """The rule as `tornpage explore --fault` takes it."""
+        return f"{self.effect}: {self.where}" if self.where else self.effect
+
+
+# ---- crash faults and corruption -------------------------------------------------------------------------------------
+
+Choice = int | tuple[int, int, int]
+"""Which version of an in-flight write reached the disk: its number, or two versions and the mask of their sectors."""
+
+Others = Literal["lost", "kept"]
+"""What becomes of in-flight writes that no choice names."""
+
+DamageKind = Literal["truncate", "flip", "misdirect", "zero_page", "stale_page", "misdirect_page", "missing"]
+DerivedFile = Literal["queue", "index", "extension", "checkpoint", "floor", "derived-floor", "marker"]
+DerivedHarm = Literal["lost", "zeroed", "torn", "stale", "misdirected", "resized", "stray"]
+ProgressHarm = Literal["lost", "empty", "torn", "both", "stale", "misdirected"]
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """Power loss, or kill of the process, then recovery: `back` events before the last answer; 0 is at rest.
+
+    `survived` names in-flight writes, and the version of each that reached the disk: 0 is the one of its last sync. The
+    rest is as `others` says: lost, or kept in its latest version (in a kill all are kept). The recovery begins
+    `later_ms` after the last operation.
+    """
+
+    kill: bool = False
+    back: int = 0
+    survived: Mapping[str, Choice] = field(default_factory=dict)
+    others: Others = "lost"
+    later_ms: int = 0
+    op: Literal["crash"] = "crash"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Corrupt the closed store outside the crash model, then open it: it must say so and serve only what verifies.
+
+    `truncate` cuts the newest log file at `amount` (modulo its size), `flip` flips bit `amount` of record `record`,
+    `misdirect` writes another record of equal size over record `record`. The page in which record `record` begins is
+    zeros after `zero_page`, holds one of its earlier contents after `stale_page`, and another page of the log after
+    `misdirect_page`, number `amount` of those there are (modulo). `missing` takes the file of record `record` away.
+
+    A file `beside` the log is corrupted as well (`beside_harm`, as in `HarmDerived`): of its kind number `record`, at
+    byte `amount`. A store that opens read-only rebuilds nothing, so that its readers meet the corruption there.
+    """
+
+    kind: DamageKind = "flip"
+    record: int = 0
+    amount: int = 0
+    beside: Literal["", "queue", "index"] = ""
+    beside_harm: DerivedHarm = "misdirected"
+    op: Literal["damage"] = "damage"
+
+
+@dataclass(frozen=True, slots=True)
+class HarmDerived:
+    """Corrupt a file of the closed store that the log can replace, then open it: all is there, read-write.
+
+    Of the files of that kind it is number `number` (modulo). It is `lost`, `zeroed` from byte `amount` on (modulo its
+    size), `torn` (a sector of it is zero, the one with byte `amount`), `stale` (as the last recovery found it, or as it
+    was made), `misdirected` (the page with byte `amount` holds a page of another file), `resized` to `amount` bytes, or
+    a `stray` file lies beside it. A marker can only be stale: there, although the exit was clean.
+    """
+
+    file: DerivedFile = "queue"
+    harm: DerivedHarm = "lost"
+    number: int = 0
+    amount: int = 0
+    op: Literal["harm_derived"] = "harm_derived"
+
+
+@dataclass(frozen=True, slots=True)
+class HarmProgress:
+    """Corrupt the progress file of the closed store, then open it: its backup counts.
+
+    It is `lost`, `empty`, `torn` (its second half is zeros), or `misdirected` (it holds the begin of a log file);
+    `both`: so is the backup, and nothing is known. A `stale` file says what its backup says, and that counts.
+    """
+
+    harm: ProgressHarm = "lost"
+    op: Literal["harm_progress"] = "harm_progress"
+
+
+@dataclass(frozen=True, slots=True)
+class DelayOffsetsAre:
+    """Overwrite `delayOffset.json`: the master of an open slave does, else an operator while the store is closed.
+
+    Every level of the table is set `by` messages ahead, or back; a level without an entry begins at 0. Or the file is
+    `lost` (its backup stays), or it and its backup are `garbage`.
+    """
+
+    kind: Literal["moved", "lost", "garbage"] = "moved"
+    by: int = 1
+    op: Literal["delay_offsets_are"] = "delay_offsets_are"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRole:
+    """The store is closed, and opened again in another role."""
+
+    role: Role = "ASYNC_MASTER"
+    op: Literal["change_role"] = "change_role"
+
+
+# ---- operations of several clients at once ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class GetRecord:
+    """Get record `record` of those that were answered by then; -1 is the end of the log.
+
+    `behind` is how many bytes past its begin to look.
+    """
+
+    record: int = 0
+    behind: int = 0
+    op: Literal["get_record"] = "get_record"
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """Read a queue from `offset` on; -1 is where the last pull of this task said to go on."""
+
+    topic: str = "T"
+    queue_id: int = 0
+    offset: int = -1
+    max_msg_nums: int = 32
+    op: Literal["pull"] = "pull"
+
+
+@dataclass(frozen=True, slots=True)
+class AskMaximum:
+    """Ask for the maximum of a queue."""
+
+    topic: str = "T"
+    queue_id: int = 0
+    op: Literal["ask_maximum"] = "ask_maximum"
+
+
+@dataclass(frozen=True, slots=True)
+class AskMinimum:
+    """Ask for the minimum of a queue."""
+
+    topic: str = "T"
+    queue_id: int = 0
+    op: Literal["ask_minimum"] = "ask_minimum"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Ask for the newest messages of a topic with a key."""
+
+    topic: str = "T"
+    key: str = "k"
+    max_num: int = 32
+    op: Literal["query"] = "query"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """Consumer group "g" commits an offset of a queue; -1 is where the last pull of this task said to go on."""
+
+    topic: str = "T"
+    queue_id: int = 0
+    offset: int = -1
+    op: Literal["commit"] = "commit"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryProgress:
+    """Consumer group "g" asks where to go on in a queue."""
+
+    topic: str = "T"
+    queue_id: int = 0
+    op: Literal["query_progress"] = "query_progress"
+
+
+# ---- all of them -----------------------------------------------------------------------------------------------------
+
+Operation = (
+    Put
+    | PutBatch
+    | Step
+    | Concurrent
+    | SwitchFlag
+    | DiskUsed
+    | ReplicaIs
+    | FailAppend
+    | Get
+    | GetMessage
+    | QueryKey
+    | OffsetByTime
+    | Flush
+    | Close
+    | Open
+    | OpenTwice
+    | FailSync
+    | FailWrite
+    | RefuseFile
+    | AimFault
+    | Crash
+    | Damage
+    | HarmDerived
+    | Clean
+    | DeleteTopics
+    | HoldBuffer
+    | ReleaseBuffer
+    | PullHeld
+    | CancelPull
+    | PullWhileDispatching
+    | CommitOffset
+    | QueryOffsets
+    | HarmProgress
+    | ClockStep
+    | DelayOffsetsAre
+    | ChangeRole
+)
+
+OPERATIONS: dict[str, Any] = {kind().op: kind for kind in get_args(Operation)}
+"""The operations of a case by their names in the JSON."""
+
+WITHOUT_A_VERB = (
+    Get,
+    GetMessage,
+    QueryKey,
+    OffsetByTime,
+    OpenTwice,
+    SwitchFlag,
+    DiskUsed,
+    ReplicaIs,
+    FailAppend,
+    FailSync,
+    FailWrite,
+    RefuseFile,
+    AimFault,
+    HoldBuffer,
+    ReleaseBuffer,
+    PullHeld,
+    CancelPull,
+    CommitOffset,
+    QueryOffsets,
+)
+"""Operations that ask nothing of the disk: no crash falls into them."""
+
+InterleavedOperation = (
+    Put
+    | PutBatch
+    | GetRecord
+    | Pull
+    | AskMaximum
+    | AskMinimum
+    | Query
+    | Commit
+    | QueryProgress
+    | Flush
+    | Close
+    | Step
+    | DeleteTopics
+)
+
+INTERLEAVED_OPERATIONS: dict[str, Any] = {kind().op: kind for kind in get_args(InterleavedOperation)}
+"""The operations of several clients at once by their names in the JSON."""
