@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tornpage.document import Outcome, refuse, warn
-from tornpage.inspect_text import printable
+from tornpage.inspecting import printable
 from tornpage.progress import shrinking_progress, steps_progress
 
 if TYPE_CHECKING:

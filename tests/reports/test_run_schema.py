@@ -39,7 +39,7 @@ TABLES = frozenset(("page_map", "discovery", "activation", "stages"))
 FOUND_BY_THE_READER = {("page_map_row", "page")}
 """Not in any document: whether there is a page beside the report."""
 
-PROBES = (None, True, -1, 0, 7, 2.5, "x", [], ["x"], [1], {}, {"a": 1})
+PROBES: tuple[Any, ...] = (None, True, -1, 0, 7, 2.5, "x", [], ["x"], [1], {}, {"a": 1})
 
 
 def is_read(name: str, document: Any) -> bool:

@@ -11,9 +11,8 @@ import click
 
 from tornpage import options
 from tornpage.document import Outcome, emit, refuse
-from tornpage.history import append_run, prepare_history
 from tornpage.progress import counted_progress
-from tornpage.run_directory import write_run
+from tornpage.run_directory import append_run, prepare_history, write_run
 
 if TYPE_CHECKING:
     from pipeline.aggregates import Counted
