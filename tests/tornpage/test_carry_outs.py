@@ -10,7 +10,6 @@ from click.testing import CliRunner
 
 from properties.campaign import replay as replaying
 from properties.campaign.replay import Failure, Shrunk
-from properties.explore.crashes import campaign
 from properties.lockstep.trial import Trial
 from tornpage.cli import cli
 
@@ -42,7 +41,6 @@ class CarryOuts:
 def test_a_finding_is_carried_out_once_from_judge_to_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was carried out six times: twice before shrinking, once for each restatement, for the text, for the page map,
     and twice for the page."""
-    assert vars(campaign)["shrink"] is replaying.shrink
     counts, out = CarryOuts(monkeypatch), tmp_path / "out"
     arguments = ["explore", "--bug", "lying-flush", "--states", "300", "--seed", "3", "--failures", "1"]
     explored = CliRunner().invoke(cli, [*arguments, "--out", str(out)])

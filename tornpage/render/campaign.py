@@ -9,7 +9,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from properties.campaign.coverage import Tally
-from properties.explore.crashes.campaign import CampaignResult, Found, Plan
+from properties.campaign.replay import Failure
+from properties.campaign.result import Found
+from properties.explore.crashes.campaign import CrashResult, Plan
 from properties.explore.crashes.rows import Row, is_complete
 from properties.explore.crashes.shards import Shard
 from properties.findings import Finding
@@ -41,7 +43,7 @@ def command_of(plan: Plan) -> str:
     return " ".join(["tornpage explore", *filter(None, parts)])
 
 
-def campaign_outcome(result: CampaignResult, plan: Plan, *, out: str | None, command: str) -> tuple[Outcome, str]:
+def campaign_outcome(result: CrashResult, plan: Plan, *, out: str | None, command: str) -> tuple[Outcome, str]:
     """Return the outcome and the text of a campaign, writing the case files if there is a place for them.
 
     `command` is what a caption names to run it again. The first failure is the first of the findings.
@@ -94,13 +96,13 @@ def campaign_outcome(result: CampaignResult, plan: Plan, *, out: str | None, com
     return outcome, _text(result)
 
 
-def _doubts(result: CampaignResult) -> list[Finding]:
+def _doubts(result: CrashResult) -> list[Finding]:
     """Return what our own tooling did wrong, and why the silence of a campaign would prove nothing."""
     faults = [Finding("harness", "harness", sentence) for sentence in result.faults]
     return faults if result.found else faults + _never_fired(result.silent) + _without_canary(result.without_canary)
 
 
-def _tables(result: CampaignResult, caption: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+def _tables(result: CrashResult, caption: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return discovery, activation and time per stage, and the page maps of failures."""
     tally = result.tally
     discovery = [
@@ -121,7 +123,7 @@ def _tables(result: CampaignResult, caption: Mapping[str, Any]) -> dict[str, Map
     return tables
 
 
-def _page_map(found: Found) -> list[dict[str, Any]]:
+def _page_map(found: Found[Failure]) -> list[dict[str, Any]]:
     evidence = found.failure.evidence
     if evidence is None or evidence.page_map is None:
         return []
@@ -134,7 +136,7 @@ def _page_map(found: Found) -> list[dict[str, Any]]:
 # ---- text ------------------------------------------------------------------------------------------------------------
 
 
-def _text(result: CampaignResult) -> str:
+def _text(result: CrashResult) -> str:
     """Return the campaign for people: failures first, or numbers and activation; then doubts and verdict."""
     lines = _failure_lines(result) if result.found else _numbers(result)
     lines += ["", *(f"the harness is at fault: {sentence}" for sentence in result.faults)]
@@ -145,7 +147,7 @@ def _text(result: CampaignResult) -> str:
     return "\n".join([*lines, f"verdict: {'interrupted' if result.interrupted else result.verdict.value}"])
 
 
-def _failure_lines(result: CampaignResult) -> list[str]:
+def _failure_lines(result: CrashResult) -> list[str]:
     first, *others = result.found
     lines = [failure_text(first.failure)]
     if first.mix:
@@ -158,7 +160,7 @@ def _failure_lines(result: CampaignResult) -> list[str]:
     return [*lines, "", f"{result.tally.all_states:,} states, {broken_histories} broken histories"]
 
 
-def _numbers(result: CampaignResult) -> list[str]:
+def _numbers(result: CrashResult) -> list[str]:
     tally = result.tally
     stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in sorted(tally.seconds.items()))
     return [
@@ -181,7 +183,7 @@ def _activation(tally: Tally) -> list[str]:
     return lines
 
 
-def _gates(result: CampaignResult) -> list[str]:
+def _gates(result: CrashResult) -> list[str]:
     lines = [f"vacuous: {', '.join(result.silent)} never fired; explore longer"] if result.silent else []
     if result.without_canary:
         shards = ", ".join(map(str, result.without_canary))
