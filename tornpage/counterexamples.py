@@ -326,7 +326,7 @@ Is = Literal["broken", "holds now", "unknown", "cannot be read"]
 
 @dataclass(frozen=True, slots=True)
 class _Ruling:
-    """One case: what its failure was ("" if nobody wrote that down), what it is, and why."""
+    """One case: what its failure was ("" if unknown), what it is, and why."""
 
     case: str
     was: str

@@ -369,10 +369,13 @@ def campaign(seed: int) -> Step:
     reason = _why_not()
     if reason:
         return Step("campaign", Outcome("campaign", None, {}), f"skipped: {reason}")
+    from properties.explore.crashes.campaign import Plan
+    from properties.program.case import Settings
     from tornpage.commands.campaign import campaign_outcome
 
-    spread, _ = campaign_outcome(SHARDS, STATES_PER_SHARD, seed=seed)
-    serial, _ = campaign_outcome(SHARDS, STATES_PER_SHARD, seed=seed, engine="serial")
+    plan = Plan(Settings(), seed=seed, states=SHARDS * STATES_PER_SHARD, shard_states=STATES_PER_SHARD)
+    spread, _ = campaign_outcome(plan)
+    serial, _ = campaign_outcome(plan, engine="serial")
     hashes = (spread.extra["result_hash"], serial.extra["result_hash"])
     verdict = spread.verdict if hashes[0] == hashes[1] else "harness"
     sentence = f"{spread.figures['states']:,} states in {SHARDS} Spark tasks; result hash {hashes[0][:12]} " + (

@@ -176,7 +176,7 @@ def _row(outcome: Outcome, started: datetime) -> dict[str, Any]:
 
 
 def _schema() -> "pa.Schema":
-    """Return the schema of every file: whoever reads a dataset takes the first one's for all."""
+    """Return the schema of every file: a reader of the dataset takes the schema of the first file for all."""
     import pyarrow as pa
 
     words = ("run", "started", "version", "command", "verdict", "series")
