@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tornpage.cli import cli
-from tornpage.redacted_words import LEFT_OUT, SENTENCES, harmless_sentence, harmless_value
+from tornpage.redacting import LEFT_OUT, SENTENCES, harmless_sentence, harmless_value
 
 REPOSITORY = Path(__file__).parents[2]
 GOLDEN = REPOSITORY / "tests" / "data" / "golden"

@@ -30,7 +30,6 @@ from properties.explore.crashes.shards import (
     Shard,
     ShardRun,
     enough,
-    plan_shards,
     run_shard,
 )
 from properties.program.case import Settings
@@ -56,18 +55,17 @@ class Plan:
     aims: tuple[AimFault, ...] = ()
 
     def shards(self) -> Iterator[Shard]:
-        """Yield the shards, without end when only time ends the campaign."""
+        """Yield shards of `shard_states` counted states each, the last one of what is left of `states`.
+
+        There is no end when only time ends the campaign.
+        """
         many = self.states if self.states is not None else self.shard_states * 10**9
-        return plan_shards(
-            many,
-            seed=self.seed,
-            settings=self.settings,
-            strategy=self.strategy,
-            failures_max=self.failures_max,
-            shard_states=self.shard_states,
-            aims=self.aims,
-            first_states=None if self.seconds is None else FIRST_STATES,
-        )
+        first_states = None if self.seconds is None else FIRST_STATES
+        for number, start in enumerate(range(0, many, self.shard_states)):
+            states = min(self.shard_states, many - start)
+            yield Shard(
+                number, self.seed, states, self.settings, self.strategy, self.failures_max, self.aims, first_states
+            )
 
 
 CrashResult = CampaignResult[Tally, Failure]

@@ -36,7 +36,6 @@ __all__ = [
     "canary_bug",
     "caught_canary",
     "enough",
-    "plan_shards",
     "run_shard",
 ]
 
@@ -139,24 +138,6 @@ class Shard:
         first = self.number * SEEDS_PER_SHARD
         for number in range(first, first + SEEDS_PER_SHARD):
             yield f"{self.seed}:{number}"
-
-
-def plan_shards(
-    states: int,
-    *,
-    seed: int,
-    settings: Settings,
-    strategy: Strategy,
-    failures_max: int,
-    shard_states: int,
-    aims: tuple[AimFault, ...] = (),
-    first_states: int | None = None,
-) -> Iterator[Shard]:
-    """Yield shards of `shard_states` counted states each, the last one of what is left of `states`."""
-    for number, start in enumerate(range(0, states, shard_states)):
-        yield Shard(
-            number, seed, min(shard_states, states - start), settings, strategy, failures_max, aims, first_states
-        )
 
 
 @dataclass
