@@ -106,7 +106,9 @@ class Harms:
             if name in names and self._wanted(name):
                 self._opened()
                 room = self._trial.settings.file_bytes // 3
-                for operation in (DiskUsed(percent=10), *(Put(body_bytes=room, fill=n) for n in range(5)), Flush()):
+                puts = (Put(body_bytes=room, fill=number) for number in range(5))
+                several_files: tuple[Operation, ...] = (DiskUsed(percent=10), *puts, Flush())
+                for operation in several_files:
                     self._carry_out(operation)
                 harm()
                 yield
