@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from properties.campaign import replay as replaying
 from properties.campaign.replay import Failure, Shrunk
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
 from tornpage.cli import cli
 
 
@@ -19,12 +19,12 @@ class CarryOuts:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.after_shrinking = self.shrunk = self.all = 0
-        begin, shrink = Trial.__init__, replaying.shrink
+        begin, shrink = Lockstep.__init__, replaying.shrink
 
-        def counted(trial: Trial, *arguments: Any, **options: Any) -> None:
+        def counted(run: Lockstep, *arguments: Any, **options: Any) -> None:
             self.after_shrinking += 1
             self.all += 1
-            begin(trial, *arguments, **options)
+            begin(run, *arguments, **options)
 
         def ended(failure: Failure, **options: Any) -> Shrunk:
             small = shrink(failure, **options)
@@ -32,7 +32,7 @@ class CarryOuts:
             self.after_shrinking = 0
             return small
 
-        monkeypatch.setattr(Trial, "__init__", counted)
+        monkeypatch.setattr(Lockstep, "__init__", counted)
         for module in [*sys.modules.values()]:
             if getattr(module, "shrink", None) is shrink:
                 monkeypatch.setattr(module, "shrink", ended)
@@ -59,9 +59,9 @@ def test_a_finding_is_carried_out_once_from_judge_to_page(tmp_path: Path, monkey
 
 
 def test_a_case_is_replayed_and_explained_by_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from properties.planted.smallest import SMALLEST
+    from properties.planted import REPRODUCERS
 
-    counts, token = CarryOuts(monkeypatch), SMALLEST["size-not-synced"].token()
+    counts, token = CarryOuts(monkeypatch), REPRODUCERS["size-not-synced"].token()
     assert CliRunner().invoke(cli, ["replay", token]).exit_code == 1
     assert counts.all == 1
     assert CliRunner().invoke(cli, ["replay", token, "--image", str(tmp_path / "image")]).exit_code == 1

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from properties.explore.kills.run import KillResult
     from properties.explore.machines.check import CheckResult
     from properties.explore.real_faults.report import FaultReport, FaultsReport
-    from properties.judge.directory.recovery_crashes import RecoveryReport, ShapeReport
+    from properties.explore.recovery.crashes import RecoveryReport, ShapeReport
     from properties.program.case import Settings
 
 __all__ = [

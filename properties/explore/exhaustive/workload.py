@@ -23,7 +23,8 @@ from properties.explore.exhaustive.choices import bounded_choices
 from properties.explore.exhaustive.outcomes import Judging, Sparing, image_hash
 from properties.judge.judges import LegalLogs, Recovered
 from properties.judge.progress_ledger import LegalVersions, said_by
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings
 
 __all__ = ["CERTIFIED_EVERY", "Bound", "CrashState", "Enumerate", "WorkloadStates"]
@@ -43,17 +44,17 @@ class Place:
     versions: LegalVersions
 
 
-def places_of(trial: Trial) -> Iterator[Place]:
-    """Yield each event of the last verb of a trial, in order, then the moment right after its answer."""
-    window, files = trial.windows[-1], trial.files
-    state = DiskState(files.base, disk=trial.settings.disk)
+def places_of(run: Lockstep) -> Iterator[Place]:
+    """Yield each event of the last operation of a run, in order, then the moment right after its answer."""
+    span, files = run.spans[-1], run.files
+    state = DiskState(files.base, disk=run.settings.disk)
     applied = 0
-    for event in range(window.first, window.last + 1):
-        at_rest = event == window.last
+    for event in range(span.first, span.last + 1):
+        at_rest = event == span.last
         position = len(files.journal) if at_rest else files.events[event]
         state.apply_all(files.journal[applied:position])
         applied = position
-        yield Place(window.last - event, position, state, trial.versions.legal_versions(event))
+        yield Place(span.last - event, position, state, run.recovery.versions_at(event))
 
 
 CERTIFIED_EVERY = 16
@@ -109,7 +110,7 @@ class WorkloadStates:
     judging: Callable[[], Judging] = Sparing
     choices: Enumerate = bounded_choices
     certified: int = 0
-    _trial: Trial = field(init=False)
+    _trial: Lockstep = field(init=False)
     _judge: Judging = field(init=False)
     _judge_again: Judging = field(init=False)
     _losses: int = field(init=False)
@@ -121,7 +122,7 @@ class WorkloadStates:
         before = operations_of(self.workload)[: -len(last) or None] if last else ()
         done: tuple[Operation, ...] = ()
         try:
-            self._trial = Trial(self.settings, tracker=self.tracker)
+            self._trial = lockstep_of(self.settings, tracker=self.tracker)
             for operation in before:
                 done = (*done, operation)
                 self._trial.run(operation)
@@ -146,7 +147,7 @@ class WorkloadStates:
         files = self._trial.files
         journal = (*files.journal[: place.position], ProcessKilled())
         legal = self._legal_at(place, kill=True)
-        answered = self._trial.windows[-1].at_power_loss(at_rest=place.back == 0)
+        answered = self._trial.spans[-1].at_power_loss(at_rest=place.back == 0)
         state = CrashState("kill", (*done, Crash(kill=True, back=place.back)))
         yield from self._judged(state, lambda: self._disk(files.base, journal), place.versions, legal, answered)
 
@@ -162,14 +163,14 @@ class WorkloadStates:
     def _legal_at(self, place: Place, *, kill: bool) -> LegalLogs:
         at_rest = place.back == 0
         if (at_rest, kill) not in self._legal:
-            window = self._trial.windows[-1]
-            self._legal[at_rest, kill] = self._trial.legal_at(window, at_rest=at_rest, kill=kill)
+            window = self._trial.spans[-1]
+            self._legal[at_rest, kill] = self._trial.recovery.legal_at(window, at_rest=at_rest, kill=kill)
         return self._legal[at_rest, kill]
 
     def _disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FailingDisk:
         """Return a disk for a store that is given up when it was judged, or crashed in its recovery before."""
         crashes_again = self.bound.recovery_facts >= 0
-        return (self._trial.new_disk if crashes_again else self._trial.last_disk)(base, journal)
+        return (self._trial.pair.new_disk if crashes_again else self._trial.pair.last_disk)(base, journal)
 
     def _judged(
         self,
@@ -204,7 +205,7 @@ class WorkloadStates:
         """
         files, recovered = found.files, found.legal[found.key]
         state = DiskState(files.base, disk=self.settings.disk)
-        legal = self._trial.legal_between(answered or recovered, recovered, kill=False)
+        legal = self._trial.recovery.legal_between(answered or recovered, recovered, kill=False)
         corrected = said_by(found.durable.files, found.said_before)
         versions = {path: frozenset((said, corrected[path])) for path, said in found.said_before.items()}
         if answered is not None:
@@ -219,7 +220,7 @@ class WorkloadStates:
                 crash = Crash(back=len(files.events) - number, survived=survived)
                 again = CrashState("recovery", (*first.done, crash), image_hash(image))
                 try:
-                    disk = partial(self._trial.last_disk, image)
+                    disk = partial(self._trial.pair.last_disk, image)
                     outcome = self._judge_again(self._trial, again.image, disk, legal, versions)
                 except GuaranteeBroken as broken:
                     yield replace(again, broken=broken)

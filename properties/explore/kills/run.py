@@ -27,7 +27,7 @@ from properties.contract import HarnessError
 from properties.explore.kills.child import KillMode
 from properties.explore.kills.cycle import KillPoint, KillReport, KillViolation
 from properties.explore.kills.program import CYCLES_PER_PROGRAM, VIOLATIONS_MAX, ProgramRunner
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.program.case import Settings
 from properties.scratch import memory_directory
 
@@ -103,7 +103,7 @@ def _run(
         raise HarnessError(f"this process has {threads} threads; fork from one that has a single thread")
     programs = [tuple(each) for _, each in groupby(cycles, lambda number: number // CYCLES_PER_PROGRAM)]
     base = tempfile.mkdtemp(prefix="tornpage-kill-", dir=directory or memory_directory())
-    job = _ProgramJob(base, seed, mode, settings, components or components_of(settings.bug))
+    job = _ProgramJob(base, seed, mode, settings, components or parts_of(settings.bug))
     explorer = _Explorer(job, programs)
     count = max(1, min(workers, len(programs)))
     try:
