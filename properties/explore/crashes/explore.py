@@ -21,7 +21,7 @@ from properties.disk.images import facts_of
 from properties.disk.sampling import draw
 from properties.explore.crashes.crash_states import CrashStates, StateBroken
 from properties.explore.crashes.harms import Harms, count_aimed
-from properties.explore.crashes.scheduling import Mix, Strategy, coda, mix_of
+from properties.explore.crashes.scheduling import DAMAGES, Mix, Strategy, coda, mix_of
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings
 from properties.program.workload import RULES, Rule, draw_rule, draw_settings, possible
@@ -36,7 +36,7 @@ _PROGRESS_EFFECTS = {
 """What a trial counts of a disaster, and what a campaign calls it."""
 
 _OF_SAVES = frozenset(_PROGRESS_EFFECTS.values())
-_MAKE_UP_SESSIONS = 6
+_MAKE_UP_SESSIONS = 3
 _MAKE_UP_SHARE = 0.5
 """At so many events of a make-up session crash states are drawn."""
 
@@ -204,13 +204,13 @@ class _History:
     def _make_up(self, harms: Harms, owed: Callable[[], Collection[str]]) -> Iterator[Failure | None]:
         """Live short sessions in which what is owed is likely to happen, until it has, or some times."""
         for _ in range(_MAKE_UP_SESSIONS):
-            names = owed()
+            names = self._reachable(owed())
             if not names:
                 return
             yield from harms.make_up(names)
             if not _OF_SAVES.isdisjoint(names):
                 self._end_in_a_save()
-            if not owed():
+            if not self._reachable(owed()):
                 return
             for operation in _MAKE_UP:
                 self._carry_out(operation)
@@ -219,8 +219,13 @@ class _History:
             )
             for failure in states.everywhere(share=_MAKE_UP_SHARE):
                 yield failure
-                if not owed():
+                if not self._reachable(owed()):
                     return
+
+    def _reachable(self, names: Collection[str]) -> list[str]:
+        """Return those of some kinds that the mix has not switched off; rules have had their coda."""
+        off = set(DAMAGES).difference(self._mix.damages)
+        return [name for name in names if name not in off and not name.startswith("rule_")]
 
     def _save_progress(self) -> None:
         """Have a group read what was put last, durable or not, and note that, durably."""
