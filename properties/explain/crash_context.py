@@ -20,7 +20,7 @@ __all__ = ["CrashContext"]
 class CrashContext:
     """Operation `number` of a run is the crash; the rest is what the run had recorded before it.
 
-    `windows` are the operations since the last crash or open. Everything else is derived on demand, so that taking a
+    `spans` are the operations since the last crash or open. Everything else is derived on demand, so that taking a
     context costs no more than a copy of the journal.
     """
 
@@ -30,12 +30,12 @@ class CrashContext:
     base: Image
     journal: tuple[Entry, ...]
     events: tuple[int, ...]
-    windows: Sequence[Any]
+    spans: Sequence[Any]
 
     @property
     def window(self) -> Any:
         """The operation that the crash fell into, or after the answer of which it came."""
-        return self.windows[-1]
+        return self.spans[-1]
 
     @property
     def back(self) -> int:

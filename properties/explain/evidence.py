@@ -32,7 +32,7 @@ from properties.explain.hexdump import Frame, HexLine, frames_of, hex_of
 from properties.explain.page_history import PageHistory, PageVersion, histories_of, versions_of
 from properties.explain.page_map import FactFate, PageFate, PageMap, page_map_of
 from properties.judge.judges import durable_image
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
 from properties.program.case import Case, Settings, describe
 from properties.program.log_places import log_files
 
@@ -173,7 +173,7 @@ class WatchedRun(Protocol):
     @property
     def files(self) -> _Files: ...
     @property
-    def windows(self) -> Sequence[Any]: ...
+    def spans(self) -> Sequence[Any]: ...
 
 
 class Witness:
@@ -186,15 +186,15 @@ class Witness:
         self._run: WatchedRun | None = None
         self._power_loss: CrashContext | None = None
         self._last_crash: CrashContext | None = None
-        self._windows_before = 0
+        self._spans_before = 0
 
     def note(self, run: WatchedRun, operation: Operation) -> None:
         """Keep what a crash is about to discard; of any other operation, where it begins."""
-        self._run, self._windows_before = run, len(run.windows)
+        self._run, self._spans_before = run, len(run.spans)
         if isinstance(operation, Crash):
             files, number = run.files, len(run.performed)
             self._last_crash = CrashContext(
-                number, operation, run.settings, files.base, tuple(files.journal), tuple(files.events), [*run.windows]
+                number, operation, run.settings, files.base, tuple(files.journal), tuple(files.events), [*run.spans]
             )
             self._power_loss = self._power_loss if operation.kill else self._last_crash
 
@@ -218,16 +218,16 @@ class Witness:
             return None
         case = Case(run.settings, tuple(run.performed))
         page_map = None if self._power_loss is None else page_map_of(self._power_loss, case)
-        return Evidence(page_map, self._account(run, case) if isinstance(run, Trial) else None)
+        return Evidence(page_map, self._account(run, case) if isinstance(run, Lockstep) else None)
 
-    def _account(self, run: Trial, case: Case) -> Account:
+    def _account(self, run: Lockstep, case: Case) -> Account:
         crash = self._last_crash
         if crash is not None:
             return _account_of_crash(run, crash, case)
-        has_returned = len(run.windows) > self._windows_before
+        has_returned = len(run.spans) > self._spans_before
         until = len(case.operations) - 1 + has_returned
         lived = CrashContext(
-            -1, Crash(), run.settings, run.files.base, tuple(run.files.journal), tuple(run.files.events), run.windows
+            -1, Crash(), run.settings, run.files.base, tuple(run.files.journal), tuple(run.files.events), run.spans
         )
         return Account(_lanes(lived, case, until, has_crashed=False))
 
@@ -239,7 +239,7 @@ def _lanes(run: CrashContext, case: Case, until: int, *, has_crashed: bool = Tru
     """Return operations, writes and barriers on the axis of the journal since the crash or open before."""
     names = _names(run)
     marks = [_mark(number, entry, names) for number, entry in enumerate(run.journal[:MARKS_MAX])]
-    verbs = run.windows[1:]  # the first is the open
+    verbs = run.spans[1:]  # the first is the open
     numbers = _numbers_with_a_verb(case, until, len(verbs))
     extents = {
         number: (_position(run, window.first), _position(run, window.last), window.after)
@@ -256,7 +256,7 @@ def _lanes(run: CrashContext, case: Case, until: int, *, has_crashed: bool = Tru
     return Lanes(
         tuple(operations),
         len(run.journal),
-        _position(run, run.windows[0].last) if run.windows else 0,
+        _position(run, run.spans[0].last) if run.spans else 0,
         run.position if has_crashed else -1,
         run.number,
         has_crashed and run.crash.kill,
@@ -266,7 +266,7 @@ def _lanes(run: CrashContext, case: Case, until: int, *, has_crashed: bool = Tru
 
 
 def _numbers_with_a_verb(case: Case, until: int, count: int) -> list[int]:
-    """Return which operations the last windows belong to: those with a verb, since the last crash or open."""
+    """Return which operations the last spans belong to: those with a verb, since the last crash or open."""
     numbers = [n for n in range(until) if not isinstance(case.operations[n], WITHOUT_A_VERB)]
     return numbers[len(numbers) - count :] if count else []
 
@@ -313,12 +313,12 @@ def _mark(number: int, entry: Entry, names: dict[int, str]) -> Mark:
 # ---- the crash and the recovery --------------------------------------------------------------------------------------
 
 
-def _account_of_crash(run: Trial, crash: CrashContext, case: Case) -> Account:
+def _account_of_crash(run: Lockstep, crash: CrashContext, case: Case) -> Account:
     image, file_bytes, at_rest = crash.image, case.settings.file_bytes, crash.back == 0
     page_map = page_map_of(crash, case)
     frames = frames_of(image, file_bytes=file_bytes)
     store, after, decisions = _recovered(run, crash)
-    legal = sorted(key[:2] for key in run.legal_at(crash.window, at_rest=at_rest, kill=crash.crash.kill))
+    legal = sorted(key[:2] for key in run.recovery.legal_at(crash.window, at_rest=at_rest, kill=crash.crash.kill))
     histories = histories_of(crash)
     by_page = {(history.file, history.number): history for history in histories}
     paths = {crash.state.inodes[n].name: path for n, path in named_inodes(crash.state, crash.choices).items()}
@@ -380,12 +380,12 @@ def _records(crash: CrashContext, frames: Sequence[Frame], store: MessageStore |
     ]
 
 
-def _recovered(run: Trial, crash: CrashContext) -> tuple[MessageStore | None, Image | None, list[Decision]]:
+def _recovered(run: Lockstep, crash: CrashContext) -> tuple[MessageStore | None, Image | None, list[Decision]]:
     """Recover what the crash left; return the store, its disk, and what it said."""
     killed = (*crash.journal[: crash.position], ProcessKilled())
-    files = run.new_disk(crash.base, killed) if crash.crash.kill else run.new_disk(crash.image)
+    files = run.pair.new_disk(crash.base, killed) if crash.crash.kill else run.pair.new_disk(crash.image)
     try:
-        store = run.open_on(files)
+        store = run.pair.open_on(files)
     except GuaranteeBroken as broken:
         return None, None, [Decision("open", broken.sentence)]
     mode = "read-write" if store.read_only_reason is None else f"read-only: {store.read_only_reason}"

@@ -16,7 +16,7 @@ from properties.disk.images import compose, disk_state, facts_of
 from properties.disk.sampling import draw
 from properties.explain.evidence import Witness
 from properties.judge.image_directory import write_image
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings
 
 SETTINGS = Settings(file_bytes=16384)
@@ -34,7 +34,7 @@ def recovered(files: object, root: str) -> tuple[int, str | None, list[tuple[int
 
 
 def test_a_real_disk_and_the_recorded_one_recover_alike(tracker: DirtyTracker, tmp_path: Path) -> None:
-    trial = Trial(SETTINGS, tracker=tracker)
+    trial = lockstep_of(SETTINGS, tracker=tracker)
     for operation in OPERATIONS:
         trial.run(operation)
     rng = random.Random(4)
@@ -46,7 +46,7 @@ def test_a_real_disk_and_the_recorded_one_recover_alike(tracker: DirtyTracker, t
         directory = tmp_path / str(number)
         write_image(image, directory)
         on_disk = recovered(OsFiles(), str(directory))
-        assert on_disk == recovered(trial.new_disk(image), "/store")
+        assert on_disk == recovered(trial.pair.new_disk(image), "/store")
         ends.add(on_disk[0])
     assert len(ends) > 5
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from properties.campaign import replay as replaying
 from properties.campaign.replay import Failure, Shrunk
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
 from tornpage.cli import cli
 
 
@@ -19,12 +19,12 @@ class CarryOuts:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.after_shrinking = self.shrunk = self.all = 0
-        begin, shrink = Trial.__init__, replaying.shrink
+        begin, shrink = Lockstep.__init__, replaying.shrink
 
-        def counted(trial: Trial, *arguments: Any, **options: Any) -> None:
+        def counted(run: Lockstep, *arguments: Any, **options: Any) -> None:
             self.after_shrinking += 1
             self.all += 1
-            begin(trial, *arguments, **options)
+            begin(run, *arguments, **options)
 
         def ended(failure: Failure, **options: Any) -> Shrunk:
             small = shrink(failure, **options)
@@ -32,7 +32,7 @@ class CarryOuts:
             self.after_shrinking = 0
             return small
 
-        monkeypatch.setattr(Trial, "__init__", counted)
+        monkeypatch.setattr(Lockstep, "__init__", counted)
         for module in [*sys.modules.values()]:
             if getattr(module, "shrink", None) is shrink:
                 monkeypatch.setattr(module, "shrink", ended)

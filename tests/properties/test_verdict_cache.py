@@ -15,7 +15,7 @@ from impl.codec import check_record
 from impl.message import Message
 from impl.scan import walk_log
 from model.operations import AimFault, CommitOffset, Flush, Operation, Put, Step
-from properties.campaign.coverage import CountedTrial, Tally, fired_by_recovery
+from properties.campaign.coverage import Tally, fired_by_recovery, judges_counted
 from properties.contract import GuaranteeBroken, HarnessError
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk, DiskState, Image
@@ -27,20 +27,20 @@ from properties.explore.crashes.crash_states import CrashStates
 from properties.judge.judges import OF_THE_PROCESS, LegalLogs, Recovered
 from properties.judge.queue_judges import queues_have_their_bounds
 from properties.judge.rulings import require
-from properties.lockstep import known
-from properties.lockstep.known import Known, Outcome
-from properties.lockstep.remembered import AGAIN_EVERY, remembered_walk
-from properties.lockstep.trial import Trial
+from properties.lockstep import cache
+from properties.lockstep.cache import AGAIN_EVERY, Outcome, VerdictCache, cached_walk
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 from properties.program.log_places import log_files
 
 
-def lived(tracker: DirtyTracker, **settings: Any) -> Trial:
+def lived(tracker: DirtyTracker, **settings: Any) -> Lockstep:
     """Return a store of some records, some of them flushed and dispatched, that two groups have read."""
-    return after_its_life(Trial(Settings(file_bytes=4096, **settings), tracker=tracker))
+    return after_its_life(lockstep_of(Settings(file_bytes=4096, **settings), tracker=tracker))
 
 
-def after_its_life(trial: Trial) -> Trial:
+def after_its_life(trial: Lockstep) -> Lockstep:
     operations: list[Operation] = [Put(body_bytes=900, fill=number) for number in range(12)]
     operations[8:8] = [Flush(), Step(service="reput"), CommitOffset(queue=0), Step(service="progress", after_ms=5_000)]
     for operation in (*operations, Step(service="reput")):
@@ -51,30 +51,32 @@ def after_its_life(trial: Trial) -> Trial:
 def tally_of(tracker: DirtyTracker) -> Tally:
     """Have the store live, and crash it everywhere."""
     tally = Tally()
-    trial = after_its_life(CountedTrial(Settings(file_bytes=4096), tracker=tracker, tally=tally))
+    trial = after_its_life(lockstep_of(Settings(file_bytes=4096), tracker=tracker, observer=judges_counted(tally)))
     for failure in CrashStates(trial, trial.performed, 0, rng=random.Random(1), tally=tally).everywhere():
         assert failure is None, failure
     return tally
 
 
-def crash_images(trial: Trial, count: int) -> Iterator[Image]:
+def crash_images(trial: Lockstep, count: int) -> Iterator[Image]:
     rng, state = random.Random(7), DiskState(trial.files.base, disk=trial.settings.disk)
     state.apply_all(trial.files.journal)
     for _ in range(count):
         yield compose(state, draw(facts_of(state), rng))
 
 
-def legal_at_the_end(trial: Trial) -> LegalLogs:
-    return trial.legal_at(trial.windows[-1], at_rest=True, kill=False)
+def legal_at_the_end(trial: Lockstep) -> LegalLogs:
+    return trial.recovery.legal_at(trial.spans[-1], at_rest=True, kill=False)
 
 
-def judged(trial: Trial, image: Image, what: Known | None) -> Recovered:
-    return trial.judged(trial.last_disk(image), legal_at_the_end(trial), trial.versions_now(), known=what)
+def judged(trial: Lockstep, image: Image, what: VerdictCache | None) -> Recovered:
+    return trial.recovery.judged(
+        trial.pair.last_disk(image), legal_at_the_end(trial), trial.recovery.versions_now(), cache=what
+    )
 
 
-def nothing_known(tally: Tally | None = None) -> Known:
+def nothing_known(tally: Tally | None = None) -> VerdictCache:
     counts = tally or Tally()
-    return Known(random.Random(0), counts.work, counts.looked)
+    return VerdictCache(random.Random(0), counts.work, counts.looked)
 
 
 # ---- nothing changes -------------------------------------------------------------------------------------------------
@@ -84,7 +86,7 @@ def test_what_is_done_again_and_what_is_not_are_counted_alike(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     quick = tally_of(tracker)
-    monkeypatch.setattr(known, "AGAIN_SHARE", 1.0)
+    monkeypatch.setattr(cache, "AGAIN_SHARE", 1.0)
     thorough = tally_of(tracker)
     assert quick.work["known"] > 0 < quick.work["viewed"]
     assert thorough.work["known"] == thorough.work["viewed"] == 0
@@ -103,26 +105,26 @@ def test_what_is_done_again_and_what_is_not_are_counted_alike(
 def test_a_disk_without_a_history_ends_as_one_with_a_history(disk: Disk, tracker: DirtyTracker) -> None:
     trial = lived(tracker, disk=disk)
     for image in crash_images(trial, 12):
-        with_history, without = trial.new_disk(image), trial.last_disk(image)
+        with_history, without = trial.pair.new_disk(image), trial.pair.last_disk(image)
         for files in (with_history, without):
-            trial.open_on(files)
+            trial.pair.open_on(files)
         assert without.paths() == with_history.paths()
         assert [without.peek(path, 0, 1 << 20) for path in without.paths()] == [
             with_history.peek(path, 0, 1 << 20) for path in without.paths()
         ]
-        assert trial.durable(without) == trial.durable(with_history)
+        assert trial.pair.durable(without) == trial.pair.durable(with_history)
 
 
 def test_a_disk_on_which_pages_were_dropped_keeps_its_history(tracker: DirtyTracker) -> None:
-    trial = Trial(Settings(), tracker=tracker)
+    trial = lockstep_of(Settings(), tracker=tracker)
     for operation in (Put(), AimFault("sync-lost", "kind=log and nth=1"), Flush()):
         trial.run(operation)
     journal = (*trial.files.journal, ProcessKilled())
     assert any(isinstance(entry, PagesDropped) for entry in journal)
     (log_file,) = log_files(trial.files.paths())
-    files = trial.last_disk(trial.files.base, journal)
+    files = trial.pair.last_disk(trial.files.base, journal)
     files.sync(files.open(log_file, writable=True))
-    assert trial.durable(files).files[log_file] != files.peek(log_file, 0, 1 << 20)
+    assert trial.pair.durable(files).files[log_file] != files.peek(log_file, 0, 1 << 20)
     with pytest.raises(ValueError, match="need a disk with a history"):
         LastDisk(trial.files.base, disk=trial.settings.disk, journal=journal)
 
@@ -134,7 +136,11 @@ def test_a_verdict_is_known_only_while_the_same_is_legal(tracker: DirtyTracker) 
     trial = lived(tracker)
     (image,) = crash_images(trial, 1)
     found = judged(trial, image, nothing_known())
-    outcome, legal, versions = Outcome.of(found, frozenset(), ()), legal_at_the_end(trial), trial.versions_now()
+    outcome, legal, versions = (
+        Outcome.of(found, frozenset(), ()),
+        legal_at_the_end(trial),
+        trial.recovery.versions_now(),
+    )
     assert outcome.is_legal(legal, versions)
     assert not outcome.is_legal({}, versions)
     log = legal[found.key]
@@ -159,9 +165,9 @@ def test_a_process_that_remembers_something_else_is_asked_itself(tracker: DirtyT
     first = judged(trial, image, what)
     assert first.view is not None
     assert what.is_judged(first)
-    queue = trial.surroundings.parts_of(first.store)["derived"].queues.all()[0]
+    queue = trial.environment.parts_of(first.store)["derived"].queues.all()[0]
     queue.max_offset += 1  # planted: the bytes are the same
-    assert not what.is_judged(replace(first, view=(first.view[0], trial.surroundings.memory_of(first.store))))
+    assert not what.is_judged(replace(first, view=(first.view[0], trial.environment.memory_of(first.store))))
     with pytest.raises(GuaranteeBroken, match="contract 17: the bounds of queue"):
         require(queues_have_their_bounds(first))
 
@@ -181,8 +187,8 @@ def test_an_image_that_is_recovered_otherwise_the_second_time_is_the_harness_fau
 
 def test_what_judges_had_to_compare_is_asked_of_the_recovery_and_not_of_what_came_after(tracker: DirtyTracker) -> None:
     """A store whose log had filled its file delivered the rest before it was asked, and seemed to be another one."""
-    trial = Trial(Settings(), tracker=tracker)
-    found = judged(trial, trial.durable(trial.files), None)
+    trial = lockstep_of(Settings(), tracker=tracker)
+    found = judged(trial, trial.pair.durable(trial.files), None)
     before = fired_by_recovery(found)
     assert found.store.put(Message("T", b"later")).status.name == "PUT_OK"
     assert found.store.max_offset > found.key[1]
@@ -196,7 +202,7 @@ def test_a_part_that_is_no_function_of_bytes_is_the_harness_fault() -> None:
         calls["walk"] += 1
         return walk_log(*arguments, **options)[0] + calls["walk"] // 2, None
 
-    walk, view = remembered_walk(drifting), memoryview(bytes(64))
+    walk, view = cached_walk(drifting), memoryview(bytes(64))
     options = {"file_bytes": 64, "base_offset": 0, "check": check_record}
     for _ in range(AGAIN_EVERY):
         walk(view, 0, **options)

@@ -14,15 +14,16 @@ from model.operations import Close, Crash, Damage, FailSync, Flush, Get, Open, O
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=4096)
 SOME = (Put(body_bytes=900), Put(body_bytes=900, queue_id=1), Put(topic="U"), Flush(), Put(body_bytes=2000), Put())
 
 
-def run(tracker: DirtyTracker, *operations: Operation, settings: Settings = SETTINGS) -> Trial:
-    trial = Trial(settings, tracker=tracker)
+def run(tracker: DirtyTracker, *operations: Operation, settings: Settings = SETTINGS) -> Lockstep:
+    trial = lockstep_of(settings, tracker=tracker)
     for operation in operations:
         trial.run(operation)
     return trial
@@ -102,7 +103,7 @@ def _raises(*_: object, **__: object) -> Any:
 def test_a_wrong_answer_is_noticed(
     tracker: DirtyTracker, components: Parts, operations: tuple[Operation, ...], sentence: str
 ) -> None:
-    trial = Trial(SETTINGS, tracker=tracker, components=components)
+    trial = lockstep_of(SETTINGS, tracker=tracker, parts=components)
     for operation in operations[:-1]:
         trial.run(operation)
     with pytest.raises(GuaranteeBroken, match=sentence) as caught:
@@ -112,7 +113,7 @@ def test_a_wrong_answer_is_noticed(
 
 def test_a_store_that_does_not_open_breaks_contract_7(tracker: DirtyTracker) -> None:
     with pytest.raises(GuaranteeBroken, match="does not open") as caught:
-        Trial(SETTINGS, tracker=tracker, components=Parts({Recovery: _raises}))
+        lockstep_of(SETTINGS, tracker=tracker, parts=Parts({Recovery: _raises}))
     assert caught.value.contract == 7
 
 
@@ -121,7 +122,7 @@ def test_a_served_message_that_was_not_put_is_noticed(tracker: DirtyTracker) -> 
         found = CommitLog.get(self, offset, readable_end=readable_end)
         return found if found.message is None else replace(found, message=replace(found.message, body=b"other"))
 
-    trial = Trial(SETTINGS, tracker=tracker, components=_lying(get=get))
+    trial = lockstep_of(SETTINGS, tracker=tracker, parts=_lying(get=get))
     trial.run(Put())
     with pytest.raises(GuaranteeBroken, match="not the one put there"):
         trial.run(Get())
@@ -134,7 +135,7 @@ def test_a_checker_that_refuses_everything_is_noticed_at_the_next_open(tracker: 
         seen.append(offset)
         return check_record(view, position, limit=limit, offset=offset) if offset == 0 else (0, "bad_magic")
 
-    trial = Trial(SETTINGS, tracker=tracker, components=Parts({check_record: check}))
+    trial = lockstep_of(SETTINGS, tracker=tracker, parts=Parts({check_record: check}))
     for operation in SOME:
         trial.run(operation)
     with pytest.raises(GuaranteeBroken):

@@ -1,4 +1,4 @@
-"""What lies around a store in a trial: each part answers as it was told, for the store that is in use."""
+"""The environment of a store in a lockstep run: each part answers as it was told, for the store that is in use."""
 
 import errno
 import gc
@@ -18,7 +18,7 @@ from model.operations import ServiceName
 from model.payloads import BORN_TIMESTAMP
 from properties.disk.dirty import DirtyTracker
 from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
-from properties.lockstep.surroundings import Surroundings
+from properties.lockstep.environment import Environment
 from properties.program.case import Settings
 from properties.program.hand_driven import Round
 from properties.program.translation import CLEAN_RESOURCE_INTERVAL_MS, store_config
@@ -30,18 +30,17 @@ MASTER = Settings(file_bytes=4096, role="SYNC_MASTER")
 
 
 class World:
-    """A clock, surroundings, and a disk on which stores open in them."""
+    """An environment, and a disk on which stores open in it."""
 
     def __init__(self, tracker: DirtyTracker) -> None:
-        self.now_ms = BORN_TIMESTAMP
         self.tracker = tracker
-        self.surroundings = Surroundings(lambda: self.now_ms)
-        self.parts = self.surroundings.components(Parts())
+        self.environment = Environment()
+        self.parts = self.environment.surround(Parts())
         self.files = self.empty_disk()
 
     def empty_disk(self) -> RecordingFiles:
         files = RecordingFiles(EMPTY_DISK, tracker=self.tracker, journal=(), budget_bytes=1 << 20)
-        self.surroundings.use_disk(files, 0)
+        self.environment.use_disk(files, 0)
         return files
 
     def open(self, settings: Settings, *, files: RecordingFiles | None = None) -> MessageStore:
@@ -49,10 +48,10 @@ class World:
             "/store",
             store_config(settings),
             files=files or self.files,
-            clock=self.surroundings.clock,
+            clock=self.environment.clock,
             parts=self.parts,
         )
-        self.surroundings.remember(store)
+        self.environment.remember(store)
         return store
 
 
@@ -63,7 +62,7 @@ def world(tracker: DirtyTracker) -> World:
 
 def test_the_mapped_file_refuses_once_and_half_of_the_record_is_taken_back(world: World) -> None:
     store = world.open(Settings(file_bytes=4096))
-    world.surroundings.use(store)
+    world.environment.use(store)
     store.put(MESSAGE)
     before = world.files.peek("/store/commitlog/" + "0" * 20, 0, 4096)
     written: list[bytes] = []
@@ -75,17 +74,17 @@ def test_the_mapped_file_refuses_once_and_half_of_the_record_is_taken_back(world
         take_back(size_bytes)
 
     file.take_back = seen  # type: ignore[method-assign]
-    world.surroundings.append_fails = True
+    world.environment.append_fails = True
     assert store.put(MESSAGE) == PutResult(PutStatus.UNKNOWN_ERROR)
     assert [head[4:] for head in written] == [MESSAGE_MAGIC.to_bytes(4, "big", signed=True)]
     assert world.files.peek("/store/commitlog/" + "0" * 20, 0, 4096) == before
-    assert not world.surroundings.append_fails
+    assert not world.environment.append_fails
     assert store.put(MESSAGE).status is PutStatus.PUT_OK
 
 
 def test_an_append_that_is_refused_is_an_error_of_the_disk(world: World) -> None:
     file = world.open(Settings(file_bytes=4096))._log.next_file()
-    world.surroundings.append_fails = True
+    world.environment.append_fails = True
     with pytest.raises(OSError, match="refuses") as caught:
         file.append(bytearray(10))
     assert caught.value.errno == errno.EIO
@@ -101,14 +100,14 @@ def test_an_append_that_is_refused_is_an_error_of_the_disk(world: World) -> None
     ],
 )
 def test_replicas_answer_at_once_and_as_told(world: World, state: str, status: PutStatus) -> None:
-    world.surroundings.replica = state  # type: ignore[assignment]
+    world.environment.replica = state  # type: ignore[assignment]
     store = world.open(MASTER)
     assert store.put(MESSAGE).status is status
     assert store.put_async(MESSAGE).result(timeout=0).status is status
 
 
 def stepped(world: World, name: str) -> Round:
-    service = world.surroundings.service(name)
+    service = world.environment.service(name)
     assert service is not None
     found = service.step()
     assert found is not None
@@ -118,10 +117,10 @@ def stepped(world: World, name: str) -> Round:
 def test_a_step_is_one_of_the_store_in_use(world: World) -> None:
     first, second = world.open(SYNC), world.open(SYNC, files=world.empty_disk())
     answers = [store.put_async(MESSAGE) for store in (first, second)]
-    world.surroundings.use(first)
+    world.environment.use(first)
     stepped(world, "group-commit")
     assert [answer.done() for answer in answers] == [True, False]
-    world.surroundings.use(second)
+    world.environment.use(second)
     stepped(world, "group-commit")
     stepped(world, "group-commit")
     assert [answer.result(timeout=0).status for answer in answers] == [PutStatus.PUT_OK] * 2
@@ -136,8 +135,8 @@ def test_each_mode_has_its_services(world: World) -> None:
     }
     for mode, (settings, expected) in modes.items():
         store = world.open(settings, files=world.empty_disk())
-        world.surroundings.use(store)
-        found = {name for name in get_args(ServiceName) if world.surroundings.service(name) is not None}
+        world.environment.use(store)
+        found = {name for name in get_args(ServiceName) if world.environment.service(name) is not None}
         assert expected <= found, mode
         assert ("commit" in found) is (mode == "pool"), mode
         assert ("flush" in found) is (mode != "sync"), mode
@@ -155,7 +154,7 @@ def test_services_keep_no_store_alive(world: World) -> None:
 @pytest.mark.parametrize("settings", [SYNC, MASTER, Settings(file_bytes=4096, pool_buffers=2)])
 def test_a_store_that_was_given_up_is_gone_at_once_and_its_disk_stays(world: World, settings: Settings) -> None:
     used = world.open(SYNC)
-    world.surroundings.use(used)
+    world.environment.use(used)
     disk = world.empty_disk()
     store = world.open(settings, files=disk)
     store.put(MESSAGE)
@@ -163,8 +162,8 @@ def test_a_store_that_was_given_up_is_gone_at_once_and_its_disk_stays(world: Wor
     gc.collect()
     gc.disable()
     try:
-        queues, gone = weakref.ref(world.surroundings.parts_of(store)["derived"]), weakref.ref(store)
-        world.surroundings.give_up(store)
+        queues, gone = weakref.ref(world.environment.parts_of(store)["derived"]), weakref.ref(store)
+        world.environment.give_up(store)
         del store
         assert gone() is None
         assert queues() is None  # nothing of it waits for a look for garbage
@@ -176,13 +175,13 @@ def test_a_store_that_was_given_up_is_gone_at_once_and_its_disk_stays(world: Wor
 
 def test_a_replica_that_hangs_is_waited_for_until_the_deadline(world: World) -> None:
     store = world.open(MASTER)
-    world.surroundings.use(store)
-    world.surroundings.replica = "hangs"
+    world.environment.use(store)
+    world.environment.replica = "hangs"
     answer = store.put_async(MESSAGE)
-    world.now_ms += 2_999
-    assert stepped(world, "time-outs").due_ms == world.now_ms + 1
+    world.environment.now_ms += 2_999
+    assert stepped(world, "time-outs").due_ms == world.environment.now_ms + 1
     assert not answer.done()
-    world.now_ms += 1
+    world.environment.now_ms += 1
     assert stepped(world, "time-outs").due_ms is None
     assert answer.result(timeout=0).status is PutStatus.FLUSH_SLAVE_TIMEOUT
     assert store.put(MESSAGE).status is PutStatus.FLUSH_SLAVE_TIMEOUT, "nobody else could answer, so it gives up"
@@ -192,43 +191,43 @@ def test_a_replica_that_hangs_is_waited_for_until_the_deadline(world: World) -> 
 def test_a_used_disk_is_seen_at_the_next_look(world: World, percent: int, full: bool) -> None:
     store = world.open(Settings(file_bytes=4096))
     store.put(MESSAGE)
-    world.surroundings.use_disk(world.files, percent)
+    world.environment.use_disk(world.files, percent)
     assert store.put(MESSAGE).stored, "not looked at yet"
-    world.now_ms += CLEAN_RESOURCE_INTERVAL_MS + 1
+    world.environment.now_ms += CLEAN_RESOURCE_INTERVAL_MS + 1
     assert store.put(MESSAGE).stored is not full
     assert bool(store.running_flags.bits & RunningFlag.DISK_FULL) is full
 
 
 def test_the_put_lock_is_held_since_the_put_read_the_clock_in_it(world: World) -> None:
-    surroundings = world.surroundings
+    environment = world.environment
     store = world.open(Settings(file_bytes=4096))
-    surroundings.use(store)
+    environment.use(store)
     lock = store._commit_log._put_lock
-    assert surroundings.lock_held_ms() == 0
+    assert environment.lock_held_ms() == 0
     with lock:
-        world.now_ms += 50
-        assert surroundings.lock_held_ms() == 0, "nobody has read the clock in it"
-        assert surroundings.clock() == world.now_ms
-        world.now_ms += 70
-        assert surroundings.lock_held_ms() == 70
-    assert surroundings.lock_held_ms() == 0
+        world.environment.now_ms += 50
+        assert environment.lock_held_ms() == 0, "nobody has read the clock in it"
+        assert environment.clock() == world.environment.now_ms
+        world.environment.now_ms += 70
+        assert environment.lock_held_ms() == 70
+    assert environment.lock_held_ms() == 0
     with lock:
-        surroundings.clock()
+        environment.clock()
     with lock:
-        world.now_ms += 2_000
-        assert surroundings.lock_held_ms() == 0, "the reading before belongs to another turn, begun at the same time"
+        world.environment.now_ms += 2_000
+        assert environment.lock_held_ms() == 0, "the reading before belongs to another turn, begun at the same time"
 
 
 def test_each_store_has_a_lock_of_its_own(world: World) -> None:
     locks = [world.parts.of(make_put_lock)(kind) for kind in PutLockKind]
     with locks[0], locks[1]:
-        assert world.surroundings.lock_held_ms() == 0
+        assert world.environment.lock_held_ms() == 0
 
 
 def test_a_flush_has_no_yield_points(world: World) -> None:
     """Who flushes holds a lock that the scheduler does not know: nobody may be sent there meanwhile."""
     store = world.open(SYNC)
-    world.surroundings.use(store)
+    world.environment.use(store)
     tasks = [lambda: store.put(MESSAGE), lambda: store.put(MESSAGE)]
     for before in range(140):
         schedule = (*(0,) * before, 1)
