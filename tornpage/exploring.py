@@ -196,8 +196,8 @@ def explore_restarts(request: Request) -> tuple[Outcome, str]:
 def explore_recovery(request: Request) -> tuple[Outcome, str]:
     """Crash the recovery of every sample layout everywhere; return the outcome and its text."""
     from properties.contract import HarnessError
-    from properties.judge.directory.recovery_crashes import crash_recoveries
-    from properties.judge.directory.shapes import SHAPES
+    from properties.explore.recovery.crashes import crash_recoveries
+    from properties.explore.recovery.shapes import SHAPES
     from properties.planted import parts_of
     from tornpage.render.explorations import recovery_outcome
 

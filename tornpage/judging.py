@@ -11,7 +11,7 @@ from properties.judge.directory.golden import GoldenRow
 from properties.judge.directory.judge import Judgement
 from properties.judge.rulings import Ruling
 from tornpage.document import Outcome
-from tornpage.inspect_text import printable
+from tornpage.inspecting import printable
 from tornpage.progress import steps_progress
 from tornpage.redacting import AS_IT_IS, Showing
 

@@ -16,9 +16,9 @@ from impl.durable_floor import DurableFloor
 from impl.parts import Parts
 from impl.recovery import Recovery, RecoveryPlan
 from model.operations import Flush, Operation, Put
+from properties.decode.opening import InspectError
 from properties.disk.dirty import DirtyTracker
 from properties.disk.images import compose, disk_state, facts_of
-from properties.inspect.query import InspectError
 from properties.judge.directory.given import Given, delays_of, read_given
 from properties.judge.directory.golden import GoldenImage, judged_golden
 from properties.judge.directory.image import IMAGE_BYTES_MAX, read_image

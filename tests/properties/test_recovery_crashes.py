@@ -4,8 +4,8 @@ import pytest
 
 from properties.contract import Verdict
 from properties.disk.dirty import DirtyTracker
-from properties.judge.directory.recovery_crashes import crash_recoveries
-from properties.judge.directory.shapes import SHAPES, RecoveryShape
+from properties.explore.recovery.crashes import crash_recoveries
+from properties.explore.recovery.shapes import SHAPES, RecoveryShape
 from properties.planted import parts_of
 
 NAMES = [shape.name for shape in SHAPES]

@@ -5,8 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from properties.judge.directory.recovery_crashes import crash_recoveries
-from properties.judge.directory.shapes import SHAPES
+from properties.explore.recovery.crashes import crash_recoveries
+from properties.explore.recovery.shapes import SHAPES
 from properties.planted import parts_of
 from tornpage.commands.explore import command
 from tornpage.render.explorations import recovery_outcome

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from properties.campaign.replay import replay, shrink
 from properties.disk.dirty import choose_tracker
 from properties.explain.evidence import Witness
-from properties.judge.directory.recovery_crashes import crash_recoveries
-from properties.judge.directory.shapes import SHAPES
+from properties.explore.recovery.crashes import crash_recoveries
+from properties.explore.recovery.shapes import SHAPES
 from properties.planted import REPRODUCERS, parts_of
 from tests.support.json_schema import definition, objections
 from tests.tornpage.test_faults import BROKEN, HOLDS, OURS, SILENT, SKIPPED, report_of

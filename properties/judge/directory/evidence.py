@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from impl.store import MessageStore
@@ -85,8 +85,9 @@ class Evidence:
 
     @cached_property
     def derived(self) -> DerivedLedger:
-        """What queues and index of the surviving records have to hold."""
-        return DerivedLedger(self.shape.layout, log_of(self.after.records, self.after.end).records)
+        """What queues and index of the surviving records have to hold, nothing where that cannot be worked out."""
+        records = () if self.not_derivable else log_of(self.after.records, self.after.end).records
+        return DerivedLedger(self.shape.layout, records)
 
     @cached_property
     def not_derivable(self) -> str:
@@ -108,9 +109,9 @@ class Evidence:
 
     @cached_property
     def recovered(self) -> Recovered:
-        """The recovered store as the judges of the lab look at it."""
+        """The recovered store as the judges of the lab look at it; what the image said before is not our store's."""
         assert self.store is not None
-        log = replace(log_of(self.after.records, self.after.end), min_offset=self.after.begin)
+        log = log_of(self.after.records, self.after.end).changed(min_offset=self.after.begin)
         ledger = ImageLedger(self.after.records, file_bytes=self.shape.settings.file_bytes)
         return Recovered(
             self.store,
@@ -121,4 +122,5 @@ class Evidence:
             self.opened.durable(),
             self.shape.settings,
             self.shape.layout,
+            was_harmed=True,
         )

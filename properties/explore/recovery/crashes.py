@@ -15,10 +15,10 @@ from properties.contract import Verdict
 from properties.decode.consumequeue import UNIT_BYTES
 from properties.disk.dirty import choose_tracker
 from properties.disk.disk import Disk
+from properties.explore.recovery.shapes import SHAPES, RecoveryShape
 from properties.judge.directory.given import Given
 from properties.judge.directory.image import read_image
 from properties.judge.directory.judge import Judgement, judge_image
-from properties.judge.directory.shapes import SHAPES, RecoveryShape
 from properties.judge.image_directory import write_image
 from properties.program.case import Settings
 from properties.scratch import scratch_directory
