@@ -39,7 +39,7 @@ ELSEWHERE = frozenset(
     }
 )
 """Bugs of those modules that are about an open of a store, which is not on this page."""
-NO_BUGS = ("__init__", "perturb", "programs", "record", "registry")
+NO_BUGS = ("__init__", "lockstep", "perturb", "programs", "record", "registry")
 """Modules that tell of planted bugs and plant none."""
 
 _CODE = re.compile(r"`([^`]+)`")
