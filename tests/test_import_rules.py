@@ -7,6 +7,7 @@
 | sim | impl.policy |
 | properties | model, impl |
 | properties.decode | nothing |
+| properties, inside | the packages before it in `ORDER` |
 | pipeline | properties, sim, model |
 | bench, tornpage | every room |
 
@@ -50,6 +51,24 @@ RULES = {
     "bench": Rule(ours=ROOMS),
     "tornpage": Rule(ours=ROOMS),
 }
+ORDER = (
+    ("contract", "interrupts", "promises", "scratch", "decode", "scheduler"),
+    ("program",),
+    ("disk",),
+    ("inspect",),
+    ("judge",),
+    ("lockstep",),
+    ("planted",),
+    ("campaign",),
+    ("explain",),
+    ("explore",),
+    ("score",),
+)
+"""The packages of properties from the lowest to the highest: one may import itself and those of lower ranks.
+
+Packages of one rank import none of each other. Packages below `explore` are explorers, which import none of each other.
+"""
+RANKS = {name: rank for rank, names in enumerate(ORDER) for name in names}
 UNKNOWN = "?"
 """Stands for a module whose name is put together at run time."""
 
@@ -67,6 +86,25 @@ def violations(path: str, source: str) -> list[str]:
     if path == "impl/__init__.py":
         found += [f"{path}:{line}: must not import anything" for line, _ in imports(ast.parse(source), package="impl")]
     return found
+
+
+def out_of_order(path: str, source: str) -> list[str]:
+    """Return one line per import in `source`, a file of properties, that its package may not make by `ORDER`."""
+    parts = PurePosixPath(path).with_suffix("").parts
+    module = ".".join(parts)
+    found = []
+    for line, targets in imports(ast.parse(source, path), package=module.rpartition(".")[0]):
+        ours = [target for target in targets if is_below(target, "properties") and target != "properties"]
+        found += [f"{path}:{line}: {module} must not import {target}" for target in ours if not keeps(module, target)]
+    return found
+
+
+def keeps(module: str, target: str) -> bool:
+    """Return whether an import of `target` by `module`, both of properties, keeps the order of packages."""
+    importing, imported = module.split(".")[1:3], target.split(".")[1:3]
+    if importing[0] == imported[0]:
+        return importing[0] != "explore" or importing == imported
+    return RANKS[imported[0]] < RANKS[importing[0]]
 
 
 def is_allowed(target: str, owner: str) -> bool:
@@ -206,6 +244,49 @@ def test_rooms_keep_the_rules(repository: Path) -> None:
         violation
         for path in files
         for violation in violations(path.relative_to(repository).as_posix(), path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+OUT_OF_ORDER = [
+    ("properties/program/case.py", "from properties.disk import journal"),
+    ("properties/decode/walk.py", "from properties.contract import Ruling"),
+    ("properties/judge/log.py", "from properties.lockstep.lockstep import Lockstep"),
+    (
+        "properties/judge/log.py",
+        "if TYPE_CHECKING:\n    import properties.lockstep.memory",
+    ),
+    ("properties/lockstep/lockstep.py", "from properties import planted"),
+    ("properties/explore/crashes/explore.py", "def late():\n    from properties.explore.kills import run"),
+    ("properties/planted/log.py", "from ..campaign import replay"),
+]
+IN_ORDER = [
+    ("properties/disk/journal.py", "import impl\nfrom properties.program import case\nfrom . import state"),
+    (
+        "properties/explore/crashes/explore.py",
+        "from properties import campaign, contract",
+    ),
+    ("properties/score/board.py", "from properties.explore.crashes import explore\nimport properties.decode.walk"),
+]
+
+
+@pytest.mark.parametrize(("path", "source"), OUT_OF_ORDER)
+def test_order_catches_an_import_of_a_higher_package(path: str, source: str) -> None:
+    assert out_of_order(path, source)
+
+
+@pytest.mark.parametrize(("path", "source"), IN_ORDER)
+def test_order_lets_an_import_of_a_lower_package_pass(path: str, source: str) -> None:
+    assert out_of_order(path, source) == []
+
+
+def test_packages_of_properties_keep_their_order(repository: Path) -> None:
+    files = sorted((repository / "properties").glob("*/**/*.py"))
+    assert {path.relative_to(repository).parts[1] for path in files} <= RANKS.keys()
+    found = [
+        line
+        for path in files
+        for line in out_of_order(path.relative_to(repository).as_posix(), path.read_text(encoding="utf-8"))
     ]
     assert found == []
 
