@@ -206,5 +206,12 @@ def small_case(failure: Failure, budget: Budget, watch: Watch, *, tracker: Dirty
     again = replay(failure.case, tracker=tracker)
     if again is None:
         return None, False
-    small: Shrunk = shrink(again, tracker=tracker, tries_max=budget.tries_max, seconds=budget.seconds, watch=watch)
+    small: Shrunk = shrink(
+        again,
+        tracker=tracker,
+        tries_max=budget.tries_max,
+        seconds=budget.seconds,
+        watch=watch,
+        keep_evidence=True,
+    )
     return small, small.ended == "interrupt"

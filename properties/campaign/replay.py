@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
+from typing import Any
 
 from model.operations import Choice, Crash, Others
 from properties.campaign.shrink import Budget, Ended, Shrinking, ShrinkStep, Watch
@@ -15,10 +16,12 @@ from properties.contract import GuaranteeBroken
 from properties.disk.choosing import PowerLoss, exceptions, fewest_exceptions
 from properties.disk.dirty import DirtyTracker
 from properties.disk.images import Fact
+from properties.explain.evidence import Evidence, Witness
 from properties.explore.foreign.choosing import AnyTrial, trial_of
-from properties.program.case import Case
+from properties.findings import Finding
+from properties.program.case import Case, describe
 
-__all__ = ["Failure", "ShrinkStep", "Shrunk", "replay", "shrink", "signature"]
+__all__ = ["Failure", "ShrinkStep", "Shrunk", "replay", "shrink", "signature", "with_evidence"]
 
 TRIES_MAX = 2_000
 
@@ -29,7 +32,7 @@ class Failure:
 
     `losses` counts the facts (pages, sizes, names) of which the latest version did not survive its power losses,
     `lost_pages` the pages among them: lost, older or torn. `power_losses` is what a replay of the case has met; None
-    says that the case was not replayed.
+    says that the case was not replayed. `evidence` is of the run that met it, where it was kept.
     """
 
     case: Case
@@ -37,6 +40,31 @@ class Failure:
     losses: int = 0
     lost_pages: int = 0
     power_losses: tuple[PowerLoss, ...] | None = field(default=None, compare=False, repr=False)
+    evidence: Evidence | None = field(default=None, compare=False, repr=False)
+
+    def finding(self) -> Finding:
+        """Return the entry of a run document."""
+        return Finding.of_broken(
+            self.broken,
+            expected=self.broken.expected,
+            found=self.broken.found,
+            program=[describe(operation) for operation in self.case.operations],
+            settings=self.case.document()["settings"],
+            losses=self.losses,
+            lost_pages=self.lost_pages,
+            token=self.case.token(),
+        )
+
+    def account(self) -> dict[str, Any] | None:
+        """Return what the page of the failure shows, as plain values; None where no account was kept."""
+        account = None if self.evidence is None else self.evidence.account
+        if account is None:
+            return None
+        told = self.finding().document()
+        names = ("sentence", "expected", "found", "settings", "token", "losses", "lost_pages")
+        settings = self.case.settings
+        named = {"contract": self.broken.contract, "bug": settings.bug, "disk": settings.disk}
+        return named | {name: told[name] for name in names} | account.document()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +81,35 @@ class Shrunk(Failure):
     history: tuple[ShrinkStep, ...] = ()
 
 
-def replay(case: Case, *, tracker: DirtyTracker) -> Failure | None:
-    """Carry a case out; return the failure with the operations up to it, or None when every promise holds."""
+def replay(case: Case, *, tracker: DirtyTracker, witness: Witness | None = None) -> Failure | None:
+    """Carry a case out; return the failure with the operations up to it, or None when every promise holds.
+
+    With a `witness` the failure has the evidence of this run.
+    """
     trial: AnyTrial | None = None
     try:
         trial = trial_of(case.settings, tracker=tracker)
         for operation in case.operations:
+            if witness is not None:
+                witness.note(trial, operation)
             trial.run(operation)
     except GuaranteeBroken as broken:
         if trial is None:
             return Failure(Case(case.settings, ()), broken, power_losses=())
         lost = [fact for loss in trial.losses for fact in loss.lost]
         pages = sum(fact.kind == "page" for fact in lost)
-        return Failure(Case(case.settings, tuple(trial.performed)), broken, len(lost), pages, tuple(trial.losses))
+        evidence = None if witness is None else witness.evidence()
+        performed = Case(case.settings, tuple(trial.performed))
+        return Failure(performed, broken, len(lost), pages, tuple(trial.losses), evidence)
     return None
+
+
+def with_evidence(failure: Failure, *, tracker: DirtyTracker) -> Failure:
+    """Return a failure with evidence; one that has none, since its search was interrupted, is carried out once more."""
+    if failure.evidence is not None:
+        return failure
+    again = replay(failure.case, tracker=tracker, witness=Witness())
+    return failure if again is None else replace(failure, evidence=again.evidence)
 
 
 def signature(broken: GuaranteeBroken) -> tuple[int, str]:
@@ -82,18 +125,19 @@ def shrink(
     seconds: float | None = None,
     clock: Callable[[], float] = perf_counter,
     watch: Watch = lambda tries, operations, losses: None,
+    keep_evidence: bool = False,
 ) -> Shrunk:
     """Return the smallest case found that fails in the same way; cost: up to `tries_max` replays, or `seconds`.
 
     A failure that `replay` returned is taken as it is; any other is replayed first. `watch` is called after each replay
     of the search. An interrupt ends the search with the smallest case by then; `ended` says so, and the caller has to
     end as well. Without a time the result is a function of the failure. The last form of each power loss is the one
-    that names fewer facts.
+    that names fewer facts. With `keep_evidence` a witness watches the last run.
     """
     wanted = signature(failure.broken)
 
-    def failing(case: Case) -> Failure | None:
-        found = replay(case, tracker=tracker)
+    def failing(case: Case, witness: Witness | None = None) -> Failure | None:
+        found = replay(case, tracker=tracker, witness=witness)
         return found if found is not None and signature(found.broken) == wanted else None
 
     budget = Budget(tries_max, seconds, clock)
@@ -111,10 +155,14 @@ def shrink(
     small = shrinking.best
     last_form, told = _restated(small, fewest_exceptions), None
     try:
-        told = None if last_form == small.case else failing(last_form)
+        if keep_evidence or last_form != small.case:
+            told = failing(last_form, Witness() if keep_evidence else None)
+        if told is not None and told.losses == small.losses:
+            small = told
+        elif keep_evidence:
+            small = failing(small.case, Witness()) or small
     except KeyboardInterrupt:
         budget.ended = "interrupt"
-    small = small if told is None or told.losses != small.losses else told
     one_minimal = shrinking.one_minimal and budget.ended != "interrupt"
     return Shrunk(
         small.case,
@@ -122,6 +170,7 @@ def shrink(
         small.losses,
         small.lost_pages,
         small.power_losses,
+        small.evidence,
         one_minimal=one_minimal,
         ended="" if one_minimal else budget.ended,
         tries=budget.tries,

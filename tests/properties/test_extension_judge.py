@@ -15,7 +15,7 @@ from properties.explore.crashes import campaign
 from properties.judge.extension_files import bit_maps_of, extensions_are_right
 from properties.judge.queue_judges import is_derived
 from properties.judge.recovered import ROOT, Recovered
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.bit_maps import BIT_MAP_BYTES_MAX, bit_map_of
 from properties.program.case import Case, Settings
 
@@ -27,11 +27,10 @@ Content = dict[str, bytes]
 
 
 def recovered(tracker: DirtyTracker, settings: Settings, operations: Sequence[Operation]) -> Recovered:
-    trial = Trial(settings, tracker=tracker)
+    trial = lockstep_of(settings, tracker=tracker)
     for operation in operations:
         trial.run(operation)
-    legal = trial.legal_between(trial.log, trial.log, kill=True)
-    return trial.judged(trial.new_disk(trial.durable(trial.files)), legal, trial.versions_now())
+    return trial.recovery.judged_at_rest()
 
 
 def puts_of(tags: Sequence[str]) -> list[Operation]:

@@ -16,7 +16,7 @@ import pytest
 import impl
 import properties.planted
 from properties.explore.interleavings.parts import stepped_parts
-from properties.lockstep.surroundings import Surroundings
+from properties.lockstep.environment import Environment
 from properties.planted import PLANTED
 from properties.program.hand_driven import HandDriven
 
@@ -64,7 +64,7 @@ def test_a_planted_bug_replaces_parts_that_a_store_asks_for(bug: str) -> None:
 
 def test_the_lab_replaces_parts_that_a_store_asks_for() -> None:
     for bug in PLANTED.values():
-        alone = Surroundings(lambda: 0).components(bug.parts)
+        alone = Environment(0).surround(bug.parts)
         stepped = stepped_parts(bug.parts, runner=lambda service: HandDriven(service, lambda: 0))
         assert {*alone.replaced, *stepped.replaced} <= asked_for()
 

@@ -180,7 +180,7 @@ def test_shrinking_carries_a_replayed_failure_out_only_to_say_its_last_form(
 ) -> None:
     carried_out: list[Case] = []
 
-    def counted(case: Case, *, tracker: DirtyTracker) -> Failure | None:
+    def counted(case: Case, *, tracker: DirtyTracker, witness: object = None) -> Failure | None:
         carried_out.append(case)
         return replay(case, tracker=tracker)
 
@@ -236,7 +236,7 @@ def test_an_interrupt_around_the_search_keeps_what_was_found(
     failure = Failure(Case(Settings(), (Flush(),)), GuaranteeBroken(1, "a hole"))
     calls: list[Case] = []
 
-    def interrupted(case: Case, *, tracker: DirtyTracker) -> Failure:
+    def interrupted(case: Case, *, tracker: DirtyTracker, witness: object = None) -> Failure:
         calls.append(case)
         if len(calls) == (3 if last else 1):  # one to see it fail, one without the flush, one for the last form
             raise KeyboardInterrupt
