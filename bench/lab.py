@@ -109,15 +109,15 @@ def kill_cycles_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) ->
         def one_round() -> float:
             with scratch(directory) as path:
                 try:
-                    report = fresh.apply(run_kills, (sizes.kills,), {"seed": 0, "directory": path})
+                    result = fresh.apply(run_kills, (sizes.kills,), {"seed": 0, "directory": path})
                 except KeyboardInterrupt:
                     fresh.terminate()  # before its place is removed
                     raise
-            if report.interrupted:
+            if result.interrupted:
                 raise KeyboardInterrupt
-            if report.violations:
-                raise HarnessError(f"the kills that were timed found a broken promise: {report.violations[0]}")
-            return report.cycles / report.seconds
+            if result.found:
+                raise HarnessError(f"the kills that were timed found a broken promise: {result.failure}")
+            return result.tally.cycles / result.seconds
 
         return figure("kill_cycles_per_s", "cycles/s", one_round, directory=directory, seconds=seconds)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tornpage.document import Outcome, refuse, warn
-from tornpage.inspect_text import printable
+from tornpage.inspecting import printable
 from tornpage.progress import shrinking_progress, steps_progress
 
 if TYPE_CHECKING:
@@ -326,7 +326,7 @@ Is = Literal["broken", "holds now", "unknown", "cannot be read"]
 
 @dataclass(frozen=True, slots=True)
 class _Ruling:
-    """One case: what its failure was ("" if nobody wrote that down), what it is, and why."""
+    """One case: what its failure was ("" if unknown), what it is, and why."""
 
     case: str
     was: str

@@ -70,7 +70,7 @@ def at_fault(command: str, error: Exception, *, seed: int | None = None) -> tupl
 
 
 def emit(outcome: Outcome, *, as_json: bool, text: str) -> NoReturn:
-    """Print the outcome and leave with its exit code. A closed pipe is no error; a full disk behind it is said."""
+    """Print the outcome and leave with its exit code. A closed pipe is no error; a full disk is reported."""
     try:
         print(json.dumps(outcome.document(), indent=2) if as_json else text, flush=True)
     except OSError as error:
@@ -81,7 +81,7 @@ def emit(outcome: Outcome, *, as_json: bool, text: str) -> NoReturn:
 
 
 def not_printed(error: OSError) -> bool:
-    """Print no more; say why, and return True, unless it is that nobody reads on, which is no error."""
+    """Stop printing; report why and return True, unless the reader closed the pipe, which is no error."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in the buffer goes nowhere, at exit neither
     if isinstance(error, BrokenPipeError):
         return False
@@ -90,7 +90,7 @@ def not_printed(error: OSError) -> bool:
 
 
 def say(line: str) -> None:
-    """Print a line on standard error; whoever has closed that does not want to know."""
+    """Print a line on standard error; ignore a closed standard error."""
     with suppress(OSError):
         print(line, file=sys.stderr, flush=True)
 

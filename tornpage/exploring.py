@@ -196,9 +196,9 @@ def explore_restarts(request: Request) -> tuple[Outcome, str]:
 def explore_recovery(request: Request) -> tuple[Outcome, str]:
     """Crash the recovery of every sample layout everywhere; return the outcome and its text."""
     from properties.contract import HarnessError
-    from properties.judge.directory.recovery_crashes import crash_recoveries
-    from properties.judge.directory.shapes import SHAPES
-    from properties.planted import components_of
+    from properties.explore.recovery.crashes import crash_recoveries
+    from properties.explore.recovery.shapes import SHAPES
+    from properties.planted import parts_of
     from tornpage.render.explorations import recovery_outcome
 
     bug, disk, seed = request.bug, request.disk, request.seed
@@ -206,7 +206,7 @@ def explore_recovery(request: Request) -> tuple[Outcome, str]:
     again = f"tornpage explore --recovery --seed {seed} --disk {disk}{planted}"
     try:
         with steps_progress("recovery", total=len(SHAPES)) as show:
-            report = crash_recoveries(components=components_of(bug), disk=disk, seed=seed, progress=show)
+            report = crash_recoveries(components=parts_of(bug), disk=disk, seed=seed, progress=show)
     except HarnessError as error:
         return at_fault("explore", error, seed=seed)
     return recovery_outcome(report, seed=seed, command=again)

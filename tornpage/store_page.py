@@ -127,8 +127,8 @@ def _seen(store: str, file_bytes: int | None, slots: int | None, show: Showing) 
 
 
 def _document(store: str, file_bytes: int | None, slots: int | None, show: Showing) -> Row:
+    from properties.decode.opening import open_view
     from properties.inspect.filemap import file_maps
-    from properties.inspect.place import open_view
 
     seen = _seen(store, file_bytes, slots, show)
     with bytes_progress("drawing") as read:

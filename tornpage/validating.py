@@ -8,9 +8,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from tornpage.document import Outcome, refuse, warn
-from tornpage.places import temporary_directory
 from tornpage.progress import steps_progress
-from tornpage.run_directory import prepare, write_run
+from tornpage.run_directory import prepare, temporary_directory, write_run
 
 if TYPE_CHECKING:
     from bench.validation import Validation

@@ -122,7 +122,7 @@ def explore(
         if explorer.canary_time == "first":
             _try_canary(explorer, result)
         _carry_out(explorer, result, workers, seconds, progress)
-        if explorer.canary_time == "last" and not (result.found or result.is_cut):
+        if explorer.canary_time == "last" and not (result.found or result.interrupted):
             _try_canary(explorer, result)
     except KeyboardInterrupt:
         result.interrupted = result.is_cut = True

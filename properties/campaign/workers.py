@@ -8,13 +8,16 @@ its part and nothing else; another one takes its place. A worker whose parent is
 
 import logging
 import multiprocessing
+import os
 import signal
 import threading
+import traceback
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from time import perf_counter
 from types import FrameType
 from typing import Any, Generic, Literal, Protocol, TypeVar
@@ -31,6 +34,7 @@ _AHEAD = 32
 """Parts per worker that may be ahead of the first one without a result, so that a slow part leaves no worker idle."""
 
 _READY = "ready"
+_SPAWN = multiprocessing.get_context("spawn")
 
 Part = TypeVar("Part")
 Made = TypeVar("Made")
@@ -166,11 +170,39 @@ class _Teller:
 # ---- the parent ------------------------------------------------------------------------------------------------------
 
 
+class _Fork:
+    """A copy of this process that does some work, with the interface of a spawned process.
+
+    multiprocessing refuses to fork in its own daemons, in which a campaign may run.
+    """
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self.exitcode: int | None = None
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                work()
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+
+    def join(self) -> None:
+        """Wait for its end."""
+        if self.exitcode is None:
+            self.exitcode = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+
+    def kill(self) -> None:
+        """End it."""
+        if self.exitcode is None:
+            os.kill(self._pid, signal.SIGKILL)
+
+
 @dataclass
 class _Worker(Generic[Part]):
     """One process, and the part it has: `number` is -1 without one."""
 
-    process: Any
+    process: _Fork | SpawnProcess
     pipe: Connection
     number: int = -1
     part: Part | None = None
@@ -266,7 +298,7 @@ class Work(Generic[Part, Made]):
     # ---- other processes -----------------------------------------------------------------------------------------
 
     def _elsewhere(self, interrupts: _Interrupts) -> Iterator[tuple[Part, Made | Died[Part]]]:
-        while self.pool and interrupts.count < 2:
+        while self.pool and not self._is_impatient(interrupts):
             if interrupts.count and not self.is_stopped:
                 self.interrupted = True
                 self._stop()
@@ -283,13 +315,21 @@ class Work(Generic[Part, Made]):
             self._due = min(self._ended)
             yield self._ended.pop(self._due)
 
+    def _is_impatient(self, interrupts: _Interrupts) -> bool:
+        """Whether a second interrupt asks for an end at once; parts that hold interrupts are always waited for."""
+        return interrupts.count > 1 and not self.holds_interrupts
+
     def _start(self) -> None:
-        context: Any = multiprocessing.get_context(self.launcher)
-        ours, theirs = context.Pipe()
-        foreign = (ours, *(worker.pipe for worker in self.pool)) if self.launcher == "fork" else ()
-        process = context.Process(target=_work, args=(theirs, self.job, foreign), daemon=True)
-        with born_deaf() if self.launcher == "spawn" else held_interrupts():
-            process.start()
+        ours, theirs = multiprocessing.Pipe()
+        process: _Fork | SpawnProcess
+        if self.launcher == "fork":
+            foreign = (ours, *(worker.pipe for worker in self.pool))
+            with held_interrupts():
+                process = _Fork(partial(_work, theirs, self.job, foreign))
+        else:
+            process = _SPAWN.Process(target=_work, args=(theirs, self.job, ()), daemon=True)
+            with born_deaf():
+                process.start()
         theirs.close()  # so that the pipe ends when the worker does
         self.pool.append(_Worker(process, ours))
 
@@ -376,7 +416,7 @@ class Work(Generic[Part, Made]):
 
     def _drain(self, interrupts: _Interrupts) -> None:
         """Wait for workers that were stopped; what they still make counts no more."""
-        while self.pool and interrupts.count < 2:
+        while self.pool and not self._is_impatient(interrupts):
             for worker in [each for each in self.pool if each.pipe in wait([w.pipe for w in self.pool], 1.0)]:
                 try:
                     said = worker.pipe.recv()

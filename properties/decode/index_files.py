@@ -22,9 +22,19 @@ from types import TracebackType
 from typing import Self
 
 from properties.decode.files import FileSource
+from properties.decode.findings import Finding
 from properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, IndexEntry, IndexHeader
 
-__all__ = ["DEFAULT_SLOTS", "BrokenChain", "IndexFile", "IndexReader", "list_index"]
+__all__ = [
+    "DEFAULT_SLOTS",
+    "BrokenChain",
+    "IndexFile",
+    "IndexReader",
+    "list_index",
+    "no_access",
+    "opened_index",
+    "unsettled",
+]
 
 DEFAULT_SLOTS = 5_000_000
 _NAME = re.compile(r"[0-9]{17}")
@@ -272,3 +282,39 @@ class IndexReader:
 
     def _entry(self, slots: int, number: int) -> IndexEntry:
         return IndexEntry(number, *_ENTRY.unpack(self._entry_bytes(slots, number)))
+
+
+def opened_index(store_dir: Path, slots: int | None, findings: list[Finding]) -> Iterator[IndexReader]:
+    """Yield a reader per index file, oldest first, open until the next one is asked for; findings say what is left out.
+
+    `reader.slots` is None where the number of slots cannot be told.
+    """
+    files, strays, closed = list_index(store_dir)
+    for label in strays:
+        message = "no index file: the name is not a time of 17 digits, or the file is too short"
+        findings.append(Finding("IX_STRAY_FILE", "note", label, None, message, "move it out of index"))
+    findings += [no_access(label, error) for label, error in closed]
+    for file in files:
+        try:
+            with IndexReader(file) as reader:
+                reader.settle(slots)
+                yield reader
+        except OSError as error:
+            findings.append(no_access(file.label, error))
+
+
+def unsettled(reader: IndexReader, stated: int | None) -> Finding:
+    """Return the finding of an index file whose number of slots is unknown."""
+    if stated is not None:
+        message = f"{stated} slots do not fit a file of {reader.file.size_bytes} bytes and {reader.entry_count} entries"
+    else:
+        fitting = ", ".join(map(str, reader.settle(None)))
+        message = f"the number of slots is not clear: {f'{fitting} would fit' if fitting else 'none fits the entries'}"
+    remedy = "give the broker's settings (--broker-config) or its maxHashSlotNum (--slots)"
+    return Finding("IX_SLOTS_UNKNOWN", "note", reader.file.label, None, message, remedy)
+
+
+def no_access(label: str, error: OSError) -> Finding:
+    """Return the finding of an index file that cannot be read."""
+    message = f"cannot be read: {error.strerror or error}"
+    return Finding("IX_NO_ACCESS", "note", label, None, message, "look again with permission to read it")

@@ -33,19 +33,19 @@ class CrashContext:
     spans: Sequence[Any]
 
     @property
-    def window(self) -> Any:
+    def span(self) -> Any:
         """The operation that the crash fell into, or after the answer of which it came."""
         return self.spans[-1]
 
     @property
     def back(self) -> int:
         """How many events before the answer of the last operation the crash came; 0 is at rest."""
-        return min(self.crash.back, int(self.window.last - self.window.first))
+        return min(self.crash.back, int(self.span.last - self.span.first))
 
     @property
     def position(self) -> int:
         """Where the journal ended at the crash."""
-        return self.events[self.window.last - self.back] if self.back else len(self.journal)
+        return self.events[self.span.last - self.back] if self.back else len(self.journal)
 
     @cached_property
     def state(self) -> DiskState:

@@ -242,8 +242,8 @@ def _lanes(run: CrashContext, case: Case, until: int, *, has_crashed: bool = Tru
     verbs = run.spans[1:]  # the first is the open
     numbers = _numbers_with_a_verb(case, until, len(verbs))
     extents = {
-        number: (_position(run, window.first), _position(run, window.last), window.after)
-        for number, window in zip(numbers, verbs, strict=False)
+        number: (_position(run, span.first), _position(run, span.last), span.after)
+        for number, span in zip(numbers, verbs, strict=False)
     }
     operations = []
     for number, operation in enumerate(case.operations):
@@ -318,7 +318,7 @@ def _account_of_crash(run: Lockstep, crash: CrashContext, case: Case) -> Account
     page_map = page_map_of(crash, case)
     frames = frames_of(image, file_bytes=file_bytes)
     store, after, decisions = _recovered(run, crash)
-    legal = sorted(key[:2] for key in run.recovery.legal_at(crash.window, at_rest=at_rest, kill=crash.crash.kill))
+    legal = sorted(key[:2] for key in run.recovery.legal_at(crash.span, at_rest=at_rest, kill=crash.crash.kill))
     histories = histories_of(crash)
     by_page = {(history.file, history.number): history for history in histories}
     paths = {crash.state.inodes[n].name: path for n, path in named_inodes(crash.state, crash.choices).items()}
@@ -363,7 +363,7 @@ def _most_telling(pages: Sequence[PageFate]) -> list[PageFate]:
 
 def _records(crash: CrashContext, frames: Sequence[Frame], store: MessageStore | None) -> list[RecordFate]:
     """Return each record that was put: whether it was promised, is whole on the disk, and came back."""
-    answered: CommitLog = crash.window.at(at_rest=crash.back == 0)
+    answered: CommitLog = crash.span.at(at_rest=crash.back == 0)
     whole = {frame.offset for frame in frames if frame.what.startswith("record ")}
     floor = answered.committed_offset if crash.crash.kill else answered.flushed_offset
     end = -1 if store is None else store.max_offset
@@ -376,7 +376,7 @@ def _records(crash: CrashContext, frames: Sequence[Frame], store: MessageStore |
             on_disk=record.offset in whole,
             recovered=store is not None and store.min_offset <= record.offset and record.end_offset <= end,
         )
-        for record in crash.window.after.records[-200:]
+        for record in crash.span.after.records[-200:]
     ]
 
 

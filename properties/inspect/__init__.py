@@ -7,8 +7,9 @@ part is damaged already or could not be judged.
 
 from __future__ import annotations
 
+from properties.decode.opening import InspectError
 from properties.inspect.log import inspect_store
-from properties.inspect.query import InspectError, Query
+from properties.inspect.query import Query
 from properties.inspect.rows import row_of
 from properties.inspect.views import VIEWS, inspect_view
 

@@ -18,11 +18,10 @@ from properties.decode.consumequeue import UNIT_BYTES, EmptyUnits, QueueFile, li
 from properties.decode.files import FileSource
 from properties.decode.findings import Finding
 from properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES
-from properties.decode.index_files import IndexReader
+from properties.decode.index_files import IndexReader, opened_index
 from properties.decode.record import Bad, Blank, Record
 from properties.decode.store import LogFile, StoreView, iter_items
 from properties.decode.walk import Unreadable, Zeros
-from properties.inspect.index import opened_index
 from properties.inspect.place import Progress, log_range, reading, without_progress
 from properties.inspect.rows import Row
 

@@ -15,12 +15,12 @@ from pathlib import Path
 from properties.decode.files import FileSource
 from properties.decode.findings import Finding
 from properties.decode.lookup import RecordReader
+from properties.decode.opening import open_view
 from properties.decode.record import Bad, Blank, Record
 from properties.decode.seek import items_from
 from properties.decode.store import RECORD_BYTES_MAX, LocatedItem, LogFile, StoreView, look
 from properties.decode.walk import Unreadable, Zeros, decode_at, walk_source
 from properties.inspect.log import shown_row
-from properties.inspect.place import open_view
 from properties.inspect.query import Query
 from properties.inspect.queues import queue_tails
 from properties.inspect.rows import Row

@@ -3,57 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from properties.decode.fields import entry_fields, header_fields
 from properties.decode.findings import Finding
 from properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, IndexEntry, decode_index, index_hash
-from properties.decode.index_files import BrokenChain, IndexReader, list_index
+from properties.decode.index_files import BrokenChain, IndexReader, no_access, opened_index, unsettled
 from properties.decode.lookup import RecordReader
+from properties.decode.opening import InspectError
 from properties.decode.record import Record
 from properties.decode.store import StoreView
 from properties.inspect.place import Document, derived_severity, part_document
-from properties.inspect.query import InspectError, Query, keys_of
+from properties.inspect.query import Query, keys_of
 from properties.inspect.rows import Row, hex_of, wide
 
-__all__ = ["index_chain", "index_entries", "index_files", "opened_index", "unsettled"]
+__all__ = ["index_chain", "index_entries", "index_files"]
 
 STUDIED_BYTES_MAX = 32 << 20
 """Size of an index file up to which every link in it is compared; a larger one only with `--all`."""
 
 _FINDINGS_MAX = 1000
 _REMEDY = "move the directory index away: our store builds it again from the log"
-
-
-def opened_index(store_dir: Path, slots: int | None, findings: list[Finding]) -> Iterator[IndexReader]:
-    """Yield a reader per index file, oldest first, open until the next one is asked for; findings say what is left out.
-
-    `reader.slots` is None where the number of slots cannot be told.
-    """
-    files, strays, closed = list_index(store_dir)
-    for label in strays:
-        message = "no index file: the name is not a time of 17 digits, or the file is too short"
-        findings.append(Finding("IX_STRAY_FILE", "note", label, None, message, "move it out of index"))
-    findings += [_no_access(label, error) for label, error in closed]
-    for file in files:
-        try:
-            with IndexReader(file) as reader:
-                reader.settle(slots)
-                yield reader
-        except OSError as error:
-            findings.append(_no_access(file.label, error))
-
-
-def unsettled(reader: IndexReader, stated: int | None) -> Finding:
-    """Return the finding of an index file whose number of slots is unknown."""
-    if stated is not None:
-        message = f"{stated} slots do not fit a file of {reader.file.size_bytes} bytes and {reader.entry_count} entries"
-    else:
-        fitting = ", ".join(map(str, reader.settle(None)))
-        message = f"the number of slots is not clear: {f'{fitting} would fit' if fitting else 'none fits the entries'}"
-    remedy = "give the broker's settings (--broker-config) or its maxHashSlotNum (--slots)"
-    return Finding("IX_SLOTS_UNKNOWN", "note", reader.file.label, None, message, remedy)
 
 
 def index_files(view: StoreView, query: Query) -> Document:
@@ -78,7 +48,7 @@ def index_files(view: StoreView, query: Query) -> Document:
                 if reader.file.size_bytes <= STUDIED_BYTES_MAX or query.limit is None:
                     row |= _studied(view, reader, findings)
         except OSError as error:
-            findings.append(_no_access(reader.file.label, error))
+            findings.append(no_access(reader.file.label, error))
         rows.append(row)
     return part_document({"index_files": files, "index_entries": entries}, rows, findings)
 
@@ -98,7 +68,7 @@ def index_entries(view: StoreView, name: str, query: Query) -> Document:
                 rows.append(row)
                 findings += _pointing(view, row) if len(findings) < _FINDINGS_MAX else []
         except OSError as error:
-            findings.append(_no_access(reader.file.label, error))
+            findings.append(no_access(reader.file.label, error))
         return part_document({"index_entries": reader.entry_count}, rows, findings)
     raise InspectError(f"no index file {name!r} that can be read; `inspect STORE index` lists them")
 
@@ -142,7 +112,7 @@ def index_chain(view: StoreView, query: Query) -> Document:
                 severity = derived_severity(view)
                 findings.append(Finding("IX_BROKEN", severity, reader.file.label, None, str(error), _REMEDY))
             except OSError as error:
-                findings.append(_no_access(reader.file.label, error))
+                findings.append(no_access(reader.file.label, error))
             chains.append(chain)
     every = [row for chain in reversed(chains) for row in chain]
     figures = {
@@ -242,8 +212,3 @@ def _studied(view: StoreView, reader: IndexReader, findings: list[Finding]) -> d
         "slotCollisions": collisions,
         "problems": len(decoded.problems),
     }
-
-
-def _no_access(label: str, error: OSError) -> Finding:
-    message = f"cannot be read: {error.strerror or error}"
-    return Finding("IX_NO_ACCESS", "note", label, None, message, "look again with permission to read it")

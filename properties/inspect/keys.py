@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 
 from properties.decode.findings import Finding
 from properties.decode.index import index_hash
-from properties.decode.index_files import BrokenChain, IndexReader
+from properties.decode.index_files import BrokenChain, IndexReader, opened_index, unsettled
 from properties.decode.lookup import RecordReader
 from properties.decode.record import Record
 from properties.decode.store import LocatedItem, LogFile, StoreView, iter_items
-from properties.inspect.index import opened_index, unsettled
 from properties.inspect.log import shown_row
 from properties.inspect.lookups import nothing_found, unread
 from properties.inspect.place import (

@@ -10,11 +10,11 @@ from properties.decode.fields import record_fields
 from properties.decode.findings import verdict_of
 from properties.decode.judge import LogJudge
 from properties.decode.lookup import RecordReader
+from properties.decode.opening import InspectError, open_view
 from properties.decode.record import RECORD_BYTES_MIN, Bad, Blank, Record
 from properties.decode.store import LocatedItem, StoreView, iter_items
 from properties.decode.walk import Unreadable
-from properties.inspect.place import Document, Progress, log_range, open_view, reading, without_progress
-from properties.inspect.query import InspectError
+from properties.inspect.place import Document, Progress, log_range, reading, without_progress
 from properties.inspect.rows import Row, hex_of, row_of
 
 __all__ = ["inspect_store", "log_document", "shown_row"]

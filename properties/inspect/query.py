@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from properties.decode.config_files import parse_settings
+from properties.decode.opening import InspectError
 from properties.decode.record import Record, parse_properties
 
-__all__ = ["I64_MAX", "InspectError", "Query", "keys_of", "offset_of_id", "parse_queue", "parse_times", "read_settings"]
+__all__ = ["I64_MAX", "Query", "keys_of", "offset_of_id", "parse_queue", "parse_times", "read_settings"]
 
 I64_MAX = 2**63 - 1
 _SETTINGS_BYTES_MAX = 1 << 20
@@ -19,10 +20,6 @@ _MILLISECONDS = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"[0-9]{1,19}")
 _QUEUE_ID = re.compile(r"-?[0-9]{1,10}")
 _CHOOSING = ("offset", "message_id", "key", "topic", "queue_id", "tag", "times", "queue_offset", "scan")
-
-
-class InspectError(ValueError):
-    """The directory cannot be looked into at all; the message is one line: what, where, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,12 @@ from properties.decode.fields import extension_fields, unit_fields
 from properties.decode.files import FileSource
 from properties.decode.findings import Finding
 from properties.decode.lookup import RecordReader
+from properties.decode.opening import InspectError
 from properties.decode.queue_bounds import QueueBounds, first_unit_from, queue_bounds
 from properties.decode.record import Record
 from properties.decode.store import StoreView
 from properties.inspect.place import Document, derived_severity, part_document
-from properties.inspect.query import InspectError, Query
+from properties.inspect.query import Query
 from properties.inspect.rows import Row, hex_of, wide
 from properties.inspect.units import REBUILD, Pointing, judge_unit, pointed_columns
 

@@ -12,9 +12,10 @@ from properties.decode.derived_floor import parse_derived_floor
 from properties.decode.fields import checkpoint_fields, floor_fields
 from properties.decode.files import read_small
 from properties.decode.findings import Finding
+from properties.decode.opening import InspectError
 from properties.decode.store import StoreView, read_floor
 from properties.inspect.place import Document, derived_severity, part_document
-from properties.inspect.query import InspectError, Query
+from properties.inspect.query import Query
 from properties.inspect.rows import Row, hex_of, wide
 
 __all__ = ["config_files", "config_rows", "marker_files"]

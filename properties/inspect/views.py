@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from properties.decode.opening import InspectError, open_view
 from properties.inspect.index import index_chain, index_entries, index_files
 from properties.inspect.keys import by_key
 from properties.inspect.lookups import by_id, by_time, in_log
-from properties.inspect.place import Document, Progress, open_view, without_progress
+from properties.inspect.place import Document, Progress, without_progress
 from properties.inspect.progress import progress_rows
-from properties.inspect.query import InspectError, Query, parse_queue
+from properties.inspect.query import Query, parse_queue
 from properties.inspect.queues import queue_extension, queue_list, queue_units
 from properties.inspect.small import config_files, marker_files
 

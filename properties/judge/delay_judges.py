@@ -20,7 +20,7 @@ def opened_log(found: Recovered) -> CommitLog:
     if "opened" not in found.worked_out:
         said = found.said_before.get(DELAY_OFFSETS, ())
         saved: Progress = said if isinstance(said, tuple) else ()
-        before = found.legal[found.key].changed(saved_delays=saved)
+        before = found.log.changed(saved_delays=saved)
         opened = schedule.opened(before, layout=found.layout)
         if found.queues_came_late and (unheard := _behind(opened, found)):
             opened = schedule.opened(before, layout=found.layout, unheard=unheard)

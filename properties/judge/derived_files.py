@@ -17,7 +17,17 @@ from properties.decode.units import PREFILL_UNIT, StoredUnit, decode_units, reso
 from properties.judge.derived_ledger import DerivedLedger, EntryPut, QueueMemory
 from properties.program.case import Settings
 
-__all__ = ["DERIVED", "EXTENSIONS", "INDEX", "QUEUES", "STRAY", "index_is_right", "missing_before", "queues_are_right"]
+__all__ = [
+    "DERIVED",
+    "EXTENSIONS",
+    "INDEX",
+    "QUEUES",
+    "STRAY",
+    "index_is_right",
+    "is_base",
+    "missing_before",
+    "queues_are_right",
+]
 
 QUEUES, EXTENSIONS, INDEX = "consumequeue/", "consumequeue_ext/", "index/"
 DERIVED = (QUEUES, EXTENSIONS, INDEX)
@@ -26,7 +36,14 @@ DERIVED = (QUEUES, EXTENSIONS, INDEX)
 STRAY = "stray.txt"
 """What a trial calls a file that does not belong to a store: it is left alone."""
 
+_BASE_DIGITS = 20
+
 _decoded_index = lru_cache(maxsize=4096)(decode_index)  # the same log gives the same index, and most states share one
+
+
+def is_base(name: str) -> bool:
+    """Whether a file can have this name for the offset or the position that it begins at."""
+    return len(name) == _BASE_DIGITS and name.isascii() and name.isdecimal()
 
 
 def queues_are_right(
@@ -65,7 +82,7 @@ def queues_are_right(
         if gone and not is_needed:
             raise GuaranteeBroken(4, f"queue {queue} has no file left: its numbers would begin at 0 again")
     for name, found in left.items():
-        if not name[-20:].isdigit() or len(found) != file_bytes:
+        if not is_base(name[-20:]) or len(found) != file_bytes:
             raise GuaranteeBroken(4, f"{name} does not belong among the queues", "no such file", f"{len(found)} bytes")
         if found.strip(b"\0"):
             raise GuaranteeBroken(4, f"{name} holds units of no surviving record", "zeros", _first_unit(found))
@@ -94,8 +111,8 @@ def _removed(found: bytes, wanted: bytes, min_offset: int, has_ext: bool, was_ha
 
 def _points_in_front_of(offset: int, stored: bytes) -> bool:
     """Return whether a unit points to something in front of a physical offset; its length may have been pre-fill's."""
-    ((begin, size, _),) = decode_units(stored)
-    return 0 <= begin < offset and size > 0
+    units = decode_units(stored)
+    return bool(units) and 0 <= units[0][0] < offset and units[0][1] > 0
 
 
 def _expected_files(queue: Queue, memory: QueueMemory, count: int, *, file_bytes: int) -> Iterator[tuple[str, bytes]]:
@@ -122,7 +139,7 @@ def _compare_units(name: str, found: bytes, expected: bytes, content: Mapping[st
             extension = {
                 int(other[-20:]): data
                 for other, data in content.items()
-                if other.startswith(directory) and not other.endswith(STRAY)
+                if other.startswith(directory) and is_base(other[len(directory) :])
             }
         if stored[:2] != wanted[:2] or resolved_tags_code(stored, extension) != wanted[2]:
             raise GuaranteeBroken(4, f"unit {number} of {name} is wrong", _shown(wanted), _shown(stored))

@@ -15,7 +15,7 @@ from model.state import Record
 from properties.contract import GuaranteeBroken
 from properties.decode.consumequeue import EXT_ADDRESS_MAX, UNIT_BYTES
 from properties.decode.units import decode_ext_unit
-from properties.judge.derived_files import EXTENSIONS, QUEUES, STRAY
+from properties.judge.derived_files import EXTENSIONS, QUEUES, STRAY, is_base
 from properties.judge.derived_ledger import DerivedLedger
 from properties.program.bit_maps import LOOKED_AT, bit_map_of
 from properties.program.case import Settings
@@ -58,7 +58,10 @@ def extensions_are_right(
     by_directory: dict[str, dict[int, bytes]] = {}
     for name, data in content.items():
         if name.startswith(EXTENSIONS) and not name.endswith(STRAY):
-            by_directory.setdefault(name[:-20], {})[int(name[-20:])] = data
+            directory, slash, base = name.rpartition("/")
+            if not is_base(base):
+                raise GuaranteeBroken(4, f"{name} does not belong among the extensions")
+            by_directory.setdefault(directory + slash, {})[int(base)] = data
     if not by_directory:  # no address leads anywhere, which is for who judges the tags codes
         return
     for queue, memory, count in derived.queues_at(end_offset):

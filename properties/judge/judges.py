@@ -10,6 +10,8 @@ from properties.contract import GuaranteeBroken, observed
 from properties.disk.disk import Image
 from properties.disk.recording_files import RecordingFiles
 from properties.judge.delay_judges import DELAY_JUDGES, nothing_delayed_is_left_out
+from properties.judge.derived_files import is_base
+from properties.judge.log_bytes import first_difference, left_past
 from properties.judge.progress_judges import PROGRESS_JUDGES
 from properties.judge.queue_judges import (
     QUEUE_JUDGES,
@@ -73,7 +75,7 @@ def begins_where_it_may(found: Recovered) -> None:
 def messages_are_served(found: Recovered) -> None:
     """Contract 1: the store hands out the messages of its log, and no others."""
     served = [(each.offset, each.body) for each in observed("messages", lambda: list(found.store.messages()))]
-    if served != [(record.offset, record.message.body) for record in found.legal[found.key].retained]:
+    if served != [(record.offset, record.message.body) for record in found.log.retained]:
         raise GuaranteeBroken(1, "the store serves other messages than were put")
 
 
@@ -82,8 +84,9 @@ def is_a_prefix(found: Recovered) -> None:
     """Contract 1: what is kept is, byte for byte, what was appended; files in one row, none missing, none too many."""
     begin, end = found.store.min_offset, found.store.max_offset
     file_bytes = found.ledger.file_bytes
-    names = [f"{base:020d}" for base in range(begin, max(end, begin + bool(begin)), file_bytes)]
     present = log_files(found.files.paths())
+    bases = range(begin, max(end, begin + bool(begin)), file_bytes)[: len(present) + 1]  # any end may be said
+    names = [f"{base:020d}" for base in bases]
     if [_name(path) for path in present] != names:
         raise GuaranteeBroken(1, "the log has other files than its end says", str(names), str(present))
     for path in present:
@@ -93,7 +96,7 @@ def is_a_prefix(found: Recovered) -> None:
             raise GuaranteeBroken(1, f"{path} has the wrong size", str(file_bytes), f"{len(content)}, or more")
         kept = min(file_bytes, end - base)
         if content[:kept] != expected[:kept]:
-            at = base + _first_difference(content, expected)
+            at = base + first_difference(content, expected)
             raise GuaranteeBroken(1, f"the log differs from what was appended at offset {at}")
 
 
@@ -112,15 +115,14 @@ def nothing_behind_the_end(found: Recovered) -> None:
     end = found.store.max_offset
     file_bytes = found.ledger.file_bytes
     for path in log_files(found.durable.files):
+        if not is_base(_name(path)):
+            raise GuaranteeBroken(1, f"{path} is no log file")
         base, content = int(_name(path)), found.durable.files[path]
         for where, stored in (("on disk", content), ("in the page cache", _live(found.files, path, file_bytes))):
-            behind = stored[max(0, end - base) :]
-            if behind != bytes(len(behind)):
-                left = behind.lstrip(b"\0")
-                at = base + len(stored) - len(left)
-                raise GuaranteeBroken(
-                    3, f"a byte cut by recovery is still {where} at offset {at}", "0x00", f"0x{left[0]:02x}"
-                )
+            left = left_past(end, base, stored)
+            if left is not None:
+                sentence = f"a byte cut by recovery is still {where} at offset {left[0]}"
+                raise GuaranteeBroken(3, sentence, "0x00", f"0x{left[1]:02x}")
 
 
 def _live(files: RecordingFiles, path: str, file_bytes: int) -> bytes:
@@ -155,7 +157,7 @@ def checkpoint_is_not_ahead(found: Recovered) -> None:
     """Contract 9: the checkpoint on disk names no time after the newest record that is there; whoever starts a recovery
     from it would step over what is missing. That holds for the disk as the crash left it, and as recovery leaves it.
     """
-    newest = max((record.store_timestamp for record in found.legal[found.key].records), default=0)
+    newest = max((0, *(record.store_timestamp for record in found.log.records)))
     for image in (found.durable,) if found.was_harmed else (found.files.base, found.durable):
         says = physic_timestamp(image)
         if says > newest:
@@ -197,9 +199,3 @@ OF_THE_PROCESS: frozenset[Callable[[Recovered], Ruling]] = frozenset(
 
 def _name(path: str) -> str:
     return path.rpartition("/")[2]
-
-
-def _first_difference(first: bytes, second: bytes) -> int:
-    return next(
-        (n for n, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), min(len(first), len(second))
-    )

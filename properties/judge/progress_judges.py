@@ -4,8 +4,10 @@ What the files said before the open is read from the disk, what they may have sa
 queue of the recovered log ends from the model's memory of it.
 """
 
+from functools import partial
+
 from model import progress
-from properties.contract import GuaranteeBroken
+from properties.contract import GuaranteeBroken, observed
 from properties.judge.progress_ledger import CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS, LegalVersions, said_by, torn_in
 from properties.judge.recovered import DELETED_TOPICS, Recovered, remembered_topics
 from properties.judge.rulings import judge
@@ -48,7 +50,10 @@ def nobody_is_led_past(found: Recovered) -> None:
         if durable[path] != expected:
             sentence = "the consumer offsets on disk are not those that the recovered queues allow"
             raise GuaranteeBroken(17, sentence, str(expected), str(durable[path]))
-        answers = tuple((key, found.store.query_offset(key[1], key[0], key[2])) for key, _ in expected)
+        answers = tuple(
+            (key, observed("query_offset", partial(found.store.query_offset, key[1], key[0], key[2])))
+            for key, _ in expected
+        )
         if answers != expected:
             raise GuaranteeBroken(17, "a group goes on elsewhere than its file says", str(expected), str(answers))
 

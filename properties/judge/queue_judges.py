@@ -6,7 +6,9 @@ many records there are, so that a campaign tries all of them.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
+from impl.store import MessageStore
 from model.dispatch import Queue
 from model.queues import Unit
 from properties.contract import GuaranteeBroken, observed
@@ -15,9 +17,18 @@ from properties.judge.derived_files import DERIVED, index_is_right, missing_befo
 from properties.judge.extension_files import bit_maps_of, extensions_are_right
 from properties.judge.reads import compare_first_times, compare_pull, compare_time, found_by_key
 from properties.judge.recovered import ROOT, Recovered
-from properties.judge.rulings import judge
+from properties.judge.rulings import judge, require
 
-__all__ = ["DERIVED_PATHS", "MADE_GOOD", "QUEUE_JUDGES", "checkpoint_times", "derived_on", "is_derived", "made_good"]
+__all__ = [
+    "DERIVED_PATHS",
+    "MADE_GOOD",
+    "QUEUE_JUDGES",
+    "checkpoint_times",
+    "derived_on",
+    "is_derived",
+    "made_good",
+    "nothing_is_left_to_dispatch",
+]
 
 MADE_GOOD = ("queues_made_good", "index_made_good")
 """What a recovery may have to do: units or entries were missing, torn or too many."""
@@ -110,13 +121,21 @@ def queues_have_their_bounds(found: Recovered) -> None:
         first = memory.units[0].queue_offset
         expected[queue] = first + min(memory.first_at(store.min_offset), count), first + count
     for queue in dict.fromkeys((*expected, *observed("queues", store.queues))):  # not a set: equal in every process
-        bounds = (store.min_offset_in_queue(*queue), store.max_offset_in_queue(*queue))
+        lowest = observed("min_offset_in_queue", partial(store.min_offset_in_queue, *queue))
+        bounds = (lowest, observed("max_offset_in_queue", partial(store.max_offset_in_queue, *queue)))
         if bounds != expected.get(queue, (0, 0)):
             raise GuaranteeBroken(
                 17, f"the bounds of queue {queue} are wrong", str(expected.get(queue, (0, 0))), str(bounds)
             )
-    if store.dispatch_behind_bytes:
-        raise GuaranteeBroken(16, "something was left to dispatch when the store had opened")
+    require(nothing_is_left_to_dispatch(store))
+
+
+@judge(16)
+def nothing_is_left_to_dispatch(store: MessageStore) -> None:
+    """Contract 16: a store that has opened has dispatched its log."""
+    behind = store.dispatch_behind_bytes
+    if behind:
+        raise GuaranteeBroken(16, "something was left to dispatch when the store had opened", "0", str(behind))
 
 
 @judge(17)
@@ -137,7 +156,7 @@ def queues_are_read_in_order(found: Recovered) -> None:
         offset = (-1, count, count + 1 + turn, turn % (count + 1))[turn % 4]
     compare_pull(
         found.store,
-        found.legal[found.key],
+        found.log,
         found.layout,
         asked,
         offset,
@@ -149,7 +168,7 @@ def queues_are_read_in_order(found: Recovered) -> None:
 @judge(8)
 def times_are_found(found: Recovered) -> None:
     """Contract 8: the offset of a time beside that of some message, and the first times, are right."""
-    turn, log = found.key[0], found.legal[found.key]
+    turn, log = found.key[0], found.log
     queues = list(found.derived.queues_at(found.store.max_offset))
     if queues:
         queue, memory, count = queues[turn % len(queues)]

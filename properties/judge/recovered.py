@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from impl.store import MessageStore
 from model.state import CommitLog, Layout
+from properties.contract import observed
 from properties.decode.deleted_topics import parse_deleted_topics
 from properties.disk.disk import Disk, Image
 from properties.disk.images import compose
@@ -13,6 +14,7 @@ from properties.disk.recording_files import RecordingFiles
 from properties.judge.derived_ledger import DerivedLedger
 from properties.judge.ledger import Ledger
 from properties.judge.progress_ledger import LegalVersions, Said
+from properties.judge.rulings import CannotTell
 from properties.program.case import Settings
 from properties.program.log_places import LOG_DIRECTORY, ROOT
 
@@ -95,6 +97,14 @@ class Recovered:
         there = self._gone_by_queues(count, end) if end == begin else _still_there(remembered, end, begin)
         object.__setattr__(self, "key", (count, end, begin, there))  # once: judges ask for it again and again
 
+    @property
+    def log(self) -> CommitLog:
+        """The model's log that was recovered. Raises CannotTell where it is none of the legal ones."""
+        log = self.legal.get(self.key)
+        if log is None:
+            raise CannotTell("the recovered log is none that may survive, which is judged by number 2")
+        return log
+
     def _gone_by_queues(self, count: int, end: int) -> tuple[tuple[str, int], ...]:
         """Return the deleted topics of a log without a record, which only queues tell: such a topic has none.
 
@@ -103,7 +113,7 @@ class Recovered:
         legal = {key[3] for key in self.legal if key[:3] == (count, end, end)}
         if len(legal) == 1:
             return legal.pop()
-        served = {topic for topic, _ in self.store.queues()}
+        served = {topic for topic, _ in observed("queues", self.store.queues)}
         return tuple(sorted({(topic, end) for there in legal for topic, _ in there if topic not in served}))
 
 

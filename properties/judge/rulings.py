@@ -18,6 +18,7 @@ from properties.contract import GuaranteeBroken
 __all__ = [
     "NAMES",
     "NEVER_JUDGED",
+    "CannotTell",
     "Ruling",
     "Word",
     "broken",
@@ -129,10 +130,14 @@ def ruling_of(error: GuaranteeBroken) -> Ruling:
     return broken(error.contract, error.sentence, expected=error.expected, found=error.found)
 
 
-def judge(number: int) -> Callable[[Callable[Asked, Ruling | None]], Callable[Asked, Ruling]]:
-    """Make a judge of contract `number` from a function that returns its ruling or raises GuaranteeBroken.
+class CannotTell(Exception):
+    """The evidence does not decide a number; a judge turns it into the ruling that the number is unknown."""
 
-    A function that returns None has found nothing broken.
+
+def judge(number: int) -> Callable[[Callable[Asked, Ruling | None]], Callable[Asked, Ruling]]:
+    """Make a judge of contract `number` from a function that returns its ruling, or raises.
+
+    It may raise GuaranteeBroken and CannotTell. A function that returns None has found nothing broken.
     """
     right = holds(number, "")
 
@@ -143,6 +148,8 @@ def judge(number: int) -> Callable[[Callable[Asked, Ruling | None]], Callable[As
                 return rule(*args, **kwargs) or right
             except GuaranteeBroken as error:
                 return ruling_of(error)
+            except CannotTell as reason:
+                return unknown(number, str(reason))
 
         return ruled
 

@@ -15,15 +15,16 @@ from properties.judge.recovered import ROOT, Recovered
 from properties.judge.rulings import judge
 from properties.program.log_places import LOG_PATHS
 
-__all__ = ["DERIVED_FLOOR", "DURABLE_FLOOR", "SMALL_FILE_JUDGES"]
+__all__ = ["CHECKPOINT_BYTES", "DERIVED_FLOOR", "DURABLE_FLOOR", "SMALL_FILE_JUDGES", "floor_in", "has_times"]
 
 DURABLE_FLOOR, DERIVED_FLOOR, _CHECKPOINT = (
     f"{ROOT}/{name}" for name in ("config/durableFloor", "config/derivedFloor", "checkpoint")
 )
-_CHECKPOINT_BYTES, _TIMES_BYTES = 4096, 24
+CHECKPOINT_BYTES, _TIMES_BYTES = 4096, 24
 _Files = Mapping[str, bytes]
 
-_floor_in = lru_cache(maxsize=1024)(parse_durable_floor)
+floor_in = lru_cache(maxsize=1024)(parse_durable_floor)
+"""Return what a durable floor says; None of one that is not whole."""
 
 
 @lru_cache(maxsize=1024)
@@ -37,10 +38,14 @@ def _derived_offset_in(stored: bytes) -> int | None:
 
 
 @lru_cache(maxsize=1024)
+def has_times(stored: bytes) -> bool:
+    """Whether a checkpoint has its size, and times that can be."""
+    return len(stored) == CHECKPOINT_BYTES and not any(stored[at] & 0x80 for at in range(0, _TIMES_BYTES, 8))
+
+
 def _is_checkpoint(stored: bytes) -> bool:
-    """Whether a checkpoint has its size, times that can be, and nothing behind them."""
-    is_whole = len(stored) == _CHECKPOINT_BYTES and not stored[_TIMES_BYTES:].strip(b"\0")
-    return is_whole and not any(stored[at] & 0x80 for at in range(0, _TIMES_BYTES, 8))
+    """Whether a checkpoint has nothing behind its times."""
+    return has_times(stored) and not stored[_TIMES_BYTES:].strip(b"\0")
 
 
 @judge(13)
@@ -51,7 +56,7 @@ def small_files_are_whole(found: Recovered) -> None:
     """
     for when, files in _disks(found):
         floor = files.get(DURABLE_FLOOR, b"")
-        if _floor_in(floor) is None and (floor.strip(b"\0") or _has_a_log(files)):
+        if floor_in(floor) is None and (floor.strip(b"\0") or _has_a_log(files)):
             raise GuaranteeBroken(13, f"the durable floor on disk is not whole {when}", found=_shown(floor))
         derived = files.get(DERIVED_FLOOR)
         if derived is not None and not found.was_harmed and _derived_offset_in(derived) is None:
@@ -59,7 +64,7 @@ def small_files_are_whole(found: Recovered) -> None:
         checkpoint = files.get(_CHECKPOINT, b"")
         if checkpoint and not found.was_harmed and not _is_checkpoint(checkpoint):
             raise GuaranteeBroken(13, f"the checkpoint on disk is not whole {when}", found=_shown(checkpoint))
-    live = found.files.peek(_CHECKPOINT, 0, _CHECKPOINT_BYTES + 1) if _CHECKPOINT in found.files.paths() else b""
+    live = found.files.peek(_CHECKPOINT, 0, CHECKPOINT_BYTES + 1) if _CHECKPOINT in found.files.paths() else b""
     if not found.was_harmed and not _is_checkpoint(live):
         raise GuaranteeBroken(13, "a process that has recovered has no whole checkpoint", found=_shown(live))
 
@@ -72,14 +77,14 @@ def floors_say_what_is_durable(found: Recovered) -> None:
     """
     end, file_bytes = found.store.max_offset, found.settings.file_bytes
     for when, files in _disks(found):
-        floor, derived = _floor_in(files.get(DURABLE_FLOOR, b"")), files.get(DERIVED_FLOOR)
+        floor, derived = floor_in(files.get(DURABLE_FLOOR, b"")), files.get(DERIVED_FLOOR)
         if floor is not None and (floor.offset > end or floor.file_bytes != file_bytes):
             expected = f"{end} at most, in files of {file_bytes}"
             raise GuaranteeBroken(7, f"the durable floor lies beyond the log {when}", expected, _said(floor))
         offset = None if derived is None or found.was_harmed else _derived_offset_in(derived)
         if offset is not None and offset > end:
             raise GuaranteeBroken(7, f"the derived floor lies beyond the log {when}", f"{end} at most", str(offset))
-    floor = _floor_in(found.durable.files.get(DURABLE_FLOOR, b""))
+    floor = floor_in(found.durable.files.get(DURABLE_FLOOR, b""))
     if floor is None or floor.offset != end:
         sentence = "a recovery leaves the durable floor elsewhere than its log ends"
         raise GuaranteeBroken(7, sentence, str(end), "none" if floor is None else _said(floor))

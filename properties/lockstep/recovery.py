@@ -14,8 +14,8 @@ from functools import partial
 
 from impl.errors import StoreError
 from impl.store import MessageStore
+from model import crash as crashes
 from model import progress, schedule
-from model.crash import Kind, crash
 from model.flushing import flush
 from model.operations import Crash, Operation
 from model.pending import answered
@@ -79,8 +79,8 @@ class Recovery:
 
     def legal_between(self, before: CommitLog, after: CommitLog, *, kill: bool) -> LegalLogs:
         """Return the legal logs of a crash while an operation leads from one log to another."""
-        kind: Kind = "process kill" if kill else "power loss"
-        return {key_of(log): log for log in crash(before, after, kind, layout=self._pair.layout)}
+        kind: crashes.Kind = "process kill" if kill else "power loss"
+        return {key_of(log): log for log in crashes.crash(before, after, kind, layout=self._pair.layout)}
 
     def legal_at(self, span: Span, *, at_rest: bool, kill: bool) -> LegalLogs:
         """Return the legal logs of a crash inside an operation, or right after its answer."""

@@ -17,7 +17,7 @@ from properties.disk.dirty import DirtyTracker
 from properties.explore.crashes.explore import explore_seed
 from properties.explore.crashes.scheduling import Strategy as Mix
 from properties.explore.exhaustive.hunting import hunt_exhaustively
-from properties.explore.interleavings.campaign import InterleavingResult, interleavings
+from properties.explore.interleavings.campaign import InterleavingTally, interleavings
 from properties.explore.interleavings.run import run_interleaving
 from properties.explore.interleavings.shrink import BrokenInterleaving
 from properties.explore.machines.check import MACHINES, TURN_EXAMPLES_MAX, check
@@ -170,7 +170,7 @@ class Interleaved:
     is_seeded = True
 
     def seek(self, settings: Settings, *, seed: int, tracker: DirtyTracker, is_over: IsOver) -> Sought:
-        drawn = interleavings(seed, settings.bug, _EXHAUSTED_FIRST, InterleavingResult())
+        drawn = interleavings(seed, settings.bug, _EXHAUSTED_FIRST, InterleavingTally())
         interleaving = next(drawn)
         for number in count(1):
             ran = run_interleaving(interleaving, tracker=tracker)

@@ -12,23 +12,15 @@ from pipeline.campaign import _write, complete_shards, prepare_output, read_rows
 from pipeline.outputs import OutputTaken
 from properties.campaign.replay import replay
 from properties.disk.dirty import choose_tracker
+from properties.explore.crashes.campaign import Plan
 from properties.explore.crashes.rows import Row, result_hash
-from properties.explore.crashes.shards import FAILURES_MAX, Shard, plan_shards
+from properties.explore.crashes.shards import Shard
 from properties.program.case import Case, Settings
 
 
 def planned(count: int, *, states: int, seed: int, settings: Settings | None = None) -> list[Shard]:
     """Return `count` shards of so many states."""
-    return list(
-        plan_shards(
-            count * states,
-            seed=seed,
-            settings=settings or Settings(),
-            strategy="random",
-            failures_max=FAILURES_MAX,
-            shard_states=states,
-        )
-    )
+    return [*Plan(settings or Settings(), seed=seed, states=count * states, shard_states=states).shards()]
 
 
 SHARDS = planned(2, states=30, seed=3)

@@ -16,7 +16,7 @@ import pytest
 
 from pipeline.campaign import result_hash, run_serial
 from pipeline.session import SparkUnavailable, require_java, require_packages
-from properties.explore.crashes.shards import FAILURES_MAX, plan_shards
+from properties.explore.crashes.campaign import Plan
 from properties.program.case import Settings
 
 pytestmark = pytest.mark.deep
@@ -34,11 +34,8 @@ def serial_hash() -> str:
         require_packages("pyspark", "pyarrow", "pandas")
     except SparkUnavailable as error:
         pytest.skip(str(error))
-    settings = Settings()
-    shards = plan_shards(
-        2 * STATES, seed=3, settings=settings, strategy="random", failures_max=FAILURES_MAX, shard_states=STATES
-    )
-    return result_hash(run_serial(list(shards)))
+    shards = Plan(Settings(), seed=3, states=2 * STATES, shard_states=STATES).shards()
+    return result_hash(run_serial([*shards]))
 
 
 def campaign_on(master: str, out: Path) -> dict[str, Any]:

@@ -28,8 +28,9 @@ from pipeline.outputs import OutputTaken
 from pipeline.pareto import pareto, pareto_in_spark, points_frame
 from pipeline.sweep import Row as PointRow
 from pipeline.sweep import prepare_sweep, run_some, stored_points, sweep
+from properties.explore.crashes.campaign import Plan
 from properties.explore.crashes.rows import Row
-from properties.explore.crashes.shards import FAILURES_MAX, Shard, plan_shards
+from properties.explore.crashes.shards import Shard
 from properties.program.case import Settings
 from tests.properties.decode.handmade import golden_dirs
 
@@ -70,9 +71,7 @@ def kill_who_tells(told: Path) -> int:
 def test_killed_worker_is_a_row_and_a_resumed_campaign_ends_as_the_serial_one(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    shards = list(
-        plan_shards(8, seed=3, settings=Settings(), strategy="random", failures_max=FAILURES_MAX, shard_states=4)
-    )
+    shards = [*Plan(Settings(), seed=3, states=8, shard_states=4).shards()]
     run, out = pipes(tmp_path), tmp_path / "run"
     with ThreadPoolExecutor(1) as killer:
         killed = killer.submit(kill_who_tells, run.told)

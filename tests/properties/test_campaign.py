@@ -16,7 +16,7 @@ from properties.contract import GuaranteeBroken, Verdict
 from properties.disk.dirty import CompareTracker, DirtyTracker, WriteProtectTracker, write_protect_available
 from properties.disk.disk import Disk, DiskState, Image
 from properties.disk.images import Choices, compose
-from properties.explore.crashes import campaign, shards
+from properties.explore.crashes import explore, scheduling, shards
 from properties.explore.crashes.campaign import CrashResult, Plan, run_campaign
 from properties.explore.crashes.explore import explore_seed
 from properties.explore.crashes.rows import result_hash, rows_of, that_count
@@ -73,16 +73,33 @@ def test_the_way_pages_are_watched_changes_nothing() -> None:
         assert tally_of("8:0", compared) == tally_of("8:0", protected)
 
 
+def test_a_short_campaign_hits_every_kind(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A history that has drawn no power loss with an older version, and none that spares an index, makes up for it."""
+    result = run(tracker, Settings(), states=30, seed=4)
+    assert result.silent == []
+    assert result.tally.states <= 31, "states of make-up sessions do not count"
+    monkeypatch.setattr(explore, "_MAKE_UP_SESSIONS", 0)
+    assert {"missing", "older_version", "index_made_good"} <= set(run(tracker, Settings(), states=30, seed=4).silent)
+
+
+def test_the_first_history_of_a_timed_campaign_is_short(tracker: DirtyTracker) -> None:
+    timed, counted = (next(Plan(Settings(), seed=4, **bound).shards()) for bound in ({"seconds": 9.0}, {"states": 9}))
+    assert (timed.first_states, counted.first_states) == (shards.FIRST_STATES, None)
+    ended = ShardRun(replace(timed, states=20, first_states=10))
+    run_shard(ended, tracker=tracker)
+    assert [history.tally.states in (10, 11) for history in ended.histories[:2]] == [True, True]
+
+
 def test_a_fault_a_rule_or_a_judge_that_never_fired_makes_it_vacuous(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fired, never = ("flip", "rule_put", "judge_is_a_prefix"), ("flood", "rule_dance", "judge_asleep")
-    monkeypatch.setattr(campaign, "required", lambda disk: (*fired, *never))
+    monkeypatch.setattr(scheduling, "required", lambda disk: (*fired, *never))
     result = run(tracker, Settings(), states=5)
     assert (result.verdict, result.silent) == (Verdict.VACUOUS, [*never])
     for name in never:
-        monkeypatch.setattr(campaign, "required", lambda disk, name=name: (*fired, name))
-        assert campaign.silent(result.tally, "posix-strict") == [name]
+        monkeypatch.setattr(scheduling, "required", lambda disk, name=name: (*fired, name))
+        assert scheduling.silent(result.tally, "posix-strict") == [name]
 
 
 def firing(*names: str) -> Callable[..., Iterator[Failure | None]]:
@@ -101,7 +118,7 @@ def test_a_judge_that_agrees_with_its_violation_makes_it_vacuous(
 ) -> None:
     monkeypatch.setitem(VIOLATIONS, "is_a_prefix", lambda found: found)
     both = ("judge_is_a_prefix", "judge_covers_the_floor")
-    monkeypatch.setattr(campaign, "required", lambda disk: both)
+    monkeypatch.setattr(scheduling, "required", lambda disk: both)
     monkeypatch.setattr(shards, "explore_seed", firing(*both))
     result = run(tracker, Settings(), states=5)
     assert (result.verdict, result.silent) == (Verdict.VACUOUS, ["judge_is_a_prefix"])
@@ -109,7 +126,7 @@ def test_a_judge_that_agrees_with_its_violation_makes_it_vacuous(
 
 def test_a_campaign_that_misses_its_canary_is_vacuous(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "caught_canary", lambda *_, **__: "")
-    monkeypatch.setattr(campaign, "required", lambda disk: ())
+    monkeypatch.setattr(scheduling, "required", lambda disk: ())
     monkeypatch.setattr(shards, "explore_seed", firing())
     result = run(tracker, Settings(), states=5)
     assert (result.verdict, result.without_canary) == (Verdict.VACUOUS, [0])

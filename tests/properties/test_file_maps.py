@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from properties.decode.opening import open_view
 from properties.inspect import Query, inspect_view
 from properties.inspect import filemap as module
 from properties.inspect.filemap import file_maps
-from properties.inspect.place import open_view
 from properties.inspect.rows import Row
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"

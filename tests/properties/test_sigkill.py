@@ -24,10 +24,10 @@ from impl.parts import Parts
 from impl.recovery import Recovery, RecoveryPlan
 from properties.contract import HarnessError, Verdict
 from properties.explore.kills.program import VIOLATIONS_MAX
-from properties.explore.kills.run import KILL_SETTINGS, KillMode, KillReport, replay_kill, run_kills
+from properties.explore.kills.run import KILL_SETTINGS, KillMode, KillResult, replay_kill, run_kills
 from properties.planted import PLANTED
 
-Runner = Callable[..., KillReport]
+Runner = Callable[..., KillResult]
 
 
 # ---- other stores ----------------------------------------------------------------------------------------------------
@@ -121,7 +121,7 @@ _PATIENCE_S = 240
 
 def run_in_this_process(
     count: int, seed: int, mode: KillMode, directory: str, bug: str, store: str, cycle: int | None, workers: int
-) -> KillReport:
+) -> KillResult:
     """Run or replay kills; `store` names one of STORES."""
     InterruptedRecovery.runner = os.getpid()
     settings, components = replace(KILL_SETTINGS, bug=bug), STORES.get(store)
@@ -151,18 +151,24 @@ def run(fresh_process: Pool, tmp_path: Path) -> Runner:
         store: str = "",
         cycle: int | None = None,
         workers: int = 1,
-    ) -> KillReport:
+    ) -> KillResult:
         arguments = (count, seed, mode, str(tmp_path), bug, store, cycle, workers)
         return fresh_process.apply_async(run_in_this_process, arguments).get(timeout=_PATIENCE_S)
 
     return run_kills_there
 
 
-def signature(report: KillReport) -> tuple[object, ...]:
+def signature(report: KillResult) -> tuple[object, ...]:
     """Return everything of a report that the seed decides."""
-    found = [(v.cycle, v.life, v.verb, v.step, v.contract) for v in report.violations]
-    counts = (report.cycles, report.lives, report.killed, report.completed, len(report.outcomes))
-    return (report.points, report.outcomes, report.killed_in, found, *counts)
+    found = [(v.cycle, v.life, v.verb, v.step, v.contract) for v in report.tally.violations]
+    counts = (
+        report.tally.cycles,
+        report.tally.lives,
+        report.tally.killed,
+        report.tally.completed,
+        len(report.tally.outcomes),
+    )
+    return (report.tally.points, report.tally.outcomes, report.tally.killed_in, found, *counts)
 
 
 # ---- the store holds -------------------------------------------------------------------------------------------------
@@ -171,13 +177,15 @@ def signature(report: KillReport) -> tuple[object, ...]:
 @pytest.mark.parametrize("mode", ["step", "bytecode"])
 def test_a_kill_loses_nothing(run: Runner, mode: KillMode, tmp_path: Path) -> None:
     report = run(60, mode=mode)
-    assert not report.violations
-    assert (report.cycles, report.verdict, report.interrupted) == (60, Verdict.HOLDS, False)
-    assert report.killed + report.completed == report.lives > 60, "some directories have more than one life"
-    assert report.killed >= 60
-    assert len(report.points) > 50
-    assert 20 < report.judged < 60 + 3, "what is left again, byte for byte, is known"
-    assert {"open", "put", "close"} <= set(report.killed_in)
+    assert not report.tally.violations
+    assert (report.tally.cycles, report.verdict, report.interrupted) == (60, Verdict.HOLDS, False)
+    assert report.tally.killed + report.tally.completed == report.tally.lives > 60, (
+        "some directories have more than one life"
+    )
+    assert report.tally.killed >= 60
+    assert len(report.tally.points) > 50
+    assert 20 < report.tally.judged < 60 + 3, "what is left again, byte for byte, is known"
+    assert {"open", "put", "close"} <= set(report.tally.killed_in)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -185,17 +193,17 @@ def test_a_kill_loses_nothing(run: Runner, mode: KillMode, tmp_path: Path) -> No
 @pytest.mark.parametrize("mode", ["step", "bytecode"])
 def test_a_thousand_kills_lose_nothing(run: Runner, mode: KillMode, tmp_path: Path) -> None:
     report = run(1_000, seed=2, mode=mode)
-    assert not report.violations
-    assert report.killed >= 1_000
-    assert len(report.points) > 700
-    assert len(report.outcomes) > 300
-    assert {"open", "put", "flush", "close"} <= set(report.killed_in)
+    assert not report.tally.violations
+    assert report.tally.killed >= 1_000
+    assert len(report.tally.points) > 700
+    assert len(report.tally.outcomes) > 300
+    assert {"open", "put", "flush", "close"} <= set(report.tally.killed_in)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_kill_within_a_copy_loses_nothing_either(run: Runner) -> None:
     report = run(60, store="torn-copy")
-    assert (report.verdict, report.violations) == (Verdict.HOLDS, [])
+    assert (report.verdict, report.tally.violations) == (Verdict.HOLDS, [])
 
 
 # ---- determinism -----------------------------------------------------------------------------------------------------
@@ -205,7 +213,7 @@ def test_a_kill_within_a_copy_loses_nothing_either(run: Runner) -> None:
 def test_equal_seeds_kill_at_equal_points(run: Runner, mode: KillMode) -> None:
     first, second = run(30, seed=5, mode=mode), run(30, seed=5, mode=mode)
     assert signature(first) == signature(second)
-    assert run(30, seed=6, mode=mode).points != first.points
+    assert run(30, seed=6, mode=mode).tally.points != first.tally.points
 
 
 def test_any_number_of_workers_reports_the_same(run: Runner, tmp_path: Path) -> None:
@@ -217,10 +225,12 @@ def test_any_number_of_workers_reports_the_same(run: Runner, tmp_path: Path) -> 
 
 def test_workers_keep_the_same_violations_and_nothing_else(run: Runner, tmp_path: Path) -> None:
     alone = run(75, seed=3, bug="floor-ahead")
-    kept = {Path(violation.kept).name for violation in alone.violations}
+    kept = {Path(violation.kept).name for violation in alone.tally.violations}
     shutil.rmtree(next(tmp_path.iterdir()))
     several = run(75, seed=3, bug="floor-ahead", workers=3)
-    assert len(alone.violations) >= VIOLATIONS_MAX, "the last programs are not reported, and nothing of them is kept"
+    assert len(alone.tally.violations) >= VIOLATIONS_MAX, (
+        "the last programs are not reported, and nothing of them is kept"
+    )
     assert signature(several) == signature(alone)
     assert several.result_hash == alone.result_hash
     (base,) = tmp_path.iterdir()
@@ -229,16 +239,16 @@ def test_workers_keep_the_same_violations_and_nothing_else(run: Runner, tmp_path
 
 def test_one_cycle_can_be_replayed(run: Runner) -> None:
     report = run(60, seed=3, bug="dropped-first-page")
-    violation = next(violation for violation in report.violations if violation.cycle >= 0)
+    violation = next(violation for violation in report.tally.violations if violation.cycle >= 0)
     replayed = run(0, seed=3, bug="dropped-first-page", cycle=violation.cycle)
-    assert replayed.cycles == 1
-    assert [replace(v, kept="") for v in replayed.violations] == [replace(violation, kept="")]
+    assert replayed.tally.cycles == 1
+    assert [replace(v, kept="") for v in replayed.tally.violations] == [replace(violation, kept="")]
 
 
 def test_a_store_with_bit_maps_is_killed_and_opened_with_its_filters(run: Runner) -> None:
     """Lives and judges once had no filters; the fifteenth program of this seed has an extension with bit maps."""
     report = run(0, seed=0, cycle=350)
-    assert (report.cycles, report.violations) == (1, [])
+    assert (report.tally.cycles, report.tally.violations) == (1, [])
 
 
 # ---- broken stores are caught ----------------------------------------------------------------------------------------
@@ -250,15 +260,15 @@ def test_a_store_with_bit_maps_is_killed_and_opened_with_its_filters(run: Runner
 def test_a_planted_bug_is_caught(run: Runner, bug: str, contracts: set[int]) -> None:
     report = run(80, bug=bug)
     assert report.verdict is Verdict.BROKEN
-    assert contracts & {violation.contract for violation in report.violations}
+    assert contracts & {violation.contract for violation in report.tally.violations}
 
 
 @pytest.mark.parametrize("mode", ["step", "bytecode"])
 def test_records_kept_in_a_buffer_are_missed(run: Runner, mode: KillMode) -> None:
     report = run(60, mode=mode, store="write-buffer")
     # dispatch meets no record where one was put: no more puts are taken then (8), and no exit is clean (7)
-    assert 2 in {violation.contract for violation in report.violations} <= {2, 7, 8}
-    assert "none that may survive" in report.violations[0].sentence
+    assert 2 in {violation.contract for violation in report.tally.violations} <= {2, 7, 8}
+    assert "none that may survive" in report.tally.violations[0].sentence
 
 
 @pytest.mark.parametrize(
@@ -272,11 +282,11 @@ def test_records_kept_in_a_buffer_are_missed(run: Runner, mode: KillMode) -> Non
 )
 def test_a_store_that_breaks_another_promise_is_named(run: Runner, store: str, contract: int, sentence: str) -> None:
     report = run(60, store=store)
-    assert [v for v in report.violations if v.contract == contract and sentence in v.sentence]
+    assert [v for v in report.tally.violations if v.contract == contract and sentence in v.sentence]
 
 
 def test_a_violation_keeps_what_the_kill_left(run: Runner, tmp_path: Path) -> None:
-    violation = run(60, store="write-buffer").violations[0]
+    violation = run(60, store="write-buffer").tally.violations[0]
     kept = Path(violation.kept)
     assert kept.is_relative_to(tmp_path)
     for side in ("killed", "store"):
@@ -291,8 +301,8 @@ def test_a_violation_keeps_what_the_kill_left(run: Runner, tmp_path: Path) -> No
 def test_an_interrupt_ends_the_run_and_keeps_its_results(run: Runner, tmp_path: Path, workers: int) -> None:
     report = run(60, store="interrupted-recovery", workers=workers)
     assert report.interrupted
-    assert 0 < report.cycles < 60
-    assert not report.violations
+    assert 0 < report.tally.cycles < 60
+    assert not report.tally.violations
     assert list(tmp_path.iterdir()) == []
 
 

@@ -4,8 +4,7 @@ cannot be worked in, named None.
 
 Cause: what a shard has to tell is more than a pipe holds, so a worker can die in the middle of it, and the half of a
 word is an OSError of its own kind, not the end of the pipe.
-Fix: such a worker has died, as any other (campaign/workers.py, `Work.hear`; explore/kills/workers.py,
-`_Workers.hear`).
+Fix: such a worker has died, as any other (campaign/workers.py, `Work.hear`).
 Found by: reading.
 """
 
@@ -23,7 +22,7 @@ from properties.contract import HarnessError
 from properties.explore.crashes.campaign import death_sentence
 from properties.explore.crashes.shards import Shard, ShardRun
 from properties.explore.kills.cycle import KillReport
-from properties.explore.kills.workers import StopWord, run_in_workers
+from properties.explore.kills.run import run_kills
 from properties.program.case import Settings
 
 
@@ -49,10 +48,12 @@ def test_a_shard_is_lost_and_the_campaign_goes_on() -> None:
 
 
 def test_a_run_of_kills_says_which_program_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def work(name: str, own: range, programs: object, job: object, parent: Connection) -> NoReturn:
-        parent.send((0, KillReport(0, "step"))) if 0 in own else say_half_a_word(parent)
+    def work(parent: Connection, job: object, foreign: tuple[Connection, ...]) -> NoReturn:
+        parent.send("ready")
+        number, _, _ = parent.recv()
+        say_half_a_word(parent) if number == 1 else parent.send(KillReport(0, "step"))
         os._exit(0)
 
-    monkeypatch.setattr("properties.explore.kills.workers._work", work)
+    monkeypatch.setattr("properties.campaign.workers._work", work)
     with pytest.raises(HarnessError, match="a worker ended before its program 1"):
-        list(run_in_workers(2, [(0,), (1,)], lambda name, programs: iter(()), StopWord()))  # type: ignore[arg-type,return-value]
+        run_kills(50, seed=0, workers=2)

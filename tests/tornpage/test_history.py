@@ -13,7 +13,7 @@ from reports.history import COLUMNS, read_history
 from reports.trends import build_trends
 from tornpage.commands import campaign, explore
 from tornpage.document import Outcome
-from tornpage.history import append_run, prepare_history
+from tornpage.run_directory import append_run, prepare_history
 
 pq = pytest.importorskip("pyarrow.parquet")
 STARTED = datetime(2026, 11, 22, 23, 59, tzinfo=UTC)

@@ -9,10 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from model.operations import DeleteTopics, Put, Step
-from properties.contract import HarnessError, Verdict
+from properties.campaign.result import Found
+from properties.contract import HarnessError
 from properties.disk.dirty import choose_tracker
 from properties.explore.interleavings import campaign
-from properties.explore.interleavings.campaign import InterleavingResult
+from properties.explore.interleavings.campaign import InterleavingResult, InterleavingTally
 from properties.explore.interleavings.scenario import Scenario
 from properties.explore.interleavings.shrink import BrokenInterleaving
 from properties.program.case import Settings
@@ -60,7 +61,7 @@ def failure() -> BrokenInterleaving:
     tasks = ((Put(fill=1),), (DeleteTopics(),))
     scenario = Scenario("a race", settings, (Put(), Step("reput")), tasks, ())
     with choose_tracker("auto") as tracker:
-        runs = sweep(scenario, tracker=tracker, modules=("impl.commit_log", "properties.planted.racing"))
+        runs = sweep(scenario, tracker=tracker, modules=("impl.commit_log", "properties.planted.races"))
         interleaving, ran = next((i, r) for i, r in runs if r.broken is not None)
     assert ran.broken is not None
     return BrokenInterleaving(interleaving, ran.broken, ran)
@@ -69,7 +70,7 @@ def failure() -> BrokenInterleaving:
 @pytest.fixture
 def _found(failure: BrokenInterleaving, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the campaign find it at once."""
-    result = InterleavingResult(Verdict.BROKEN, interleavings=7, failure=failure)
+    result = InterleavingResult(InterleavingTally(interleavings=7), found=[Found(failure)])
     monkeypatch.setattr(campaign, "explore_interleavings", lambda **_: result)
 
 
@@ -117,7 +118,9 @@ def test_a_campaign_that_is_too_short_is_vacuous() -> None:
 
 def test_an_unknown_history_is_not_green(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        campaign, "explore_interleavings", lambda **_: InterleavingResult(Verdict.UNKNOWN, unknown=2, canary="c")
+        campaign,
+        "explore_interleavings",
+        lambda **_: InterleavingResult(InterleavingTally(unknown=2), undecided=["two histories"], canary="c"),
     )
     result = run("--json")
     assert result.exit_code == 3

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tornpage.cli import cli
-from tornpage.redacted_words import LEFT_OUT, SENTENCES, harmless_sentence, harmless_value
+from tornpage.redacting import LEFT_OUT, SENTENCES, harmless_sentence, harmless_value
 
 REPOSITORY = Path(__file__).parents[2]
 GOLDEN = REPOSITORY / "tests" / "data" / "golden"
@@ -48,7 +48,7 @@ def test_sentences_of_sound_recoveries_are_kept(case: Path) -> None:
 
 def test_every_sentence_of_the_list_is_made_of_words_of_the_judge() -> None:
     """One that the judge says otherwise from now on is left out, until the list says so too."""
-    code = [path.read_text() for path in (REPOSITORY / "properties" / "judging").glob("*.py")]
+    code = [path.read_text() for path in (REPOSITORY / "properties" / "judge").rglob("*.py")]
     constants = [node.value for text in code for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant)]
     words = {word for part in constants if isinstance(part, str) for word in re.findall("[a-z]+", part)}
     for sentence in SENTENCES:

@@ -9,8 +9,8 @@ import click
 
 from tornpage import options
 from tornpage.document import Outcome, emit, refuse
-from tornpage.places import temporary_directory
 from tornpage.progress import steps_progress
+from tornpage.run_directory import temporary_directory
 
 if TYPE_CHECKING:
     from bench.sizes import Sizes

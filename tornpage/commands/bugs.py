@@ -113,8 +113,7 @@ def score(
     from properties.planted import UnknownBug, bugs_named
     from properties.score.plan import Plan
     from properties.score.strategies import UnknownStrategy, strategies_named
-    from tornpage.places import temporary_directory
-    from tornpage.run_directory import prepare, write_run
+    from tornpage.run_directory import prepare, temporary_directory, write_run
     from tornpage.scoring import score_outcome
 
     try:

@@ -11,12 +11,13 @@ import click
 
 from tornpage import options
 from tornpage.document import Outcome, emit, refuse
-from tornpage.history import append_run, prepare_history
 from tornpage.progress import counted_progress
-from tornpage.run_directory import write_run
+from tornpage.run_directory import append_run, prepare_history, write_run
 
 if TYPE_CHECKING:
     from pipeline.aggregates import Counted
+    from properties.disk.disk import Disk
+    from properties.explore.crashes.campaign import Plan
     from properties.explore.crashes.rows import Row
     from properties.explore.crashes.scheduling import Strategy
     from properties.explore.crashes.shards import Shard
@@ -45,7 +46,7 @@ def command(
     states_per_shard: int,
     file_bytes: int,
     strategy: "Strategy | None",
-    disk: str,
+    disk: "Disk",
     bug: str,
     seed: int,
     master: str,
@@ -65,23 +66,21 @@ def command(
 
     The result hash is that of `tornpage explore` for as many states, and as many of them per shard.
     """
+    from properties.explore.crashes.campaign import Plan
+    from properties.program.case import Settings
+
     if resume and out is None:
         refuse("--resume needs the --out directory of the campaign to go on with")
     prepare_history(history)
     started = datetime.now(UTC)
-    outcome, text = campaign_outcome(
-        shards,
-        states_per_shard,
-        file_bytes=file_bytes,
-        strategy=strategy or "random",
-        disk=disk,
-        bug=bug,
+    plan = Plan(
+        Settings(file_bytes=file_bytes, disk=disk, bug=bug),
         seed=seed,
-        master=master,
-        engine=engine,
-        out=out,
-        resume=resume,
+        states=shards * states_per_shard,
+        strategy=strategy or "random",
+        shard_states=states_per_shard,
     )
+    outcome, text = campaign_outcome(plan, master=master, engine=engine, out=out, resume=resume)
     if out is not None:
         write_run(Path(out), outcome)
     append_run(history, outcome, started=started)
@@ -89,40 +88,18 @@ def command(
 
 
 def campaign_outcome(
-    shards: int,
-    states_per_shard: int,
-    *,
-    file_bytes: int = 16384,
-    strategy: "Strategy" = "random",
-    disk: str = "posix-strict",
-    bug: str = "",
-    seed: int = 0,
-    master: str = "local[2]",
-    engine: str = "spark",
-    out: str | None = None,
-    resume: bool = False,
+    plan: "Plan", *, master: str = "local[2]", engine: str = "spark", out: str | None = None, resume: bool = False
 ) -> tuple[Outcome, str]:
-    """Run a campaign; return its outcome and its text."""
+    """Run the shards of a plan; return the outcome and its text."""
     from pipeline.aggregates import counted_here
     from pipeline.campaign import complete_shards, prepare_output, read_rows
     from pipeline.outputs import OutputTaken
     from pipeline.session import SparkUnavailable
     from properties.explore.crashes.rows import that_count
-    from properties.explore.crashes.shards import FAILURES_MAX, plan_shards
-    from properties.program.case import Settings
+    from properties.explore.crashes.shards import FAILURES_MAX
     from tornpage.render.campaign import shards_outcome
 
-    settings = Settings(file_bytes=file_bytes, disk=disk, bug=bug)  # type: ignore[arg-type]
-    planned = list(
-        plan_shards(
-            shards * states_per_shard,
-            seed=seed,
-            settings=settings,
-            strategy=strategy,
-            failures_max=FAILURES_MAX,
-            shard_states=states_per_shard,
-        )
-    )
+    planned = [*plan.shards()]
     started = perf_counter()
     with _directory(out) as directory:
         try:

@@ -10,8 +10,7 @@ from tornpage import options
 from tornpage.aiming import fault_option
 from tornpage.document import emit
 from tornpage.exploring import Request, asked_mode
-from tornpage.history import append_run, prepare_history
-from tornpage.run_directory import prepare, write_run
+from tornpage.run_directory import append_run, prepare, prepare_history, write_run
 
 __all__ = ["command"]
 

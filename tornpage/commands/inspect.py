@@ -7,7 +7,7 @@ import click
 from tornpage import options
 from tornpage.completing import names_in_a_store
 from tornpage.document import Outcome, emit, refuse
-from tornpage.inspect_text import document_text
+from tornpage.inspecting import document_text
 from tornpage.progress import bytes_progress
 from tornpage.redacting import AS_IT_IS, Showing, showing
 from tornpage.store_page import inspect_page_outcome
@@ -153,7 +153,7 @@ def _follow(
 ) -> None:
     from properties.inspect import InspectError
     from properties.inspect.follow import LogFollower
-    from tornpage.following import follow
+    from tornpage.inspecting import follow
 
     if view != "log" or name is not None:
         raise InspectError("only the log can be followed; leave the view out")

@@ -7,8 +7,7 @@ import click
 
 from tornpage import options
 from tornpage.document import Outcome, emit, refuse
-from tornpage.redacted_words import LEFT_OUT
-from tornpage.redacting import showing
+from tornpage.redacting import LEFT_OUT, showing
 from tornpage.run_directory import prepare, write_run
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import click
 from tornpage import options
 from tornpage.document import Outcome, emit, warn
 from tornpage.progress import step_lines
+from tornpage.proving import Step
 from tornpage.run_directory import prepare, write_run
-from tornpage.steps.step import Step
 
 __all__ = ["command"]
 

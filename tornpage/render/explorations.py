@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from properties.explore.interleavings.run import Ran
     from properties.explore.interleavings.scenario import Interleaving
     from properties.explore.kills.child import KillMode
-    from properties.explore.kills.cycle import KillReport
     from properties.explore.kills.restarts import RestartReport
+    from properties.explore.kills.run import KillResult
     from properties.explore.machines.check import CheckResult
     from properties.explore.real_faults.report import FaultReport, FaultsReport
-    from properties.judge.directory.recovery_crashes import RecoveryReport, ShapeReport
+    from properties.explore.recovery.crashes import RecoveryReport, ShapeReport
     from properties.program.case import Settings
 
 __all__ = [
@@ -52,31 +52,32 @@ def interleavings_outcome(
     result: InterleavingResult, *, seed: int, out: str | None, command: str
 ) -> tuple[Outcome, str]:
     """Return the interleavings of a store's threads, writing the case file if there is a place for it."""
+    tally = result.tally
     seconds = max(result.seconds, 1e-9)
-    tried, is_all = result.exhausted
+    tried, is_all = tally.exhausted
     figures: dict[str, float | int] = {
-        "interleavings": result.interleavings,
-        "distinct_interleavings": len(result.distinct),
-        "distinct_outcomes": len(result.outcomes),
-        "scenarios": result.scenarios,
+        "interleavings": tally.interleavings,
+        "distinct_interleavings": len(tally.distinct),
+        "distinct_outcomes": len(tally.outcomes),
+        "scenarios": tally.scenarios,
         "exhausted_interleavings": tried,
         "exhausted_is_all": int(is_all),
-        "points": result.points,
-        "unknown_histories": result.unknown,
+        "points": tally.points,
+        "unknown_histories": tally.unknown,
         "repeated_interleavings": result.repeated,
         "seconds": result.seconds,
-        "interleavings_per_s": result.interleavings / seconds,
-        "distinct_interleavings_per_s": len(result.distinct) / seconds,
-        "points_per_s": result.points / seconds,
-        **{f"happened_{effect}": count for effect, count in sorted(result.effects.items())},
+        "interleavings_per_s": tally.interleavings / seconds,
+        "distinct_interleavings_per_s": len(tally.distinct) / seconds,
+        "points_per_s": tally.points / seconds,
+        **{f"happened_{effect}": count for effect, count in sorted(tally.effects.items())},
     }
     findings: list[dict[str, Any]] = [
         Finding("never-happened", "vacuous", f"{effect} never happened").document()
         for effect in result.silent
         if result.failure is None
     ]
-    if result.unknown:
-        sentence = f"of {result.unknown} histories no order was found in time"
+    if tally.unknown:
+        sentence = f"of {tally.unknown} histories no order was found in time"
         findings.append(Finding("unknown-history", "unknown", sentence).document())
     if not result.canary and result.failure is None:
         sentence = "interrupted before the canary" if result.interrupted else "no planted bug was caught"
@@ -86,7 +87,7 @@ def interleavings_outcome(
         findings.append(interleaving_finding(failure.interleaving, failure.broken, failure.ran))
         if out is not None:
             _save_interleaving(failure.interleaving, out, findings[-1])
-    families = [{"scenario": name, "drawn": count} for name, count in sorted(result.families.items())]
+    families = [{"scenario": name, "drawn": count} for name, count in sorted(tally.families.items())]
     caption = {"source": "interleavings", "seed": seed, "command": command}
     outcome = Outcome(
         "explore",
@@ -132,26 +133,27 @@ def _save_interleaving(interleaving: Interleaving, out: str, finding: dict[str, 
 
 
 def _interleavings_text(result: InterleavingResult) -> str:
+    tally = result.tally
     if result.failure is not None:
         failure = result.failure
         told = interleaving_text(failure.interleaving, failure.broken, failure.ran)
-        return f"{told}\n\n{result.interleavings:,} interleavings before it\n\nverdict: broken"
+        return f"{told}\n\n{tally.interleavings:,} interleavings before it\n\nverdict: broken"
     seconds = max(result.seconds, 1e-9)
-    tried, is_all = result.exhausted
+    tried, is_all = tally.exhausted
     lines = [
-        f"{result.interleavings:,} interleavings of {result.scenarios:,} scenarios in {result.seconds:.1f} s, "
-        f"{len(result.distinct):,} of them distinct: {len(result.distinct) / seconds:,.0f} distinct/s",
-        f"{len(result.outcomes):,} distinct outcomes, {result.points:,} yield points, "
+        f"{tally.interleavings:,} interleavings of {tally.scenarios:,} scenarios in {result.seconds:.1f} s, "
+        f"{len(tally.distinct):,} of them distinct: {len(tally.distinct) / seconds:,.0f} distinct/s",
+        f"{len(tally.outcomes):,} distinct outcomes, {tally.points:,} yield points, "
         f"{result.repeated} interleavings repeated and equal",
         f"at locks alone: {tried:,} interleavings of the smallest scenario in order, {'all' if is_all else 'not all'}",
         "",
-        *(f"{effect:<20}{result.effects[effect]:>10,}" for effect in sorted(result.effects)),
+        *(f"{effect:<20}{tally.effects[effect]:>10,}" for effect in sorted(tally.effects)),
         "",
     ]
     if result.silent:
         lines.append(f"vacuous: {', '.join(result.silent)} never happened; explore longer")
-    if result.unknown:
-        lines.append(f"unknown: of {result.unknown} histories no order was found in time")
+    if tally.unknown:
+        lines.append(f"unknown: of {tally.unknown} histories no order was found in time")
     not_caught = "canary: not tried" if result.interrupted else "canary: no planted bug was caught"
     lines.append(f"canary: {result.canary} caught" if result.canary else not_caught)
     return "\n".join([*lines, f"verdict: {'interrupted' if result.interrupted else result.verdict.value}"])
@@ -175,8 +177,9 @@ def interleaving_text(interleaving: Interleaving, broken: GuaranteeBroken, ran: 
 # ---- real processes --------------------------------------------------------------------------------------------------
 
 
-def kills_outcome(report: KillReport, *, seed: int, mode: KillMode) -> tuple[Outcome, str]:
+def kills_outcome(result: KillResult, *, seed: int, mode: KillMode) -> tuple[Outcome, str]:
     """Return real writers killed by SIGKILL."""
+    report = result.tally
     figures: dict[str, float | int] = {
         "cycles": report.cycles,
         "killed": report.killed,
@@ -186,8 +189,8 @@ def kills_outcome(report: KillReport, *, seed: int, mode: KillMode) -> tuple[Out
         "judged": report.judged,
         "recovered_twice": report.recovered_twice,
         "violations": len(report.violations),
-        "seconds": report.seconds,
-        "cycles_per_s": report.cycles / max(report.seconds, 1e-9),
+        "seconds": result.seconds,
+        "cycles_per_s": report.cycles / max(result.seconds, 1e-9),
         **{f"killed_in_{verb}": count for verb, count in report.killed_in.items()},
     }
     findings = [
@@ -195,23 +198,23 @@ def kills_outcome(report: KillReport, *, seed: int, mode: KillMode) -> tuple[Out
     ]
     outcome = Outcome(
         "explore",
-        report.verdict.value,
+        result.verdict.value,
         figures,
         ("seconds", "cycles_per_s"),
         findings,
         seed=seed,
-        extra={"result_hash": report.result_hash},
-        interrupted=report.interrupted,
+        extra={"result_hash": result.result_hash},
+        interrupted=result.interrupted,
     )
     lines = [
-        f"{report.killed:,} writers killed by SIGKILL at a {mode} in {report.cycles:,} cycles, {report.seconds:.1f} s: "
-        f"{report.cycles / max(report.seconds, 1e-9):,.0f} cycles/s",
+        f"{report.killed:,} writers killed by SIGKILL at a {mode} in {report.cycles:,} cycles, {result.seconds:.1f} s: "
+        f"{report.cycles / max(result.seconds, 1e-9):,.0f} cycles/s",
         f"{len(report.points):,} distinct points, {len(report.outcomes):,} distinct outcomes",
         f"{report.judged:,} directories judged, {report.recovered_twice:,} of them recovered twice",
         "killed in " + ", ".join(f"{verb} {count:,}" for verb, count in sorted(report.killed_in.items())),
         *(f"contract {v.contract} is broken: {v.sentence} (kept in {v.kept})" for v in report.violations),
-        f"result hash: {report.result_hash}",
-        f"verdict: {'interrupted' if report.interrupted else report.verdict.value}",
+        f"result hash: {result.result_hash}",
+        f"verdict: {'interrupted' if result.interrupted else result.verdict.value}",
     ]
     return outcome, "\n".join(lines)
 
@@ -414,22 +417,22 @@ def exhaust_outcome(result: ExhaustResult, *, out: str | None) -> tuple[Outcome,
     from properties.program.case import describe
 
     figures: dict[str, float | int] = {
-        **figures_of(result),
+        **figures_of(result.tally),
         "seconds": result.seconds,
-        "states_per_s": result.states_per_s,
-        "workloads_kept": result.again,
+        "states_per_s": result.tally.states_per_s,
+        "workloads_kept": result.tally.again,
     }
     findings: list[dict[str, Any]] = []
     if result.failure is not None:
         findings.append(saved_finding(result.failure, out))
-    elif not (result.canary or result.timed_out or result.interrupted):
-        sentence = f"the planted bug {canary_bug(result.plan.disk)} was not caught"
+    elif not (result.canary or result.is_cut):
+        sentence = f"the planted bug {canary_bug(result.tally.plan.disk)} was not caught"
         findings.append(Finding("no-canary", "vacuous", sentence).document())
     alphabet = [
         {"letter": letter.name, "sentence": letter.sentence, "operations": [*map(describe, letter.operations)]}
-        for letter in result.plan.letters
+        for letter in result.tally.plan.letters
     ]
-    bound = {"statement": statement_of(result), "result_hash": result.result_hash, "alphabet": alphabet}
+    bound = {"statement": statement_of(result.tally), "result_hash": result.result_hash, "alphabet": alphabet}
     outcome = Outcome(
         "exhaust",
         result.verdict.value,
@@ -446,16 +449,16 @@ def _exhaust_text(result: ExhaustResult) -> str:
     """Return the failure, or the statement and what it rests on."""
     from properties.explore.exhaustive.statement import statement_of
 
-    states = sum(each.states for each in result.explored)
-    kept = f", {result.again:,} results kept from an earlier run" if result.again else ""
-    spent = f"{states:,} crash states in {result.seconds:.1f} s, {result.states_per_s:,.0f} a second{kept}"
+    states = sum(each.states for each in result.tally.explored)
+    kept = f", {result.tally.again:,} results kept from an earlier run" if result.tally.again else ""
+    spent = f"{states:,} crash states in {result.seconds:.1f} s, {result.tally.states_per_s:,.0f} a second{kept}"
     if result.failure is not None:
-        before = f"{spent}; before it: {statement_of(result)}"
+        before = f"{spent}; before it: {statement_of(result.tally)}"
         return f"{failure_text(result.failure)}\n\n{before}\n\nverdict: broken"
     canary = f"{result.canary} caught" if result.canary else "no planted bug was caught"
-    stopped = result.interrupted or result.timed_out
+    stopped = result.is_cut
     lines = [
-        statement_of(result),
+        statement_of(result.tally),
         "",
         spent,
         f"result hash {result.result_hash}",

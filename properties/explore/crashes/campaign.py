@@ -7,40 +7,34 @@ failures.
 """
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from model.operations import AimFault
-from properties.campaign.coverage import ALL_JUDGES, OF_SOME_STORES, Tally, merged
+from properties.campaign.coverage import Tally, merged
 from properties.campaign.engine import Budget, CanaryTime, MakingSmall, Progress, explore, quiet, small_case
 from properties.campaign.replay import Failure, signature
 from properties.campaign.result import CampaignResult
 from properties.campaign.shrink import Watch
 from properties.campaign.workers import Control, Died, Interrupted, Launcher
 from properties.disk.dirty import DirtyTracker, choose_tracker
-from properties.disk.disk import Disk
-from properties.explore.crashes.harms import harm_classes
 from properties.explore.crashes.rows import Row, result_hash, rows_of
-from properties.explore.crashes.scheduling import Strategy
+from properties.explore.crashes.scheduling import Strategy, silent
 from properties.explore.crashes.shards import (
     FAILURES_MAX,
+    FIRST_STATES,
     SHARD_STATES,
     HistoryRun,
     Shard,
     ShardRun,
     enough,
-    plan_shards,
     run_shard,
 )
-from properties.judge.queue_judges import MADE_GOOD
 from properties.program.case import Settings
-from properties.program.workload import RULES
 
-__all__ = ["CrashResult", "Plan", "death_sentence", "required", "run_campaign", "silent"]
-
-_POWER_FAULTS = ("lost_page", "older_version", "torn_page", "lost_size", "lost_name", "crash_in_recovery", "kill")
+__all__ = ["CrashResult", "Plan", "death_sentence", "run_campaign"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +55,17 @@ class Plan:
     aims: tuple[AimFault, ...] = ()
 
     def shards(self) -> Iterator[Shard]:
-        """Yield the shards, without end when only time ends the campaign."""
+        """Yield shards of `shard_states` counted states each, the last one of what is left of `states`.
+
+        There is no end when only time ends the campaign.
+        """
         many = self.states if self.states is not None else self.shard_states * 10**9
-        return plan_shards(
-            many,
-            seed=self.seed,
-            settings=self.settings,
-            strategy=self.strategy,
-            failures_max=self.failures_max,
-            shard_states=self.shard_states,
-            aims=self.aims,
-        )
+        first_states = None if self.seconds is None else FIRST_STATES
+        for number, start in enumerate(range(0, many, self.shard_states)):
+            states = min(self.shard_states, many - start)
+            yield Shard(
+                number, self.seed, states, self.settings, self.strategy, self.failures_max, self.aims, first_states
+            )
 
 
 CrashResult = CampaignResult[Tally, Failure]
@@ -196,29 +190,3 @@ def death_sentence(died: Died[Shard]) -> str:
         f"the worker that ran shard {died.part.number} {died.how}: nothing is known of its histories from seed "
         f"{first} on; it was at {died.at or first}"
     )
-
-
-# ---- what has to be hit ----------------------------------------------------------------------------------------------
-
-
-def required(disk: Disk) -> tuple[str, ...]:
-    """Return the faults, rules and judges that must be hit in a campaign on a disk, as activation tables call them.
-
-    A rule that every swarm configuration has switched off was not hit, and the campaign says so.
-    """
-    power = ("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)
-    faults = (*power, *harm_classes(disk), "progress_saved", "progress_being_saved", "delivered_after_recovery")
-    return (*faults, *(f"rule_{name}" for name in RULES), *ALL_JUDGES)
-
-
-def silent(tally: Tally, disk: Disk, aims: Iterable[AimFault] = ()) -> list[str]:
-    """Return what was never hit, one of the `aims` maybe, and the judges that did not refuse their violation.
-
-    A judge of what few stores have counts where histories had such a store: a short campaign may have drawn none.
-    """
-    return [
-        name
-        for name in (*required(disk), *dict.fromkeys(aim.text for aim in aims))
-        if (not tally.fired[name] and (name not in OF_SOME_STORES or tally.armed[name]))
-        or (name.startswith("judge_") and not tally.mattered[name])
-    ]

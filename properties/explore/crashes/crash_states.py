@@ -83,6 +83,8 @@ STATES_PER_EVENT = 3
 LEGALITY_EVERY = 32
 DISCOVERY_EVERY = 256
 AGAIN_SHARE = 0.1
+_UNCOUNTED_SHARE = 0.1
+"""At how many of the events at which no state counts the power is lost all the same."""
 _SMALL = ("checkpoint", "config/deletedTopics", "config/durableFloor", "config/derivedFloor")
 _LEADING = (*LOG_PATHS, *(f"{ROOT}/{name}" for name in _SMALL))
 """What leads a recovery: where disks differ in something else alone, it does the same."""
@@ -123,19 +125,22 @@ class CrashStates:
         self._verified: set[Hashable] = set()
         self._known = VerdictCache(random.Random(rng.random()), tally.work, tally.looked)
 
-    def everywhere(self) -> Iterator[Failure | None]:
-        """Crash at every event of the life; yield None after each state. Raises StateBroken for one that fails."""
+    def everywhere(self, *, share: float | None = None) -> Iterator[Failure | None]:
+        """Crash at every event of the life; yield None after each state. Raises StateBroken for one that fails.
+
+        With a `share` of events no state is counted, whatever the log holds.
+        """
         trial = self._trial
         state = DiskState(trial.files.base, disk=self._settings.disk)
         applied = 0
         for number, window in enumerate(trial.spans):
             self._legal = {}
-            counted = counts(window.after, file_bytes=self._settings.file_bytes)
+            counted = share is None and counts(window.after, file_bytes=self._settings.file_bytes)
             for event in range(window.first, window.last):
                 position = trial.files.events[event]
                 state.apply_all(trial.files.journal[applied:position])
                 applied = position
-                if counted or self._rng.random() < 0.1:
+                if counted or self._rng.random() < (_UNCOUNTED_SHARE if share is None else share):
                     place = Place(state, number, window, event, position)
                     for _ in range(STATES_PER_EVENT):
                         yield self._crash(place, counted=counted)

@@ -6,7 +6,7 @@ One seed is one history of a few lives; after each life every event is revisited
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -35,6 +35,33 @@ _PROGRESS_EFFECTS = {
 }
 """What a trial counts of a disaster, and what a campaign calls it."""
 
+_OF_SAVES = frozenset(_PROGRESS_EFFECTS.values())
+_MAKE_UP_SESSIONS = 6
+_MAKE_UP_SHARE = 0.5
+"""At so many events of a make-up session crash states are drawn."""
+
+_MAKE_UP: tuple[Operation, ...] = (
+    Open(),
+    DiskUsed(percent=10),
+    Put(body_bytes=300, properties="KEYS\x01k1"),
+    Put(body_bytes=300, properties="KEYS\x01k2\x02DELAY\x011"),
+    Flush(),
+    Step(service="group-commit"),
+    Step(service="reput"),
+    CommitOffset(),
+    Step(service="progress", after_ms=10_000),
+    Step(service="flush-queues", after_ms=60_000),
+    Put(body_bytes=300, properties="KEYS\x01k3\x02WAIT\x01false"),
+    Put(body_bytes=300, properties="KEYS\x01k4\x02WAIT\x01false"),
+    Step(service="commit", after_ms=10_000),
+    Step(service="reput"),
+    Flush(),
+    Step(service="flush-queues", after_ms=60_000),
+)
+"""A session after which every kind of file has something durable and something that is not: messages with keys, one of
+them delayed, progress of a group, and a checkpoint that speaks of queues and index.
+"""
+
 
 def explore_seed(
     seed: str,
@@ -47,19 +74,20 @@ def explore_seed(
     clock_back_ms: int = 0,
     aims: Sequence[AimFault] = (),
     is_over: Callable[[], bool] = lambda: False,
+    owed: Callable[[], Collection[str]] = tuple,
 ) -> Iterator[Failure | None]:
     """Run one history and its crash states; yield None after each state, or the failure that ends the history.
 
     Settings that are `fixed` are not drawn. In each life one of the `aims` is armed at some point, and the clock is set
     back once if `clock_back_ms` says so. Once `is_over` no more crash states follow, only the disasters that end each
-    history.
+    history. Short last sessions try to hit what is still `owed` then; none of their crash states is counted.
     """
     rng = random.Random(f"explore {seed}")
     settings = replace(draw_settings(base, rng), **(fixed or {}))
     mix = mix_of(strategy, seed)
     history = _History(settings, mix, rng, tracker=tracker, tally=tally, clock_back_ms=clock_back_ms, aims=aims)
     tally.histories += 1
-    yield from history.run(is_over)
+    yield from history.run(is_over, owed)
 
 
 class _History:
@@ -86,7 +114,7 @@ class _History:
         self._done: list[Operation] = []
         self._life_start = 0
 
-    def run(self, is_over: Callable[[], bool]) -> Iterator[Failure | None]:
+    def run(self, is_over: Callable[[], bool], owed: Callable[[], Collection[str]]) -> Iterator[Failure | None]:
         try:
             observer = judges_counted(self._tally)
             self._trial = lockstep_of(self._settings, tracker=self._tracker, observer=observer)
@@ -102,9 +130,10 @@ class _History:
             self._coda()
             yield from self._crash_everywhere(is_over)
             self._end_in_a_power_loss()
-            yield from Harms(
-                self._trial, self._carry_out, rng=self._rng, tally=self._tally, wanted=self._mix.damages.__contains__
-            ).everything()
+            wanted = self._mix.damages.__contains__
+            harms = Harms(self._trial, self._carry_out, rng=self._rng, tally=self._tally, wanted=wanted)
+            yield from harms.everything()
+            yield from self._make_up(harms, owed)
         except GuaranteeBroken as broken:
             yield Failure(Case(self._settings, tuple(self._done)), broken)
         except StateBroken as failed:
@@ -171,6 +200,27 @@ class _History:
                 self._draw(rule)
             else:
                 self._rules.follow(operation, self._carry_out)
+
+    def _make_up(self, harms: Harms, owed: Callable[[], Collection[str]]) -> Iterator[Failure | None]:
+        """Live short sessions in which what is owed is likely to happen, until it has, or some times."""
+        for _ in range(_MAKE_UP_SESSIONS):
+            names = owed()
+            if not names:
+                return
+            yield from harms.make_up(names)
+            if not _OF_SAVES.isdisjoint(names):
+                self._end_in_a_save()
+            if not owed():
+                return
+            for operation in _MAKE_UP:
+                self._carry_out(operation)
+            states = CrashStates(
+                self._trial, self._done, self._life_start, rng=self._rng, tally=self._tally, chances=self._mix.chances
+            )
+            for failure in states.everywhere(share=_MAKE_UP_SHARE):
+                yield failure
+                if not owed():
+                    return
 
     def _save_progress(self) -> None:
         """Have a group read what was put last, durable or not, and note that, durably."""

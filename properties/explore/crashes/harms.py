@@ -4,7 +4,7 @@ One harm of each class, in turn. `harm_classes` names them: a campaign in which 
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Literal, get_args
 
@@ -18,6 +18,7 @@ from model.operations import (
     DelayOffsetsAre,
     DerivedFile,
     DerivedHarm,
+    DiskUsed,
     Flush,
     HarmDerived,
     HarmProgress,
@@ -96,6 +97,19 @@ class Harms:
         """Do them all; yield after each. Raises GuaranteeBroken."""
         for name, harm in self._harms():
             if self._wanted(name):
+                harm()
+                yield
+
+    def make_up(self, names: Container[str]) -> Iterator[None]:
+        """Do those of some classes once more, with a log of several files; yield after each. Raises GuaranteeBroken."""
+        for name, harm in self._harms():
+            if name in names and self._wanted(name):
+                self._opened()
+                room = self._trial.settings.file_bytes // 3
+                puts = [Put(body_bytes=room, fill=number) for number in range(5)]
+                operations: list[Operation] = [DiskUsed(percent=10), *puts, Flush()]
+                for operation in operations:
+                    self._carry_out(operation)
                 harm()
                 yield
 

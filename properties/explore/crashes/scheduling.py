@@ -1,4 +1,4 @@
-"""What one run draws: its swarm configuration, and the rule epilogue of its last session.
+"""What one run draws: its swarm configuration, the rule epilogue of its last session, and what has to be hit.
 
 The standard configuration has all operations, services, faults and corruptions, always with the same weights; the
 strategy `random` uses it. With the strategy `swarm` each run draws its own, in which about half of everything is off:
@@ -13,18 +13,21 @@ Source: Groce, Zhang, Eide, Chen and Regehr, "Swarm Testing", ISSTA 2012.
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from model.operations import DeleteTopics, DiskUsed, Flush, Operation, Put, ServiceName, Step
+from model.operations import AimFault, DeleteTopics, DiskUsed, Flush, Operation, Put, ServiceName, Step
+from properties.campaign.coverage import ALL_JUDGES, OF_SOME_STORES, Tally
+from properties.disk.disk import Disk
 from properties.disk.sampling import CHANCES, Chances
 from properties.explore.crashes.harms import harm_classes
+from properties.judge.queue_judges import MADE_GOOD
 from properties.program.drawing import TOPICS
-from properties.program.workload import WEIGHTS, Rule
+from properties.program.workload import RULES, WEIGHTS, Rule
 
-__all__ = ["DAMAGES", "STANDARD", "STRATEGIES", "Mix", "Strategy", "coda", "mix_of"]
+__all__ = ["DAMAGES", "STANDARD", "STRATEGIES", "Mix", "Strategy", "coda", "mix_of", "required", "silent"]
 
 
 Strategy = Literal["random", "swarm"]
@@ -136,3 +139,30 @@ def coda(rules: Sequence[Rule], done: Mapping[str, int]) -> Iterator[tuple[Rule,
     for name in (*left_out, *(name for name in _SCENES if name in enabled)):
         for operation in _SCENES.get(name, (None,)):
             yield enabled[name], operation
+
+
+_POWER_FAULTS = ("lost_page", "older_version", "torn_page", "lost_size", "lost_name", "crash_in_recovery", "kill")
+
+
+def required(disk: Disk) -> tuple[str, ...]:
+    """Return the faults, rules and judges that must be hit in a campaign on a disk, as activation tables call them.
+
+    A rule that every swarm configuration has switched off was not hit, and the campaign says so.
+    """
+    power = ("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)
+    faults = (*power, *harm_classes(disk), "progress_saved", "progress_being_saved", "delivered_after_recovery")
+    return (*faults, *(f"rule_{name}" for name in RULES), *ALL_JUDGES)
+
+
+def silent(tally: Tally, disk: Disk, aims: Iterable[AimFault] = (), *, judges_refuse: bool = False) -> list[str]:
+    """Return what was never hit, one of the `aims` maybe, and the judges that did not refuse their violation.
+
+    With `judges_refuse` all judges are taken to have refused it. A judge of what few stores have counts where histories
+    had such a store: a short campaign may have drawn none.
+    """
+    return [
+        name
+        for name in (*required(disk), *dict.fromkeys(aim.text for aim in aims))
+        if (not tally.fired[name] and (name not in OF_SOME_STORES or tally.armed[name]))
+        or (name.startswith("judge_") and not (judges_refuse or tally.mattered[name]))
+    ]

@@ -11,22 +11,24 @@ import zlib
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from time import perf_counter
 
 from model.operations import AimFault
-from properties.campaign.coverage import Tally
+from properties.campaign.coverage import Tally, merged
 from properties.campaign.replay import Failure, signature
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk
 from properties.explore.crashes.explore import explore_seed
-from properties.explore.crashes.scheduling import Strategy, mix_of
+from properties.explore.crashes.scheduling import Strategy, mix_of, silent
 from properties.explore.crashes.violations import judges_that_go_red
 from properties.program.case import Settings
 
 __all__ = [
     "BROKEN_MAX",
     "FAILURES_MAX",
+    "FIRST_STATES",
     "SHARD_STATES",
     "HistoryRun",
     "Shard",
@@ -34,7 +36,6 @@ __all__ = [
     "canary_bug",
     "caught_canary",
     "enough",
-    "plan_shards",
     "run_shard",
 ]
 
@@ -105,6 +106,9 @@ SHARD_STATES = 1_000
 FAILURES_MAX = 3
 """Different failures after which a shard, and a campaign, ends."""
 
+FIRST_STATES = 100
+"""Counted states of the first history of a shard where time may end the campaign."""
+
 BROKEN_MAX = 10
 """Histories that break, in whatever way, after which a shard, and a campaign, ends."""
 
@@ -117,6 +121,7 @@ class Shard:
     """Histories `seed:number` from `number * 1000000` on, until `states` states are counted.
 
     A shard with a failure ends before, after `failures_max` different ones. In each life one of the `aims` is armed.
+    The first history ends after `first_states`, if they are given, so that all that ends a history comes soon.
     """
 
     number: int
@@ -126,27 +131,13 @@ class Shard:
     strategy: Strategy = "random"
     failures_max: int = FAILURES_MAX
     aims: tuple[AimFault, ...] = ()
+    first_states: int | None = None
 
     def history_seeds(self) -> Iterator[str]:
         """Yield the seeds of the shard's histories."""
         first = self.number * SEEDS_PER_SHARD
         for number in range(first, first + SEEDS_PER_SHARD):
             yield f"{self.seed}:{number}"
-
-
-def plan_shards(
-    states: int,
-    *,
-    seed: int,
-    settings: Settings,
-    strategy: Strategy,
-    failures_max: int,
-    shard_states: int,
-    aims: tuple[AimFault, ...] = (),
-) -> Iterator[Shard]:
-    """Yield shards of `shard_states` counted states each, the last one of what is left of `states`."""
-    for number, start in enumerate(range(0, states, shard_states)):
-        yield Shard(number, seed, min(shard_states, states - start), settings, strategy, failures_max, aims)
 
 
 @dataclass
@@ -261,12 +252,13 @@ def run_shard(
         counted = run.states
         history = HistoryRun(history_seed, mix_of(run.shard.strategy, history_seed).text())
         run.histories.append(history)
-        _explore(run.shard, history, counted, tracker=tracker, is_ended=is_ended, watch=watch)
+        owed = partial(_owed, run.shard, merged(each.tally for each in run.histories[:-1]))
+        _explore(run.shard, history, counted, owed, tracker=tracker, is_ended=is_ended, watch=watch)
         if is_ended():
             break
         if _is_repeated(run.shard, history):
             with _stage(run, "repeat"):
-                _repeat(run.shard, history, counted, tracker=tracker, is_ended=is_ended)
+                _repeat(run.shard, history, counted, owed, tracker=tracker, is_ended=is_ended)
         if run.is_full:
             break
 
@@ -285,10 +277,16 @@ def _show_that_it_could_find(run: ShardRun, *, tracker: DirtyTracker, is_given_u
         )
 
 
+def _owed(shard: Shard, before: Tally, tally: Tally) -> list[str]:
+    """Return what has to be hit, and was not by the histories of a shard `before`, nor by the one that counts now."""
+    return [name for name in silent(tally, shard.settings.disk, judges_refuse=True) if not before.fired[name]]
+
+
 def _explore(
     shard: Shard,
     history: HistoryRun,
     counted: int,
+    owed: Callable[[Tally], list[str]],
     *,
     tracker: DirtyTracker,
     is_ended: Callable[[], bool],
@@ -297,6 +295,7 @@ def _explore(
     """Run one history into `history`, of which `counted` states went before in its shard."""
     started = perf_counter()
     tally = history.tally
+    most = shard.states if counted or shard.first_states is None else shard.first_states
     try:
         for failure in explore_seed(
             history.seed,
@@ -305,7 +304,8 @@ def _explore(
             tally=tally,
             strategy=shard.strategy,
             aims=shard.aims,
-            is_over=lambda: counted + tally.states >= shard.states or is_ended(),
+            is_over=lambda: counted + tally.states >= shard.states or tally.states >= most or is_ended(),
+            owed=partial(owed, tally),
         ):
             history.seconds = perf_counter() - started
             watch(history)
@@ -325,11 +325,17 @@ def _is_repeated(shard: Shard, history: HistoryRun) -> bool:
 
 
 def _repeat(
-    shard: Shard, history: HistoryRun, counted: int, *, tracker: DirtyTracker, is_ended: Callable[[], bool]
+    shard: Shard,
+    history: HistoryRun,
+    counted: int,
+    owed: Callable[[Tally], list[str]],
+    *,
+    tracker: DirtyTracker,
+    is_ended: Callable[[], bool],
 ) -> None:
     """Run a history again and compare everything it counted and found."""
     again = HistoryRun(history.seed, history.mix)
-    _explore(shard, again, counted, tracker=tracker, is_ended=is_ended, watch=lambda history: None)
+    _explore(shard, again, counted, owed, tracker=tracker, is_ended=is_ended, watch=lambda history: None)
     if is_ended():
         return
     history.repeated = True

@@ -1,40 +1,63 @@
-"""An exhaustive run: every workload of a plan, shortest first, the check against brute force, the canary.
+"""An exhaustive campaign: every workload of a plan, shortest first, the check against brute force, the canary.
 
-Workloads are independent of each other, so that several processes may share them; results are taken in the order of
-the workloads, and nothing that is said of them depends on who did what. Only a length that was finished is claimed.
+Workloads are independent of each other, so that several processes may share them; the engine takes results in the order
+of the workloads. Only a length that was finished is claimed.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from itertools import islice
-from time import monotonic, perf_counter
-from typing import Literal
+from time import perf_counter
+from typing import Literal, Protocol
 
+from properties.campaign.engine import Budget, CanaryTime, Progress, explore, ignored
 from properties.campaign.replay import Failure, replay, signature
-from properties.contract import HarnessError, Verdict
+from properties.campaign.result import CampaignResult
+from properties.campaign.shrink import Watch
+from properties.campaign.workers import Control, Died, Launcher
+from properties.contract import HarnessError
 from properties.disk.dirty import DirtyTracker, choose_tracker
 from properties.disk.disk import Disk
 from properties.explain.evidence import Witness
 from properties.explore.exhaustive.alphabet import Workload, workloads
-from properties.explore.exhaustive.checking import Checked
-from properties.explore.exhaustive.explored import Explored, Plan
+from properties.explore.exhaustive.checking import Checked, check_workload
+from properties.explore.exhaustive.explored import Explored, Plan, explore_workload
 from properties.explore.exhaustive.hunting import hunt_exhaustively
-from properties.explore.exhaustive.processes import Done, Keeping, Task, performed
 
-__all__ = ["ExhaustResult", "Progress", "canary_bug", "run_exhaust"]
-
-Progress = Callable[[int, float], None]
-"""Called with the crash states so far and the seconds spent."""
+__all__ = ["ExhaustResult", "ExhaustTally", "Keeping", "Task", "canary_bug", "caught_canary", "run_exhaust"]
 
 CANARY_STATES_MAX = 4_000
 _SHOWN_MAX = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One workload, explored or checked. `completes` is the length that is done with it, -1 if there is more of it."""
+
+    kind: Literal["explore", "check"]
+    workload: Workload
+    completes: int = -1
+
+
+Made = Explored | Checked
+
+
+class Keeping(Protocol):
+    """Where results of earlier runs come from, and those of this one go."""
+
+    explored: dict[Workload, Explored]
+    checked: dict[Workload, Checked]
+
+    def add(self, done: Made) -> None:
+        """Keep one more."""
+
+
 @dataclass
-class ExhaustResult:
-    """What a run came to: `explored` are the workloads that are done, in order; `ops` is the longest length of which
+class ExhaustTally:
+    """What was enumerated: `explored` are the workloads that are done, in order; `ops` is the longest length of which
     all are, -1 for none; `checked_ops` that of the check. `again` is how many results were kept from an earlier run.
     `exploring_seconds` is without check and canary.
     """
@@ -45,12 +68,7 @@ class ExhaustResult:
     ops: int = -1
     checked_ops: int = -1
     again: int = 0
-    seconds: float = 0.0
     exploring_seconds: float = 0.0
-    failure: Failure | None = None
-    canary: str = ""
-    interrupted: bool = False
-    timed_out: bool = False
 
     @property
     def states_per_s(self) -> float:
@@ -58,13 +76,9 @@ class ExhaustResult:
         return sum(each.states for each in self.explored) / max(self.exploring_seconds, 1e-9)
 
     @property
-    def verdict(self) -> Verdict:
-        """Broken; vacuous without a canary; unknown before all of the bound is done and checked."""
-        if self.failure is not None:
-            return Verdict.BROKEN
-        if self.ops < self.plan.ops or self.checked_ops < min(self.plan.check_ops, self.plan.ops):
-            return Verdict.UNKNOWN
-        return Verdict.HOLDS if self.canary else Verdict.VACUOUS
+    def is_through(self) -> bool:
+        """Whether all of the bound is explored and checked."""
+        return self.ops >= self.plan.ops and self.checked_ops >= min(self.plan.check_ops, self.plan.ops)
 
     @property
     def claimed(self) -> list[Explored]:
@@ -80,69 +94,151 @@ class ExhaustResult:
         return digest.hexdigest()
 
 
+ExhaustResult = CampaignResult[ExhaustTally, Failure]
+"""What an exhaustive campaign found."""
+
+
 def run_exhaust(
     plan: Plan,
     *,
     workers: int = 1,
     seconds: float | None = None,
     kept: Keeping | None = None,
-    progress: Progress = lambda states, seconds: None,
+    progress: Progress = ignored,
 ) -> ExhaustResult:
     """Explore a plan, until `seconds` have passed if they are given, in so many processes.
 
     A keyboard interrupt ends it with what it has. Raises HarnessError when brute force says otherwise, an image is
-    illegal, or a failure does not replay; OSError when nothing can be kept.
+    illegal, a failure does not replay or a worker dies; OSError when nothing can be kept.
     """
-    result = ExhaustResult(plan)
-    started = perf_counter()
-    deadline = None if seconds is None else monotonic() + seconds
-    try:
-        with closing(performed(_tasks(plan), plan, workers=workers, deadline=deadline, kept=kept)) as doing:
-            _follow(doing, result, started, kept, progress)
-        if result.failure is not None:
-            result.failure = _replayed(result.failure)
-            return result
-        with choose_tracker("auto") as tracker:
-            result.canary = "" if result.timed_out else caught_canary(plan, tracker=tracker)
-    except KeyboardInterrupt:
-        result.interrupted = True
-    finally:
-        result.seconds = perf_counter() - started
+    result = explore(_Explorer(plan, kept), workers=workers, seconds=seconds, progress=progress)
+    if result.faults:
+        raise HarnessError(result.faults[0])
     return result
 
 
-def _follow(
-    doing: Iterator[Done | None], result: ExhaustResult, started: float, kept: Keeping | None, progress: Progress
-) -> None:
-    """Take results in until there are no more, time is up or one is a failure."""
-    states = 0
-    for done in doing:
-        before, result.seconds = result.seconds, perf_counter() - started
-        if done is None:
-            result.timed_out = True
+@dataclass(frozen=True, slots=True)
+class _WorkloadJob:
+    """Explores or checks workloads of a plan."""
+
+    plan: Plan
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[Task, Control], Made | None]]:
+        """Return what does a task in this process, or None if it was ended before."""
+        with choose_tracker("auto") as tracker:
+            yield partial(_perform, self.plan, tracker)
+
+
+def _perform(plan: Plan, tracker: DirtyTracker, task: Task, control: Control) -> Made | None:
+    def is_over() -> bool:
+        return control.is_over() or control.is_stopped()
+
+    if task.kind == "explore":
+        return explore_workload(task.workload, plan, tracker=tracker, is_over=is_over)
+    return check_workload(task.workload, plan.settings, plan.check_bound, tracker=tracker, is_over=is_over)
+
+
+class _Explorer:
+    """Workloads of a plan as parts of a campaign."""
+
+    launcher: Launcher = "spawn"
+    holds_interrupts = False
+    canary_time: CanaryTime = "last"
+
+    def __init__(self, plan: Plan, kept: Keeping | None) -> None:
+        self.job = _WorkloadJob(plan)
+        self._plan = plan
+        self._kept = kept
+        self._tally = ExhaustTally(plan)
+        self._taken_at = perf_counter()
+
+    def parts(self) -> Iterator[Task]:
+        """Yield what is to be done: all lengths in turn, and the check as soon as its bound is explored.
+
+        Where a bug is planted the check comes last, so that the bug is found first. There may be billions of tasks.
+        """
+        plan = self._plan
+        check_ops = min(plan.check_ops, plan.ops)
+        for length in range(plan.ops + 1):
+            yield from _level("explore", workloads(plan.letters, length), length)
+            if length == (plan.ops if plan.bug else check_ops):
+                short = (each for shorter in range(check_ops + 1) for each in workloads(plan.letters, shorter))
+                yield from _level("check", short, check_ops)
+
+    def known(self, part: Task) -> Made | None:
+        """Return what an earlier run has kept of a task."""
+        if self._kept is None:
+            return None
+        kept = self._kept.explored if part.kind == "explore" else self._kept.checked
+        return kept.get(part.workload)
+
+    def tally(self) -> ExhaustTally:
+        """Return the tally of this campaign, still of nothing."""
+        return self._tally
+
+    def count(self, made: Made | None) -> int:
+        """Count crash states."""
+        return 0 if made is None else made.states
+
+    def take(self, result: ExhaustResult, part: Task, made: Made | Died[Task] | None) -> bool:
+        """Take a workload in, up to the first failure. Raises HarnessError where the check has failed."""
+        if isinstance(made, Died):
+            raise HarnessError(f"a process that explored has died: it {made.how}")
+        if made is None:
+            result.is_cut = True
+            return False
+        now = perf_counter()
+        if part.kind == "explore":
+            result.tally.exploring_seconds += now - self._taken_at
+        self._taken_at = now
+        is_kept = self.known(part) is not None
+        result.tally.again += is_kept
+        self._add(result, part, made)
+        if self._kept is not None and not is_kept:
+            self._kept.add(made)
+        return not result.found
+
+    def _add(self, result: ExhaustResult, part: Task, made: Made) -> None:
+        tally = result.tally
+        if isinstance(made, Checked):
+            if made.differences:
+                differences = "; ".join(made.differences[:_SHOWN_MAX])
+                name = " ".join(made.workload) or "open"
+                raise HarnessError(f"pruning and brute force disagree on the workload {name}: {differences}")
+            tally.checked.append(made)
+            tally.checked_ops = max(tally.checked_ops, part.completes)
             return
-        if done.task.kind == "explore":
-            result.exploring_seconds += result.seconds - before
-        _take(result, done)
-        if kept is not None and not done.is_kept:
-            kept.add(done.what)
-        states += done.what.states
-        progress(states, result.seconds)
-        if result.failure is not None:
-            return
+        tally.explored.append(made)
+        if made.failure is None:
+            tally.ops = max(tally.ops, part.completes)
+        else:
+            result.meet(signature(made.failure.broken), made.failure)
 
+    def canary(self) -> str:
+        """Return the planted bug that was caught; nothing where time ended the campaign before its bound."""
+        if not self._tally.is_through:
+            return ""
+        with choose_tracker("auto") as tracker:
+            return caught_canary(self._plan, tracker=tracker)
 
-def _tasks(plan: Plan) -> Iterator[Task]:
-    """Yield what is to be done: all lengths in turn, and the check as soon as its bound is explored.
+    def conclude(self, result: ExhaustResult) -> None:
+        """Say whether the bound was finished."""
+        result.result_hash = result.tally.result_hash
+        if not result.tally.is_through:
+            result.undecided.append(f"the bound of {self._plan.ops} operations was not finished")
 
-    Where a bug is planted the check comes last: who plants one wants to see it found. There may be billions.
-    """
-    check_ops = min(plan.check_ops, plan.ops)
-    for length in range(plan.ops + 1):
-        yield from _level("explore", workloads(plan.letters, length), length)
-        if length == (plan.ops if plan.bug else check_ops):
-            short = (each for shorter in range(check_ops + 1) for each in workloads(plan.letters, shorter))
-            yield from _level("check", short, check_ops)
+    def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+        """Return the failure with its evidence, as shorter workloads came first; None unless it shows itself again."""
+        with choose_tracker("auto") as tracker:
+            again = replay(failure.case, tracker=tracker, witness=Witness())
+        if again is None or signature(again.broken) != signature(failure.broken):
+            return None, False
+        return replace(failure, evidence=again.evidence), False
+
+    def told(self, failure: Failure) -> str:
+        """Return the broken guarantee and the case."""
+        return f"{failure.broken}; case: {failure.case.token()}"
 
 
 def _level(kind: Literal["explore", "check"], level: Iterator[Workload], length: int) -> Iterator[Task]:
@@ -152,32 +248,6 @@ def _level(kind: Literal["explore", "check"], level: Iterator[Workload], length:
         yield Task(kind, before)
         before = workload
     yield Task(kind, before, completes=length)
-
-
-def _take(result: ExhaustResult, done: Done) -> None:
-    """Take a result in. Raises HarnessError where the check has failed."""
-    result.again += done.is_kept
-    if isinstance(done.what, Checked):
-        if done.what.differences:
-            told = "; ".join(done.what.differences[:_SHOWN_MAX])
-            name = " ".join(done.what.workload) or "open"
-            raise HarnessError(f"pruning and brute force disagree on the workload {name}: {told}")
-        result.checked.append(done.what)
-        result.checked_ops = max(result.checked_ops, done.task.completes)
-        return
-    result.explored.append(done.what)
-    result.failure = done.what.failure
-    if result.failure is None:
-        result.ops = max(result.ops, done.task.completes)
-
-
-def _replayed(failure: Failure) -> Failure:
-    """Return a failure with its evidence. Raises HarnessError unless it shows again from its case alone."""
-    with choose_tracker("auto") as tracker:
-        again = replay(failure.case, tracker=tracker, witness=Witness())
-    if again is None or signature(again.broken) != signature(failure.broken):
-        raise HarnessError(f"a failure does not replay: {failure.broken}; case: {failure.case.token()}")
-    return replace(failure, evidence=again.evidence)
 
 
 def canary_bug(disk: Disk) -> str:

@@ -1,19 +1,19 @@
 """The bounds statement: what a run has shown, in one sentence that claims nothing else."""
 
-from properties.explore.exhaustive.run import ExhaustResult
+from properties.explore.exhaustive.run import ExhaustTally
 
 __all__ = ["figures_of", "statement_of"]
 
 
-def figures_of(result: ExhaustResult) -> dict[str, int]:
+def figures_of(tally: ExhaustTally) -> dict[str, int]:
     """Return the numbers of what is claimed: of the lengths of workloads that were finished."""
-    claimed = result.claimed
+    claimed = tally.claimed
     states = sum(each.states for each in claimed)
     judged = sum(each.judged for each in claimed)
     return {
-        "ops": result.ops,
-        "facts": result.plan.facts,
-        "letters": len(result.plan.letters),
+        "ops": tally.ops,
+        "facts": tally.plan.facts,
+        "letters": len(tally.plan.letters),
         "workloads": len(claimed),
         "states": states,
         **{f"{kind}_states": sum(each.kinds[kind] for each in claimed) for kind in ("power", "kill", "recovery")},
@@ -23,19 +23,19 @@ def figures_of(result: ExhaustResult) -> dict[str, int]:
         "recovered_again": sum(each.recovered_again for each in claimed),
         "pruned": states - judged,
         "certified": sum(each.certified for each in claimed),
-        "check_ops": result.checked_ops,
-        "check_facts": result.plan.check_bound.facts,
-        "check_states": sum(each.states for each in result.checked) if result.checked_ops >= 0 else 0,
-        "unclaimed_workloads": len(result.explored) - len(claimed),
+        "check_ops": tally.checked_ops,
+        "check_facts": tally.plan.check_bound.facts,
+        "check_states": sum(each.states for each in tally.checked) if tally.checked_ops >= 0 else 0,
+        "unclaimed_workloads": len(tally.explored) - len(claimed),
     }
 
 
-def statement_of(result: ExhaustResult) -> str:
+def statement_of(tally: ExhaustTally) -> str:
     """Return the statement; of an unfinished run that of the largest bound that was finished, and that it is."""
-    plan, numbers = result.plan, figures_of(result)
-    if result.ops < 0:
+    plan, numbers = tally.plan, figures_of(tally)
+    if tally.ops < 0:
         return "exhaustive up to nothing: not even the open of a new store was finished"
-    bound = "the open of a new store" if not result.ops else f"up to {_counted(result.ops, 'operation')}"
+    bound = "the open of a new store" if not tally.ops else f"up to {_counted(tally.ops, 'operation')}"
     recovery = f", recovery crashed within {plan.recovery_facts}" if plan.recovery_facts >= 0 else ""
     share = numbers["pruned"] / max(numbers["states"], 1)
     said = (
@@ -44,17 +44,17 @@ def statement_of(result: ExhaustResult) -> str:
         f"log files of {plan.file_bytes} bytes: {_counted(numbers['workloads'], 'workload')}, "
         f"{_counted(numbers['states'], 'crash state')}, {_counted(numbers['images'], 'image')}, "
         f"{_counted(numbers['recovered_states'], 'recovered state')}, {numbers['pruned']:,} pruned ({share:.0%}); "
-        f"{_check(result, numbers)}"
+        f"{_check(tally, numbers)}"
     )
-    if result.ops < plan.ops:
+    if tally.ops < plan.ops:
         said += f"; the bound of {_counted(plan.ops, 'operation')} was not finished, and is not claimed"
     return said
 
 
-def _check(result: ExhaustResult, numbers: dict[str, int]) -> str:
-    if result.checked_ops < 0:
+def _check(tally: ExhaustTally, numbers: dict[str, int]) -> str:
+    if tally.checked_ops < 0:
         return "not checked by brute force"
-    bound = f"{_counted(result.checked_ops, 'operation')}, {_counted(numbers['check_facts'], 'fact')}"
+    bound = f"{_counted(tally.checked_ops, 'operation')}, {_counted(numbers['check_facts'], 'fact')}"
     return f"brute-force check at ({bound}), {_counted(numbers['check_states'], 'state')}: equal"
 
 

@@ -21,7 +21,6 @@ from properties.disk.recording_files import RecordingFiles
 from properties.explore.exhaustive.alphabet import LETTERS, Workload, is_crashed, operations_of
 from properties.explore.exhaustive.choices import bounded_choices
 from properties.explore.exhaustive.outcomes import Judging, Sparing, image_hash
-from properties.explore.exhaustive.places import Place, places_of
 from properties.judge.judges import LegalLogs, Recovered
 from properties.judge.progress_ledger import LegalVersions, said_by
 from properties.lockstep.lockstep import Lockstep
@@ -29,6 +28,34 @@ from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings
 
 __all__ = ["CERTIFIED_EVERY", "Bound", "CrashState", "Enumerate", "WorkloadStates"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A moment of the last operation: `back` events before its answer, 0 is at rest. `state` is the disk then, and
+    `versions` are what progress files may say.
+
+    The state is the same object at each place, moved on: use it before going to the next one.
+    """
+
+    back: int
+    position: int
+    state: DiskState
+    versions: LegalVersions
+
+
+def places_of(run: Lockstep) -> Iterator[Place]:
+    """Yield each event of the last operation of a run, in order, then the moment right after its answer."""
+    span, files = run.spans[-1], run.files
+    state = DiskState(files.base, disk=run.settings.disk)
+    applied = 0
+    for event in range(span.first, span.last + 1):
+        at_rest = event == span.last
+        position = len(files.journal) if at_rest else files.events[event]
+        state.apply_all(files.journal[applied:position])
+        applied = position
+        yield Place(span.last - event, position, state, run.recovery.versions_at(event))
+
 
 CERTIFIED_EVERY = 16
 """Of so many power losses one is proven legal by the independent checker, the first of each operation among them."""

@@ -6,8 +6,7 @@ from pathlib import Path
 from properties.disk.disk import Image
 from properties.explore.foreign.process import StoreProcess
 from properties.explore.foreign.watching import write_directory
-from properties.explore.kills.run import memory_directory
-from properties.scratch import remove_tree
+from properties.scratch import memory_directory, remove_tree
 
 __all__ = ["Workplace"]
 

@@ -5,13 +5,18 @@ same run, and equal draws gave equal results. `unknown` is a history whose order
 """
 
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import count
 from random import Random
-from time import perf_counter
 
+from properties.campaign.engine import Budget, CanaryTime, Progress, explore
+from properties.campaign.replay import signature
+from properties.campaign.result import CampaignResult
+from properties.campaign.shrink import Watch
+from properties.campaign.workers import Control, Died, Launcher
 from properties.contract import HarnessError, Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.explore.interleavings.draws import draw_interleaving, draw_modules, sequential
@@ -22,7 +27,7 @@ from properties.explore.interleavings.shrink import BrokenInterleaving, shrink
 from properties.explore.interleavings.token import token_of
 from properties.scheduler import following
 
-__all__ = ["CANARY", "EFFECTS", "InterleavingResult", "explore_interleavings", "interleavings"]
+__all__ = ["CANARY", "EFFECTS", "InterleavingResult", "InterleavingTally", "explore_interleavings", "interleavings"]
 
 CANARY = "deleted-beside-puts"
 """The planted bug that has to be caught: found in some dozens of draws of the scenarios in which it can show."""
@@ -51,30 +56,23 @@ _EXHAUSTED_MAX = 200
 
 
 @dataclass
-class InterleavingResult:
-    """What a campaign found: `distinct` has the key of each interleaving, `outcomes` what callers could tell.
+class InterleavingTally:
+    """What was run: `distinct` has the key of each interleaving, `outcomes` what callers could tell apart.
 
     `exhausted` says, for the small scenario, how many interleavings at its locks were tried and whether that was all.
     """
 
-    verdict: Verdict = Verdict.HOLDS
     interleavings: int = 0
     scenarios: int = 0
     unknown: int = 0
-    repeated: int = 0
     points: int = 0
-    seconds: float = 0.0
     distinct: set[bytes] = field(default_factory=set)
     outcomes: set[bytes] = field(default_factory=set)
     effects: Counter[str] = field(default_factory=Counter)
     families: Counter[str] = field(default_factory=Counter)
     exhausted: tuple[int, bool] = (0, False)
-    failure: BrokenInterleaving | None = None
-    silent: list[str] = field(default_factory=list)
-    canary: str = ""
-    interrupted: bool = False
 
-    def took(self, ran: Ran) -> None:
+    def add(self, ran: Ran) -> None:
         """Count an interleaving."""
         self.interleavings += 1
         self.points += ran.trace.steps
@@ -84,6 +82,10 @@ class InterleavingResult:
         self.unknown += ran.verdict is Verdict.UNKNOWN
 
 
+InterleavingResult = CampaignResult[InterleavingTally, BrokenInterleaving]
+"""What a campaign of interleavings found."""
+
+
 def explore_interleavings(
     *,
     bug: str,
@@ -91,59 +93,121 @@ def explore_interleavings(
     states: int | None,
     seconds: float | None,
     tracker: DirtyTracker,
-    progress: Callable[[int, float], None],
+    progress: Progress,
     families: Sequence[Family] = FAMILIES,
 ) -> InterleavingResult:
     """Explore until `states` interleavings are run or `seconds` have passed, whichever is given and comes first.
 
     Scenarios are of these `families` in turn. Raises HarnessError when an interleaving does not repeat.
     """
-    result, started = InterleavingResult(), perf_counter()
-
-    def is_over() -> bool:
-        result.seconds = perf_counter() - started
-        progress(result.interleavings, result.seconds)
-        return (states is not None and result.interleavings >= states) or (
-            seconds is not None and result.seconds >= seconds
-        )
-
-    try:
-        most = _EXHAUSTED_MAX if states is None else min(_EXHAUSTED_MAX, states // 4)
-        drawn = interleavings(seed, bug, most, result, families)
-        interleaving = next(drawn)
-        while not is_over():
-            ran = run_interleaving(interleaving, tracker=tracker)
-            result.took(ran)
-            if ran.broken is not None:
-                _broken(result, BrokenInterleaving(interleaving, ran.broken, ran), tracker)
-                return result
-            if result.interleavings % _REPEAT_EVERY == 0:
-                _repeat(interleaving, ran, tracker)
-                result.repeated += 1
-            interleaving = drawn.send(ran)
-        result.canary = _caught_canary(seed, tracker)
-    except KeyboardInterrupt:
-        result.interrupted = True
-    if result.failure is not None:
-        return result
-    result.silent = [effect for effect in EFFECTS if not result.effects[effect]]
-    if result.unknown:
-        result.verdict = Verdict.UNKNOWN
-    elif result.silent or not result.canary:
-        result.verdict = Verdict.VACUOUS
+    explorer = _Explorer(bug, seed, states, families, tracker)
+    result = explore(explorer, seconds=seconds, progress=progress)
+    if result.faults:
+        raise HarnessError(result.faults[0])
     return result
 
 
+@dataclass(frozen=True, slots=True)
+class _InterleavingJob:
+    """Runs interleavings in this process."""
+
+    tracker: DirtyTracker
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[Interleaving, Control], Ran]]:
+        """Return what runs an interleaving."""
+        yield lambda interleaving, control: run_interleaving(interleaving, tracker=self.tracker)
+
+
+class _Explorer:
+    """Interleavings as parts of a campaign; what is drawn next depends on what became of the last one."""
+
+    launcher: Launcher = "spawn"
+    holds_interrupts = False
+    canary_time: CanaryTime = "last"
+
+    def __init__(
+        self, bug: str, seed: int, states: int | None, families: Sequence[Family], tracker: DirtyTracker
+    ) -> None:
+        self.job = _InterleavingJob(tracker)
+        self._bug, self._seed, self._states, self._families = bug, seed, states, families
+        self._tracker = tracker
+        self._tally = InterleavingTally()
+        self._last: Ran | None = None
+
+    def parts(self) -> Iterator[Interleaving]:
+        """Yield interleavings until there are as many as were asked for."""
+        most = _EXHAUSTED_MAX if self._states is None else min(_EXHAUSTED_MAX, self._states // 4)
+        drawn = interleavings(self._seed, self._bug, most, self._tally, self._families)
+        interleaving = next(drawn)
+        while self._states is None or self._tally.interleavings < self._states:
+            yield interleaving
+            assert self._last is not None
+            interleaving = drawn.send(self._last)
+
+    def known(self, part: Interleaving) -> Ran | None:
+        """Know none."""
+        return None
+
+    def tally(self) -> InterleavingTally:
+        """Return the tally of this campaign, still of nothing."""
+        return self._tally
+
+    def count(self, made: Ran) -> int:
+        """Count interleavings."""
+        return 1
+
+    def take(self, result: InterleavingResult, part: Interleaving, made: Ran | Died[Interleaving]) -> bool:
+        """Take an interleaving in, up to the first failure. Raises HarnessError if one does not repeat."""
+        assert isinstance(made, Ran)
+        self._last = made
+        result.tally.add(made)
+        if made.broken is not None:
+            result.meet(signature(made.broken), BrokenInterleaving(part, made.broken, made))
+            return False
+        if result.tally.interleavings % _REPEAT_EVERY == 0:
+            _repeat(part, made, self._tracker)
+            result.repeated += 1
+        return True
+
+    def canary(self) -> str:
+        """Return the planted bug that was caught."""
+        return _caught_canary(self._seed, self._tracker)
+
+    def conclude(self, result: InterleavingResult) -> None:
+        """Say what never happened, and of how many histories no order was found in time."""
+        result.silent = [effect for effect in EFFECTS if not result.tally.effects[effect]]
+        if result.tally.unknown:
+            result.undecided.append(f"of {result.tally.unknown} histories no order was found in time")
+
+    def small(
+        self, failure: BrokenInterleaving, budget: Budget, watch: Watch
+    ) -> tuple[BrokenInterleaving | None, bool]:
+        """Return the smallest failure found, by an interrupt at the latest."""
+        again = run_interleaving(failure.interleaving, tracker=self._tracker)
+        if again.broken is None or again.key != failure.ran.key:
+            return None, False
+        best = [failure]
+        try:
+            return shrink(failure, tracker=self._tracker, took=best.append), False
+        except KeyboardInterrupt:
+            return best[-1], True
+
+    def told(self, failure: BrokenInterleaving) -> str:
+        """Return the broken guarantee and the token."""
+        return f"{failure.broken}; {token_of(failure.interleaving)}"
+
+
 def interleavings(
-    seed: int, bug: str, most: int, result: InterleavingResult, families: Sequence[Family] = FAMILIES
+    seed: int, bug: str, most: int, tally: InterleavingTally, families: Sequence[Family] = FAMILIES
 ) -> Generator[Interleaving, Ran, None]:
     """Yield interleavings without end, and be sent what became of each; `most` of them are tried in order first."""
-    yield from _in_order(_planted(SMALLEST, bug), most, result)
+    yield from _in_order(_planted(SMALLEST, bug), most, tally)
     for number in count():
         rng = Random(f"interleaving {seed}:{number}")
         scenario = _planted(families[number % len(families)](rng), bug)
-        result.scenarios += 1
-        result.families[scenario.name] += 1
+        tally.scenarios += 1
+        tally.families[scenario.name] += 1
         for _ in range(_MODULES_OF_EACH):
             modules = draw_modules(rng)
             ran = yield sequential(scenario, modules)
@@ -155,26 +219,13 @@ def _planted(scenario: Scenario, bug: str) -> Scenario:
     return replace(scenario, settings=replace(scenario.settings, bug=bug))
 
 
-def _in_order(scenario: Scenario, most: int, result: InterleavingResult) -> Generator[Interleaving, Ran, None]:
+def _in_order(scenario: Scenario, most: int, tally: InterleavingTally) -> Generator[Interleaving, Ran, None]:
     """Yield the interleavings of a small scenario that switch at locks alone, each once, up to a number of them."""
     schedule: tuple[int, ...] | None = ()
-    while schedule is not None and result.exhausted[0] < most:
+    while schedule is not None and tally.exhausted[0] < most:
         ran = yield replace(sequential(scenario, ()), schedule=schedule)
         schedule = following(schedule, ran.trace.options)
-        result.exhausted = result.exhausted[0] + 1, schedule is None
-
-
-def _broken(result: InterleavingResult, failure: BrokenInterleaving, tracker: DirtyTracker) -> None:
-    """Keep a failure, and then each smaller one: whoever interrupts has the last."""
-
-    def took(smallest: BrokenInterleaving) -> None:
-        result.verdict, result.failure = Verdict.BROKEN, smallest
-
-    again = run_interleaving(failure.interleaving, tracker=tracker)
-    if again.broken is None or again.key != failure.ran.key:
-        raise HarnessError(f"a failure does not replay: {failure.broken}; {token_of(failure.interleaving)}")
-    took(failure)
-    shrink(failure, tracker=tracker, took=took)
+        tally.exhausted = tally.exhausted[0] + 1, schedule is None
 
 
 def _repeat(interleaving: Interleaving, before: Ran, tracker: DirtyTracker) -> None:
@@ -186,7 +237,7 @@ def _repeat(interleaving: Interleaving, before: Ran, tracker: DirtyTracker) -> N
 
 def _caught_canary(seed: int, tracker: DirtyTracker) -> str:
     """Return the planted bug that this engine caught within some interleavings, or nothing."""
-    drawn = interleavings(seed, CANARY, 0, InterleavingResult(), (topic_deletion,))
+    drawn = interleavings(seed, CANARY, 0, InterleavingTally(), (topic_deletion,))
     interleaving = next(drawn)
     for _ in range(_CANARY_MAX):
         ran = run_interleaving(interleaving, tracker=tracker)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from model.state import CommitLog
-from properties.contract import GuaranteeBroken, HarnessError
+from properties.contract import GuaranteeBroken, HarnessError, observed
 from properties.disk.disk import DiskState
 from properties.explore.interleavings.stage import Stage
 from properties.judge.linearizability.calls import Call
@@ -88,7 +88,7 @@ def promises_are_kept(stage: Stage) -> None:
     """Contract 2: whoever was told so far has it on the disk, if power had been lost just then."""
     files, file_bytes = stage.files, stage.layout.file_bytes
     state = DiskState(files.base, disk="posix-strict")
-    applied = 0
+    applied, there = 0, set(files.paths())
     for promise in stage.promises:
         state.apply_all(files.journal[applied : promise.journal])
         applied = promise.journal
@@ -97,9 +97,12 @@ def promises_are_kept(stage: Stage) -> None:
             end = min(promise.end_offset - base, file_bytes)
             inode = state.names.get(path)
             durable = b"" if inode is None else state.inodes[inode].durable[:end]
-            if durable != files.peek(path, 0, end):
+            seen = files.peek(path, 0, end) if path in there else None
+            if durable != seen:
                 sentence = "a record that was promised to be on the disk is not there after a power loss"
-                raise GuaranteeBroken(2, sentence, f"{path} up to {end}, for {promise.who}", "other bytes")
+                raise GuaranteeBroken(
+                    2, sentence, f"{path} up to {end}, for {promise.who}", "other bytes" if seen else "no file"
+                )
 
 
 @judge(1)
@@ -108,16 +111,16 @@ def ends_as_explained(stage: Stage, state: StoreState) -> None:
     store = stage.store
     if any(isinstance(call.request, Closing) for call in stage.history.calls):
         return
-    store.check()
-    store.flush()
+    observed("check", store.check)
+    observed("flush", store.flush)
     stage.services["reput"].step()
     expected = [record.offset for record in state.log.retained]
-    found = [message.offset for message in store.messages()]
+    found = [message.offset for message in observed("messages", lambda: list(store.messages()))]
     if found != expected:
         raise GuaranteeBroken(1, "the log has other records than its callers were told", str(expected), str(found))
     for topic, queue_id in sorted(set(state.queues(stage.layout))):
         _queue_ends_as_explained(stage, state, topic, queue_id)
-    store.close()
+    observed("close", store.close)
     if store.read_only_reason is not None:
         raise GuaranteeBroken(16, "the store does not close", found=store.read_only_reason)
 
@@ -128,8 +131,9 @@ def _queue_ends_as_explained(stage: Stage, state: StoreState, topic: str, queue_
         (topic, queue_id), replace(shown, deleted=state.log.deleted), state.log.end_offset, stage.layout
     )
     expected = [(number, record.offset) for number, record in units if record.offset >= state.log.min_offset]
-    first = stage.store.min_offset_in_queue(topic, queue_id)
-    with stage.store.get_message(topic, queue_id, first, max_msg_nums=1000) as result:
+    store = stage.store
+    first = observed("min_offset_in_queue", lambda: store.min_offset_in_queue(topic, queue_id))
+    with observed("get_message", lambda: store.get_message(topic, queue_id, first, max_msg_nums=1000)) as result:
         found = [(buffer.queue_offset, buffer.offset) for buffer in result.messages]
     if found != expected:
         sentence = f"queue {queue_id} of {topic} has other messages than were put into it"

@@ -11,7 +11,7 @@ import mmh3
 from model.operations import Operation
 from model.payloads import BORN_TIMESTAMP
 from model.state import CommitLog
-from properties.contract import GuaranteeBroken, HarnessError, Verdict
+from properties.contract import GuaranteeBroken, HarnessError
 from properties.explore.kills.child import HANG_SECONDS, KillMode, Life, Progress
 from properties.explore.kills.judge import (
     LegalLogs,
@@ -83,8 +83,6 @@ class KillReport:
     outcomes: set[bytes] = field(default_factory=set)
     killed_in: Counter[str] = field(default_factory=Counter)
     violations: list[KillViolation] = field(default_factory=list)
-    interrupted: bool = False
-    seconds: float = 0.0
 
     def add(self, other: "KillReport") -> None:
         """Take in what another part of the run did."""
@@ -106,13 +104,6 @@ class KillReport:
         counts = (self.cycles, self.lives, self.killed, self.completed, self.judged, self.recovered_twice)
         points, verbs = sorted(map(astuple, self.points)), sorted(self.killed_in.items())
         return mmh3.hash_bytes(repr((points, sorted(self.outcomes), verbs, found, counts)).encode()).hex()
-
-    @property
-    def verdict(self) -> Verdict:
-        """Broken, vacuous when nothing was killed, or holds."""
-        if self.violations:
-            return Verdict.BROKEN
-        return Verdict.HOLDS if self.killed else Verdict.VACUOUS
 
 
 @dataclass(frozen=True, slots=True)

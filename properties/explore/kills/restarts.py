@@ -22,10 +22,10 @@ from time import perf_counter
 from typing import IO, Any
 
 from properties.contract import GuaranteeBroken, HarnessError, Verdict
-from properties.explore.kills.run import KILL_SETTINGS, memory_directory
+from properties.explore.kills.run import KILL_SETTINGS
 from properties.interrupts import held_interrupts
 from properties.program.case import Settings
-from properties.scratch import scratch_directory
+from properties.scratch import memory_directory, scratch_directory
 
 __all__ = ["RestartReport", "run_restarts"]
 

@@ -12,32 +12,32 @@ What it leaves out: tears inside a page (the kernel keeps every byte stored befo
 
 import os
 import shutil
-import signal
 import tempfile
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import groupby
-from time import perf_counter
-from types import FrameType
 
 from impl.parts import Parts
+from properties.campaign.engine import Budget, CanaryTime, explore
+from properties.campaign.result import CampaignResult
+from properties.campaign.shrink import Watch
+from properties.campaign.workers import Control, Died, Launcher
 from properties.contract import HarnessError
 from properties.explore.kills.child import KillMode
 from properties.explore.kills.cycle import KillPoint, KillReport, KillViolation
-from properties.explore.kills.program import CYCLES_PER_PROGRAM, VIOLATIONS_MAX
-from properties.explore.kills.workers import StopWord, run_here, run_in_workers
-from properties.planted import components_of
+from properties.explore.kills.program import CYCLES_PER_PROGRAM, VIOLATIONS_MAX, ProgramRunner
+from properties.planted import parts_of
 from properties.program.case import Settings
+from properties.scratch import memory_directory
 
 __all__ = [
     "KILL_SETTINGS",
     "KillMode",
     "KillPoint",
     "KillReport",
+    "KillResult",
     "KillViolation",
-    "memory_directory",
     "replay_kill",
     "run_kills",
 ]
@@ -45,20 +45,11 @@ __all__ = [
 KILL_SETTINGS = Settings(file_bytes=4096)
 """One page per log file, so that a program of a few puts rolls over several times."""
 
-_MEMORY = "/dev/shm"
-_ROOM_BYTES = 256 << 20
+KillResult = CampaignResult[KillReport, KillViolation]
+"""What a campaign of kills found."""
 
-
-def memory_directory() -> str | None:
-    """Return a directory on a file system in memory that has room; None where there is none.
-
-    A kill takes nothing from the page cache, so what dies there dies as on a disk, and no cycle waits for a disk.
-    """
-    try:
-        has_room = shutil.disk_usage(_MEMORY).free >= _ROOM_BYTES and os.access(_MEMORY, os.W_OK | os.X_OK)
-    except OSError:
-        return None
-    return _MEMORY if has_room else None
+Cycles = Sequence[int]
+"""The numbers of the cycles of one program."""
 
 
 def run_kills(
@@ -71,26 +62,17 @@ def run_kills(
     components: Parts | None = None,
     workers: int = 1,
     progress: Callable[[int], None] = lambda cycles: None,
-) -> KillReport:
+) -> KillResult:
     """Kill `count` processes, in a new directory that goes away unless a promise was broken.
 
     It is made below `directory`, or in memory where there is room, else in the usual place for temporary files.
 
     `settings.bug` names a planted bug; `components`, if given, replaces the parts it stands for. So many `workers` take
-    programs in turn; the report is the same for any number of them. Ends after the program in which there are
+    programs in turn; the result is the same for any number of them. Ends after the program in which there are
     VIOLATIONS_MAX violations, and at SIGINT after the cycle under way. Raises HarnessError in a process with several
-    threads, which must not fork. `progress` is called with the number of cycles behind each program.
+    threads, which must not fork. `progress` is called with the number of cycles that are done after each program.
     """
-    return _run(
-        range(count),
-        progress,
-        seed=seed,
-        mode=mode,
-        directory=directory,
-        settings=settings,
-        components=components,
-        workers=workers,
-    )
+    return _run(range(count), progress, directory, seed, mode, settings, components, workers)
 
 
 def replay_kill(
@@ -101,70 +83,118 @@ def replay_kill(
     directory: str | os.PathLike[str] | None = None,
     settings: Settings = KILL_SETTINGS,
     components: Parts | None = None,
-) -> KillReport:
+) -> KillResult:
     """Repeat one cycle of a run with the same seed, mode and settings, its rehearsal included."""
-    cycles = range(cycle, cycle + 1)
-    return _run(
-        cycles, lambda _: None, seed=seed, mode=mode, directory=directory, settings=settings, components=components
-    )
+    return _run(range(cycle, cycle + 1), lambda _: None, directory, seed, mode, settings, components, 1)
 
 
 def _run(
     cycles: range,
     progress: Callable[[int], None],
-    *,
+    directory: str | os.PathLike[str] | None,
     seed: int,
     mode: KillMode,
-    directory: str | os.PathLike[str] | None,
     settings: Settings,
     components: Parts | None,
-    workers: int = 1,
-) -> KillReport:
+    workers: int,
+) -> KillResult:
     threads = len(os.listdir("/proc/self/task"))
     if threads > 1:
         raise HarnessError(f"this process has {threads} threads; fork from one that has a single thread")
     programs = [tuple(each) for _, each in groupby(cycles, lambda number: number // CYCLES_PER_PROGRAM)]
     base = tempfile.mkdtemp(prefix="tornpage-kill-", dir=directory or memory_directory())
-    report, stop = KillReport(seed, mode), StopWord()
-    job = partial(
-        run_here,
-        base=base,
-        seed=seed,
-        mode=mode,
-        settings=settings,
-        components=components or components_of(settings.bug),
-        stop=stop,
-    )
-    count = min(workers, len(programs))
-    started = perf_counter()
+    job = _ProgramJob(base, seed, mode, settings, components or parts_of(settings.bug))
+    explorer = _Explorer(job, programs)
+    count = max(1, min(workers, len(programs)))
     try:
-        with _interrupts(stop) as interrupted:
-            parts = run_in_workers(count, programs, job, stop) if count > 1 else job("here", programs)
-            with closing(parts):
-                for part in parts:
-                    report.add(part)
-                    progress(report.cycles)
-                    if len(report.violations) >= VIOLATIONS_MAX:
-                        break
-            report.interrupted = interrupted.is_set()
+        return explore(explorer, workers=count, progress=lambda done, seconds: progress(done))
     finally:
-        with suppress(OSError):
-            os.rmdir(base)  # stays when a violation was kept in it
-    report.seconds = perf_counter() - started
-    return report
+        _keep_only(base, explorer.kept)
 
 
-@contextmanager
-def _interrupts(stop: StopWord) -> Iterator[threading.Event]:
-    """Yield an event that SIGINT sets; it says the word besides, and raises nothing in the middle of a cycle."""
-    interrupted = threading.Event()
+def _keep_only(base: str, kept: Sequence[str]) -> None:
+    """Remove what no violation refers to: what workers left that were ended, or that ran ahead of the last program."""
+    for name in os.listdir(base):
+        if f"{base}/{name}" not in kept:
+            shutil.rmtree(f"{base}/{name}", ignore_errors=True)
+    with suppress(OSError):
+        os.rmdir(base)  # stays while a violation is kept in it
 
-    def note(_number: int, _frame: FrameType | None) -> None:
-        interrupted.set()
-        stop.say()
 
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield interrupted
-    finally:
-        signal.signal(signal.SIGINT, before)
+@dataclass(frozen=True, slots=True)
+class _ProgramJob:
+    """Carries out the cycles of programs."""
+
+    base: str
+    seed: int
+    mode: KillMode
+    settings: Settings
+    components: Parts
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[Cycles, Control], KillReport]]:
+        """Return what carries out a program in this process; a stop request cuts it after the cycle under way."""
+        with ProgramRunner(self.base, f"worker{os.getpid()}", self.settings, self.components) as runner:
+
+            def carry_out(cycles: Cycles, control: Control) -> KillReport:
+                report = KillReport(self.seed, self.mode)
+                runner.run(cycles, report, control.is_stopped)
+                return report
+
+            yield carry_out
+
+
+class _Explorer:
+    """Programs as parts of a campaign."""
+
+    launcher: Launcher = "fork"
+    holds_interrupts = True
+    canary_time: CanaryTime = "in parts"
+
+    def __init__(self, job: _ProgramJob, programs: Sequence[Cycles]) -> None:
+        self.job = job
+        self.kept: list[str] = []
+        self._programs = programs
+
+    def parts(self) -> Iterator[Cycles]:
+        """Yield the cycles of each program."""
+        return iter(self._programs)
+
+    def known(self, part: Cycles) -> KillReport | None:
+        """Know none."""
+        return None
+
+    def tally(self) -> KillReport:
+        """Return a report of nothing."""
+        return KillReport(self.job.seed, self.job.mode)
+
+    def count(self, made: KillReport) -> int:
+        """Count cycles."""
+        return made.cycles
+
+    def take(self, result: KillResult, part: Cycles, made: KillReport | Died[Cycles]) -> bool:
+        """Take a program in, up to the one with which there are enough violations. Raises HarnessError without it."""
+        if isinstance(made, Died):
+            raise HarnessError(f"a worker ended before its program {part[0] // CYCLES_PER_PROGRAM}: it {made.how}")
+        result.tally.add(made)
+        for violation in made.violations:
+            self.kept.append(violation.kept)
+            result.meet(violation, violation)
+        return len(result.found) < VIOLATIONS_MAX
+
+    def canary(self) -> str:
+        """Return nothing: a kill that is rehearsed has shown that it kills."""
+        return ""
+
+    def conclude(self, result: KillResult) -> None:
+        """Say whether a process was killed at all."""
+        result.result_hash = result.tally.result_hash
+        result.silent = [] if result.tally.killed else ["kill"]
+
+    def small(self, failure: KillViolation, budget: Budget, watch: Watch) -> tuple[KillViolation | None, bool]:
+        """Return the violation as it is: its directory is kept."""
+        return failure, False
+
+    def told(self, failure: KillViolation) -> str:
+        """Return the broken guarantee and where its directory is."""
+        return f"{failure.sentence} (kept in {failure.kept})"

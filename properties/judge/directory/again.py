@@ -22,7 +22,7 @@ from properties.judge.directory.derived_rulings import index_of, queues_of
 from properties.judge.directory.evidence import Evidence
 from properties.judge.directory.recoveries import Opened
 from properties.judge.directory.start_rulings import is_in_quarantine
-from properties.judge.rulings import Ruling, broken, holds, unknown
+from properties.judge.rulings import Ruling, broken, holds, judge, unknown
 
 __all__ = ["Crash", "Crashes", "crashes_of", "is_idempotent"]
 
@@ -46,6 +46,7 @@ class Crashes:
     kinds: Counter[str] = field(default_factory=Counter)
 
 
+@judge(6)
 def is_idempotent(
     evidence: Evidence, crashes: Crashes, *, samples: int | None, losses: int = 1, seed: int = 0
 ) -> Ruling:

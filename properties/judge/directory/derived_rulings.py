@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from properties.contract import observed
 from properties.judge.derived_files import index_is_right, queues_are_right
 from properties.judge.directory.evidence import Evidence
 from properties.judge.directory.front import WithFront, front_entries, own_files, without_front
@@ -15,12 +16,13 @@ from properties.judge.directory.records import log_of
 from properties.judge.extension_files import extensions_are_right
 from properties.judge.queue_judges import (
     keys_are_found,
+    nothing_is_left_to_dispatch,
     queues_are_read_in_order,
     queues_have_their_bounds,
     times_are_found,
 )
 from properties.judge.recovered import Recovered
-from properties.judge.rulings import Ruling, broken, counted, holds, judge, unknown
+from properties.judge.rulings import Ruling, counted, holds, judge, unknown
 
 __all__ = ["index_is_judged", "index_of", "liveness_is_judged", "queues_are_judged", "queues_of", "readers_are_judged"]
 
@@ -47,6 +49,7 @@ def index_of(content: Mapping[str, bytes], evidence: Evidence) -> Ruling | None:
     return None
 
 
+@judge(4)
 def queues_are_judged(evidence: Evidence) -> Ruling:
     """Number 4: queue files and their extension are, byte for byte, what the surviving records make of them."""
     reason = _not_judged(evidence, 4)
@@ -60,6 +63,7 @@ def queues_are_judged(evidence: Evidence) -> Ruling:
     return holds(4, f"{counted(units, 'unit')} in {counted(len(queues), 'queue')}, byte for byte as the records say")
 
 
+@judge(5)
 def index_is_judged(evidence: Evidence) -> Ruling:
     """Number 5: index files are what the surviving records make of them, and keys are found."""
     reason = _not_judged(evidence, 5)
@@ -85,6 +89,7 @@ _READERS: tuple[Callable[[Recovered], Ruling], ...] = (
 )
 
 
+@judge(17)
 def readers_are_judged(evidence: Evidence) -> Ruling:
     """Number 17, as far as one reader behind a recovery sees it: bounds, pulls to the end, times."""
     if evidence.store is None or not evidence.is_writable:
@@ -92,7 +97,7 @@ def readers_are_judged(evidence: Evidence) -> Ruling:
     if _not_judged(evidence, 4):
         return unknown(17, _not_judged(evidence, 4))
     known = {queue for queue, _, _ in evidence.derived.queues_at(evidence.after.end)}
-    if evidence.after.begin and set(evidence.store.queues()) - known:
+    if evidence.after.begin and set(observed("queues", evidence.store.queues)) - known:
         return unknown(
             17, "a queue has records in front of the log only; with which number it goes on is not in the log"
         )
@@ -103,15 +108,16 @@ def readers_are_judged(evidence: Evidence) -> Ruling:
     return holds(17, "bounds of all queues are right; who reads a third of them gets every record, in order")
 
 
+@judge(16)
 def liveness_is_judged(evidence: Evidence) -> Ruling:
     """Number 16, as far as an open shows it: nothing is left to dispatch."""
     if evidence.store is None or not evidence.is_writable:
         return unknown(
             16, "the store did not open" if evidence.store is None else "a read-only store dispatches nothing"
         )
-    behind = evidence.store.dispatch_behind_bytes
-    if behind:
-        return broken(16, "something was left to dispatch when the store had opened", expected="0", found=str(behind))
+    ruling = nothing_is_left_to_dispatch(evidence.store)
+    if ruling.verdict == "broken":
+        return ruling
     return holds(16, "the store opened with nothing left to dispatch; requests and services are not in an image")
 
 

@@ -85,8 +85,9 @@ class Evidence:
 
     @cached_property
     def derived(self) -> DerivedLedger:
-        """What queues and index of the surviving records have to hold."""
-        return DerivedLedger(self.shape.layout, log_of(self.after.records, self.after.end).records)
+        """What queues and index of the surviving records have to hold, nothing where that cannot be worked out."""
+        records = () if self.not_derivable else log_of(self.after.records, self.after.end).records
+        return DerivedLedger(self.shape.layout, records)
 
     @cached_property
     def not_derivable(self) -> str:
@@ -108,7 +109,7 @@ class Evidence:
 
     @cached_property
     def recovered(self) -> Recovered:
-        """The recovered store as the judges of the lab look at it."""
+        """The recovered store as the judges of the lab look at it; what the image said before is not our store's."""
         assert self.store is not None
         log = log_of(self.after.records, self.after.end).changed(min_offset=self.after.begin)
         ledger = ImageLedger(self.after.records, file_bytes=self.shape.settings.file_bytes)
@@ -121,4 +122,5 @@ class Evidence:
             self.opened.durable(),
             self.shape.settings,
             self.shape.layout,
+            was_harmed=True,
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from properties.decode.config_files import parse_settings
-from properties.inspect.query import InspectError
+from properties.decode.opening import InspectError
 
 __all__ = ["Given", "delays_of", "read_given", "read_settings_file"]
 

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from impl.parts import Parts
+from properties.decode.opening import InspectError, shown
 from properties.disk.disk import Disk
-from properties.inspect.place import shown
-from properties.inspect.query import InspectError
 from properties.judge.directory.given import Given, read_given
 from properties.judge.directory.image import read_image
 from properties.judge.directory.judge import SAMPLES, Judgement, judge_image

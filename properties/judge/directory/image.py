@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from properties.decode.findings import Finding
+from properties.decode.opening import InspectError, open_view, shown
 from properties.decode.store import StoreView
 from properties.disk.disk import Image
-from properties.inspect.place import open_view, shown
-from properties.inspect.query import InspectError
 from properties.program.log_places import ROOT
 
 __all__ = ["COPIES", "IMAGE_BYTES_MAX", "SeenImage", "below_root", "read_image"]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from impl.parts import Parts
 from properties.contract import Verdict
 from properties.decode.findings import Finding
+from properties.decode.opening import InspectError
 from properties.decode.store import read_floor
 from properties.disk.disk import Disk
-from properties.inspect.query import InspectError
 from properties.judge.directory.again import Crashes, is_idempotent
 from properties.judge.directory.derived_rulings import (
     index_is_judged,
@@ -35,7 +36,7 @@ from properties.judge.directory.start_rulings import (
 from properties.judge.directory.truth import Truth
 from properties.judge.rulings import NEVER_JUDGED, Ruling, unknown
 
-__all__ = ["SAMPLES", "Judgement", "judge_image"]
+__all__ = ["SAMPLES", "Judgement", "evidence_of", "judge_image", "rulings_on"]
 
 SAMPLES = 12
 """At how many of its file operations the recovery is crashed, unless somebody asks for more."""
@@ -43,19 +44,20 @@ SAMPLES = 12
 _LAST_MS = 253_370_000_000_000
 """In the year 9998: no index file can be named behind it, and a record may state any time."""
 
-_JUDGES: tuple[Callable[[Evidence], Ruling], ...] = (
-    is_a_prefix,
-    floor_is_covered,
-    nothing_comes_back,
-    queues_are_judged,
-    index_is_judged,
-    starts,
-    watermarks_are_in_order,
-    progress_files_are_whole,
-    liveness_is_judged,
-    readers_are_judged,
-    is_exclusive,
-)
+_JUDGES: Mapping[int, Callable[[Evidence], Ruling]] = {
+    1: is_a_prefix,
+    2: floor_is_covered,
+    3: nothing_comes_back,
+    4: queues_are_judged,
+    5: index_is_judged,
+    7: starts,
+    9: watermarks_are_in_order,
+    13: progress_files_are_whole,
+    16: liveness_is_judged,
+    17: readers_are_judged,
+    14: is_exclusive,
+}
+"""By number, in the order in which they look. Number 6 recovers again, and comes last."""
 
 
 @dataclass
@@ -98,6 +100,26 @@ def judge_image(
 
     `samples` says at how many file operations the recovery is crashed again, None at all of them. Raises InspectError.
     """
+    with evidence_of(seen, given=given, truth=truth, components=components, disk=disk, progress=progress) as evidence:
+        crashes = Crashes()
+        rulings = rulings_on(evidence)
+        progress("recover again")
+        rulings.append(is_idempotent(evidence, crashes, samples=samples, losses=losses, seed=seed))
+        rulings += [unknown(number, reason) for number, reason in NEVER_JUDGED.items()]
+        return _judgement(evidence, sorted(rulings, key=lambda ruling: ruling.contract), crashes)
+
+
+@contextmanager
+def evidence_of(
+    seen: SeenImage,
+    *,
+    given: Given | None = None,
+    truth: Truth | None = None,
+    components: Parts | None = None,
+    disk: Disk = "posix-strict",
+    progress: Callable[[str], None] = lambda what: None,
+) -> Iterator[Evidence]:
+    """Yield an image and its first recovery. Raises InspectError."""
     given = given or Given()
     progress("read")
     before, directories, file_bytes = first_look(seen, given)
@@ -111,12 +133,12 @@ def judge_image(
         evidence = Evidence(seen, shape, before, recoveries.opened(seen.image), recoveries, truth, floor)
         if evidence.opened.refusal.startswith("WrongFileSize") and "mappedFileSizeCommitLog" in given.numbers:
             raise InspectError(f"no log file has the {file_bytes:,} bytes that were given; leave the size out")
-        rulings = [judge(evidence) for judge in _JUDGES]
-        crashes = Crashes()
-        progress("recover again")
-        rulings.append(is_idempotent(evidence, crashes, samples=samples, losses=losses, seed=seed))
-        rulings += [unknown(number, reason) for number, reason in NEVER_JUDGED.items()]
-        return _judgement(evidence, sorted(rulings, key=lambda ruling: ruling.contract), crashes)
+        yield evidence
+
+
+def rulings_on(evidence: Evidence) -> list[Ruling]:
+    """Return what each judge but that of number 6 says; a store that fails when it is asked breaks that number."""
+    return [replace(judge(evidence), contract=number) for number, judge in _JUDGES.items()]
 
 
 def _judgement(evidence: Evidence, rulings: list[Ruling], crashes: Crashes) -> Judgement:

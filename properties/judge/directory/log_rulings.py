@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from properties.decode.record import Record
 from properties.judge.directory.evidence import Evidence
 from properties.judge.directory.truth import Told, Truth
-from properties.judge.rulings import Ruling, broken, counted, holds, unknown
+from properties.judge.log_bytes import first_difference, left_past
+from properties.judge.rulings import Ruling, broken, counted, holds, judge, unknown
 
 __all__ = ["floor_is_covered", "is_a_prefix", "nothing_comes_back"]
 
 
+@judge(1)
 def is_a_prefix(evidence: Evidence) -> Ruling:
     """Number 1: what stays is, byte for byte, the beginning of the valid records of the image."""
     before, after, store = evidence.before, evidence.after, evidence.store
@@ -33,7 +35,7 @@ def is_a_prefix(evidence: Evidence) -> Ruling:
         kept, was = evidence.content[name], evidence.seen.content.get(before.files.get(base, ""), b"")
         length = max(0, min(end - base, file_bytes))
         if kept[:length] != was[:length]:
-            at = _first_difference(kept[:length], was[:length])
+            at = first_difference(kept[:length], was[:length])
             return broken(1, "the log differs from the image", file=name, offset=base + at,
                           expected=was[at : at + 16].hex(" "), found=kept[at : at + 16].hex(" "))  # fmt: skip
     told = None if evidence.truth is None else _not_told(evidence, evidence.truth)
@@ -61,6 +63,7 @@ def _not_told(evidence: Evidence, truth: Truth) -> Ruling | None:
     return None
 
 
+@judge(2)
 def floor_is_covered(evidence: Evidence) -> Ruling:
     """Number 2: what was promised to stay is there."""
     before, after, store = evidence.before, evidence.after, evidence.store
@@ -115,6 +118,7 @@ def _holds(held: Mapping[int, Record], told: Told) -> bool:
     return told.offset in held and told.is_record(held[told.offset])
 
 
+@judge(3)
 def nothing_comes_back(evidence: Evidence) -> Ruling:
     """Number 3: every byte behind the end is zero, in the page cache and on the disk, so none can come back."""
     if evidence.store is None:
@@ -125,17 +129,10 @@ def nothing_comes_back(evidence: Evidence) -> Ruling:
     for where, content in (("in the page cache", evidence.content), ("on the disk", evidence.durable)):
         log = evidence.read(content)
         for base, name in log.files.items():
-            behind = content[name][max(0, end - base) :]
-            left = behind.lstrip(b"\0")
-            if left:
-                return broken(3, f"a byte behind the end is still {where}", file=name,
-                              offset=base + len(content[name]) - len(left), expected="0x00",
-                              found=f"0x{left[0]:02x}")  # fmt: skip
+            left = left_past(end, base, content[name])
+            if left is not None:
+                return broken(3, f"a byte behind the end is still {where}", file=name, offset=left[0], expected="0x00",
+                              found=f"0x{left[1]:02x}")  # fmt: skip
     cut = evidence.before.dirty_at
     was = "nothing was there" if cut is None else f"bytes from {cut} on were erased"
     return holds(3, f"everything behind {end} is zero, durably; {was}")
-
-
-def _first_difference(first: bytes, second: bytes) -> int:
-    pairs = enumerate(zip(first, second, strict=False))
-    return next((number for number, (a, b) in pairs if a != b), min(len(first), len(second)))

@@ -6,10 +6,11 @@ store; how far its queues go the store is asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from impl.policy import BrokerRole
 from impl.store import MessageStore
+from properties.contract import observed
 from properties.decode.config_files import load_config, parse_config
 from properties.judge.directory.evidence import Evidence
 from properties.judge.progress_ledger import CONSUMER_OFFSETS, DELAY_OFFSETS, LIGHT_CONSUMER_OFFSETS, READERS, Said
@@ -73,7 +74,11 @@ def _within(store: MessageStore, name: str, said: Said) -> Said:
     """Return what a file has to say once nothing lies outside of the queues; of delays, below them too."""
     assert isinstance(said, tuple)
     if f"{ROOT}/{name}" == DELAY_OFFSETS:
-        ranges = {level: (store.min_offset_in_queue(_SCHEDULE_TOPIC, level - 1),
-                          store.max_offset_in_queue(_SCHEDULE_TOPIC, level - 1)) for level, _ in said}  # fmt: skip
+        bounds = (store.min_offset_in_queue, store.max_offset_in_queue)
+        ranges = {level: [_asked(bound, _SCHEDULE_TOPIC, level - 1) for bound in bounds] for level, _ in said}
         return tuple((level, max(ranges[level][0], min(number, ranges[level][1]))) for level, number in said)
-    return tuple((key, min(number, store.max_offset_in_queue(key[0], key[2]))) for key, number in said)
+    return tuple((key, min(number, _asked(store.max_offset_in_queue, key[0], key[2]))) for key, number in said)
+
+
+def _asked(bound: Callable[[str, int], int], topic: str, queue_id: int) -> int:
+    return observed("a bound of a queue", lambda: bound(topic, queue_id))

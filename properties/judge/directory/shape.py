@@ -19,11 +19,11 @@ from model.delay import SCHEDULE_TOPIC
 from model.state import DELAYS_MS, Layout
 from properties.decode.consumequeue import UNIT_BYTES
 from properties.decode.findings import Finding
+from properties.decode.index_files import opened_index, unsettled
+from properties.decode.opening import InspectError
 from properties.decode.record import Blank, Record, decode_record, parse_properties
 from properties.decode.store import read_floor
 from properties.decode.units import decode_units
-from properties.inspect.index import opened_index, unsettled
-from properties.inspect.query import InspectError
 from properties.judge.directory.given import Given, delays_of
 from properties.judge.directory.image import SeenImage
 from properties.judge.directory.survivors import OTHER_DIRECTORIES, LogRead, log_names, read_log

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import replace
 
 from properties.contract import GuaranteeBroken, observed
-from properties.decode.findings import Finding
 from properties.decode.record import Record
-from properties.decode.store import read_checkpoint, read_floor
 from properties.disk.journal import DirectorySynced, FileSynced
 from properties.judge.derived_files import missing_before
 from properties.judge.directory.evidence import Evidence
 from properties.judge.directory.progress_files import badly_changed, is_progress, is_whole
-from properties.judge.judges import physic_timestamp
+from properties.judge.judges import checkpoint_is_not_ahead
 from properties.judge.queue_judges import checkpoint_times
-from properties.judge.rulings import Ruling, broken, counted, holds, unknown
-from properties.scratch import scratch_directory
+from properties.judge.rulings import Ruling, broken, counted, holds, judge, unknown
+from properties.judge.small_file_judges import CHECKPOINT_BYTES, floor_in, has_times
 
 __all__ = ["is_exclusive", "is_in_quarantine", "progress_files_are_whole", "starts", "watermarks_are_in_order"]
 
-_CHECKPOINT_BYTES = 4096
 _FLOOR, _CHECKPOINT, _LOCK, _QUARANTINE = "config/durableFloor", "checkpoint", "lock", "quarantine/"
 
 
+@judge(7)
 def starts(evidence: Evidence) -> Ruling:
     """Number 7: read-write after a crash; what no crash leaves is named, served as far as it verifies, and kept."""
     store, before = evidence.store, evidence.before
@@ -98,6 +96,7 @@ def _changed(found: Mapping[str, bytes], was: Mapping[str, bytes]) -> str:
     return next((name for name in names if found.get(name) != was.get(name)), "")
 
 
+@judge(9)
 def watermarks_are_in_order(evidence: Evidence) -> Ruling:
     """Number 9: minimum <= flushed <= committed <= written, and the checkpoint is not ahead of what is durable."""
     store, after = evidence.store, evidence.after
@@ -109,12 +108,10 @@ def watermarks_are_in_order(evidence: Evidence) -> Ruling:
         return broken(9, "the watermarks are out of order", expected="min <= flushed = written", found=shown)
     if not evidence.is_writable:
         return unknown(9, "a read-only store moves no watermark")
-    durable = evidence.opened.durable()
-    says, newest = physic_timestamp(durable), max((0, *(record.store_timestamp for record in after.records)))
-    if says > newest:
-        return broken(9, "the checkpoint is newer than the durable log", file=_CHECKPOINT, expected=f"{newest} at most",
-                      found=str(says))  # fmt: skip
-    queues_ms, index_ms = checkpoint_times(durable)
+    ahead = checkpoint_is_not_ahead(evidence.recovered)
+    if ahead.verdict == "broken":
+        return replace(ahead, file=_CHECKPOINT)
+    queues_ms, index_ms = checkpoint_times(evidence.opened.durable())
     missing = (
         None
         if 5 in evidence.shape.unknown or evidence.not_derivable or after.begin
@@ -127,6 +124,7 @@ def watermarks_are_in_order(evidence: Evidence) -> Ruling:
     return holds(9, f"minimum, flushed, committed and written are {shown}; the checkpoint is not ahead")
 
 
+@judge(13)
 def progress_files_are_whole(evidence: Evidence) -> Ruling:
     """Number 13: small files are whole after the recovery; progress is what it was, as far as the queues go."""
     if evidence.store is None:
@@ -146,23 +144,17 @@ def progress_files_are_whole(evidence: Evidence) -> Ruling:
 
 
 def _torn_own(content: Mapping[str, bytes], *, is_disk: bool) -> str:
-    """Return the name of a small file of the store that cannot be read; it is read as from any directory.
+    """Return the name of a small file of the store that cannot be read.
 
-    A checkpoint that is not on the disk yet is as good as none, and none is needed.
+    A checkpoint that is not on the disk yet is as good as none, and none is needed. What a longer one has behind its
+    size is not looked at.
     """
-    with scratch_directory("tornpage-judge-") as directory:
-        for name in (_FLOOR,) if is_disk else (_CHECKPOINT, _FLOOR):
-            path = Path(directory, name)
-            path.parent.mkdir(exist_ok=True)
-            if name in content:
-                path.write_bytes(content[name][:_CHECKPOINT_BYTES])  # what a longer one has behind is not looked at
-        findings: list[Finding] = []
-        floor = read_floor(Path(directory), findings)
-        if not is_disk:
-            read_checkpoint(Path(directory), findings)
-    return _FLOOR if floor is None else next((found.file for found in findings), "")
+    if floor_in(content.get(_FLOOR, b"")) is None:
+        return _FLOOR
+    return "" if is_disk or has_times(content.get(_CHECKPOINT, b"")[:CHECKPOINT_BYTES]) else _CHECKPOINT
 
 
+@judge(14)
 def is_exclusive(evidence: Evidence) -> Ruling:
     """Number 14: while the store is open, another opener is refused and has changed nothing."""
     if evidence.store is None:

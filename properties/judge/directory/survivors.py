@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from properties.decode.record import Blank, Record
 from properties.decode.walk import Zeros, walk
+from properties.judge.log_bytes import left_past
 
 __all__ = ["OTHER_DIRECTORIES", "LogRead", "Problem", "log_names", "read_log"]
 
@@ -115,8 +116,7 @@ def _one_of_each(
 
 def _dirty_at(content: Mapping[str, bytes], files: Mapping[int, str], end: int) -> int | None:
     for base, name in files.items():
-        behind = content[name][max(0, end - base) :]
-        left = behind.lstrip(b"\0")
-        if left:
-            return base + len(content[name]) - len(left)
+        left = left_past(end, base, content[name])
+        if left is not None:
+            return left[0]
     return None

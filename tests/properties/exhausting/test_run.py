@@ -1,8 +1,8 @@
 """Exhaustive runs: honest claims, equal results however they are divided and interrupted, failures that replay."""
 
+import os
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from properties.contract import HarnessError, Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk, DiskState, Image
 from properties.disk.images import compose
-from properties.explore.exhaustive import checking, processes, run, workload
+from properties.explore.exhaustive import checking, run, workload
 from properties.explore.exhaustive.alphabet import Letter, Workload, workloads
 from properties.explore.exhaustive.explored import Plan
 from properties.explore.exhaustive.hunting import hunt_exhaustively
@@ -48,11 +48,13 @@ def stopping_at(limit: int) -> Callable[[int, float], None]:
 
 def test_a_right_store_holds_and_the_statement_says_how_far(whole: ExhaustResult) -> None:
     assert whole.verdict is Verdict.HOLDS
-    said, figures = statement_of(whole), figures_of(whole)
+    said, figures = statement_of(whole.tally), figures_of(whole.tally)
     assert said.startswith("exhaustive up to 1 operation from the alphabet {put, flush, close, open}, 0 facts, disk")
     assert "disk posix-strict, mode async, log files of 2048 bytes: 4 workloads" in said
     assert said.endswith(f"brute-force check at (0 operations, 0 facts), {figures['check_states']} states: equal")
-    assert figures["states"] == figures["judged"] + figures["pruned"] == sum(each.states for each in whole.explored)
+    assert (
+        figures["states"] == figures["judged"] + figures["pruned"] == sum(each.states for each in whole.tally.explored)
+    )
     assert figures["certified"] >= figures["workloads"]
     assert figures["images"] > figures["recovered_states"] > 1
 
@@ -69,7 +71,7 @@ def test_workloads_are_made_as_they_are_needed(workers: int, monkeypatch: pytest
 
     monkeypatch.setattr(run, "workloads", noted)
     result = run_exhaust(Plan(ops=4, facts=0), seconds=0.0, workers=workers)
-    assert (result.timed_out, result.ops, result.verdict) == (True, -1, Verdict.UNKNOWN)
+    assert (result.is_cut, result.tally.ops, result.verdict) == (True, -1, Verdict.UNKNOWN)
     assert len(made) < 100
 
 
@@ -79,17 +81,17 @@ def test_an_interrupted_run_claims_the_smaller_bound_and_goes_on_from_there(
     stopped = run_exhaust(SMALL, kept=Kept(tmp_path, SMALL), progress=stopping_at(4))
     assert stopped.interrupted
     assert stopped.verdict is Verdict.UNKNOWN
-    assert len(stopped.explored) == 3
-    assert figures_of(stopped)["workloads"] == 1
-    assert "exhaustive the open of a new store from the alphabet" in statement_of(stopped)
-    assert statement_of(stopped).endswith("the bound of 1 operation was not finished, and is not claimed")
+    assert len(stopped.tally.explored) == 3
+    assert figures_of(stopped.tally)["workloads"] == 1
+    assert "exhaustive the open of a new store from the alphabet" in statement_of(stopped.tally)
+    assert statement_of(stopped.tally).endswith("the bound of 1 operation was not finished, and is not claimed")
     again = run_exhaust(SMALL, kept=Kept(tmp_path, SMALL))
-    assert again.again == 4
+    assert again.tally.again == 4
     assert again.verdict is Verdict.HOLDS
-    assert (again.result_hash, statement_of(again)) == (whole.result_hash, statement_of(whole))
+    assert (again.result_hash, statement_of(again.tally)) == (whole.result_hash, statement_of(whole.tally))
     longer = replace(SMALL, ops=2)
     further = run_exhaust(longer, kept=Kept(tmp_path, longer), progress=stopping_at(6))
-    assert further.again == 5, "a larger bound goes on where the smaller one ended"
+    assert further.tally.again == 5, "a larger bound goes on where the smaller one ended"
 
 
 def test_a_line_that_was_not_finished_is_done_again(tmp_path: Path) -> None:
@@ -126,16 +128,16 @@ def test_a_file_that_is_something_else_is_refused(text: str, tmp_path: Path) -> 
 
 def test_a_run_out_of_time_claims_nothing_that_it_did_not_finish() -> None:
     result = run_exhaust(SMALL, seconds=1e-6)
-    assert result.timed_out
+    assert result.is_cut
     assert result.verdict is Verdict.UNKNOWN
-    assert statement_of(result) == "exhaustive up to nothing: not even the open of a new store was finished"
+    assert statement_of(result.tally) == "exhaustive up to nothing: not even the open of a new store was finished"
 
 
 @pytest.mark.deep
 def test_two_processes_find_what_one_finds(whole: ExhaustResult) -> None:
     shared = run_exhaust(SMALL, workers=2)
-    assert (shared.result_hash, statement_of(shared)) == (whole.result_hash, statement_of(whole))
-    assert figures_of(shared) == figures_of(whole)
+    assert (shared.result_hash, statement_of(shared.tally)) == (whole.result_hash, statement_of(whole.tally))
+    assert figures_of(shared.tally) == figures_of(whole.tally)
 
 
 @pytest.mark.deep
@@ -147,21 +149,24 @@ def test_several_processes_stop_with_the_first_failure_in_order() -> None:
     assert one.failure.case == two.failure.case
 
 
-def test_a_process_that_dies_is_the_harness_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Dying:
-        def __init__(self, *_: object, **__: object) -> None: ...
+def test_a_process_that_dies_is_the_harness_fault() -> None:
+    killed: list[int] = []
 
-        def submit(self, *_: object) -> Future[None]:
-            future: Future[None] = Future()
-            future.set_exception(BrokenProcessPool("a process has gone"))
-            return future
+    def kill_one(states: int, seconds: float) -> None:
+        if not killed:
+            killed.append(children(os.getpid())[0])
+            os.kill(killed[0], signal.SIGKILL)
 
-        def shutdown(self, *, cancel_futures: bool) -> None:
-            assert cancel_futures
+    with pytest.raises(HarnessError, match="has died: it was killed by SIGKILL"):
+        run_exhaust(replace(SMALL, ops=2), workers=2, progress=kill_one)
+    assert killed
 
-    monkeypatch.setattr(processes, "ProcessPoolExecutor", Dying)
-    with pytest.raises(HarnessError, match="has died: a process has gone"):
-        run_exhaust(SMALL, workers=2)
+
+def children(pid: int) -> list[int]:
+    """Return the workers of a process: its children that are no helpers of multiprocessing."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    told = [(int(child), Path(f"/proc/{child}/cmdline").read_bytes()) for child in found]
+    return [child for child, line in told if b"spawn_main" in line]
 
 
 def test_a_planted_bug_is_broken_and_its_case_replays(tracker: DirtyTracker) -> None:
@@ -181,7 +186,7 @@ def test_pruning_that_brute_force_contradicts_is_the_harness_fault(monkeypatch: 
     def nothing_survives(state: DiskState, bound: int, beyond: int) -> Iterator[dict[str, Choice]]:
         yield {}
 
-    monkeypatch.setattr(processes, "check_workload", skipping_names)
+    monkeypatch.setattr(run, "check_workload", skipping_names)
     with pytest.raises(HarnessError, match=r"disagree on the workload open: .*pruned away"):
         run_exhaust(SMALL)
 
@@ -197,7 +202,7 @@ def test_an_illegal_image_is_the_harness_fault(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_failure_that_does_not_replay_is_the_harness_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "replay", lambda case, tracker: None)
+    monkeypatch.setattr(run, "replay", lambda case, **_: None)
     with pytest.raises(HarnessError, match="does not replay"):
         run_exhaust(replace(SMALL, bug="no-crc", facts=1, letter_names=("roll",)))
 
@@ -207,8 +212,9 @@ def test_the_canary_is_caught_on_each_disk(disk: Disk, tracker: DirtyTracker) ->
     assert caught_canary(replace(SMALL, disk=disk), tracker=tracker)
 
 
-def test_without_its_canary_a_run_is_vacuous(whole: ExhaustResult) -> None:
-    assert replace(whole, canary="").verdict is Verdict.VACUOUS
+def test_without_its_canary_a_run_is_vacuous(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "caught_canary", lambda plan, tracker: "")
+    assert run_exhaust(SMALL).verdict is Verdict.VACUOUS
 
 
 def test_a_hunt_grows_and_ends_with_a_short_case(tracker: DirtyTracker) -> None:

@@ -24,7 +24,7 @@ from properties.explore.interleavings.scenario import Interleaving, Scenario
 from properties.explore.interleavings.shrink import BrokenInterleaving, shrink
 from properties.explore.interleavings.token import from_text, from_token, source_has_changed, token_of
 from properties.judge.linearizability.requests import DispatchStep, PutRequest
-from properties.planted import PLANTED, racing
+from properties.planted import PLANTED
 from properties.program.case import Settings
 from properties.program.packing import BadToken
 
@@ -200,18 +200,18 @@ def explored(
 
 
 def test_every_planted_race_has_its_family() -> None:
-    assert {bug for bug, *_ in racing.BUGS} <= FAMILY_OF.keys() <= PLANTED.keys()
+    assert {bug.id for bug in PLANTED.values() if bug.needs_threads} <= FAMILY_OF.keys() <= PLANTED.keys()
 
 
 def test_a_campaign_counts_repeats_and_catches_its_canary(tracker: DirtyTracker) -> None:
     first, second = (explored(tracker, states=60, seed=3) for _ in range(2))
-    assert first.distinct == second.distinct
-    assert first.outcomes == second.outcomes
-    assert first.effects == second.effects
+    assert first.tally.distinct == second.tally.distinct
+    assert first.tally.outcomes == second.tally.outcomes
+    assert first.tally.effects == second.tally.effects
     assert first.verdict in (Verdict.HOLDS, Verdict.VACUOUS)
-    assert first.interleavings == 60
-    assert first.exhausted == (15, False)
-    assert len(first.distinct) > 55
+    assert first.tally.interleavings == 60
+    assert first.tally.exhausted == (15, False)
+    assert len(first.tally.distinct) > 55
     assert first.repeated == 3
     assert first.canary == CANARY
 
@@ -235,7 +235,7 @@ def test_a_campaign_without_its_canary_is_vacuous(tracker: DirtyTracker, monkeyp
 def test_the_store_holds_in_thousands_of_interleavings(tracker: DirtyTracker) -> None:
     result = explored(tracker, states=4_000, seed=8)
     assert result.verdict is Verdict.HOLDS, result.failure and str(result.failure.broken)
-    assert len(result.distinct) > 3_900
+    assert len(result.tally.distinct) > 3_900
 
 
 @pytest.mark.deep
@@ -288,7 +288,7 @@ def test_an_interrupt_while_a_failure_is_made_small_keeps_the_smallest(
 def test_an_interrupt_in_the_canary_keeps_the_campaign(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(campaign, "_caught_canary", Mock(side_effect=KeyboardInterrupt))
     result = explored(tracker, states=10)
-    assert (result.interrupted, result.interleavings) == (True, 10)
+    assert (result.interrupted, result.tally.interleavings) == (True, 10)
 
 
 def test_one_task_has_one_order() -> None:

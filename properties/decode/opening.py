@@ -1,0 +1,67 @@
+"""Open a store directory for looking, or say in one line why that cannot be done."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from properties.decode.store import StoreView, look
+
+__all__ = ["InspectError", "open_view", "shown"]
+
+_STORE_SIGNS = ("commitlog", "checkpoint", "abort", "lock", "consumequeue")
+
+
+class InspectError(ValueError):
+    """The directory cannot be looked into at all; the message is one line: what, where, and what to do."""
+
+
+def open_view(path: str | os.PathLike[str], *, file_bytes: int | None = None) -> StoreView:
+    """Return the view of a store directory. Raises InspectError."""
+    directory = _store_directory(path)
+    try:
+        return look(directory, file_bytes=file_bytes)
+    except PermissionError as error:
+        raise _no_permission(Path(error.filename or directory)) from error
+    except OSError as error:
+        raise InspectError(
+            f"cannot list {shown(directory)}: {error.strerror}; check the device and the path"
+        ) from error
+
+
+def shown(path: Path) -> str:
+    """Return a path as text of one line."""
+    return str(path) if str(path).isprintable() else repr(str(path))
+
+
+def _store_directory(path: str | os.PathLike[str]) -> Path:
+    """Return `path` if a store can be looked for in it."""
+    directory = Path(path)
+    try:
+        status_is_directory = directory.is_dir()
+        exists = status_is_directory or os.path.lexists(directory)
+    except (OSError, ValueError) as error:
+        raise InspectError(f"cannot look at {shown(directory)}: {error}; check the path") from error
+    if not exists:
+        raise InspectError(f"no such directory: {shown(directory)}; give the store directory (storePathRootDir)")
+    if not status_is_directory:
+        raise InspectError(f"not a directory: {shown(directory)}; give the directory that holds commitlog/")
+    try:
+        names = {entry.name for entry in directory.iterdir()}
+    except OSError as error:
+        raise _no_permission(directory) from error
+    if not names:
+        raise InspectError(f"empty directory: {shown(directory)}; give a store directory, one that holds commitlog/")
+    if not names.intersection(_STORE_SIGNS):
+        hint = (
+            f"; give its parent, {shown(directory.absolute().parent)}"
+            if directory.absolute().name == "commitlog"
+            else ""
+        )
+        advice = hint or "; give the directory that holds commitlog/"
+        raise InspectError(f"not a store directory: {shown(directory)} has no commitlog, checkpoint or lock{advice}")
+    return directory
+
+
+def _no_permission(path: Path) -> InspectError:
+    return InspectError(f"no permission to list {shown(path)}; run as its owner, or grant read and search permission")

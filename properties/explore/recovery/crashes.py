@@ -1,0 +1,120 @@
+"""Recovery itself, crashed at each of its file operations, for many shapes of store (contract 6).
+
+Each shape is judged as any crash image is, with all its places taken: a kill, a power loss that keeps nothing, and
+drawn ones; what is left is recovered again and has to come out the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from impl.parts import Parts
+from properties.contract import Verdict
+from properties.decode.consumequeue import UNIT_BYTES
+from properties.disk.dirty import choose_tracker
+from properties.disk.disk import Disk
+from properties.explore.recovery.shapes import SHAPES, RecoveryShape
+from properties.judge.directory.given import Given
+from properties.judge.directory.image import read_image
+from properties.judge.directory.judge import Judgement, judge_image
+from properties.judge.image_directory import write_image
+from properties.program.case import Settings
+from properties.scratch import scratch_directory
+
+__all__ = ["RecoveryReport", "ShapeReport", "crash_recoveries"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeReport:
+    """One shape: what its recovery is made of, how often it was crashed, and what was ruled."""
+
+    shape: RecoveryShape
+    judgement: Judgement
+
+    @property
+    def is_right(self) -> bool:
+        """Whether nothing is broken and the store opens as it has to."""
+        return not self.judgement.numbers("broken") and self.judgement.mode == self.shape.mode
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether recovery had no operation that it could be crashed at."""
+        return not self.judgement.crashes.kinds
+
+
+@dataclass
+class RecoveryReport:
+    """All shapes of a run; `interrupted` when the user ended it before the last."""
+
+    shapes: list[ShapeReport] = field(default_factory=list)
+    interrupted: bool = False
+
+    @property
+    def verdict(self) -> Verdict:
+        """Broken if one shape is; vacuous if nothing was crashed."""
+        if not all(shape.is_right for shape in self.shapes):
+            return Verdict.BROKEN
+        is_vacuous = not self.shapes or any(shape.is_vacuous for shape in self.shapes)
+        return Verdict.VACUOUS if is_vacuous else Verdict.HOLDS
+
+
+def crash_recoveries(
+    shapes: Sequence[RecoveryShape] = SHAPES,
+    *,
+    components: Parts | None = None,
+    disk: Disk = "posix-strict",
+    losses: int = 2,
+    samples: int | None = None,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda name: None,
+) -> RecoveryReport:
+    """Crash the recovery of each shape at all of its file operations, or at `samples` of them."""
+    report = RecoveryReport()
+    try:
+        for shape in shapes:
+            progress(shape.name)
+            judgement = _judged(shape, components, disk=disk, losses=losses, samples=samples, seed=seed)
+            report.shapes.append(ShapeReport(shape, judgement))
+    except KeyboardInterrupt:
+        report.interrupted = True
+    return report
+
+
+def _judged(
+    shape: RecoveryShape, components: Parts | None, *, disk: Disk, losses: int, samples: int | None, seed: int
+) -> Judgement:
+    """Write the image of a shape into a directory, and judge that. What no image tells was given as a setting."""
+    with choose_tracker("auto") as tracker, scratch_directory("tornpage-recovery-") as directory:
+        path = Path(directory) / "store"
+        made = shape.make(tracker)
+        write_image(made.image, path)
+        return judge_image(
+            read_image(path),
+            given=_given(shape.settings),
+            truth=made.truth,
+            components=components,
+            disk=disk,
+            samples=samples,
+            losses=losses,
+            seed=seed,
+        )
+
+
+def _given(settings: Settings) -> Given:
+    levels = " ".join(f"{level}s" for level in range(1, settings.delay_levels + 1))
+    return Given(
+        {
+            "mappedFileSizeCommitLog": settings.file_bytes,
+            "mappedFileSizeConsumeQueue": settings.queue_units * UNIT_BYTES,
+            "maxHashSlotNum": settings.index_slots,
+            "maxIndexNum": settings.index_entries,
+        },
+        {
+            "enableConsumeQueueExt": settings.queue_ext,
+            "enableMultiDispatch": settings.multi_dispatch,
+            "enableLmq": settings.light_queues,
+        },
+        levels,
+    )
