@@ -17,24 +17,19 @@ from functools import partial
 from itertools import product
 from typing import Any, Literal
 
-from model import commitlog, flushing, holding, index, pool, progress, reading, retention, schedule, waiting
+from model import commitlog, flushing, index, pool, progress, retention, schedule, step_reads, waiting
 from model import step_under_faults as under_faults
 from model.allocation import allocate_round
 from model.answers import (
     Answer,
-    Got,
     NextRound,
     ProducerPut,
-    ProgressAnswer,
     PullAnswer,
     PutAnswer,
     marks_of,
-    pull_answer,
     put_answer,
 )
 from model.commitlog import Appended, PutOutcome
-from model.dispatch import Queue, counted
-from model.holding import Holding
 from model.message import Batch, Message, PutStatus
 from model.operations import (
     AimFault,
@@ -71,21 +66,16 @@ from model.operations import (
 )
 from model.payloads import born_at, given_of
 from model.pending import answered
-from model.queues import all_bounds, bounds_of, dispatch, failed_dispatch
-from model.state import Clock, CommitLog, Conditions, Faults, HeldPull, Layout, OpenPut, Record, State
+from model.queues import dispatch
+from model.state import Clock, CommitLog, Conditions, Faults, Layout, OpenPut, State
 from model.step_under_faults import places_of
 from model.waiting import Waiting
 
 __all__ = [
-    "UNKNOWN_KEY",
-    "UNKNOWN_QUEUE",
     "applies",
     "begin",
     "conditions",
-    "got_at",
-    "key_named",
     "layout_in",
-    "queue_named",
     "services_of",
     "step",
 ]
@@ -95,13 +85,7 @@ Ended = tuple[tuple[int, PutAnswer], ...]
 EndedPulls = tuple[tuple[int, PullAnswer | Literal["not readable", "closed"]], ...]
 
 HOUR_MS = 3_600_000
-NOT_READABLE = 1
 DISK_FULL = 16
-NO_END_MS = 2**63 - 1
-UNKNOWN_QUEUE: Queue = ("nobody wrote to this", 0)
-"""A queue that has no messages: what number -1 of a read means."""
-UNKNOWN_KEY = ("nobody wrote to this", "k")
-"""Topic and key that no message has."""
 
 
 def step(
@@ -150,32 +134,34 @@ def _outcomes(
         case DeleteTopics():
             return under_faults.delete(state, operation, layout, found) if ruled else _delete(state, operation, layout)
         case Get(record, shift):
-            return iter(((state, Answer(got=_got(state.log, record, shift))),))
-        case GetMessage() | QueryKey() | OffsetByTime() | PullHeld() | PullWhileDispatching() if _is_unreadable(state):
+            return iter(((state, Answer(got=step_reads.got(state.log, record, shift))),))
+        case GetMessage() | QueryKey() | OffsetByTime() | PullHeld() | PullWhileDispatching() if (
+            step_reads.is_unreadable(state)
+        ):
             return iter(((state, Answer(refused_reads=True)),))
         case GetMessage():
-            return _get_message(state, operation, layout)
+            return step_reads.get_message(state, operation, layout)
         case QueryKey(key, max_num, begin_ms, window_ms):
-            return iter(((state, Answer(offsets=_query(state, layout, key, max_num, begin_ms, window_ms))),))
+            return iter(((state, Answer(offsets=step_reads.query(state, layout, key, max_num, begin_ms, window_ms))),))
         case OffsetByTime():
-            return _offset_by_time(state, operation, layout)
+            return step_reads.offset_by_time(state, operation, layout)
         case HoldBuffer(number):
-            readable = _readable(state.log)
+            readable = step_reads.readable(state.log)
             return iter(((replace(state, buffers=(*state.buffers, readable[number % len(readable)])), Answer()),))
         case ReleaseBuffer():
             return iter(((replace(state, buffers=state.buffers[1:]), Answer()),))
         case PullHeld():
-            return _pull_held(state, operation, layout)
+            return step_reads.pull_held(state, operation, layout)
         case CancelPull(number):
             number %= len(state.pulls)
             pulls = (*state.pulls[:number], *state.pulls[number + 1 :])
             return iter(((replace(state, pulls=pulls), Answer()),))
         case PullWhileDispatching() if len(state.pulls) < layout.held_pulls_max:
-            return _pull_while_dispatching(state, operation, layout)
+            return step_reads.pull_while_dispatching(state, operation, layout)
         case CommitOffset():
-            return iter((_commit_offset(state, operation, layout),))
+            return iter((step_reads.commit_offset(state, operation, layout),))
         case QueryOffsets():
-            return iter(((state, Answer(progress=_query_offsets(state, operation, layout))),))
+            return iter(((state, Answer(progress=step_reads.query_offsets(state, operation, layout))),))
         case AimFault():
             return _aim(state, operation)
         case _:
@@ -215,7 +201,7 @@ def begin(state: State, operation: Operation, layout: Layout) -> State:
         case Concurrent(commits=commits):
             state = _with_faults(state, syncs=0, writes=0)
             return _after_timer(state, layout.commit_thorough_ms if commits else 0)
-        case PullWhileDispatching() if not _is_unreadable(state) and len(state.pulls) < layout.held_pulls_max:
+        case PullWhileDispatching() if not step_reads.is_unreadable(state) and len(state.pulls) < layout.held_pulls_max:
             return _with_faults(state, files=0)
         case Close():
             faults = state.environment.faults
@@ -259,7 +245,7 @@ def applies(state: State, operation: Operation, layout: Layout) -> bool:
         case GetMessage() | QueryKey() | OffsetByTime() | PullHeld() | PullWhileDispatching():
             return state.is_open and not state.broke_off
         case HoldBuffer():
-            return state.is_open and bool(_readable(state.log))
+            return state.is_open and bool(step_reads.readable(state.log))
         case ReleaseBuffer():
             return bool(state.buffers)
         case CancelPull():
@@ -312,11 +298,6 @@ def conditions(state: State, layout: Layout) -> Conditions:
         append_fails=environment.faults.append,
         replica=environment.replica,
     )
-
-
-def _is_unreadable(state: State) -> bool:
-    """Whether a running flag forbids reads of queues, index and times; the store has to say so then."""
-    return bool(state.log.flags & NOT_READABLE)
 
 
 def _after(state: State, by_ms: int) -> State:
@@ -613,7 +594,7 @@ def _stepped(state: State, service: ServiceName, layout: Layout) -> Outcomes:
         case "schedule":
             return iter((_delivered(state, layout),))
         case "pull-hold":
-            return _pulls_looked_at(state, layout)
+            return step_reads.pulls_looked_at(state, layout)
     return iter(((replace(state, log=log), Answer(note=note)),))
 
 
@@ -678,9 +659,11 @@ def _clean(state: State, operation: Clean, layout: Layout) -> Outcomes:
         held=frozenset(record.offset // layout.file_bytes * layout.file_bytes for record in state.buffers),
     )
     after, offsets = replace(state, log=log), None
-    if operation.query >= 0 and not _is_unreadable(state) and _keys(state, layout):
-        key = key_named(state, layout, operation.query)
-        offsets = tuple(record.offset for record in index.query(log, layout, *key, layout.query_max, 0, NO_END_MS))
+    if operation.query >= 0 and not step_reads.is_unreadable(state) and step_reads.keys(state, layout):
+        key = step_reads.key_named(state, layout, operation.query)
+        offsets = tuple(
+            record.offset for record in index.query(log, layout, *key, layout.query_max, 0, step_reads.NO_END_MS)
+        )
     yield after, Answer(offsets=offsets, note=cleaned)
 
 
@@ -689,195 +672,6 @@ def _delete(state: State, operation: DeleteTopics, layout: Layout) -> Outcomes:
     log, names = retention.delete_topics(state.log, layout=layout, in_use=operation.in_use)
     consumers = progress.delete_topics(state.consumers, names)
     yield replace(state, log=log, consumers=consumers), Answer(names=names)
-
-
-# ---- reads -----------------------------------------------------------------------------------------------------------
-
-
-def _readable(log: CommitLog) -> list[Record]:
-    return [record for record in log.retained if record.end_offset <= log.readable_end]
-
-
-def _got(log: CommitLog, number: int, shift: int) -> Got:
-    """Get at or beside a record, counted among all that were ever put."""
-    base = log.records[number % len(log.records)].offset if log.records else 0
-    return got_at(log, base + shift)
-
-
-def got_at(log: CommitLog, offset: int) -> Got:
-    """Return what a get at a physical offset brings."""
-    status, record = commitlog.get(log, offset)
-    if record is None:
-        return Got(status.value)
-    message = record.message
-    return Got(status.value, message.topic, message.body, message.queue_id, record.queue_offset, record.store_timestamp)
-
-
-def _get_message(state: State, operation: GetMessage, layout: Layout) -> Outcomes:
-    """Yield every legal answer to a pull."""
-    queue = queue_named(state, layout, operation.queue)
-    first, _ = bounds_of(state.log, layout, queue) or (0, 0)
-    tags = operation.tags.split("||") if operation.tags else None
-    legal = reading.legal_answers(state.log, layout, *queue, first + operation.shift, operation.max_msg_nums, tags)
-    for pulled in legal:
-        yield state, Answer(pulled=pull_answer(pulled), note=pulled)
-
-
-def _query(state: State, layout: Layout, number: int, max_num: int, begin_ms: int, window_ms: int) -> tuple[int, ...]:
-    """Return what a query by key brings, in a window that begins so long after the first message."""
-    log = state.log
-    begin_ms += log.records[0].store_timestamp if log.records else 0
-    end_ms = NO_END_MS if window_ms < 0 else begin_ms + window_ms
-    found = index.query(log, layout, *key_named(state, layout, number), max_num, begin_ms, end_ms)
-    return tuple(record.offset for record in found)
-
-
-def _offset_by_time(state: State, operation: OffsetByTime, layout: Layout) -> Outcomes:
-    """Yield each legal offset of a time; where the clock went back there may be several."""
-    queue = queue_named(state, layout, operation.queue)
-    records = _records_of(state, layout, queue)
-    at_ms = records[operation.record % len(records)].store_timestamp if records else 0
-    whole = reading.earliest_message_time(state.log, layout)
-    first_times = whole, reading.earliest_message_time(state.log, layout, queue)
-    for offset in sorted(reading.offset_by_time(state.log, layout, *queue, at_ms + operation.shift_ms)):
-        yield state, Answer(time_offset=offset, first_times=first_times, note=bool(records))
-
-
-def _noted_records(state: State, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
-    """Yield each record that the page cache has, with a queue in which it counts and its number there."""
-    end = _page_cache_end(state)
-    return (each for each in counted(state.log, layout) if each[0].end_offset <= end)
-
-
-def _page_cache_end(state: State) -> int:
-    """Return up to where the page cache has the log; of a log that was poisoned under a rule it may have all."""
-    if state.log.poisoned and state.environment.rules:
-        return state.log.end_offset
-    return max(state.log.committed_offset, state.environment.faults.half_written_end)
-
-
-def _records_of(state: State, layout: Layout, queue: Queue) -> list[Record]:
-    """Return the records of a queue in order, each once."""
-    by_number = {
-        number: record for record, found, number in reversed(list(_noted_records(state, layout))) if found == queue
-    }
-    return [by_number[number] for number in sorted(by_number)]
-
-
-def queue_named(state: State, layout: Layout, number: int) -> Queue:
-    """Return queue `number` of those there are, in the order of their first record; -1 is one without messages."""
-    queues = list(dict.fromkeys(queue for _, queue, _ in _noted_records(state, layout))) if number >= 0 else []
-    return queues[number % len(queues)] if queues else UNKNOWN_QUEUE
-
-
-def _keys(state: State, layout: Layout) -> list[tuple[str, str]]:
-    """Return topic and key of each key there is, in the order of their first record."""
-    end = _page_cache_end(state)
-    records = (record for record in state.log.records if layout.index and record.end_offset <= end)
-    return list(dict.fromkeys((record.message.topic, key) for record in records for key in index.keys_of(record)))
-
-
-def key_named(state: State, layout: Layout, number: int) -> tuple[str, str]:
-    """Return topic and key `number` of those there are; -1 is one that no message has."""
-    keys = _keys(state, layout) if number >= 0 else []
-    return keys[number % len(keys)] if keys else UNKNOWN_KEY
-
-
-# ---- pulls that wait -------------------------------------------------------------------------------------------------
-
-
-def _pull_held(state: State, operation: PullHeld, layout: Layout) -> Outcomes:
-    """Pull and wait: a pull that finds nothing and could find something later is held, as long as there is room."""
-    queue = operation.topic, operation.queue_id
-    _, most = bounds_of(state.log, layout, queue) or (0, 0)
-    tags = tuple(operation.tags.split("||")) if operation.tags else None
-    deadline_ms = state.clock.now_ms + operation.hold_ms
-    asked = Holding(queue, most + operation.shift, operation.max_msg_nums, tags, deadline_ms)
-    legal = _legal(state.log, layout, asked)
-    if operation.hold_ms > 0 and all(holding.is_held(answer, asked.offset) for answer in legal):
-        if len(state.pulls) >= layout.held_pulls_max:
-            yield state, Answer(pull="refused")
-        else:
-            yield _holding(state, asked), Answer(pull="held")
-        return
-    for pulled in legal:
-        yield state, Answer(pull=pull_answer(pulled), note=pulled)
-
-
-def _holding(state: State, asked: Holding) -> State:
-    pull = HeldPull(state.pulls_begun, asked)
-    return replace(state, pulls=(*state.pulls, pull), pulls_begun=state.pulls_begun + 1)
-
-
-def _legal(log: CommitLog, layout: Layout, asked: Holding) -> Sequence[reading.Pulled]:
-    return reading.legal_answers(log, layout, *asked.queue, asked.offset, asked.max_msg_nums, asked.tags)
-
-
-def _pulls_looked_at(state: State, layout: Layout) -> Outcomes:
-    """Yield each outcome of a step of the service that holds pulls: which of them end, and with which answers."""
-    ways: list[list[PullAnswer | Literal["not readable"] | None]] = []
-    for pull in state.pulls:
-        fate = holding.fate(state.log, layout, pull.asked, now_ms=state.clock.now_ms)
-        ends: list[PullAnswer | Literal["not readable"] | None] = []
-        if fate != "stays":
-            pulled = () if _is_unreadable(state) else _legal(state.log, layout, pull.asked)
-            ends = [pull_answer(each) for each in pulled] or ["not readable"]
-        ways.append(ends if fate == "ends" else [*ends, None])
-    for way in product(*ways):
-        left = tuple(pull for pull, end in zip(state.pulls, way, strict=True) if end is None)
-        ended = tuple((pull.number, end) for pull, end in zip(state.pulls, way, strict=True) if end is not None)
-        yield replace(state, pulls=left), Answer(ended_pulls=ended)
-
-
-def _pull_while_dispatching(state: State, operation: PullWhileDispatching, layout: Layout) -> Outcomes:
-    """Pull at the end of a queue while dispatch fills it: the pull is held, or sees some moment of the dispatch."""
-    queue = operation.topic, operation.queue_id
-    _, most = bounds_of(state.log, layout, queue) or (0, 0)
-    tags = tuple(operation.tags.split("||")) if operation.tags else None
-    usual = PullHeld()
-    asked = Holding(queue, most, usual.max_msg_nums, tags, state.clock.now_ms + usual.hold_ms)
-    after = replace(state, log=dispatch(state.log))
-    yield _holding(after, asked), Answer(pull="held")
-    moments = (state.log, *failed_dispatch(state.log, layout), after.log)
-    for pulled in dict.fromkeys(pulled for log in moments for pulled in _legal(log, layout, asked)):
-        yield after, Answer(pull=pull_answer(pulled), note=pulled)
-
-
-# ---- consumer progress -----------------------------------------------------------------------------------------------
-
-
-def _commit_offset(state: State, operation: CommitOffset, layout: Layout) -> tuple[State, Answer]:
-    """Commit an offset; it counts up to the end of the queue. A name that its file would take apart is refused."""
-    topic, queue_id = queue = queue_named(state, layout, operation.queue)
-    bounds = all_bounds(state.log, layout)
-    offset = max(0, bounds.get(queue, (0, 0))[1] - operation.behind)
-    if "@" in topic:
-        return state, Answer(committed="refused", note=offset)
-
-    def end_of(name: str, number: int) -> int:
-        return bounds.get((name, number), (0, 0))[1]
-
-    consumers, counts = progress.commit(
-        state.consumers, operation.group, topic, queue_id, offset, end_of=end_of, light=layout.light_queues
-    )
-    return replace(state, consumers=consumers), Answer(committed=counts, note=offset)
-
-
-def _query_offsets(state: State, operation: QueryOffsets, layout: Layout) -> ProgressAnswer:
-    """Return all that is known of a group in a topic."""
-    topic, queue_id = queue_named(state, layout, operation.queue)
-    bounds, consumers, group = all_bounds(state.log, layout), state.consumers, operation.group
-
-    def begin_of(name: str, number: int) -> int:
-        return bounds.get((name, number), (0, 0))[0]
-
-    ends = [(number, end) for (name, number), (_, end) in bounds.items() if name == topic]
-    return ProgressAnswer(
-        tuple(sorted(progress.least_offsets(consumers, topic, begin_of=begin_of).items())),
-        tuple(sorted(progress.least_offsets(consumers, topic, begin_of=begin_of, without=(group,)).items())),
-        progress.query(consumers, group, topic, queue_id, begin=begin_of(topic, queue_id), light=layout.light_queues),
-        progress.diff_total(consumers, group, topic, ends=ends),
-    )
 
 
 # ---- I/O fault rules -------------------------------------------------------------------------------------------------
