@@ -4,7 +4,6 @@ A run is a function of its settings, parts and operations: the clock is virtual,
 """
 
 from collections import Counter
-from dataclasses import replace
 
 from impl.parts import Parts
 from impl.running_flags import RunningFlag
@@ -51,8 +50,8 @@ from model.operations import (
 )
 from model.state import CommitLog
 from properties.disk.aimed_disk import AimedDisk
+from properties.disk.choosing import PowerLoss
 from properties.disk.dirty import DirtyTracker
-from properties.disk.images import Fact
 from properties.lockstep.closing import close, flush, open_twice
 from properties.lockstep.compare import compare_queues, disk_holds_the_log
 from properties.lockstep.consumers import cancel_pull, commit_offset, pull_held, pull_while_dispatching, query_offsets
@@ -143,7 +142,7 @@ class Lockstep:
         return self.pair.coverage
 
     @property
-    def losses(self) -> list[list[Fact]]:
+    def losses(self) -> list[PowerLoss]:
         """What each power loss took."""
         return self.recovery.losses
 
@@ -276,4 +275,4 @@ def _use_disk(pair: Pair, percent: int) -> None:
 
 
 def _flag(pair: Pair, bit: int, *, on: bool) -> None:
-    pair.log = replace(pair.log, flags=pair.log.flags | bit if on else pair.log.flags & ~bit)
+    pair.log = pair.log.changed(flags=pair.log.flags | bit if on else pair.log.flags & ~bit)

@@ -206,7 +206,7 @@ class _Campaign:
         if again is None:
             raise HarnessError(f"a failure does not show again: {failure.broken}; does the store go by time or chance?")
         self._known |= {signature(failure.broken), signature(again.broken)}
-        small = shrink(again, tracker=self._tracker, seconds=SHRINK_SECONDS)
+        small = shrink(again, tracker=self._tracker, seconds=SHRINK_SECONDS, keep_evidence=True)
         self._result.failures.append(small)
         self._shrinking_s += perf_counter() - started
         if small.ended == "interrupt":

@@ -12,18 +12,18 @@ from dataclasses import dataclass, replace
 
 from model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
 from model.payloads import message_of
-from model.reference_store import Disaster, ReferenceState
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken
 from properties.disk.certificate import assert_legal
-from properties.disk.choosing import chosen, fitted, lost_facts
+from properties.disk.choosing import PowerLoss, chosen, fitted
 from properties.disk.disk import Image
-from properties.disk.images import Fact, compose, disk_state, facts_of
+from properties.disk.images import compose, disk_state, facts_of
 from properties.disk.journal import Entry, ProcessKilled
 from properties.explore.foreign.asking import Asked
 from properties.explore.foreign.judging import Known, found_by_key, judge_survivors, keys_in, shown
 from properties.explore.foreign.process import StoreProcess
 from properties.explore.foreign.protocol import TargetUnusable
+from properties.explore.foreign.reference_store import Disaster, ReferenceState
 from properties.explore.foreign.spec import read_spec
 from properties.explore.foreign.tracing import why_untraceable
 from properties.explore.foreign.watching import EMPTY, Recorded, WatchedDirectory
@@ -59,7 +59,7 @@ class TargetTrial:
         self.settings = settings
         self._spec = read_spec(settings.target, settings.bug)
         self.performed: list[Operation] = []
-        self.losses: list[list[Fact]] = []
+        self.losses: list[PowerLoss] = []
         self.spans: list[TargetWindow] = []
         self.coverage: Counter[str] = Counter()
         self.closed = False
@@ -278,7 +278,7 @@ class TargetTrial:
         choices = chosen(facts, crash.survived, crash.others)
         image = compose(state, choices)
         assert_legal(base, journal, position, choices, image, disk=disk)
-        self.losses.append(lost_facts(facts, choices))
+        self.losses.append(PowerLoss(tuple(facts), choices))
         self._begin_disk(image)
         return replace(crash, survived=fitted(facts, crash.survived, crash.others))
 

@@ -1,7 +1,7 @@
 """A store in memory that answers as the model does: what other stores are compared with, and a mock in tests.
 
 1. It has the verbs that every store under test has: put, get, read, find, flush and close.
-2. All it knows is a `CommitLog` value; every answer comes from the functions of the model.
+2. All it knows is a `CommitLog` value; what a put or a flush makes of it is `model.step`.
 3. It promises what it was made to promise: after a put, a flush or a close, or never, is a message safe from a power
    loss (`durable`), or from the death of the process (`kill`).
 4. Disasters are verbs too: `survivors` has every state that one may leave, `crash` goes on with one of them.
@@ -11,12 +11,16 @@ Standard library only; nothing is written anywhere.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
-from model import commitlog, disasters, index, queues, reading
+from model import commitlog, index, reading
+from model.answers import Answer, PutAnswer
+from model.crash import crash
 from model.message import Message
-from model.state import CommitLog, Layout, Record
+from model.operations import Flush, Operation, Put, Step
+from model.state import Clock, CommitLog, Layout, Record, State
+from model.step import step
 
 __all__ = ["SAFE_AFTER", "Disaster", "ReferenceState", "ReferenceStore", "SafeAfter"]
 
@@ -103,12 +107,14 @@ class ReferenceStore:
             born_host=_HOST,
             store_host=_HOST,
         )
-        log, outcome = commitlog.put(self.log, message, layout=self._layout, store_timestamp=len(self.log.records))
-        if outcome.record is None:
-            raise ValueError(f"the message is refused: {outcome.status.value}")
+        log, answer = self._after(Put(advance_ms=0), given=message)
+        assert isinstance(answer.put, PutAnswer)
+        if answer.put.offset < 0:
+            raise ValueError(f"the message is refused: {answer.put.status}")
         killed_offset = log.end_offset if self._kill == "put" else self.state.killed_offset
-        self.state = ReferenceState(queues.dispatch(log), killed_offset)
-        return outcome.record.offset, outcome.record.queue_offset
+        self.state = ReferenceState(log, killed_offset)
+        self.state = ReferenceState(self._after(Step("reput"))[0], killed_offset)
+        return answer.put.offset, answer.put.queue_offset
 
     def get(self, offset: int) -> bytes | None:
         """Return the body of the message at an offset, None if none begins there."""
@@ -144,7 +150,7 @@ class ReferenceStore:
         if self._kill == "nothing":
             self.state = ReferenceState(CommitLog())
 
-    # ---- disasters -----------------------------------------------------------------------------------------------
+    # ---- crashes --------------------------------------------------------------------------------------------------
 
     def survivors(self, disaster: Disaster, *, since: ReferenceState | None = None) -> dict[int, ReferenceState]:
         """Return every state that a disaster may leave, by how many messages it has left.
@@ -153,12 +159,12 @@ class ReferenceStore:
         """
         before = self.state if since is None else since
         floor = before.floor(disaster)
-        promised = replace(before.log, flushed_offset=floor)
+        promised = before.log.changed(flushed_offset=floor)
         found: dict[int, ReferenceState] = {}
-        for log in disasters.power_loss(promised, self.log, layout=self._layout):
+        for log in crash(promised, self.log, "power loss", layout=self._layout):
             flushed_offset = min(before.log.flushed_offset, log.end_offset)
             killed_offset = min(before.killed_offset, log.end_offset)
-            found[len(log.records)] = ReferenceState(replace(log, flushed_offset=flushed_offset), killed_offset)
+            found[len(log.records)] = ReferenceState(log.changed(flushed_offset=flushed_offset), killed_offset)
         return found
 
     def crash(self, disaster: Disaster, *, messages: int | None = None, since: ReferenceState | None = None) -> int:
@@ -180,10 +186,16 @@ class ReferenceStore:
     def _now_safe_after(self, verb: SafeAfter) -> None:
         log, killed_offset = self.log, self.state.killed_offset
         if SAFE_AFTER.index(self._durable) <= SAFE_AFTER.index(verb):
-            log, _ = commitlog.flush(log, sync_fails=False)
+            log, _ = self._after(Flush())
         if SAFE_AFTER.index(self._kill) <= SAFE_AFTER.index(verb):
             killed_offset = log.end_offset
         self.state = ReferenceState(log, killed_offset)
+
+    def _after(self, operation: Operation, given: Message | None = None) -> tuple[CommitLog, Answer]:
+        """Return the log after an operation, and its answer; a message has its number in the log for a time."""
+        before = State(self.log, clock=Clock(len(self.log.records)))
+        after, answer = next(step(before, operation, self._layout, given=given))
+        return after.log, answer
 
     def _must_be_open(self) -> None:
         if self._closed:
