@@ -31,7 +31,7 @@ def flush(pair: Pair) -> None:
 
 
 def close(pair: Pair) -> None:
-    """Close, cleanly or as a store closes whose disk fails; nobody waits any longer, and nothing may leak."""
+    """Close, cleanly or as a store closes whose disk fails; every wait ends, and nothing may leak."""
     if pair.closed:
         return
     first = len(pair.files.events)
@@ -75,7 +75,7 @@ def _delay_offsets_are_saved(pair: Pair) -> None:
 
 
 def open_twice(pair: Pair) -> None:
-    """Have somebody else open the store that is open: refused, and nothing was touched (contract 14)."""
+    """Open the open store from a second process: it is refused and touches nothing (contract 14)."""
     if pair.closed:
         return
     pair.files.mark("another opener")

@@ -118,7 +118,7 @@ def may_read(pair: Pair) -> bool:
 
 
 def require_will_step(pair: Pair, name: ServiceName, *, by_ms: int | None = None) -> None:
-    """Contract 16: a service that somebody waits for will take a step without being told again, and in time."""
+    """Contract 16: a service with work will take a step without another wake-up, and in time."""
     service = pair.environment.service(name)
     if service is None or not service.will_step(by_ms):
         raise GuaranteeBroken(16, "nobody wakes a service that has work", name, "it sleeps")

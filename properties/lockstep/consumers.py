@@ -195,7 +195,7 @@ def _was_answered_meanwhile(pair: Pair, asked: Holding, answer: Future[GetMessag
 
 
 def pulls_are_held(pair: Pair) -> None:
-    """Contract 16: whoever waits is known, still waits, and will be looked at in time."""
+    """Contract 16: each held pull is known to the store, still waits, and will be looked at in time."""
     if pair.store.held_pulls != len(pair.clients.pulls):
         expected, found = str(len(pair.clients.pulls)), str(pair.store.held_pulls)
         raise GuaranteeBroken(16, "another number of pulls waits than was held", expected, found)

@@ -24,7 +24,7 @@ _NUMBER_BYTES = 11
 """Of these the last: ten digits and the end of the property; its name and what ends that stand in front."""
 _SECTOR_BYTES = 512
 _UNIT_BYTES = 20
-"""A queue unit begins with its physical offset; so does an index entry, behind the hash (spec: wire)."""
+"""A queue unit begins with its physical offset; so does an index entry, after the hash (spec: wire)."""
 _UNIT = Struct(">qiq")
 _CODE_AT = 12
 _SLOT_BYTES = 4
@@ -193,7 +193,7 @@ def harmed_image(
 ) -> HarmedImage | None:
     """Return the disk after the harm, or None when it changes nothing; `earlier` is a disk that held the store once.
 
-    The log begins at `min_offset`: what a file has of messages in front of it, which have expired, is promised nobody.
+    The log begins at `min_offset`. What a file has of messages before that, which have expired, is not promised.
     Messages have `tags_codes` by their physical offset: a queue unit that has its code in place of the address of an
     extension unit says the same with fewer words, and nothing is lost by that.
     """
@@ -247,7 +247,7 @@ def _without_first_seconds(content: bytes, index_slots: int) -> bytes:
     They count from a time in the file before, which may be gone. Source: docs/format.md, "The first entry of a later
     file".
     """
-    # of the entry with number 1, behind its physical offset
+    # of the entry with number 1, after its physical offset
     seconds = _FIRST_OFFSETS["index"] + _SLOT_BYTES * index_slots + _UNIT_BYTES + 8
     return content[:seconds] + content[seconds + 4 :]
 

@@ -330,7 +330,7 @@ def _read_through(store: MessageStore, queue: Queue, units: Sequence[Unit], stor
                 yield record
             following, status = pulled.next_begin_offset, pulled.status.value
         if following <= number:
-            if status == "OFFSET_FOUND_NULL":  # the log ends in front of this one
+            if status == "OFFSET_FOUND_NULL":  # the log ends before this one
                 return
             sentence = f"a consumer of queue {queue} of a damaged store does not get on"
             raise GuaranteeBroken(17, sentence, f"behind {number}, up to {last}", f"{following}, {status}")

@@ -274,7 +274,7 @@ def clean_under_fault(pair: Pair, operation: Clean) -> Answer:
     if operation.manual:
         observed("delete_expired_files_manually", pair.store.delete_expired_files_manually)
         before = retention.ask_for_runs(before)
-    # dispatch may have come further than anybody knows under a fault, and so may a commit that was broken off
+    # dispatch may have come further than is known under a fault, and so may a commit that was broken off
     most, _ = retention.clean(
         before.changed(dispatched_offset=before.end_offset, buffers=()),
         layout=pair.layout,
@@ -305,7 +305,7 @@ def _clean_runs(pair: Pair) -> None:
 
 
 def _oldest_on_disk(pair: Pair, begin: int) -> int:
-    """Return where the log begins on the disk; a file in front of `begin` waits for its removal. No gap is left."""
+    """Return where the log begins on the disk; a file before `begin` waits for its removal. No gap is left."""
     bases = sorted(int(path.rpartition("/")[2]) for path in log_files(pair.files.paths()))
     if not bases:
         return begin
@@ -410,7 +410,7 @@ def deliver_under_fault(pair: Pair) -> Answer:
     before, readable_end = pair.log, pair.store.committed_offset
     _makes_a_round(pair)
     said = dict(observed("delay_offsets", pair.store.delay_offsets))
-    # dispatch may have come further than anybody knows under a fault
+    # dispatch may have come further than is known under a fault
     dispatched = before.changed(dispatched_offset=before.end_offset, buffers=())
     levels = schedule.units_of_levels(dispatched, pair.layout)
     for level in said.keys() - levels.keys():
@@ -436,7 +436,7 @@ def _has_passed_the_expired(pair: Pair, level: int, said: int) -> None:
 
 
 def _gone_on_behind(pair: Pair, level: int, units: Sequence[Unit], said: int | None) -> tuple[list[Unit], Unit | None]:
-    """Return the messages that a level says it has gone on behind in this round, and the one that it tried then."""
+    """Return the messages that a level says it has passed in this round, and the one that it tried then."""
     before = dict(pair.log.delays).get(level, units[0].queue_offset)
     begin, end = max(before, units[0].queue_offset), before if said is None else said
     if not before <= end <= max(begin, units[-1].queue_offset + 1):
@@ -458,7 +458,7 @@ def _makes_a_round(pair: Pair) -> None:
 
 
 def _with_copies(by_then: _Round, level: int, units: Sequence[Unit], *, pair: Pair) -> _Round:
-    """Return a round in which a level has gone on behind these messages: with a copy, but for those that have none."""
+    """Return a round in which a level has passed these messages: each with its copy, if it has one."""
     log, copies = by_then.log, by_then.copies
     for unit in units:
         copy, end_offset = copy_of(unit.record.message), unit.record.end_offset
