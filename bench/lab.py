@@ -12,7 +12,7 @@ from time import perf_counter
 from bench.figures import Figure, Skipped, figure, file_system_of, scratch
 from bench.sizes import FULL, Sizes
 from model import commitlog
-from model.operations import Flush, Get, Operation, Put
+from model.operations import Close, Flush, Get, Operation, Put
 from model.payloads import BORN_TIMESTAMP, message_of
 from model.state import CommitLog, Layout
 from properties.contract import HarnessError, Verdict
@@ -21,7 +21,7 @@ from properties.disk.dirty import write_protect_available as why_not_write_prote
 from properties.explore.crashes.campaign import Plan, run_campaign
 from properties.explore.kills.run import run_kills
 from properties.interrupts import born_deaf
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 from properties.program.workload import draw_operation
 
@@ -87,14 +87,14 @@ def trial_steps_per_s(directory: str, *, seconds: float, sizes: Sizes = FULL) ->
     with choose_tracker("auto") as tracker:
 
         def one_round() -> float:
-            trials = [Trial(Settings(), tracker=tracker) for _ in histories]
+            trials = [lockstep_of(Settings(), tracker=tracker) for _ in histories]
             started = perf_counter()
             for trial, steps in zip(trials, histories, strict=True):
                 for step in steps:
                     trial.run(step)
             elapsed = perf_counter() - started
             for trial in trials:
-                trial.close()
+                trial.run(Close())
             return _count(histories) / elapsed
 
         return figure("trial_steps_per_s", "steps/s", one_round, directory=directory, seconds=seconds)

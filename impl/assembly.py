@@ -11,6 +11,7 @@ from impl.config import MessageStoreConfig
 from impl.delayed_delivery import DelayedDelivery
 from impl.disk_watch import DiskWatch
 from impl.files import Clock, Files
+from impl.flushing import FlushRealTime
 from impl.hold_verbs import pull_hold_of
 from impl.lifecycle import Lifecycle
 from impl.opening import OpenDirectory
@@ -128,6 +129,7 @@ def _background(held: OpenDirectory, around: Surroundings, durability: Durabilit
     return around.parts.of(Background)(
         around.config,
         runner=around.parts.of(ThreadRunner),
+        flush_service=around.parts.of(FlushRealTime),
         flush=durability.flush,
         commit=durability.commit,
         flushed_where=lambda: log.flushed_where,

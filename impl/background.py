@@ -8,7 +8,7 @@ from impl.derived import Derived
 from impl.derived_floor_raising import RaiseDerivedFloor
 from impl.flushing import CommitRealTime, FlushRealTime
 from impl.mapped_file_queue import MappedFileQueue
-from impl.policy import PAGE_BYTES, FlushDiskType, FlushPolicy
+from impl.policy import PAGE_BYTES, FlushDiskType
 from impl.populating import PopulateAhead
 from impl.queue_flush import FlushConsumeQueues
 from impl.reput import ReputMessages
@@ -29,6 +29,7 @@ class Background:
         config: MessageStoreConfig,
         *,
         runner: RunnerFactory,
+        flush_service: type[FlushRealTime],
         flush: Callable[[int], object],
         commit: Callable[[int], bool],
         flushed_where: Callable[[], int],
@@ -49,7 +50,7 @@ class Background:
         )
         committed: Callable[[], None] | None = None
         if flush_policy.flush_disk_type is FlushDiskType.ASYNC_FLUSH:
-            flusher = runner(self._flush_service(flush_policy, flush))
+            flusher = runner(flush_service(flush_policy, flush))
             self._timers.append((flusher, flush_policy.flush_interval_commit_log))
             if not flush_policy.flush_commit_log_timed:
                 committed = flusher.wake
@@ -76,10 +77,6 @@ class Background:
             )
         )
         self._timers.append((queues, queue_policy.flush_interval_consume_queue))
-
-    @staticmethod
-    def _flush_service(policy: FlushPolicy, flush: Callable[[int], object]) -> FlushRealTime:
-        return FlushRealTime(policy, flush)
 
     def start(self) -> None:
         """Have each service's first round one interval from now; dispatch begins at once if there is something left."""

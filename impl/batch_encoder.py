@@ -53,7 +53,8 @@ class BatchEncoder:
         if self._multi_dispatch and asks_for_dispatch(text):
             return PutStatus.MESSAGE_ILLEGAL
         try:
-            properties = self._passed_on(text).encode()
+            # each message gets what the batch has, but for the key of the batch itself (RMQ-B21)
+            properties = without(text, _UNIQUE_KEY, CHECKSUM_NAME).encode()
         except UnicodeEncodeError:
             return PutStatus.MESSAGE_ILLEGAL
         born_host, store_host = _packed(batch.born_host), _packed(batch.store_host or self._store_host)
@@ -75,10 +76,6 @@ class BatchEncoder:
             multi_dispatch=self._multi_dispatch,
         )
         return self._encode_batch(batch.body, frame)
-
-    def _passed_on(self, text: str) -> str:
-        """Return what each message gets of the batch's properties: all but the key of the batch itself (RMQ-B21)."""
-        return without(text, _UNIQUE_KEY, CHECKSUM_NAME)
 
 
 def _packed(host: Host) -> bytes:

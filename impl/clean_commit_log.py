@@ -106,6 +106,7 @@ class CleanCommitLog:
             return False
         return urgent or self._is_expired(files[0], files[1], clock_ms)
 
+    # planted: RMQ-B53
     def _is_expired(self, first: MappedFile, following: MappedFile, clock_ms: int) -> bool:
         newest_ms = self._first_timestamp(following)
         return newest_ms is not None and self._policy.is_expired(newest_ms=newest_ms, now_ms=clock_ms)

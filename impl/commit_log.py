@@ -16,7 +16,6 @@ from impl import codec
 from impl.batch import EncodedBatch
 from impl.batch_encoder import BatchEncoder
 from impl.delay import DelayLevels
-from impl.delayed_copy import refusal_of_copy
 from impl.encoder import RecordEncoder, topic_bytes
 from impl.files import Clock
 from impl.hosts import Host
@@ -27,7 +26,6 @@ from impl.multi_dispatch import MultiDispatch, QueueKey
 from impl.properties_text import text_of
 from impl.put_lock import PutLock
 from impl.queue_offsets import QueueOffsetTable
-from impl.rewriting import delayed
 from impl.scan import RecordChecker
 from impl.statistics import StoreStatistics
 
@@ -56,6 +54,8 @@ class CommitLog:
         store_host: Host,
         trailer: bool,
         delay_levels: DelayLevels,
+        delay: Callable[[Message, str, DelayLevels], Message | PutStatus],
+        refusal_of_copy: Callable[..., PutStatus | None],
         dispatch: MultiDispatch | None,
         light_queues_max: int,
         queue_offsets: QueueOffsetTable,
@@ -74,6 +74,8 @@ class CommitLog:
         self._trailer = trailer
         self._trailer_bytes = codec.TRAILER_BYTES if trailer else 0
         self._delay_levels = delay_levels
+        self._delay = delay
+        self._refusal_of_copy = refusal_of_copy
         self._dispatch = dispatch
         self._light_queues_max = light_queues_max
         self._queue_offsets = queue_offsets
@@ -91,11 +93,13 @@ class CommitLog:
         """Append one message; `now_ms` is when it came in. Answers from the page cache."""
         if message.properties:
             text = text_of(message.properties)
-            rewritten = PutStatus.MESSAGE_ILLEGAL if text is None else self._delayed(message, text)
+            rewritten = PutStatus.MESSAGE_ILLEGAL if text is None else self._delay(message, text, self._delay_levels)
             if not isinstance(rewritten, Message):
                 return PutResult(rewritten)
-            if self._dispatch is not None and self._is_dispatched(rewritten, self._dispatch):
-                return self._under_lock(self._append_dispatched, rewritten, now_ms)
+            if self._dispatch is not None:
+                stored = text_of(rewritten.properties)
+                if stored and self._dispatch.queues_of(rewritten.topic, rewritten.queue_id, stored):
+                    return self._under_lock(self._append_dispatched, rewritten, now_ms)
             if rewritten is not message:
                 return self._put_delayed(message, rewritten, now_ms)
         record = self._encoder.encode(message, now_ms=now_ms)
@@ -107,7 +111,8 @@ class CommitLog:
         record = self._encoder.encode(stored, now_ms=now_ms)
         if not isinstance(record, bytearray):
             return PutResult(record)
-        refused = self._refusal_of_copy(given, stored, now_ms)
+        encode = partial(self._encoder.encode, now_ms=now_ms)
+        refused = self._refusal_of_copy(given, stored, dispatch=self._dispatch, encode=encode)
         return self._under_lock(self._append, stored, record) if refused is None else PutResult(refused)
 
     def put_batch(self, batch: MessageBatch, *, now_ms: int) -> PutResult:
@@ -157,19 +162,6 @@ class CommitLog:
         host = message.store_host or self._store_host
         return _new_tuple(PutResult, (_PUT_OK, offset, size_bytes, queue_offset, store_timestamp, 1, host, ()))
 
-    def _delayed(self, message: Message, text: str) -> Message | PutStatus:
-        return delayed(message, text, self._delay_levels)
-
-    def _refusal_of_copy(self, given: Message, stored: Message, now_ms: int) -> PutStatus | None:
-        """Return why a delayed message could not be delivered when it is due, or None."""
-        encode = partial(self._encoder.encode, now_ms=now_ms)
-        return refusal_of_copy(given, stored, dispatch=self._dispatch, encode=encode)
-
-    @staticmethod
-    def _is_dispatched(message: Message, dispatch: MultiDispatch) -> bool:
-        text = text_of(message.properties)
-        return bool(text and dispatch.queues_of(message.topic, message.queue_id, text))
-
     def _append_dispatched(self, message: Message, now_ms: int, store_timestamp: int) -> PutResult:
         """Append a message with the offsets it gets in the queues it names."""
         return self._append_with_offsets(message, self._offsets_of(message), now_ms, store_timestamp)
@@ -194,7 +186,7 @@ class CommitLog:
         if any(topic_bytes(name.decode()) is None for name, _ in queues):
             return PutResult(PutStatus.MESSAGE_ILLEGAL)
         new_light_queues = set(filter(dispatch.is_light, queues)) - table.light_queues
-        if self._are_too_many(len(table.light_queues) + len(new_light_queues)):
+        if len(table.light_queues) + len(new_light_queues) > self._light_queues_max:
             return PutResult(PutStatus.LMQ_CONSUME_QUEUE_NUM_EXCEEDED)
         result = self._append(message, record, store_timestamp)
         if result.stored and codec.has_consume_queue(message.sys_flag):
@@ -202,9 +194,6 @@ class CommitLog:
             for key, offset in offsets.items():
                 table.advance(key, offset + 1)
         return result
-
-    def _are_too_many(self, light_queues: int) -> bool:
-        return light_queues > self._light_queues_max
 
     def _append_batch(self, batch: MessageBatch, encoded: EncodedBatch, store_timestamp: int) -> PutResult:
         size_bytes, count = len(encoded.data), len(encoded.ends)

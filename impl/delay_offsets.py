@@ -91,7 +91,7 @@ class DelayOffsets:
         corrected: list[str] = []
         for level, number in self._table.items():
             first, end = range_of(SCHEDULE_TOPIC, queue_of_level(level))
-            within = self._within(number, first, end)
+            within = min(max(number, first), end)
             if within != number:
                 self._table[level] = within
                 corrected.append(f"level {level}: {number} is now {within}")
@@ -99,9 +99,6 @@ class DelayOffsets:
         if corrected:
             message = f"{len(corrected)} delay offsets lay outside of their queues; {corrected[0]}"
             self._corrected = (Finding("note", "progress_corrected", self._file.path, -1, message),)
-
-    def _within(self, number: int, first: int, end: int) -> int:
-        return min(max(number, first), end)
 
     def save(self) -> None:
         """Save what has changed, once the copies are durable that it speaks of. Raises OSError: it is still unsaved."""

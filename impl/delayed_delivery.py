@@ -11,6 +11,7 @@ from impl.config import MessageStoreConfig
 from impl.config_file import ConfigFile
 from impl.delay import SCHEDULE_TOPIC, queue_of_level
 from impl.delay_offsets import DelayOffsets
+from impl.delayed_copy import copy_of
 from impl.files import Clock, Files
 from impl.guards import make_guard
 from impl.lifecycle import Lifecycle
@@ -74,6 +75,7 @@ class DelayedDelivery:
             parts.of(QueuedRecords)(held.dispatch),
             offsets,
             levels=config.delay_levels(),
+            copy_of=parts.of(copy_of),
             clock=clock,
             may_deliver=lambda: not lifecycle.shut,
         )

@@ -49,12 +49,8 @@ class GroupCommit:
             flushed_offset = self._flush()
         finally:  # each request ends, whatever the flush does
             for request in served:
-                request.answer(self._status(request, flushed_offset))
-
-    @staticmethod
-    def _status(request: Request, flushed_offset: int) -> PutStatus:
-        """Return what a flush means for a request: others may have made its records durable before one failed."""
-        return _PUT_OK if flushed_offset >= request.end_offset else _DISK_TOO_LATE
+                # others may have made its records durable before one failed
+                request.answer(_PUT_OK if flushed_offset >= request.end_offset else _DISK_TOO_LATE)
 
     def finish(self) -> None:
         """Answer all that wait; a request that comes later is answered by a flush of its own."""

@@ -119,7 +119,7 @@ class IndexDirectory:
         self._remove_half_made()
         if self._files.stat(self._directory) is None:
             self._files.make_directory(self._directory)
-        self._last_name = self._next_name()
+        self._last_name = name_after(self._last_name, self._clock())
         path = f"{self._directory}/{self._last_name}"
         self._has_unsynced_names = True
         file = self._files.create(path)
@@ -137,10 +137,6 @@ class IndexDirectory:
             self._give_up(path)
             raise
         return index_file
-
-    def _next_name(self) -> str:
-        """Return the name of a file that is made now."""
-        return name_after(self._last_name, self._clock())
 
     def _give_up(self, path: str) -> None:
         """Remove a file that could not be made, or have it removed later."""

@@ -223,16 +223,13 @@ class IndexFile:
                 return  # also where nothing was put yet, and no block may be
             (number,) = SLOT.unpack_from(self.mapped.view, HEADER_BYTES + code % self.layout.slots * SLOT_BYTES)
         # without a proof the header counts too little or too much, and only the record itself is believed
-        limit = header.next_number if self.is_proven else self.layout.entries_max
+        proven = self.is_proven
+        limit = header.next_number if proven else self.layout.entries_max
         while 0 < number < limit:
             found, offset, difference, previous = self.entry(number)
-            if found == code and self._may_lie(header, number, difference, begin_ms, end_ms):
+            if found == code and (not proven or may_lie(header, number, difference, begin_ms, end_ms)):
                 yield offset
             number, limit = previous, number
-
-    def _may_lie(self, header: IndexHeader, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
-        """Whether the record of an entry is worth a look."""
-        return not self.is_proven or may_lie(header, number, difference, begin_ms, end_ms)
 
     # ---- life ----------------------------------------------------------------------------------------------------
 

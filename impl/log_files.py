@@ -91,6 +91,7 @@ class LogFileMaker:
             )
             raise OSError(errno.ENOSPC, "no room for another log file", path)
 
+    # planted: size-not-synced, directory-not-synced, gap-accepted
     def _make_durable(self, file: OpenFile) -> None:
         self._files.sync(file)
         self._files.sync_directory(directory_of(file.path))

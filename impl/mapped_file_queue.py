@@ -110,6 +110,7 @@ class MappedFileQueue:
             raise OSError(errno.ENOBUFS, "no buffer of the transient store pool is free", path)
         return buffer
 
+    # planted: buffer-kept
     def _return(self, buffer: memoryview | None) -> None:
         if self._pool is not None and buffer is not None:
             self._pool.give_back(buffer)

@@ -105,7 +105,8 @@ class PullHold:
         held = HeldPull(request, deadline_ms=self._runner.now_ms() + wait_ms)
         number = self._hold(held)
         held.answer.add_done_callback(partial(self._forget, number))
-        self._look_once_more(request.queue, found)
+        if self._pulls.range_of(request.queue) != (found.min_offset, found.max_offset):
+            self._note({request.queue})  # the queue has changed since the pull, when nothing was noted yet
         return held.answer
 
     def _hold(self, held: HeldPull) -> int:
@@ -120,11 +121,7 @@ class PullHold:
             self._runner.wake()
         return number
 
-    def _look_once_more(self, queue: QueueName, found: GetMessageResult) -> None:
-        """Have the service look at a queue that has changed since a pull there: nobody was noted then."""
-        if self._pulls.range_of(queue) != (found.min_offset, found.max_offset):
-            self._note({queue})
-
+    # planted: place-of-who-gave-up
     def _forget(self, number: int, _answer: "Future[GetMessageResult]") -> None:
         """Give up the place of a pull that was cancelled; one that was answered has none any more."""
         with self._guard:

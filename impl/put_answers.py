@@ -127,7 +127,7 @@ class PutAnswers:
     ) -> PutResult | PendingAnswer:
         """Return the answer of an appended put, or that it is open; only who is open is told to `on_answer`."""
         replica = self._replica_gate.request(result.offset + result.size_bytes, waits=waits)
-        flushes = self._answers_after_flush(waits)
+        flushes = waits and self._is_synchronous
         if not flushes:
             if self._is_synchronous:
                 self._group_commit_runner.wake()
@@ -147,9 +147,6 @@ class PutAnswers:
             self._group_commit_runner.wake()
             self._watch(pending, self._flush_timeout_ms)
         return pending
-
-    def _answers_after_flush(self, waits: bool) -> bool:
-        return waits and self._is_synchronous
 
     def _await_replica(self, pending: PendingAnswer, replica: Future[bool]) -> None:
         awaited = pending.replica = Awaited(

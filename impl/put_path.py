@@ -8,6 +8,7 @@ from impl.batch_encoder import BatchEncoder
 from impl.codec import check_record
 from impl.commit_log import CommitLog
 from impl.config import MessageStoreConfig
+from impl.delayed_copy import refusal_of_copy
 from impl.disk_watch import DiskWatch
 from impl.encoder import RecordEncoder
 from impl.entry import PutEntry
@@ -22,6 +23,7 @@ from impl.properties_text import text_of, wait_store_msg_ok
 from impl.put_answers import PendingAnswer, PutAnswers
 from impl.put_lock import make_put_lock
 from impl.replication import ReplicaGate, make_replicas
+from impl.rewriting import delayed
 from impl.runner import ThreadRunner
 from impl.running_flags import RunningFlags
 from impl.statistics import SLOW_PUT_MS, StatisticsSnapshot, StoreStatistics, warn_if_slow, warn_if_slow_in_lock
@@ -194,6 +196,8 @@ def _commit_log(
         store_host=config.store_host,
         trailer=trailer,
         delay_levels=config.delay_levels(),
+        delay=parts.of(delayed),
+        refusal_of_copy=parts.of(refusal_of_copy),
         dispatch=held.dispatch,
         light_queues_max=config.max_lmq_consume_queue_num,
         queue_offsets=held.queue_offsets,

@@ -119,7 +119,7 @@ class Pull:
         find, key = self._records.find, self._queue.key
         readable_end, min_offset = session.readable_end, session.min_offset
         collected_bytes = skip_below = 0
-        limit = min(self._units_max(max_msg_nums), self._end_number - self._next)
+        limit = min(max(_UNITS_LEAST, max_msg_nums), self._end_number - self._next)
         for unit in self._units(limit, min(max_msg_nums + 1, _UNITS_AT_ONCE)):
             offset, unit_size, code = unit
             if not offset and unit.is_prefill:
@@ -154,10 +154,6 @@ class Pull:
             messages.append(session.take(size, number))
             collected_bytes += size
             skip_below = 0
-
-    def _units_max(self, max_msg_nums: int) -> int:
-        """Return how many units are looked at."""
-        return max(_UNITS_LEAST, max_msg_nums)
 
     def _units(self, limit: int, at_once: int) -> Iterator[Unit]:
         """Yield units from where the walk is, over file ends, in bites: most reads need few."""

@@ -96,6 +96,7 @@ class QueueUnits:
             number += 1
         return number
 
+    # planted: RMQ-B33
     def _last_end_offset(self) -> int:
         """Return the physical offset behind the last record; pre-fill knows none."""
         return self._end_offset_before(self.max_offset)

@@ -103,7 +103,7 @@ class Recovery:
 
     def _make_durable(self) -> None:
         """Sync every file that reaches above the floor; after an unclean exit write there once more what is kept, and
-        the zeros behind it.
+        the zeros behind it: an earlier recovery may have erased bytes there and seen no sync of that.
 
         Whoever was there before us may have seen a sync fail, and the pages count as clean since then: records may be
         lost, and what a recovery has erased may still be on the disk. Without a floor, in a store of RocketMQ, that is
@@ -115,14 +115,8 @@ class Recovery:
         for file in mapped:
             if file.end_offset > floor_offset:
                 if not self._clean_exit:
-                    file.rewrite(max(0, rewritten_from - file.base_offset), self._rewritten_to(file))
+                    file.rewrite(max(0, rewritten_from - file.base_offset), file.size_bytes)
                 file.sync()
-
-    def _rewritten_to(self, file: MappedFile) -> int:
-        """Return up to where a file is written once more: to its end, for behind the log lies what may have been erased
-        by a recovery that saw no sync of it.
-        """
-        return file.size_bytes
 
     def _cut(self, plan: RecoveryPlan) -> None:
         scan = plan.scan

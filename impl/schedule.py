@@ -22,7 +22,7 @@ from impl.codec import decode_record
 from impl.consume_queue_ext import is_address
 from impl.delay import SCHEDULE_TOPIC, DelayLevels
 from impl.delay_offsets import DelayOffsets
-from impl.delayed_copy import copy_of, stored_as
+from impl.delayed_copy import stored_as
 from impl.dispatch_records import tags_code_of
 from impl.dispatching import QueueRun
 from impl.files import Clock
@@ -68,6 +68,7 @@ class DeliveryRounds(ABC):
         offsets: DelayOffsets,
         *,
         levels: DelayLevels,
+        copy_of: Callable[[Message], Message | str],
         clock: Clock,
         may_deliver: Callable[[], bool],
     ) -> None:
@@ -80,6 +81,7 @@ class DeliveryRounds(ABC):
         self._records = records
         self._offsets = offsets
         self._levels = levels
+        self._copy_of = copy_of
         self._clock = clock
         self._may_deliver = may_deliver
         self._queue_ids = {queue.queue_id for queue in queues.all() if queue.key[0] == _TOPIC}
@@ -153,6 +155,7 @@ class DeliveryRounds(ABC):
         """Return when a level tries a message again that could not be put."""
         return RETRY_MS
 
+    # planted: progress-of-the-round
     def _advance(self, level: int, number: int) -> None:
         self._offsets.advance(level, number)
 
@@ -194,7 +197,7 @@ class DeliveryRounds(ABC):
         if offset >= self._reader.readable_end:
             return False
         record = self._record(queue, number, offset)
-        copy = "its record fails a check, or has expired" if record is None else self._copy_of(record)
+        copy = "its record fails a check, or has expired" if record is None else self._copy_of(stored_as(record))
         if isinstance(copy, str):
             return self._pass_by(queue, number, offset, copy)
         refused = self._refusal_of(copy)
@@ -206,9 +209,6 @@ class DeliveryRounds(ABC):
     @abstractmethod
     def _refusal_of(self, copy: Message) -> PutStatus | None:
         """Put a copy; return why it is not in the log, or None."""
-
-    def _copy_of(self, record: StoredMessage) -> Message | str:
-        return copy_of(stored_as(record))
 
     def _pass_by(self, queue: ReadableQueue, number: int, offset: int, why: str) -> bool:
         """Name a message that will not be delivered."""
@@ -226,6 +226,7 @@ class DeliverDelayedMessages(DeliveryRounds):
         super().__init__(*parts, **settings)
         self._put = put
 
+    # planted: refused-copy-put-again
     def _refusal_of(self, copy: Message) -> PutStatus | None:
         result = self._put(copy)
         return None if result.stored else result.status

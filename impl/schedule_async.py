@@ -89,9 +89,11 @@ class DeliverDelayedMessagesAsync(DeliveryRounds):
         number, line = super()._first_number(queue, level), self._lines[level]
         return max(number, line[-1].next_number) if line else number
 
+    # planted: line-without-end
     def _is_full(self, level: int) -> bool:
         return len(self._lines[level]) >= self._pending_max
 
+    # planted: refused-ten-times-a-second
     def _pause_ms(self, level: int) -> int:
         self._refusals[level] += 1
         return min(self._refusals[level] * RETRY_MS, _RETRY_MS_MAX)
@@ -111,6 +113,7 @@ class DeliverDelayedMessagesAsync(DeliveryRounds):
         if answer is not None and not answer.done():
             answer.add_done_callback(self._answered)
 
+    # planted: answer-wakes-nobody
     def _answered(self, _: Future[PutResult]) -> None:
         if self.wake is not None:
             self.wake()

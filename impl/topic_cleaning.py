@@ -71,7 +71,7 @@ class TopicCleaning:
             topics.extend(sorted(filter(is_unused, {key[0] for key in self._keys()})))
             if topics:
                 forgotten = until_removed.enter_context(self._begin_anew(lambda topic, _: _bytes_of(topic) in topics))
-                self._remember(topics)
+                self._deleted.add(topics, self._log.max_offset)  # from here on they begin anew
                 self._table.forget(key for key in self._table.known() if key[0] in topics)
                 forgotten()
 
@@ -85,10 +85,6 @@ class TopicCleaning:
         with ExitStack() as removals:  # goes on behind one that is refused
             for queue in reversed(queues):
                 removals.callback(self._queues.remove, queue)
-
-    def _remember(self, topics: Collection[bytes]) -> None:
-        """Have them stay deleted: from here on they begin anew."""
-        self._deleted.add(topics, self._log.max_offset)
 
     def _keys(self) -> Iterable[QueueKey]:
         return {*self._table.known(), *(queue.key for queue in self._queues.all())}

@@ -25,7 +25,7 @@ from pipeline.schemas import HISTORY_COLUMNS, arrow_schema, batch
 from properties.campaign.coverage import Tally
 from properties.disk.dirty import choose_tracker
 from properties.disk.disk import Disk
-from properties.explore.crashes.gates import silent
+from properties.explore.crashes.campaign import silent
 from properties.explore.crashes.rows import Row, death_row, is_complete, order, result_hash, rows_of
 from properties.explore.crashes.shards import Shard, ShardRun, run_shard
 

@@ -13,7 +13,7 @@ from properties.score.holes import HOLES, Hole
 from properties.score.reach import reason_why_not
 from properties.score.strategies import STRATEGIES
 from tornpage.document import Outcome, refuse
-from tornpage.failures import program_lines
+from tornpage.render.counterexample import program_lines
 from tornpage.scoring import read_scoreboard, read_small
 
 __all__ = ["list_outcome", "show_outcome"]

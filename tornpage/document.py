@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from tornpage import __version__
 
-__all__ = ["SCHEMA", "Outcome", "emit", "not_printed", "refuse", "say", "warn"]
+__all__ = ["SCHEMA", "Outcome", "at_fault", "emit", "not_printed", "refuse", "say", "warn"]
 
 SCHEMA = 1
 
@@ -59,6 +59,14 @@ class Outcome:
             return 130
         earned = {None: 0, "holds": 0, "broken": 1, "vacuous": 3, "unknown": 3, "harness": 4}[self.verdict]
         return earned or (2 if self.unwritten else 0)
+
+
+def at_fault(command: str, error: Exception, *, seed: int | None = None) -> tuple[Outcome, str]:
+    """Return the outcome and the text of a command that our own tooling made fail."""
+    from properties.findings import Finding
+
+    finding = Finding("harness", "harness", str(error)).document()
+    return Outcome(command, "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
 
 
 def emit(outcome: Outcome, *, as_json: bool, text: str) -> NoReturn:

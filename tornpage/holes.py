@@ -20,7 +20,6 @@ from properties.score.hunt import hunt
 from properties.score.sightings import SeenCase, Sighting
 from tornpage import __version__
 from tornpage.document import Outcome, refuse, warn
-from tornpage.failures import failure_finding
 
 __all__ = ["hunt_outcome", "list_outcome"]
 
@@ -154,7 +153,7 @@ def _told(sighting: Sighting, tracker: DirtyTracker) -> Row:
     """Return a failure, made small as long as it needs its bug."""
     assert isinstance(sighting, SeenCase)
     small = SeenCase(shrink(sighting.failure, tracker=tracker, tries_max=SHRINK_TRIES_MAX))
-    return failure_finding((small if small.needs_its_bug(tracker) else sighting).failure)
+    return (small if small.needs_its_bug(tracker) else sighting).failure.finding().document()
 
 
 # ---- what is kept ----------------------------------------------------------------------------------------------------

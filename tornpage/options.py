@@ -10,6 +10,7 @@ from tornpage.completing import bug_ids
 
 __all__ = [
     "Seconds",
+    "answer_option",
     "bug_option",
     "disk_option",
     "history_option",
@@ -18,6 +19,7 @@ __all__ = [
     "redact_option",
     "seed_option",
     "strategy_option",
+    "target_option",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -60,9 +62,22 @@ out_option = click.option(
     "--out", type=click.Path(file_okay=False), default=None, help="Directory for results and case files of failures."
 )
 
-
 history_option = click.option(
     "--history", type=click.Path(file_okay=False), default=None, help="Add this run to a dataset that Trends show."
+)
+
+
+target_option = click.option(
+    "--target",
+    metavar="SPEC",
+    default=None,
+    help="Another store than ours: module:callable, path/file.py:callable, or 'cmd:./mystore --dir {dir}'.",
+)
+answer_option = click.option(
+    "--answer-seconds",
+    type=click.FloatRange(min=0.1, max=3600),
+    default=None,
+    help="With --target: how long it may take for an answer (10).",
 )
 
 

@@ -5,7 +5,6 @@ not hit. `NEEDS` says what each judge needs in order to be hit; all of it costs 
 each crash state. A planted violation shows that a judge can refuse (properties/explore/crashes/violations.py).
 """
 
-import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,15 +14,12 @@ from typing import Literal
 
 from model.delay import SCHEDULE_TOPIC
 from model.operations import WITHOUT_A_VERB, Operation
-from properties.disk.dirty import DirtyTracker
-from properties.disk.recording_files import RecordingFiles
 from properties.judge.derived_files import EXTENSIONS
 from properties.judge.judges import JUDGES, ROOT, LegalLogs, Recovered, physic_timestamp
 from properties.judge.progress_judges import CONSUMER_FILES
-from properties.judge.progress_ledger import DELAY_OFFSETS, LegalVersions
+from properties.judge.progress_ledger import DELAY_OFFSETS
 from properties.judge.queue_judges import checkpoint_times
-from properties.lockstep.known import Known
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
 from properties.program.case import Settings
 from properties.program.workload import Rule
 
@@ -31,7 +27,6 @@ __all__ = [
     "ALL_JUDGES",
     "NEEDS",
     "OF_SOME_STORES",
-    "CountedTrial",
     "RulesAtWork",
     "Seen",
     "Tally",
@@ -39,6 +34,7 @@ __all__ = [
     "fired_by_legal",
     "fired_by_recovery",
     "fired_judges",
+    "judges_counted",
     "merged",
 ]
 
@@ -223,38 +219,22 @@ _FAILURES: Mapping[str, str] = {
 """What shows in a trial once something fails that a rule has ordered to fail: the log is poisoned, or an effect."""
 
 
-class CountedTrial(Trial):
-    """A trial that counts the judges of each store it recovers; whoever knows of equal ones counts them himself."""
+def judges_counted(tally: Tally) -> Callable[[Recovered], None]:
+    """Return the observer of a lockstep run that counts the judges of each store that the run recovers.
 
-    def __init__(self, settings: Settings, *, tracker: DirtyTracker, tally: Tally) -> None:
-        self._tally = tally
-        super().__init__(settings, tracker=tracker)
+    A store that is judged with a shared verdict cache is counted by the owner of the cache.
+    """
 
-    def judged(
-        self, files: RecordingFiles, legal: LegalLogs, versions: LegalVersions, *, known: Known | None = None
-    ) -> Recovered:
-        """Let every judge look, and count which had something to compare."""
-        found = super().judged(files, legal, versions, known=known)
-        if known is None or isinstance(known, _OfOneRecovery):
-            self._tally.saw(armed_judges(found.settings), fired_judges(found))
-        return found
+    def count(found: Recovered) -> None:
+        tally.saw(armed_judges(found.settings), fired_judges(found))
 
-    def recover(
-        self, files: RecordingFiles, legal: LegalLogs, versions: LegalVersions, *, known: Known | None = None
-    ) -> Recovered:
-        """Recover twice: what the second process has is nearly always what the first one had, and was judged."""
-        known = known or _OfOneRecovery(random.Random(len(self.performed)), Counter(), Counter())
-        return super().recover(files, legal, versions, known=known)
-
-
-class _OfOneRecovery(Known):
-    """What is known while one recovery is followed by the next; stores that were judged with it are counted here."""
+    return count
 
 
 class RulesAtWork:
     """`done` counts how often each rule was carried out in this history; `pending` are failures yet to happen."""
 
-    def __init__(self, tally: Tally, trial: Trial) -> None:
+    def __init__(self, tally: Tally, trial: Lockstep) -> None:
         self._tally = tally
         self._trial = trial
         self._pending: set[str] = set()
@@ -271,12 +251,12 @@ class RulesAtWork:
         self._tally.fired[name] += 1
         if rule.name in _FAILURES:
             self._pending.add(rule.name)
-        log, journal, effects = trial.log, len(trial.files.journal), trial.effects.total()
+        log, journal, effects = trial.log, len(trial.files.journal), trial.coverage.total()
         self.follow(operation, run)
         if isinstance(operation, WITHOUT_A_VERB):
-            mattered = rule.name not in _FAILURES and (bool(log.retained) or trial.effects.total() > effects)
+            mattered = rule.name not in _FAILURES and (bool(log.retained) or trial.coverage.total() > effects)
         else:
-            mattered = trial.log is not log or len(trial.files.journal) != journal or trial.effects.total() > effects
+            mattered = trial.log is not log or len(trial.files.journal) != journal or trial.coverage.total() > effects
         self._tally.mattered[name] += mattered
 
     def follow(self, operation: Operation, run: Callable[[Operation], None]) -> None:
@@ -284,9 +264,9 @@ class RulesAtWork:
         if not self._pending:
             run(operation)
             return
-        before = self._trial.effects.copy()
+        before = self._trial.coverage.copy()
         run(operation)
-        happened = {*(self._trial.effects - before), *(["poisoned"] if self._trial.log.poisoned else [])}
+        happened = {*(self._trial.coverage - before), *(["poisoned"] if self._trial.log.poisoned else [])}
         for name in sorted(name for name in self._pending if _FAILURES[name] in happened):
             self._pending.remove(name)
             self._tally.mattered[f"rule_{name}"] += 1

@@ -10,8 +10,9 @@
 5. It ends with what it has when tries or time run out, or when somebody interrupts it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from time import perf_counter
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -122,8 +123,8 @@ class Budget:
 class Shrinking(Generic[Found]):
     """One shrinking of `best`; `fails` carries a case out and returns it if it fails in the way that is wanted.
 
-    `named` says the same power losses by what was lost, `detours` are as in properties/campaign/passes.py; `watch` is
-    called after each try.
+    `named` says the same power losses by what was lost, `restated` in forms that are tried after all detours.
+    `watch` is called after each try.
     """
 
     def __init__(
@@ -132,14 +133,14 @@ class Shrinking(Generic[Found]):
         fails: Callable[[Case], Found | None],
         budget: Budget,
         *,
-        named: Callable[[Case], Case] = lambda case: case,
-        detours: Sequence[Pass] = DETOURS,
+        named: Callable[[Found], Case] = lambda found: found.case,
+        restated: Callable[[Found], Iterator[Case]] = lambda found: iter(()),
         watch: Watch = lambda tries, operations, losses: None,
     ) -> None:
         self.best = best
         self._named = named
         self._watch = watch
-        self._detours = detours
+        self._restated = restated
         self.history: list[ShrinkStep] = []
         self.one_minimal = False
         self._fails = fails
@@ -169,7 +170,7 @@ class Shrinking(Generic[Found]):
         self.one_minimal = self._budget.is_left()
 
     def _name_what_was_lost(self) -> None:
-        found = self._try(self._named(self.best.case))
+        found = self._try(self._named(self.best))
         if found is not None and found.losses == self.best.losses:
             self.best, self._weight = found, self._weight_of(found)
 
@@ -216,7 +217,8 @@ class Shrinking(Generic[Found]):
 
     def _detour(self) -> bool:
         """Change something that still fails, leave operations out there; keep it only if that made the case simpler."""
-        for changed in (candidate for each in self._detours for candidate in each(self.best.case)):
+        detours = (candidate for each in DETOURS for candidate in each(self.best.case))
+        for changed in chain(detours, self._restated(self.best)):
             before = self.best, self._weight
             found = self._try(changed)
             if found is not None:

@@ -5,11 +5,25 @@ which all of it did ("kept"). Both forms can say every loss; the one with fewer 
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from model.operations import Choice, Others
 from properties.disk.images import Choices, Fact
 
-__all__ = ["chosen", "exceptions", "fewest_exceptions", "fitted", "lost_facts"]
+__all__ = ["PowerLoss", "chosen", "exceptions", "fewest_exceptions", "fitted", "lost_facts"]
+
+
+@dataclass(frozen=True, slots=True)
+class PowerLoss:
+    """One power loss of a run: the facts that were open, and what was chosen for them."""
+
+    facts: tuple[Fact, ...]
+    choices: Choices
+
+    @property
+    def lost(self) -> list[Fact]:
+        """The facts of which the latest version did not survive whole."""
+        return lost_facts(self.facts, self.choices)
 
 
 def chosen(facts: Sequence[Fact], survived: Choices, others: Others) -> dict[str, Choice]:

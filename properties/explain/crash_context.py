@@ -1,73 +1,74 @@
-"""The moment of the last crash of a case: the disk as it had been recorded, what survived, and on what that rests."""
+"""The context of a crash: the disk as it had been recorded, what survived, and on what that rests."""
 
-from dataclasses import dataclass, replace
-from typing import cast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from model.operations import Choice, Crash
 from properties.disk.certificate import Certificate, certify
 from properties.disk.choosing import chosen
-from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import DiskState, Image
 from properties.disk.images import Fact, compose, disk_state, facts_of
-from properties.explore.foreign.choosing import trial_of
-from properties.lockstep.trial import Trial
-from properties.lockstep.trial_state import Window
-from properties.program.case import Case
+from properties.disk.journal import Entry
+from properties.program.case import Settings
 
-__all__ = ["CrashContext", "last_crash"]
+__all__ = ["CrashContext"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CrashContext:
-    """Operation `number` is the crash; `trial` has carried out everything before it, `position` is in its journal.
+    """Operation `number` of a run is the crash; the rest is what the run had recorded before it.
 
-    `choices` has a choice for each fact that is not as at its last sync. After a kill everything written is there.
+    `spans` are the operations since the last crash or open. Everything else is derived on demand, so that taking a
+    context costs no more than a copy of the journal.
     """
 
     number: int
     crash: Crash
-    trial: Trial
-    position: int
-    state: DiskState
-    facts: tuple[Fact, ...]
-    choices: dict[str, Choice]
+    settings: Settings
+    base: Image
+    journal: tuple[Entry, ...]
+    events: tuple[int, ...]
+    spans: Sequence[Any]
 
     @property
-    def window(self) -> Window:
-        """The verb that the crash fell into, or behind the answer of which it came."""
-        return self.trial.windows[-1]
+    def window(self) -> Any:
+        """The operation that the crash fell into, or after the answer of which it came."""
+        return self.spans[-1]
 
     @property
+    def back(self) -> int:
+        """How many events before the answer of the last operation the crash came; 0 is at rest."""
+        return min(self.crash.back, int(self.window.last - self.window.first))
+
+    @property
+    def position(self) -> int:
+        """Where the journal ended at the crash."""
+        return self.events[self.window.last - self.back] if self.back else len(self.journal)
+
+    @cached_property
+    def state(self) -> DiskState:
+        """The disk at the crash. A killed process leaves everything written."""
+        disk = "kill" if self.crash.kill else self.settings.disk
+        return disk_state(self.base, self.journal, self.position, disk=disk)
+
+    @cached_property
+    def facts(self) -> tuple[Fact, ...]:
+        """The in-flight writes at the crash."""
+        return tuple(facts_of(self.state))
+
+    @cached_property
+    def choices(self) -> dict[str, Choice]:
+        """A choice for each in-flight write that is not as at its last sync."""
+        return chosen(self.facts, self.crash.survived, self.crash.others)
+
+    @cached_property
     def image(self) -> Image:
         """What recovery finds on the disk."""
         return compose(self.state, self.choices)
 
-    @property
+    @cached_property
     def certificate(self) -> Certificate:
         """On what each file, size and page of the image rests."""
-        files = self.trial.files
-        return certify(files.base, files.journal, self.position, self.choices, disk=self.state.disk)
-
-
-def last_crash(case: Case, *, tracker: DirtyTracker, kills: bool) -> CrashContext | None:
-    """Carry a case out up to its last power loss, or kill if `kills` count too; None when it has none.
-
-    Raises GuaranteeBroken when an operation before it fails.
-    """
-    numbers = [n for n, o in enumerate(case.operations) if isinstance(o, Crash) and (kills or not o.kill)]
-    if not numbers:
-        return None
-    number = numbers[-1]
-    crash = case.operations[number]
-    assert isinstance(crash, Crash)
-    # of a store of other people nothing is asked here but its windows and what was recorded of its files
-    trial = cast(Trial, trial_of(case.settings, tracker=tracker))
-    for operation in case.operations[:number]:
-        trial.run(operation)
-    back = min(crash.back, trial.windows[-1].last - trial.windows[-1].first)
-    position = trial.position(back)
-    disk = "kill" if crash.kill else case.settings.disk
-    state = disk_state(trial.files.base, trial.files.journal, position, disk=disk)
-    facts = tuple(facts_of(state))
-    choices = chosen(facts, crash.survived, crash.others)
-    return CrashContext(number, replace(crash, back=back), trial, position, state, facts, choices)
+        return certify(self.base, self.journal, self.position, self.choices, disk=self.state.disk)

@@ -1,19 +1,17 @@
-"""The account of a counterexample: everything that its page shows, as plain values.
+"""Evidence of a failure: everything that its text, its page map and its page show, kept from the run that found it.
 
 What was done and answered, which barriers there were, what each page, size and name became, how the log then reads,
-what recovery did with it, and why a disk may do so. The case is carried out again; nothing is remembered from before.
+what recovery made of it, and why a disk may do so. A `Witness` watches the run; nothing is carried out again.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 
 from impl.store import MessageStore
-from model.operations import WITHOUT_A_VERB
+from model.operations import WITHOUT_A_VERB, Crash, Operation
 from model.state import CommitLog
-from properties.campaign.replay import Failure
 from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
 from properties.disk.images import named_inodes
 from properties.disk.journal import (
@@ -29,72 +27,222 @@ from properties.disk.journal import (
     ProcessKilled,
     Resized,
 )
-from properties.explain.crash_context import CrashContext, last_crash
-from properties.explain.hexdump import Frame, frames_of, hex_of
-from properties.explain.page_history import histories_of, versions_of
-from properties.explain.page_map import PageFate, map_of
+from properties.explain.crash_context import CrashContext
+from properties.explain.hexdump import Frame, HexLine, frames_of, hex_of
+from properties.explain.page_history import PageHistory, PageVersion, histories_of, versions_of
+from properties.explain.page_map import FactFate, PageFate, PageMap, page_map_of
 from properties.judge.judges import durable_image
-from properties.lockstep.trial import Trial
-from properties.program.case import Case, describe
+from properties.lockstep.lockstep import Lockstep
+from properties.program.case import Case, Settings, describe
 from properties.program.log_places import log_files
 
-__all__ = ["account_of"]
+__all__ = ["Account", "Evidence", "Witness"]
 
 PAGES_SHOWN_MAX = 12
 MARKS_MAX = 2_000
 
 
-def account_of(failure: Failure, *, tracker: DirtyTracker) -> dict[str, Any]:
-    """Return the account of a failure as JSON values. What needs a crash is empty in a case without one."""
-    case, broken = failure.case, failure.broken
-    moment = last_crash(case, tracker=tracker, kills=True)
-    lived, until = (moment.trial, moment.number) if moment is not None else _carried_out(case, tracker)
-    return {
-        "contract": broken.contract,
-        "sentence": broken.sentence,
-        "expected": broken.expected,
-        "found": broken.found,
-        "bug": case.settings.bug,
-        "disk": case.settings.disk,
-        "settings": case.document()["settings"],
-        "token": case.token(),
-        "losses": failure.losses,
-        "lost_pages": failure.lost_pages,
-        "lanes": _lanes(lived, case, until, moment),
-        **(_of_the_crash(moment, case) if moment is not None else _WITHOUT_A_CRASH),
-    }
+# ---- values ----------------------------------------------------------------------------------------------------------
 
 
-_WITHOUT_A_CRASH: dict[str, Any] = {
-    "pages": [], "facts": [], "certificate": [], "histories": [], "hexes": [], "frames": [], "records": [],
-    "decisions": [], "legal": "",
-}  # fmt: skip
+@dataclass(frozen=True, slots=True)
+class OperationSpan:
+    """An operation, the journal entries between which it ran (-1: before the last crash), and its answer."""
+
+    text: str
+    first: int
+    last: int
+    answer: str
 
 
-def _carried_out(case: Case, tracker: DirtyTracker) -> tuple[Trial, int]:
-    """Carry a case out up to the operation that fails; return how many have ended, or failed behind their answer."""
-    trial = Trial(case.settings, tracker=tracker)
-    for number, operation in enumerate(case.operations):
-        windows = len(trial.windows)
-        try:
-            trial.run(operation)
-        except GuaranteeBroken:
-            return trial, number + (len(trial.windows) > windows)
-    return trial, len(case.operations)
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A journal entry as the lanes show it."""
+
+    at: int
+    kind: str
+    file: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """Operations, writes and barriers on the axis of the journal; `crash` and `crash_operation` are -1 without one."""
+
+    operations: tuple[OperationSpan, ...]
+    entries: int
+    opened: int
+    crash: int
+    crash_operation: int
+    is_kill: bool
+    back: int
+    marks: tuple[Mark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HexPage:
+    """A page of the crash state as text, and the versions that the crash could choose from."""
+
+    file: str
+    page: int
+    fate: str
+    lines: tuple[HexLine, ...]
+    versions: tuple[PageVersion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFrame(Frame):
+    """Bytes of a log file, and what recovery made of them."""
+
+    recovery: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordFate:
+    """A record that was put: whether it was promised, is whole on the disk, and came back."""
+
+    offset: int
+    size_bytes: int
+    message: str
+    promised: bool
+    on_disk: bool
+    recovered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What recovery found or did."""
+
+    what: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What the page of a counterexample shows of the run. Without a crash everything but the lanes is empty."""
+
+    lanes: Lanes
+    pages: tuple[PageFate, ...] = ()
+    facts: tuple[FactFate, ...] = ()
+    certificate: tuple[str, ...] = ()
+    histories: tuple[PageHistory, ...] = ()
+    hexes: tuple[HexPage, ...] = ()
+    frames: tuple[ReadFrame, ...] = ()
+    records: tuple[RecordFate, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    legal: str = ""
+
+    def document(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a run showed of its crashes.
+
+    `page_map` is of the last power loss, None without one. `account` is of the last crash, a kill included; None for
+    stores of other people, of which recovery cannot be watched.
+    """
+
+    page_map: PageMap | None
+    account: Account | None
+
+
+# ---- watching a run --------------------------------------------------------------------------------------------------
+
+
+class _Files(Protocol):
+    """The recorded disk of a run."""
+
+    @property
+    def base(self) -> Image: ...
+    @property
+    def journal(self) -> Sequence[Entry]: ...
+    @property
+    def events(self) -> Sequence[int]: ...
+
+
+class WatchedRun(Protocol):
+    """What a witness reads of a run, of our own store or of another one."""
+
+    performed: list[Operation]
+
+    @property
+    def settings(self) -> Settings: ...
+    @property
+    def files(self) -> _Files: ...
+    @property
+    def spans(self) -> Sequence[Any]: ...
+
+
+class Witness:
+    """Watch one run of a case, so that its evidence is there when it breaks.
+
+    `note` has to be called before each operation.
+    """
+
+    def __init__(self) -> None:
+        self._run: WatchedRun | None = None
+        self._power_loss: CrashContext | None = None
+        self._last_crash: CrashContext | None = None
+        self._spans_before = 0
+
+    def note(self, run: WatchedRun, operation: Operation) -> None:
+        """Keep what a crash is about to discard; of any other operation, where it begins."""
+        self._run, self._spans_before = run, len(run.spans)
+        if isinstance(operation, Crash):
+            files, number = run.files, len(run.performed)
+            self._last_crash = CrashContext(
+                number, operation, run.settings, files.base, tuple(files.journal), tuple(files.events), [*run.spans]
+            )
+            self._power_loss = self._power_loss if operation.kill else self._last_crash
+
+    @property
+    def crash(self) -> CrashContext | None:
+        """The last crash of the run, a kill included."""
+        return self._last_crash
+
+    @property
+    def power_loss(self) -> CrashContext | None:
+        """The last power loss of the run."""
+        return self._power_loss
+
+    def evidence(self) -> Evidence | None:
+        """Return the evidence of a run that has broken, or has ended; None if nothing was carried out.
+
+        Opens the store once more on the disk that the last crash left.
+        """
+        run = self._run
+        if run is None:
+            return None
+        case = Case(run.settings, tuple(run.performed))
+        page_map = None if self._power_loss is None else page_map_of(self._power_loss, case)
+        return Evidence(page_map, self._account(run, case) if isinstance(run, Lockstep) else None)
+
+    def _account(self, run: Lockstep, case: Case) -> Account:
+        crash = self._last_crash
+        if crash is not None:
+            return _account_of_crash(run, crash, case)
+        has_returned = len(run.spans) > self._spans_before
+        until = len(case.operations) - 1 + has_returned
+        lived = CrashContext(
+            -1, Crash(), run.settings, run.files.base, tuple(run.files.journal), tuple(run.files.events), run.spans
+        )
+        return Account(_lanes(lived, case, until, has_crashed=False))
 
 
 # ---- lanes -----------------------------------------------------------------------------------------------------------
 
 
-def _lanes(trial: Trial, case: Case, until: int, moment: CrashContext | None) -> dict[str, Any]:
-    """Return operations, writes and barriers on the axis of the journal since the last disaster before."""
-    journal = trial.files.journal
-    names = _names(trial, journal)
-    marks = [_mark(number, entry, names) for number, entry in enumerate(journal)]
-    verbs = trial.windows[1:]  # the first is the open
+def _lanes(run: CrashContext, case: Case, until: int, *, has_crashed: bool = True) -> Lanes:
+    """Return operations, writes and barriers on the axis of the journal since the crash or open before."""
+    names = _names(run)
+    marks = [_mark(number, entry, names) for number, entry in enumerate(run.journal[:MARKS_MAX])]
+    verbs = run.spans[1:]  # the first is the open
     numbers = _numbers_with_a_verb(case, until, len(verbs))
     extents = {
-        number: (_position(trial, window.first), _position(trial, window.last), window.after)
+        number: (_position(run, window.first), _position(run, window.last), window.after)
         for number, window in zip(numbers, verbs, strict=False)
     }
     operations = []
@@ -102,110 +250,110 @@ def _lanes(trial: Trial, case: Case, until: int, moment: CrashContext | None) ->
         first, last, answer = -1, -1, ""
         if number in extents:
             first, last, after = extents[number]
-            is_cut_short = moment is not None and moment.crash.back > 0 and number == numbers[-1]
+            is_cut_short = has_crashed and run.back > 0 and number == numbers[-1]
             answer = "had not answered yet" if is_cut_short else _answer(after)
-        operations.append({"text": describe(operation), "first": first, "last": last, "answer": answer})
-    return {
-        "operations": operations,
-        "entries": len(journal),
-        "opened": _position(trial, trial.windows[0].last) if trial.windows else 0,
-        "crash": -1 if moment is None else moment.position,
-        "crash_operation": -1 if moment is None else moment.number,
-        "is_kill": moment is not None and moment.crash.kill,
-        "back": 0 if moment is None else moment.crash.back,
-        "marks": marks[:MARKS_MAX],
-    }
+        operations.append(OperationSpan(describe(operation), first, last, answer))
+    return Lanes(
+        tuple(operations),
+        len(run.journal),
+        _position(run, run.spans[0].last) if run.spans else 0,
+        run.position if has_crashed else -1,
+        run.number,
+        has_crashed and run.crash.kill,
+        run.back if has_crashed else 0,
+        tuple(marks),
+    )
 
 
 def _numbers_with_a_verb(case: Case, until: int, count: int) -> list[int]:
-    """Return which operations the last windows belong to: those with a verb, since the last disaster or open."""
+    """Return which operations the last spans belong to: those with a verb, since the last crash or open."""
     numbers = [n for n in range(until) if not isinstance(case.operations[n], WITHOUT_A_VERB)]
     return numbers[len(numbers) - count :] if count else []
 
 
-def _position(trial: Trial, event: int) -> int:
-    events = trial.files.events
-    return events[event] if event < len(events) else len(trial.files.journal)
+def _position(run: CrashContext, event: int) -> int:
+    return run.events[event] if event < len(run.events) else len(run.journal)
 
 
 def _answer(log: CommitLog) -> str:
     return f"answered: {len(log.records)} records, log ends at {log.end_offset}, durable up to {log.flushed_offset}"
 
 
-def _names(trial: Trial, journal: Sequence[Entry]) -> dict[int, str]:
+def _names(run: CrashContext) -> dict[int, str]:
     """Return the name each inode was made with, or had from the begin on."""
-    names = dict(enumerate(sorted(trial.files.base.files)))
-    names |= {entry.inode: entry.path for entry in journal if isinstance(entry, FileCreated)}
+    names = dict(enumerate(sorted(run.base.files)))
+    names |= {entry.inode: entry.path for entry in run.journal if isinstance(entry, FileCreated)}
     return names
 
 
-def _mark(number: int, entry: Entry, names: dict[int, str]) -> dict[str, Any]:
+def _mark(number: int, entry: Entry, names: dict[int, str]) -> Mark:
     match entry:
         case PageWritten(inode, page, _):
-            return {"at": number, "kind": "write", "file": names[inode], "what": f"page {page}"}
+            return Mark(number, "write", names[inode], f"page {page}")
         case Resized(inode, size_bytes):
-            return {"at": number, "kind": "size", "file": names[inode], "what": f"{size_bytes} bytes"}
+            return Mark(number, "size", names[inode], f"{size_bytes} bytes")
         case FileCreated(_, path) | DirectoryMade(path):
-            return {"at": number, "kind": "name", "file": path, "what": "made"}
+            return Mark(number, "name", path, "made")
         case FileUnlinked(_, path):
-            return {"at": number, "kind": "name", "file": path, "what": "removed"}
+            return Mark(number, "name", path, "removed")
         case FileRenamed(_, source, target):
-            return {"at": number, "kind": "name", "file": source, "what": f"renamed to {target}"}
+            return Mark(number, "name", source, f"renamed to {target}")
         case FileSynced(inode, succeeded):
             what = "file synced" if succeeded else "sync failed"
-            return {"at": number, "kind": "sync" if succeeded else "failed sync", "file": names[inode], "what": what}
+            return Mark(number, "sync" if succeeded else "failed sync", names[inode], what)
         case PagesDropped(inode):
             what = "dirty pages count as clean, written or not"
-            return {"at": number, "kind": "failed sync", "file": names[inode], "what": what}
+            return Mark(number, "failed sync", names[inode], what)
         case DirectorySynced(path):
-            return {"at": number, "kind": "directory sync", "file": path, "what": "directory synced"}
+            return Mark(number, "directory sync", path, "directory synced")
         case _:  # ProcessKilled
-            return {"at": number, "kind": "kill", "file": "", "what": "process killed"}
+            return Mark(number, "kill", "", "process killed")
 
 
 # ---- the crash and the recovery --------------------------------------------------------------------------------------
 
 
-def _of_the_crash(moment: CrashContext, case: Case) -> dict[str, Any]:
-    image, file_bytes = moment.image, case.settings.file_bytes
-    shown = map_of(moment, case)
+def _account_of_crash(run: Lockstep, crash: CrashContext, case: Case) -> Account:
+    image, file_bytes, at_rest = crash.image, case.settings.file_bytes, crash.back == 0
+    page_map = page_map_of(crash, case)
     frames = frames_of(image, file_bytes=file_bytes)
-    answered = moment.window.at(at_rest=moment.crash.back == 0)
-    store, after, decisions = _recovered(moment, image)
-    legal = moment.trial.legal_at(moment.window, at_rest=moment.crash.back == 0, kill=moment.crash.kill)
-    counts = sorted(key[:2] for key in legal)
-    histories = histories_of(moment)
+    store, after, decisions = _recovered(run, crash)
+    legal = sorted(key[:2] for key in run.recovery.legal_at(crash.window, at_rest=at_rest, kill=crash.crash.kill))
+    histories = histories_of(crash)
     by_page = {(history.file, history.number): history for history in histories}
-    paths = {moment.state.inodes[n].name: path for n, path in named_inodes(moment.state, moment.choices).items()}
-    return {
-        "pages": [asdict(page) for page in shown.pages],
-        "facts": [asdict(fact) for fact in shown.facts],
-        "certificate": list(shown.sentences),
-        "histories": [asdict(history) for history in histories],
-        "hexes": [
-            {
-                "file": page.file,
-                "page": page.number,
-                "fate": page.fate,
-                "lines": [asdict(line) for line in hex_of(image, paths[page.file], page.number, frames)],
-                "versions": [
-                    asdict(version)
-                    for version in versions_of(moment, by_page[page.file, page.number], file_bytes=file_bytes)
-                ],
-            }
-            for page in _most_telling(shown.pages)
-        ],
-        "frames": [{**asdict(frame), "recovery": _read_as(frame, image, store, after)} for frame in frames],
-        "records": _records(moment, answered, frames, store),
-        "decisions": decisions + _changes(image, after),
-        "legal": f"{counts[0][0]} to {counts[-1][0]} records, an end between {counts[0][1]} and {counts[-1][1]}",
-    }
+    paths = {crash.state.inodes[n].name: path for n, path in named_inodes(crash.state, crash.choices).items()}
+    hexes = (
+        HexPage(
+            page.file,
+            page.number,
+            page.fate,
+            tuple(hex_of(image, paths[page.file], page.number, frames)),
+            tuple(versions_of(crash, by_page[page.file, page.number], file_bytes=file_bytes)),
+        )
+        for page in _most_telling(page_map.pages)
+    )
+    return Account(
+        _lanes(crash, case, crash.number),
+        page_map.pages,
+        page_map.facts,
+        page_map.sentences,
+        tuple(histories),
+        tuple(hexes),
+        tuple(ReadFrame(*_values(frame), _read_as(frame, image, store, after)) for frame in frames),
+        tuple(_records(crash, frames, store)),
+        (*decisions, *_changes(image, after)),
+        f"{legal[0][0]} to {legal[-1][0]} records, an end between {legal[0][1]} and {legal[-1][1]}",
+    )
+
+
+def _values(frame: Frame) -> tuple[str, int, int, str, str]:
+    return frame.file, frame.offset, frame.size_bytes, frame.what, frame.verdict
 
 
 def _most_telling(pages: Sequence[PageFate]) -> list[PageFate]:
     """Return the pages that did not survive as they were written, those of the log first, then a few that did.
 
-    Pages that nobody can find any more have nothing to show.
+    Pages of a file without a name have nothing to show.
     """
     order = {"torn": 0, "older": 1, "lost": 2, "kept": 3, "durable": 4}
     found = [page for page in pages if page.fate != "gone"]
@@ -213,43 +361,41 @@ def _most_telling(pages: Sequence[PageFate]) -> list[PageFate]:
     return sorted(telling, key=lambda page: (order[page.fate], "log/" not in page.file))[:PAGES_SHOWN_MAX]
 
 
-def _records(
-    moment: CrashContext, answered: CommitLog, frames: Sequence[Frame], store: MessageStore | None
-) -> list[dict[str, Any]]:
+def _records(crash: CrashContext, frames: Sequence[Frame], store: MessageStore | None) -> list[RecordFate]:
     """Return each record that was put: whether it was promised, is whole on the disk, and came back."""
+    answered: CommitLog = crash.window.at(at_rest=crash.back == 0)
     whole = {frame.offset for frame in frames if frame.what.startswith("record ")}
-    floor = answered.committed_offset if moment.crash.kill else answered.flushed_offset
+    floor = answered.committed_offset if crash.crash.kill else answered.flushed_offset
     end = -1 if store is None else store.max_offset
     return [
-        {
-            "offset": record.offset,
-            "size_bytes": record.size_bytes,
-            "message": f"{record.message.topic}/{record.message.queue_id} at {record.queue_offset}",
-            "promised": record.end_offset <= floor,
-            "on_disk": record.offset in whole,
-            "recovered": store is not None and store.min_offset <= record.offset and record.end_offset <= end,
-        }
-        for record in moment.window.after.records[-200:]
+        RecordFate(
+            record.offset,
+            record.size_bytes,
+            f"{record.message.topic}/{record.message.queue_id} at {record.queue_offset}",
+            promised=record.end_offset <= floor,
+            on_disk=record.offset in whole,
+            recovered=store is not None and store.min_offset <= record.offset and record.end_offset <= end,
+        )
+        for record in crash.window.after.records[-200:]
     ]
 
 
-def _recovered(moment: CrashContext, image: Image) -> tuple[MessageStore | None, Image | None, list[dict[str, str]]]:
-    """Recover the image; return the store, its disk, and what it said."""
-    trial = moment.trial
-    killed = (*trial.files.journal[: moment.position], ProcessKilled())
-    files = trial.new_disk(trial.files.base, killed) if moment.crash.kill else trial.new_disk(image)
+def _recovered(run: Lockstep, crash: CrashContext) -> tuple[MessageStore | None, Image | None, list[Decision]]:
+    """Recover what the crash left; return the store, its disk, and what it said."""
+    killed = (*crash.journal[: crash.position], ProcessKilled())
+    files = run.pair.new_disk(crash.base, killed) if crash.crash.kill else run.pair.new_disk(crash.image)
     try:
-        store = trial.open_on(files)
+        store = run.pair.open_on(files)
     except GuaranteeBroken as broken:
-        return None, None, [{"what": "open", "said": broken.sentence}]
+        return None, None, [Decision("open", broken.sentence)]
     mode = "read-write" if store.read_only_reason is None else f"read-only: {store.read_only_reason}"
     ends = f"begins at {store.min_offset}, ends at {store.max_offset}, flushed up to {store.flushed_offset}"
-    said = [{"what": "the log", "said": ends}, {"what": "opened", "said": mode}]
+    said = [Decision("the log", ends), Decision("opened", mode)]
     said += [
-        {"what": f"{finding.severity}: {finding.code}", "said": f"{finding.message} ({finding.file} {finding.offset})"}
+        Decision(f"{finding.severity}: {finding.code}", f"{finding.message} ({finding.file} {finding.offset})")
         for finding in store.findings
     ]
-    return store, durable_image(files, disk=trial.settings.disk), said
+    return store, durable_image(files, disk=run.settings.disk), said
 
 
 def _read_as(frame: Frame, before: Image, store: MessageStore | None, after: Image | None) -> str:
@@ -273,7 +419,7 @@ def _is_filler(frame: Frame) -> bool:
     return frame.what.startswith(("blank", "zeros"))
 
 
-def _changes(before: Image, after: Image | None) -> list[dict[str, str]]:
+def _changes(before: Image, after: Image | None) -> list[Decision]:
     """Return what recovery did to each file, as a comparison of the disk before and after."""
     if after is None:
         return []
@@ -283,11 +429,11 @@ def _changes(before: Image, after: Image | None) -> list[dict[str, str]]:
         if old == new:
             continue
         if old is None or new is None:
-            told.append({"what": path, "said": "made" if old is None else "removed"})
+            told.append(Decision(path, "made" if old is None else "removed"))
             continue
         same = next((at for at, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), -1)
         what = "erased" if not any(new[max(same, 0) :]) else "changed"
         size = "" if len(old) == len(new) else f", {len(old)} bytes made {len(new)}"
-        told.append({"what": path, "said": (f"{what} from byte {same} on" if same >= 0 else "size changed") + size})
+        told.append(Decision(path, (f"{what} from byte {same} on" if same >= 0 else "size changed") + size))
     logs = log_files(after.files)
-    return told or [{"what": "files", "said": f"none of them changed; {len(logs)} log files"}]
+    return told or [Decision("files", f"none of them changed; {len(logs)} log files")]

@@ -45,9 +45,9 @@ class PageVersion:
     lines: tuple[HexLine, ...]
 
 
-def histories_of(moment: CrashContext) -> list[PageHistory]:
+def histories_of(context: CrashContext) -> list[PageHistory]:
     """Return the history of every page that the process saw at the crash, in the order of a page map."""
-    journal = moment.trial.files.journal[: moment.position]
+    journal = context.journal[: context.position]
     writes: dict[tuple[int, int], list[int]] = {}
     syncs: dict[int, list[int]] = {}
     for number, entry in enumerate(journal):
@@ -57,20 +57,20 @@ def histories_of(moment: CrashContext) -> list[PageHistory]:
             syncs.setdefault(entry.inode, []).append(number)
     return [
         PageHistory(state.name, page, tuple(writes.get((inode, page), ())), tuple(syncs.get(inode, ())))
-        for inode, state in moment.state.inodes.items()
+        for inode, state in context.state.inodes.items()
         for page in range(-(-state.size_bytes // PAGE_BYTES))
     ]
 
 
-def versions_of(moment: CrashContext, history: PageHistory, *, file_bytes: int) -> list[PageVersion]:
+def versions_of(context: CrashContext, history: PageHistory, *, file_bytes: int) -> list[PageVersion]:
     """Return the versions that the crash could choose from, oldest first; the last VERSIONS_MAX of them."""
-    inode = next(state for state in moment.state.inodes.values() if state.name == history.file)
+    inode = next(state for state in context.state.inodes.values() if state.name == history.file)
     contents = [inode.page(history.number), *inode.versions.get(history.number, ())]
     entries = [-1, *history.writes[len(history.writes) - len(contents) + 1 :]]
-    choice: Choice = moment.choices.get(f"page {history.file} {history.number}", 0)
-    if moment.state.disk == "kill":
+    choice: Choice = context.choices.get(f"page {history.file} {history.number}", 0)
+    if context.state.disk == "kill":
         choice = len(contents) - 1
-    frames = _frames_as_written(moment, inode, file_bytes)
+    frames = _frames_as_written(context, inode, file_bytes)
     path = history.file.partition("#")[0]
     told = []
     first = max(0, len(contents) - VERSIONS_MAX)
@@ -92,7 +92,7 @@ def _survived(choice: Choice, number: int) -> str:
     return f"sectors {', '.join(map(str, mine))}" if mine else ""
 
 
-def _frames_as_written(moment: CrashContext, inode: InodeState, file_bytes: int) -> Sequence[Frame]:
+def _frames_as_written(context: CrashContext, inode: InodeState, file_bytes: int) -> Sequence[Frame]:
     """Return how the file reads as the process saw it."""
     path = inode.name.partition("#")[0]
     if not path.startswith(LOG_PATHS):

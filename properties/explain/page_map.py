@@ -1,20 +1,18 @@
 """The page map of a crash: what the disk held, fact by fact, when the power went.
 
-Made from a case whose last power loss is the interesting one: each page of each file is durable, kept, lost, older,
-torn or gone; each name and size likewise; with the sentence of the certificate that says why that is legal.
+Each page of each file is durable, kept, lost, older, torn or gone; each name and size likewise; with the sentences of
+the certificate that say why that is legal.
 """
 
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Image
 from properties.disk.images import named_inodes
 from properties.disk.journal import PAGE_BYTES
-from properties.explain.crash_context import CrashContext, last_crash
+from properties.explain.crash_context import CrashContext
 from properties.program.case import Case, describe
 
-__all__ = ["FactFate", "Fate", "PageFate", "PageMap", "crash_image", "map_of", "page_map"]
+__all__ = ["FactFate", "Fate", "PageFate", "PageMap", "page_map_of"]
 
 Fate = Literal["durable", "kept", "lost", "older", "torn", "gone"]
 """Gone: the file has no name on the disk, because it was removed or because its name did not survive."""
@@ -54,41 +52,29 @@ class PageMap:
         return asdict(self)
 
 
-def page_map(case: Case, *, tracker: DirtyTracker) -> PageMap | None:
-    """Return the map of the last power loss of a case, or None when it has none."""
-    moment = last_crash(case, tracker=tracker, kills=False)
-    return None if moment is None else map_of(moment, case)
-
-
-def map_of(moment: CrashContext, case: Case) -> PageMap:
-    """Return the map of a crash."""
+def page_map_of(context: CrashContext, case: Case) -> PageMap:
+    """Return the map of a crash of a case."""
     return PageMap(
         tuple(describe(operation) for operation in case.operations),
-        moment.number,
-        moment.state.disk,
-        tuple(_pages(moment)),
-        tuple(_facts(moment)),
-        tuple(moment.certificate.sentences()),
+        context.number,
+        context.state.disk,
+        tuple(_pages(context)),
+        tuple(_facts(context)),
+        tuple(context.certificate.sentences()),
     )
 
 
-def crash_image(case: Case, *, tracker: DirtyTracker) -> Image | None:
-    """Return the disk as the last power loss of a case left it, before recovery; None when it has none."""
-    moment = last_crash(case, tracker=tracker, kills=False)
-    return None if moment is None else moment.image
-
-
-def _pages(moment: CrashContext) -> list[PageFate]:
-    named = named_inodes(moment.state, moment.choices)
+def _pages(context: CrashContext) -> list[PageFate]:
+    named = named_inodes(context.state, context.choices)
     pages = []
-    for inode_number, inode in moment.state.inodes.items():
+    for inode_number, inode in context.state.inodes.items():
         for number in range(-(-inode.size_bytes // PAGE_BYTES)):
             versions = len(inode.versions.get(number, ()))
-            choice = moment.choices.get(f"page {inode.name} {number}", 0)
+            choice = context.choices.get(f"page {inode.name} {number}", 0)
             fate: Fate = "durable"
             if inode_number not in named:
                 fate = "gone"
-            elif versions and moment.state.disk == "kill":
+            elif versions and context.state.disk == "kill":
                 fate = "kept"
             elif versions:
                 fate = "torn" if isinstance(choice, tuple) else _fate(choice, versions)
@@ -96,10 +82,10 @@ def _pages(moment: CrashContext) -> list[PageFate]:
     return pages
 
 
-def _facts(moment: CrashContext) -> list[FactFate]:
+def _facts(context: CrashContext) -> list[FactFate]:
     fates = []
-    for fact in moment.facts:
-        choice = moment.choices.get(fact.name, 0)
+    for fact in context.facts:
+        choice = context.choices.get(fact.name, 0)
         if fact.kind != "page" and isinstance(choice, int):
             fates.append(FactFate(fact.name, _fate(choice, fact.alternatives - 1)))
     return fates

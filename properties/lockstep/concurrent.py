@@ -13,7 +13,6 @@ What it leaves out: yield points inside a flush; two flushes at once are left to
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from impl import commit_log, encoder, group_commit, multi_dispatch, queue_offsets, rewriting
 from impl.message import PutResult
@@ -26,10 +25,9 @@ from model.pool import commit
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
 from properties.judge.answers import expected_answer, found_answer
+from properties.lockstep.execute import call_put
+from properties.lockstep.pair import Pair
 from properties.scheduler import run_stepped
-
-if TYPE_CHECKING:
-    from properties.lockstep.put_verbs import PutVerbs
 
 __all__ = ["explained"]
 
@@ -47,47 +45,47 @@ class _Called:
     lock_held_ms: int
 
 
-def explained(trial: "PutVerbs", operation: Concurrent) -> CommitLog:
+def explained(pair: Pair, operation: Concurrent) -> CommitLog:
     """Run both producers; return the log that the order of their puts leads to. Raises GuaranteeBroken."""
-    refused = trial.surroundings.append_fails
-    commits = operation.commits and trial.layout.has_pool
-    producers = _run(trial, operation, commits=commits)
+    refused = pair.environment.append_fails
+    commits = operation.commits and pair.layout.has_pool
+    producers = _run(pair, operation, commits=commits)
     for called in (*producers[0], *producers[1]):
         busy = called.result.status.value == "OS_PAGECACHE_BUSY"
-        if busy != (called.lock_held_ms > trial.layout.page_cache_busy_ms):
+        if busy != (called.lock_held_ms > pair.layout.page_cache_busy_ms):
             expected = f"{'not ' if busy else ''}OS_PAGECACHE_BUSY with the put lock held for {called.lock_held_ms} ms"
             raise GuaranteeBroken(8, "page-cache busy is answered wrongly", expected, called.result.status.value)
     ended: tuple[_Called | None, ...] = (None,) if commits else ()
-    after = _order(trial, trial.log, [(*producer, *ended) for producer in producers], append_fails=refused)
+    after = _order(pair, pair.log, [(*producer, *ended) for producer in producers], append_fails=refused)
     if after is None:
         found = " | ".join(", ".join(str(found_answer(c.result)) for c in producer) for producer in producers)
         raise GuaranteeBroken(17, "no order of the puts of two producers explains their answers", found=found)
-    _stamped_under_the_lock(trial, producers)
+    _stamped_under_the_lock(pair, producers)
     for called in (*producers[0], *producers[1]):
-        trial.effects[f"answered_{called.result.status.value}"] += 1
-    return _committed_by_both(trial, after, producers[1]) if commits else _flushed_by_either(trial, after)
+        pair.coverage[f"answered_{called.result.status.value}"] += 1
+    return _committed_by_both(pair, after, producers[1]) if commits else _flushed_by_either(pair, after)
 
 
-def _committed_by_both(trial: "PutVerbs", log: CommitLog, flushed: Sequence["_Called"]) -> CommitLog:
+def _committed_by_both(pair: Pair, log: CommitLog, flushed: Sequence["_Called"]) -> CommitLog:
     """Whoever commits last commits all there is; what the other one put meanwhile need not be flushed."""
-    after, durable = flush(replace(log, committed_ms=trial.now_ms))
-    if trial.store.committed_offset != after.readable_end:
-        where = str(after.readable_end), str(trial.store.committed_offset)
+    after, durable = flush(replace(log, committed_ms=pair.environment.now_ms))
+    if pair.store.committed_offset != after.readable_end:
+        where = str(after.readable_end), str(pair.store.committed_offset)
         raise GuaranteeBroken(9, "two commits at once leave something uncommitted", *where)
     if not durable:
         return after
     least = max(
         (called.result.offset + called.result.size_bytes for called in flushed if called.result.stored), default=0
     )
-    found = trial.store.flushed_offset
+    found = pair.store.flushed_offset
     ends = {record.end_offset for record in log.records}
-    whole = found in ends or found % trial.layout.file_bytes == 0
+    whole = found in ends or found % pair.layout.file_bytes == 0
     return replace(after, flushed_offset=found) if whole and least <= found <= after.flushed_offset else after
 
 
-def _stamped_under_the_lock(trial: "PutVerbs", producers: Sequence[Sequence["_Called"]]) -> None:
+def _stamped_under_the_lock(pair: Pair, producers: Sequence[Sequence["_Called"]]) -> None:
     """A record carries a time that was read while its put had the put lock."""
-    readings = trial.surroundings.read_in_lock
+    readings = pair.environment.read_in_lock
     for called in (*producers[0], *producers[1]):
         found = called.result.store_timestamp
         if called.result.message_count and found not in readings:
@@ -95,24 +93,24 @@ def _stamped_under_the_lock(trial: "PutVerbs", producers: Sequence[Sequence["_Ca
             raise GuaranteeBroken(17, "a store timestamp was not read under the put lock", expected, str(found))
 
 
-def _flushed_by_either(trial: "PutVerbs", after: CommitLog) -> CommitLog:
+def _flushed_by_either(pair: Pair, after: CommitLog) -> CommitLog:
     """On a synchronous store one producer's flush may have covered a record, or a blank, of the other."""
-    flushed = trial.store.flushed_offset
-    if not trial.layout.sync_flush or not after.flushed_offset < flushed <= after.end_offset:
+    flushed = pair.store.flushed_offset
+    if not pair.layout.sync_flush or not after.flushed_offset < flushed <= after.end_offset:
         return after
     ends = {record.end_offset for record in after.records}
-    whole = flushed in ends or flushed % trial.layout.file_bytes == 0
+    whole = flushed in ends or flushed % pair.layout.file_bytes == 0
     return replace(after, flushed_offset=flushed) if whole else after
 
 
-def _run(trial: "PutVerbs", operation: Concurrent, *, commits: bool) -> list[list[_Called]]:
-    endings = (partial(_commit, trial), partial(_flush, trial)) if commits else (_stop, _stop)
+def _run(pair: Pair, operation: Concurrent, *, commits: bool) -> list[list[_Called]]:
+    endings = (partial(_commit, pair), partial(_flush, pair)) if commits else (_stop, _stop)
     puts = (operation.first, operation.second)
-    tasks = [partial(_produce, trial, each, ending) for each, ending in zip(puts, endings, strict=True)]
-    trial.surroundings.read_in_lock.clear()
+    tasks = [partial(_produce, pair, each, ending) for each, ending in zip(puts, endings, strict=True)]
+    pair.environment.read_in_lock.clear()
 
     def jump() -> None:
-        trial.now_ms += operation.jump_ms
+        pair.environment.now_ms += operation.jump_ms
 
     outcomes = run_stepped(
         tasks,
@@ -125,12 +123,12 @@ def _run(trial: "PutVerbs", operation: Concurrent, *, commits: bool) -> list[lis
     return [outcome.unwrap() for outcome in outcomes]
 
 
-def _produce(trial: "PutVerbs", puts: Sequence[Put], end: Callable[[], None]) -> list[_Called]:
+def _produce(pair: Pair, puts: Sequence[Put], end: Callable[[], None]) -> list[_Called]:
     called = []
     for put in (replace(put, born_now=False) for put in puts):
         given = given_of(put)
-        lock_held_ms = trial.surroundings.lock_held_ms()
-        called.append(_Called(given, trial.call_put(put, given), lock_held_ms))
+        lock_held_ms = pair.environment.lock_held_ms()
+        called.append(_Called(given, call_put(pair, put, given), lock_held_ms))
     end()
     return called
 
@@ -139,20 +137,20 @@ def _stop() -> None:
     """Neither commit nor flush."""
 
 
-def _commit(trial: "PutVerbs") -> None:
-    service = trial.surroundings.service("commit")
+def _commit(pair: Pair) -> None:
+    service = pair.environment.service("commit")
     assert service is not None
     observed("step", service.step)
 
 
-def _flush(trial: "PutVerbs") -> None:
-    result = observed("flush", trial.store.flush)
-    if result.durable == trial.log.poisoned:
+def _flush(pair: Pair) -> None:
+    result = observed("flush", pair.store.flush)
+    if result.durable == pair.log.poisoned:
         raise GuaranteeBroken(9, "a flush answers otherwise than the model", found=str(result.durable))
 
 
 def _order(
-    trial: "PutVerbs", log: CommitLog, producers: Sequence[Sequence[_Called | None]], *, append_fails: bool
+    pair: Pair, log: CommitLog, producers: Sequence[Sequence[_Called | None]], *, append_fails: bool
 ) -> CommitLog | None:
     """Return the log after some order of the puts that are left, one producer's in a row; None if there is none.
 
@@ -161,27 +159,27 @@ def _order(
     if not any(producers):
         return log
     attempts = (
-        _next(trial, log, producers, index, append_fails) for index, producer in enumerate(producers) if producer
+        _next(pair, log, producers, index, append_fails) for index, producer in enumerate(producers) if producer
     )
     return next((found for found in attempts if found is not None), None)
 
 
 def _next(
-    trial: "PutVerbs", log: CommitLog, producers: Sequence[Sequence[_Called | None]], index: int, append_fails: bool
+    pair: Pair, log: CommitLog, producers: Sequence[Sequence[_Called | None]], index: int, append_fails: bool
 ) -> CommitLog | None:
     called, *others = producers[index]
     left = [others if number == index else producer for number, producer in enumerate(producers)]
     if called is None:
-        return _order(trial, commit(log)[0], left, append_fails=append_fails)
-    conditions = replace(trial.conditions(), append_fails=append_fails, lock_held_ms=called.lock_held_ms)
+        return _order(pair, commit(log)[0], left, append_fails=append_fails)
+    conditions = replace(pair.conditions(), append_fails=append_fails, lock_held_ms=called.lock_held_ms)
     after, outcome = commitlog.put(
         log,
         called.given,
-        layout=trial.layout,
+        layout=pair.layout,
         store_timestamp=called.result.store_timestamp,
         conditions=conditions,
     )
     if expected_answer(outcome) != found_answer(called.result):
         return None
     still_fails = append_fails and outcome.status.value != "UNKNOWN_ERROR"
-    return _order(trial, after, left, append_fails=still_fails)
+    return _order(pair, after, left, append_fails=still_fails)

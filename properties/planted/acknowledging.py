@@ -1,21 +1,23 @@
 """Bugs in when the store says "it is on disk"."""
 
 from impl.durable_floor import DurableFloor
+from impl.group_commit import GroupCommit
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
+from impl.message import PutStatus
 from impl.parts import Parts
-from impl.put_answers import PutAnswers
+from impl.time_outs import Request
 
 __all__ = ["BUGS"]
 
 PAGE_BYTES = 4096
 
 
-class _EarlyAcknowledgement(PutAnswers):
+class _EarlyAcknowledgement(GroupCommit):
     """A synchronous put is answered before its flush."""
 
-    def _answers_after_flush(self, waits: bool) -> bool:
-        return False
+    def submit(self, request: Request) -> None:
+        request.answer(PutStatus.PUT_OK)
 
 
 class _LyingFlush(MappedFile):
@@ -90,7 +92,7 @@ class _FloorAhead(DurableFloor):
 
 BUGS = (
     ("early-acknowledgement", "a synchronous put is answered before its flush", 2,
-     Parts({PutAnswers: _EarlyAcknowledgement})),
+     Parts({GroupCommit: _EarlyAcknowledgement})),
     ("lying-flush", "a flush moves the watermark without a sync", 2, Parts({MappedFile: _LyingFlush})),
     ("dropped-first-page", "a flush leaves out the page in which it begins", 2,
      Parts({MappedFile: _DroppedFirstPage})),

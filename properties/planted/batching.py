@@ -7,8 +7,9 @@ from impl import batch as plain
 from impl.batch import BatchFrame, EncodedBatch
 from impl.batch_encoder import BatchEncoder
 from impl.codec import TRAILER_BYTES
-from impl.message import PutStatus
+from impl.message import MessageBatch, PutStatus
 from impl.parts import Parts
+from impl.properties_text import text_of
 
 __all__ = ["BUGS"]
 
@@ -86,8 +87,16 @@ class _SeparatorLost(BatchEncoder):
 class _KeyOfTheBatch(BatchEncoder):
     """Every message gets the unique key of the batch on top of its own (RMQ-B21)."""
 
-    def _passed_on(self, text: str) -> str:
-        return text
+    def __init__(self, **settings: object) -> None:
+        super().__init__(**settings, encode_batch=self._with_its_key)  # type: ignore[arg-type]
+        self._batch_text = ""
+
+    def encode(self, batch: MessageBatch, *, now_ms: int) -> EncodedBatch | PutStatus:
+        self._batch_text = text_of(batch.properties) or ""
+        return super().encode(batch, now_ms=now_ms)
+
+    def _with_its_key(self, body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
+        return plain.encode_batch(body, replace(frame, properties=self._batch_text.encode()))
 
 
 BUGS = (

@@ -5,13 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from impl.commit_log import CommitLog
 from impl.config import MessageStoreConfig
 from impl.delay import HALF_TOPIC
 from impl.delay_offsets import DelayOffsets
-from impl.delayed_copy import copy_of, stored_as
+from impl.delayed_copy import copy_of, refusal_of_copy
 from impl.dispatching import QueueRun
-from impl.message import Message, PutStatus, StoredMessage
+from impl.message import Message, PutStatus
 from impl.parts import Parts
 from impl.policy import BrokerRole
 from impl.progress import Progress
@@ -23,6 +22,7 @@ from impl.schedule import DeliverDelayedMessages
 __all__ = ["BUGS"]
 
 _STAND_IN = "stand-in"
+_NO_END = 1 << 62
 
 
 class _TriedForEver(DeliverDelayedMessages):
@@ -34,18 +34,16 @@ class _TriedForEver(DeliverDelayedMessages):
         return super()._pass_by(queue, number, offset, why)
 
 
-class _CopyNotAskedFor(CommitLog):
-    """A delayed message is taken in whether or not its copy can be stored (RMQ-B22)."""
-
-    def _refusal_of_copy(self, given: Message, stored: Message, now_ms: int) -> PutStatus | None:
-        return None
+def _copy_not_asked_for(*_: object, **__: object) -> PutStatus | None:
+    """Take a delayed message in whether or not its copy can be stored (RMQ-B22)."""
+    return None
 
 
 class _EndNotCorrected(DelayOffsets):
     """A number beyond the end of its queue stays there (RMQ-B57)."""
 
-    def _within(self, number: int, first: int, end: int) -> int:
-        return max(number, first)
+    def correct(self, range_of: QueueRange) -> None:
+        super().correct(lambda topic, queue_id: (range_of(topic, queue_id)[0], _NO_END))
 
 
 class _CorrectedInVain(DelayOffsets):
@@ -93,16 +91,15 @@ class _SlaveKeepsItsTable(Progress):
             self._file.save({"offsetTable": self._stale.by_level()})
 
 
-class _HalfMessageDelivered(DeliverDelayedMessages):
-    """A message of the half topic that waits in the schedule topic is delivered there (RMQ-B65)."""
-
-    def _copy_of(self, record: StoredMessage) -> Message | str:
-        if record.properties.get("REAL_TOPIC") != HALF_TOPIC:
-            return super()._copy_of(record)
-        copy = copy_of(stored_as(replace(record, properties={**record.properties, "REAL_TOPIC": _STAND_IN})))
-        if isinstance(copy, str):
-            return copy
-        return replace(copy, topic=HALF_TOPIC, properties=str(copy.properties).replace(_STAND_IN, HALF_TOPIC))
+def _half_message_delivered(stored: Message) -> Message | str:
+    """Deliver a message of the half topic that waits in the schedule topic there (RMQ-B65)."""
+    pairs = parse_pairs(str(stored.properties))
+    if pairs.get("REAL_TOPIC") != HALF_TOPIC:
+        return copy_of(stored)
+    copy = copy_of(replace(stored, properties=format_pairs({**pairs, "REAL_TOPIC": _STAND_IN})))
+    if isinstance(copy, str):
+        return copy
+    return replace(copy, topic=HALF_TOPIC, properties=str(copy.properties).replace(_STAND_IN, HALF_TOPIC))
 
 
 class _BeginOfTheRound(DeliverDelayedMessages):
@@ -153,15 +150,13 @@ class _SavedAnyway(DelayOffsets):
         super().save()
 
 
-class _DelayStays(DeliverDelayedMessages):
-    """The copy says in its string that it is delayed, as in 4.9.3; whoever goes by that delays it again."""
-
-    def _copy_of(self, record: StoredMessage) -> Message | str:
-        copy = super()._copy_of(record)
-        if isinstance(copy, str):
-            return copy
-        pairs = parse_pairs(str(copy.properties))
-        return replace(copy, properties=format_pairs({"DELAY": record.properties["DELAY"], **pairs}))
+def _delay_stays(stored: Message) -> Message | str:
+    """Leave the delay level in the copy, as in 4.9.3; a reader that goes by it delays the copy again."""
+    copy = copy_of(stored)
+    if isinstance(copy, str):
+        return copy
+    level = parse_pairs(str(stored.properties))["DELAY"]
+    return replace(copy, properties=format_pairs({"DELAY": level, **parse_pairs(str(copy.properties))}))
 
 
 class _OneHoldsAll(DeliverDelayedMessages):
@@ -223,9 +218,9 @@ BUGS = (
     ("RMQ-B64", "a slave that becomes a master goes on with its own progress of delivery", 13,
      Parts({Progress: _SlaveKeepsItsTable})),
     ("half-message-delivered", "a delayed half message is delivered outside of its transaction", 12,
-     Parts({DeliverDelayedMessages: _HalfMessageDelivered})),
+     Parts({copy_of: _half_message_delivered})),
     ("copy-not-asked-for", "a delayed message is taken in although its copy cannot be stored", 8,
-     Parts({CommitLog: _CopyNotAskedFor})),
+     Parts({refusal_of_copy: _copy_not_asked_for})),
     ("progress-of-the-round", "progress of delivery is that of a round, not of a message", 12,
      Parts({DeliverDelayedMessages: _BeginOfTheRound})),
     ("due-when-the-clock-goes-back", "a clock that is set back makes delayed messages due", 12,
@@ -236,7 +231,7 @@ BUGS = (
      Parts({DelayOffsets: _SavedFirst})),
     ("saved-after-a-failed-sync", "progress of delivery is saved although its copies are not durable", 13,
      Parts({DelayOffsets: _SavedAnyway})),
-    ("delay-stays", "a delivered message says that it is delayed", 12, Parts({DeliverDelayedMessages: _DelayStays})),
+    ("delay-stays", "a delivered message says that it is delayed", 12, Parts({copy_of: _delay_stays})),
     ("one-level-holds-all", "a delay level that is refused holds up the others", 12,
      Parts({DeliverDelayedMessages: _OneHoldsAll})),
     ("delivery-not-woken", "nobody wakes delivery for a message that is due earlier", 16,

@@ -6,29 +6,28 @@ from functools import partial
 from typing import Any
 
 from impl.commit_log import CommitLog
-from impl.delay import HALF_TOPIC
+from impl.delay import HALF_TOPIC, DelayLevels
 from impl.dispatch_records import dispatch_records, read_record
 from impl.dispatching import Dispatched, DispatchRules, QueueRun
 from impl.message import Message, PutResult, PutStatus
 from impl.multi_dispatch import MultiDispatch, QueueKey
 from impl.parts import Parts
 from impl.queue_offsets import QueueOffsetTable
+from impl.rewriting import delayed
 
 __all__ = ["BUGS"]
 
 _STAND_IN = "stand-in"
 
 
-class _HalfMessageDelayed(CommitLog):
-    """A half message with a delay level goes into the schedule topic (RMQ-B65)."""
-
-    def _delayed(self, message: Message, text: str) -> Message | PutStatus:
-        if message.topic != HALF_TOPIC:
-            return super()._delayed(message, text)
-        delayed = super()._delayed(replace(message, topic=_STAND_IN), text)
-        if isinstance(delayed, PutStatus) or delayed.topic == _STAND_IN:
-            return message
-        return replace(delayed, properties=str(delayed.properties).replace(_STAND_IN, HALF_TOPIC))
+def _half_message_delayed(message: Message, text: str, levels: DelayLevels) -> Message | PutStatus:
+    """Delay a half message that has a delay level: it goes into the schedule topic (RMQ-B65)."""
+    if message.topic != HALF_TOPIC:
+        return delayed(message, text, levels)
+    stored = delayed(replace(message, topic=_STAND_IN), text, levels)
+    if isinstance(stored, PutStatus) or stored.topic == _STAND_IN:
+        return message
+    return replace(stored, properties=str(stored.properties).replace(_STAND_IN, HALF_TOPIC))
 
 
 class _LightQueuesForgotten(QueueOffsetTable):
@@ -73,8 +72,8 @@ class _OffsetsBeforeTheLock(CommitLog):
 class _QuotaOfAnotherVariable(CommitLog):
     """The limit of light queues is worked out and then not looked at (RMQ-B77)."""
 
-    def _are_too_many(self, light_queues: int) -> bool:
-        return False
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options | {"light_queues_max": 1 << 62})
 
 
 def _own_name_forgotten(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
@@ -88,7 +87,7 @@ def _own_name_forgotten(view: memoryview, position: int, end: int, rules: Dispat
 
 
 BUGS = (
-    ("RMQ-B65", "a half message with a delay level is delayed", 8, Parts({CommitLog: _HalfMessageDelayed})),
+    ("RMQ-B65", "a half message with a delay level is delayed", 8, Parts({delayed: _half_message_delayed})),
     ("RMQ-B74", "the counters of light queues begin at 0 after a restart", 1,
      Parts({QueueOffsetTable: _LightQueuesForgotten})),
     ("RMQ-B75", "a retried message is dispatched to its light queues again", 8,

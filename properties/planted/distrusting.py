@@ -19,7 +19,6 @@ from impl.message import Message, PutStatus
 from impl.parts import Parts
 from impl.recovery import Recovery
 from impl.schedule import DeliverDelayedMessages
-from impl.topic_cleaning import TopicCleaning
 
 __all__ = ["BUGS"]
 
@@ -46,11 +45,11 @@ class _PageCacheBelieved(Recovery):
             self._clean_exit = clean_exit
 
 
-class _ErasureBelieved(Recovery):
+class _ErasureBelieved(MappedFile):
     """What a recovery before this one has erased in memory counts as erased, although its sync has failed."""
 
-    def _rewritten_to(self, file: MappedFile) -> int:
-        return file.written_position
+    def rewrite(self, start: int, end: int) -> None:
+        super().rewrite(start, min(end, self.written_position))
 
 
 class _CountsWhatIsGone(ConsumeQueue):
@@ -162,12 +161,12 @@ class _DeletionNotTakenBack(DeletedTopics):
         """Leave it to chance."""
 
 
-class _DeletedIfPossible(TopicCleaning):
+class _DeletedIfPossible(DeletedTopics):
     """Topics are deleted although the disk refuses to remember it."""
 
-    def _remember(self, topics: Collection[bytes]) -> None:
+    def add(self, topics: Collection[bytes], offset: int) -> None:
         with contextlib.suppress(OSError):
-            super()._remember(topics)
+            super().add(topics, offset)
 
 
 class _FloorNotForgotten(DerivedFloor):
@@ -201,7 +200,7 @@ BUGS = (
     ("page-cache-believed", "recovery believes pages that a failed sync has dropped", 6,
      Parts({Recovery: _PageCacheBelieved})),
     ("erasure-believed", "recovery believes an erasure whose sync has failed", 3,
-     Parts({Recovery: _ErasureBelieved})),
+     Parts({MappedFile: _ErasureBelieved})),
     ("counts-what-is-gone", "a queue that could not be erased whole counts what is gone", 7,
      Parts({ConsumeQueue: _CountsWhatIsGone})),
     ("unread-is-empty", "progress that cannot be read counts as none", 13, Parts({ConfigFile: _Unread})),
@@ -222,7 +221,7 @@ BUGS = (
     ("refused-deletion-stays", "a deletion that was refused is found behind a clean exit", 10,
      Parts({DeletedTopics: _DeletionNotTakenBack})),
     ("deleted-if-possible", "topics are deleted although the disk refuses to remember it", 10,
-     Parts({TopicCleaning: _DeletedIfPossible})),
+     Parts({DeletedTopics: _DeletedIfPossible})),
     ("untrue-floor-kept", "a derived floor that was found untrue is not forgotten", 4,
      Parts({DerivedFloor: _FloorNotForgotten})),
     ("half-made-index-file-stays", "what is left of an index file that could not be made stays behind a clean exit", 5,

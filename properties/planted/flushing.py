@@ -3,15 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from impl.background import Background
 from impl.commit_log import CommitLog
 from impl.flushing import FlushRealTime
 from impl.group_commit import GroupCommit
 from impl.mapped_file import MappedFile
 from impl.mapped_file_queue import MappedFileQueue
-from impl.message import Message, PutResult
+from impl.message import Message, PutResult, PutStatus
 from impl.parts import Parts
-from impl.policy import FlushPolicy
 from impl.properties_text import text_of, wait_store_msg_ok
 from impl.time_outs import Request, TimeOuts
 from properties.scheduler import yield_point
@@ -78,7 +76,8 @@ class _SwappedUnderAWriter(GroupCommit):
             flushed_offset = self._flush()
         finally:
             for request in served:
-                request.answer(self._status(request, flushed_offset))
+                is_durable = flushed_offset >= request.end_offset
+                request.answer(PutStatus.PUT_OK if is_durable else PutStatus.FLUSH_DISK_TIMEOUT)
             yield_point("empty the list")
             served.clear()
 
@@ -111,12 +110,6 @@ class _NeverThorough(FlushRealTime):
         return self._policy.flush_commit_log_least_pages
 
 
-class _TimerNeverThorough(Background):
-    @staticmethod
-    def _flush_service(policy: FlushPolicy, flush: Callable[[int], object]) -> FlushRealTime:
-        return _NeverThorough(policy, flush)
-
-
 class _NoTimeOut(TimeOuts):
     """Nobody looks at deadlines: who waits for a disk that hangs waits for ever."""
 
@@ -135,7 +128,7 @@ BUGS = (
      Parts({GroupCommit: _SwappedUnderAWriter})),
     ("two-files-a-flush", "a flush stops behind two files", 9, Parts({MappedFileQueue: _TriesTwice})),
     ("full-files-wait", "the end of a full file waits for the page rule", 9, Parts({MappedFile: _FullFilesWait})),
-    ("never-thorough", "the timer never flushes a few bytes", 9, Parts({Background: _TimerNeverThorough})),
+    ("never-thorough", "the timer never flushes a few bytes", 9, Parts({FlushRealTime: _NeverThorough})),
     ("no-time-out", "a put that waits for a disk that hangs is never answered", 16,
      Parts({TimeOuts: _NoTimeOut})),
 )  # fmt: skip

@@ -8,26 +8,49 @@ from impl.derived_floor import IndexFileProof
 from impl.dispatching import IndexPuts
 from impl.index_entries import PLAIN_ENTRIES, IndexEntries, match_entries, put_entries, trace_entries
 from impl.index_file import IndexFile
-from impl.index_layout import IndexHeader, may_lie, name_after
+from impl.index_layout import IndexHeader, may_lie
 from impl.index_service import IndexService
 from impl.parts import Parts
 
 __all__ = ["BUGS"]
 
+_ANY_TIME = -(1 << 62), 1 << 62
 
-class _TimeSinceTheFileBefore(IndexFile):
+
+class _OtherTimes(IndexFile):
+    """Whether an entry lies in a time window is decided by the bug: `_lies(number, difference, begin_ms, end_ms)`."""
+
+    _looked_at = 0, 0
+
+    def entry(self, number: int) -> tuple[int, int, int, int]:
+        found = super().entry(number)
+        self._looked_at = number, found[2]
+        return found
+
+    def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+        least, greatest = self.times
+        if begin_ms <= greatest and least <= end_ms:
+            for offset in super().offsets_of(code, *_ANY_TIME):
+                if not self.is_proven or self._lies(*self._looked_at, begin_ms, end_ms):
+                    yield offset
+
+    def _lies(self, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
+        raise NotImplementedError
+
+
+class _TimeSinceTheFileBefore(_OtherTimes):
     """The first entry of a later file counts as so much younger as it came after the file before (4.9.3)."""
 
-    def _may_lie(self, header: IndexHeader, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
-        return may_lie(header, number + 1, difference, begin_ms, end_ms)
+    def _lies(self, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
+        return may_lie(self.header, number + 1, difference, begin_ms, end_ms)
 
 
-class _WholeSeconds(IndexFile):
+class _WholeSeconds(_OtherTimes):
     """An entry is judged by its own time, which is cut to whole seconds (4.9.3)."""
 
-    def _may_lie(self, header: IndexHeader, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
+    def _lies(self, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
         seconds_ms = 1000 * difference if number > 1 else 0
-        return begin_ms <= header.begin_timestamp + seconds_ms <= end_ms
+        return begin_ms <= self.header.begin_timestamp + seconds_ms <= end_ms
 
 
 class _EndsAtAnOlderTime(IndexFile):
@@ -97,8 +120,9 @@ class _UnlocksWhatItDoesNotHold(IndexService):
 class _NamedByTheMillisecond(IndexService):
     """Two files made in one millisecond have one name (4.9.3)."""
 
-    def _next_name(self) -> str:
-        return name_after("", self._clock())
+    def _make(self, header: IndexHeader) -> IndexFile:
+        self._last_name = ""
+        return super()._make(header)
 
 
 class _EqualIsNotSkipped(IndexService):

@@ -5,10 +5,10 @@ from typing import Any
 
 from impl.derived import Derived
 from impl.dispatching import QueueRun
-from impl.held_pulls import HeldPull, HeldPulls, QueueName
+from impl.held_pulls import HeldPull, HeldPulls, PullRequest, QueueName
 from impl.mapped_file_queue import MappedFileQueue
 from impl.parts import Parts
-from impl.pull_hold import PullHold
+from impl.pull_hold import PullHold, Pulls
 from impl.queue_pull import GetMessageResult
 
 __all__ = ["BUGS"]
@@ -16,11 +16,30 @@ __all__ = ["BUGS"]
 _CHECK_MS = 5_000
 
 
+class _ChangesUnseen:
+    """Pulls for which a queue stays as the last pull has found it."""
+
+    def __init__(self, pulls: Pulls) -> None:
+        self._pulls = pulls
+        self._found: dict[QueueName, tuple[int, int]] = {}
+
+    def pull(self, request: PullRequest) -> GetMessageResult:
+        found = self._pulls.pull(request)
+        self._found[request.queue] = (found.min_offset, found.max_offset)
+        return found
+
+    def look(self, request: PullRequest, offset: int) -> GetMessageResult:
+        return self._pulls.look(request, offset)
+
+    def range_of(self, queue: QueueName) -> tuple[int, int]:
+        return self._found[queue] if queue in self._found else self._pulls.range_of(queue)
+
+
 class _NoSecondLook(PullHold):
     """Who found nothing is noted, and does not look once more: what came in between wakes nobody (4.9.3)."""
 
-    def _look_once_more(self, queue: QueueName, found: GetMessageResult) -> None:
-        pass
+    def __init__(self, pulls: Pulls, **options: Any) -> None:
+        super().__init__(_ChangesUnseen(pulls), **options)
 
 
 class _ToldBeforehand(Derived):

@@ -102,15 +102,22 @@ class _OneQueueFile(Pull):
 class _FixedBound(Pull):
     """A pull looks at 800 units, however many messages are asked for (RMQ-B43)."""
 
-    def _units_max(self, max_msg_nums: int) -> int:
-        return _UNITS_LEAST
+    def _units(self, limit: int, at_once: int) -> Iterator[Unit]:
+        return super()._units(min(limit, _UNITS_LEAST), at_once)
 
 
 class _BytesForUnits(Pull):
     """The bound of a pull is in bytes, and units are counted against it (RMQ-B45)."""
 
-    def _units_max(self, max_msg_nums: int) -> int:
-        return max(_BYTES_LEAST, max_msg_nums * UNIT_BYTES)
+    _asked = 0
+
+    def run(self, max_msg_nums: int) -> None:
+        self._asked = max_msg_nums
+        super().run(max_msg_nums)
+
+    def _units(self, limit: int, at_once: int) -> Iterator[Unit]:
+        units_max = max(_BYTES_LEAST, self._asked * UNIT_BYTES)
+        return super()._units(min(units_max, self._end_number - self._next), at_once)
 
 
 class _NotCounted(Pull):
@@ -123,8 +130,8 @@ class _NotCounted(Pull):
         self._limits = replace(self._limits, count_in_memory=_NO_LIMIT, count_in_disk=_NO_LIMIT)
         super().run(_NO_LIMIT)
 
-    def _units_max(self, max_msg_nums: int) -> int:
-        return super()._units_max(self._asked)
+    def _units(self, limit: int, at_once: int) -> Iterator[Unit]:
+        return super()._units(min(limit, max(_UNITS_LEAST, self._asked)), at_once)
 
 
 # ---- times -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from impl.encoder import RecordEncoder
 from impl.group_commit import GroupCommit
 from impl.message import Message, PutResult, PutStatus
 from impl.parts import Parts
-from impl.time_outs import Request
+from impl.time_outs import Awaited, Request
 
 __all__ = ["BUGS"]
 
@@ -45,10 +45,14 @@ class _OffsetForARefusal(CommitLog):
 class _WrongTimeout(GroupCommit):
     """A failed flush is reported as a replica that was silent (RMQ-B23)."""
 
-    @staticmethod
-    def _status(request: Request, flushed_offset: int) -> PutStatus:
-        status = GroupCommit._status(request, flushed_offset)
-        return PutStatus.FLUSH_SLAVE_TIMEOUT if status is PutStatus.FLUSH_DISK_TIMEOUT else status
+    def submit(self, request: Request) -> None:
+        def say(status: PutStatus) -> None:
+            failed = status is PutStatus.FLUSH_DISK_TIMEOUT
+            request.answer(PutStatus.FLUSH_SLAVE_TIMEOUT if failed else status)
+
+        super().submit(
+            Awaited(say, end_offset=request.end_offset, deadline_ms=request.deadline_ms, too_late=request.too_late)
+        )
 
 
 class _TopicInCharacters(RecordEncoder):

@@ -1,7 +1,7 @@
 """Bugs in what a store deletes: which log files, in which order, what follows them, and what stays deleted."""
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from impl.clean_commit_log import CleanCommitLog
@@ -154,9 +154,9 @@ class _OffsetNotLowered(DeletedTopics):
 class _NumbersGoOn(TopicCleaning):
     """The numbers of a deleted topic go on where they were."""
 
-    def _remember(self, topics: Collection[bytes]) -> None:
-        super()._remember(topics)
+    def _delete(self, is_unused: Callable[[bytes], bool]) -> list[bytes]:
         self._table.forget = lambda keys: None  # type: ignore[method-assign]
+        return super()._delete(is_unused)
 
 
 class _QueuesStay(CleanConsumeQueues):

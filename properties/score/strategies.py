@@ -148,6 +148,7 @@ class Machines:
                     machines=self.machines,
                     progress=progress,
                     shrink_tries_max=0,
+                    keep_evidence=False,
                     fixed=self.fixed,
                     turn_examples_max=self.turn_examples,
                 )

@@ -16,7 +16,7 @@ from impl.policy import BrokerRole
 from impl.runner import ThreadRunner
 from impl.running_flags import RunningFlag
 from impl.store import MessageStore
-from properties.lockstep.delay_puts import taking_delays_as_java
+from properties.lockstep.environment import taking_delays_as_java
 from tests.impl.support import Arrivals, HandRunner, SetClock, config_of, open_store
 
 NOW_MS = 1_700_000_000_000

@@ -41,7 +41,7 @@ from properties.judge.linearizability.linearise import linearise
 from properties.judge.linearizability.specification import moments_of
 from properties.judge.linearizability.state import StoreState
 from properties.judge.rulings import Ruling, ruling_of
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.bit_maps import filters_of
 from properties.program.case import Settings
 from properties.program.hand_driven import HandDriven
@@ -204,11 +204,10 @@ class Stores:
             (_KEYED, Flush()),
         )
         for operations in programs:
-            trial = Trial(_SMALL, tracker=tracker)
+            pair = lockstep_of(_SMALL, tracker=tracker)
             for operation in operations:
-                trial.run(operation)
-            legal = trial.legal_between(trial.log, trial.log, kill=True)
-            recovered.append(trial.judged(trial.new_disk(trial.durable(trial.files)), legal, trial.versions_now()))
+                pair.run(operation)
+            recovered.append(pair.recovery.judged_at_rest())
         stage = Stage(replace(_SMALL, index=False), tracker=tracker, parts=Parts())
         for step in (Put(), Put(body_bytes=600), Flush(), Put(), Flush(), Step(service="reput"), Pull()):
             stage.do(0, step)

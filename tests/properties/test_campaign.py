@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from model.operations import Put
+from properties.campaign import engine
 from properties.campaign.coverage import Tally, armed_judges, merged
 from properties.campaign.replay import Failure, Shrunk
 from properties.campaign.shrink import Watch
@@ -15,8 +16,8 @@ from properties.contract import GuaranteeBroken, Verdict
 from properties.disk.dirty import CompareTracker, DirtyTracker, WriteProtectTracker, write_protect_available
 from properties.disk.disk import Disk, DiskState, Image
 from properties.disk.images import Choices, compose
-from properties.explore.crashes import campaign, gates, shards
-from properties.explore.crashes.campaign import CampaignResult, Plan, run_campaign
+from properties.explore.crashes import campaign, shards
+from properties.explore.crashes.campaign import CrashResult, Plan, run_campaign
 from properties.explore.crashes.explore import explore_seed
 from properties.explore.crashes.rows import result_hash, rows_of, that_count
 from properties.explore.crashes.shards import Shard, ShardRun, run_shard
@@ -28,7 +29,7 @@ def ignored(states: int, seconds: float) -> None:
     """Progress nobody watches."""
 
 
-def run(tracker: DirtyTracker, settings: Settings, *, states: int, seed: int = 1, **more: Any) -> CampaignResult:
+def run(tracker: DirtyTracker, settings: Settings, *, states: int, seed: int = 1, **more: Any) -> CrashResult:
     return run_campaign(Plan(settings, seed, states, **more), tracker=tracker, progress=ignored)
 
 
@@ -76,12 +77,12 @@ def test_a_fault_a_rule_or_a_judge_that_never_fired_makes_it_vacuous(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fired, never = ("flip", "rule_put", "judge_is_a_prefix"), ("flood", "rule_dance", "judge_asleep")
-    monkeypatch.setattr(gates, "required", lambda disk: (*fired, *never))
+    monkeypatch.setattr(campaign, "required", lambda disk: (*fired, *never))
     result = run(tracker, Settings(), states=5)
     assert (result.verdict, result.silent) == (Verdict.VACUOUS, [*never])
     for name in never:
-        monkeypatch.setattr(gates, "required", lambda disk, name=name: (*fired, name))
-        assert gates.silent(result.tally, "posix-strict") == [name]
+        monkeypatch.setattr(campaign, "required", lambda disk, name=name: (*fired, name))
+        assert campaign.silent(result.tally, "posix-strict") == [name]
 
 
 def firing(*names: str) -> Callable[..., Iterator[Failure | None]]:
@@ -100,7 +101,7 @@ def test_a_judge_that_agrees_with_its_violation_makes_it_vacuous(
 ) -> None:
     monkeypatch.setitem(VIOLATIONS, "is_a_prefix", lambda found: found)
     both = ("judge_is_a_prefix", "judge_covers_the_floor")
-    monkeypatch.setattr(gates, "required", lambda disk: both)
+    monkeypatch.setattr(campaign, "required", lambda disk: both)
     monkeypatch.setattr(shards, "explore_seed", firing(*both))
     result = run(tracker, Settings(), states=5)
     assert (result.verdict, result.silent) == (Verdict.VACUOUS, ["judge_is_a_prefix"])
@@ -108,7 +109,7 @@ def test_a_judge_that_agrees_with_its_violation_makes_it_vacuous(
 
 def test_a_campaign_that_misses_its_canary_is_vacuous(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "caught_canary", lambda *_, **__: "")
-    monkeypatch.setattr(gates, "required", lambda disk: ())
+    monkeypatch.setattr(campaign, "required", lambda disk: ())
     monkeypatch.setattr(shards, "explore_seed", firing())
     result = run(tracker, Settings(), states=5)
     assert (result.verdict, result.without_canary) == (Verdict.VACUOUS, [0])
@@ -187,10 +188,10 @@ def breaking(sentences: Sequence[str]) -> Callable[..., Iterator[Failure | None]
     return history
 
 
-def explored(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch, *sentences: str, **more: Any) -> CampaignResult:
+def explored(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch, *sentences: str, **more: Any) -> CrashResult:
     monkeypatch.setattr(shards, "explore_seed", breaking(sentences))
-    monkeypatch.setattr(campaign, "replay", lambda case, tracker: Failure(case, GuaranteeBroken(1, "again")))
-    monkeypatch.setattr(campaign, "shrink", lambda failure, **budget: Shrunk(failure.case, failure.broken))
+    monkeypatch.setattr(engine, "replay", lambda case, tracker: Failure(case, GuaranteeBroken(1, "again")))
+    monkeypatch.setattr(engine, "shrink", lambda failure, **budget: Shrunk(failure.case, failure.broken))
     return run(tracker, Settings(), **{"states": 30, **more})
 
 
@@ -213,8 +214,8 @@ def test_an_interrupt_while_a_failure_is_made_small_ends_the_campaign(
         return Shrunk(failure.case, failure.broken, ended="interrupt")
 
     monkeypatch.setattr(shards, "explore_seed", breaking(["a", "b"]))
-    monkeypatch.setattr(campaign, "replay", lambda case, tracker: Failure(case, GuaranteeBroken(1, "again")))
-    monkeypatch.setattr(campaign, "shrink", shrink)
+    monkeypatch.setattr(engine, "replay", lambda case, tracker: Failure(case, GuaranteeBroken(1, "again")))
+    monkeypatch.setattr(engine, "shrink", shrink)
     result = run(tracker, Settings(), states=30)
     assert result.interrupted
     assert result.verdict is Verdict.BROKEN
@@ -225,7 +226,7 @@ def test_the_time_to_make_failures_small_is_bounded_and_somebody_is_told_how_far
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shards, "explore_seed", breaking(["a", "b"]))
-    monkeypatch.setattr(campaign, "replay", lambda case, tracker: Failure(case, GuaranteeBroken(1, "again")))
+    monkeypatch.setattr(engine, "replay", lambda case, tracker: Failure(case, GuaranteeBroken(1, "again")))
     bounds: list[tuple[int, float]] = []
 
     def shrink(failure: Failure, *, tries_max: int, seconds: float, watch: Watch, **_: object) -> Shrunk:
@@ -233,7 +234,7 @@ def test_the_time_to_make_failures_small_is_bounded_and_somebody_is_told_how_far
         watch(7, 3, 1)
         return Shrunk(failure.case, failure.broken)
 
-    monkeypatch.setattr(campaign, "shrink", shrink)
+    monkeypatch.setattr(engine, "shrink", shrink)
     told: list[tuple[int, int, int, int]] = []
     run_campaign(
         Plan(Settings(), 1, 30),
@@ -242,8 +243,8 @@ def test_the_time_to_make_failures_small_is_bounded_and_somebody_is_told_how_far
         making_small=lambda *said: told.append(said),
     )
     assert bounds == [
-        (campaign.SHRINK_TRIES, campaign.SHRINK_SECONDS),
-        (campaign.LATER_SHRINK_TRIES, campaign.LATER_SHRINK_SECONDS),
+        (engine.SHRINK_TRIES, engine.SHRINK_SECONDS),
+        (engine.LATER_SHRINK_TRIES, engine.LATER_SHRINK_SECONDS),
     ]
     assert told == [(1, 7, 3, 1), (2, 7, 3, 1)]
 

@@ -10,14 +10,14 @@ import pytest
 
 from impl.commit_log import CommitLog
 from impl.entry import PutEntry
+from impl.message import Message as StoreMessage
 from impl.message import PutResult, PutStatus
 from impl.parts import Parts
-from model.message import Batch, Message
-from model.operations import Concurrent, FailAppend, Put, PutBatch, SwitchFlag
+from model.operations import Close, Concurrent, FailAppend, Put, SwitchFlag
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
-from properties.lockstep import concurrent, surroundings
-from properties.lockstep.trial import Trial
+from properties.lockstep import concurrent, environment
+from properties.lockstep.lockstep import Lockstep
 from properties.planted import components_of
 from properties.program.case import Settings
 from properties.scheduler import StepTrace, every_schedule, run_stepped
@@ -32,21 +32,23 @@ NAMED = Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%a", advance_ms=0)
 JUMP_MS = 2000
 
 
-class Listening(Trial):
-    """A trial that keeps what producers were answered, in the order of their answers."""
+class Listening(Lockstep):
+    """A run that keeps what producers were answered, in the order of their answers."""
 
-    def __init__(self, settings: Settings, *, tracker: DirtyTracker, components: Parts | None = None) -> None:
+    def __init__(self, settings: Settings, *, tracker: DirtyTracker, parts: Parts | None = None) -> None:
         self.answers: list[PutResult] = []
-        super().__init__(settings, tracker=tracker, components=components)
+        super().__init__(settings, parts=parts or Parts(), tracker=tracker)
+        put = self.store.put
 
-    def call_put(self, put: Put | PutBatch, given: Message | Batch) -> PutResult:
-        result = super().call_put(put, given)
-        self.answers.append(result)
-        return result
+        def kept(message: StoreMessage) -> PutResult:
+            self.answers.append(put(message))
+            return self.answers[-1]
+
+        self.store.put = kept  # type: ignore[method-assign]
 
 
-def run(tracker: DirtyTracker, settings: Settings, operation: Concurrent, components: Parts | None = None) -> Listening:
-    trial = Listening(settings, tracker=tracker, components=components)
+def run(tracker: DirtyTracker, settings: Settings, operation: Concurrent, parts: Parts | None = None) -> Listening:
+    trial = Listening(settings, tracker=tracker, parts=parts)
     trial.run(operation)
     return trial
 
@@ -57,14 +59,12 @@ def one_switch(first: tuple[Put, ...], second: tuple[Put, ...]) -> Iterator[Conc
         yield Concurrent(first=first, second=second, schedule=(*(0,) * before, 1))
 
 
-def broken_by(
-    tracker: DirtyTracker, settings: Settings, operations: Iterator[Concurrent], components: Parts
-) -> set[int]:
+def broken_by(tracker: DirtyTracker, settings: Settings, operations: Iterator[Concurrent], parts: Parts) -> set[int]:
     """Return the numbers of the promises that some of the schedules break."""
     contracts = set()
     for operation in operations:
         try:
-            run(tracker, settings, operation, components)
+            run(tracker, settings, operation, parts)
         except GuaranteeBroken as broken:
             contracts.add(broken.contract)
     return contracts
@@ -78,7 +78,7 @@ def test_equal_schedules_give_equal_results(tracker: DirtyTracker) -> None:
     first, second = (run(tracker, LIGHT, operation) for _ in range(2))
     assert first.answers == second.answers
     assert first.log == second.log
-    assert first.durable(first.files) == second.durable(second.files)
+    assert first.pair.durable(first.files) == second.pair.durable(second.files)
 
 
 def test_schedules_decide_who_is_first(tracker: DirtyTracker) -> None:
@@ -99,7 +99,7 @@ def test_every_schedule_at_the_put_lock_is_explained(
         return run_stepped(*arguments, **{**options, "modules": (), "trace": trace})
 
     monkeypatch.setattr(concurrent, "run_stepped", at_the_lock)
-    monkeypatch.setattr(surroundings, "_group_commit_lock", threading.Lock)
+    monkeypatch.setattr(environment, "_group_commit_lock", threading.Lock)
     logs = set()
 
     def carry_out(schedule: tuple[int, ...]) -> bytes:
@@ -133,7 +133,7 @@ def test_refusals_of_concurrent_puts_are_explained(tracker: DirtyTracker) -> Non
 
 def test_a_closed_store_is_put_into_by_nobody(tracker: DirtyTracker) -> None:
     trial = Listening(ASYNC, tracker=tracker)
-    trial.close()
+    trial.run(Close())
     trial.run(Concurrent(first=(PUT,), second=(PUT,)))
     assert trial.answers == []
 

@@ -1,9 +1,11 @@
 """The account of a counterexample says what was answered, what was lost, how the log reads, and what recovery did."""
 
+from typing import Any
+
 from model.operations import Crash, Operation, Put
 from properties.campaign.replay import replay
 from properties.disk.dirty import DirtyTracker
-from properties.explain.evidence import account_of
+from properties.explain.evidence import Witness
 from properties.program.case import Case, Settings
 
 LOG = "/store/commitlog/00000000000000000000"
@@ -11,10 +13,17 @@ SETTINGS = Settings(file_bytes=1024, bug="size-not-synced")
 PUTS: tuple[Operation, ...] = (Put(body_bytes=300), Put(body_bytes=600))
 
 
-def test_a_power_loss_is_told(tracker: DirtyTracker) -> None:
-    failure = replay(Case(SETTINGS, (*PUTS, Crash(survived={f"size {LOG}": 0}, others="kept"))), tracker=tracker)
+def told_of(case: Case, tracker: DirtyTracker) -> dict[str, Any]:
+    """Return the account of a case that fails."""
+    failure = replay(case, tracker=tracker, witness=Witness())
     assert failure is not None
-    told = account_of(failure, tracker=tracker)
+    told = failure.account()
+    assert told is not None
+    return told
+
+
+def test_a_power_loss_is_told(tracker: DirtyTracker) -> None:
+    told = told_of(Case(SETTINGS, (*PUTS, Crash(survived={f"size {LOG}": 0}, others="kept"))), tracker)
     assert (told["losses"], told["lost_pages"]) == (1, 0)
     assert [operation["answer"][:20] for operation in told["lanes"]["operations"]] == [
         "answered: 1 records,", "answered: 2 records,", "",
@@ -27,9 +36,8 @@ def test_a_power_loss_is_told(tracker: DirtyTracker) -> None:
 
 def test_a_put_that_the_crash_cut_short_has_not_answered(tracker: DirtyTracker) -> None:
     crash = Crash(back=1, survived={f"size {LOG}": 0}, others="kept")
-    failure = replay(Case(SETTINGS, (*PUTS, crash)), tracker=tracker)
-    assert failure is not None
-    answers = [operation["answer"] for operation in account_of(failure, tracker=tracker)["lanes"]["operations"]]
+    told = told_of(Case(SETTINGS, (*PUTS, crash)), tracker)
+    answers = [operation["answer"] for operation in told["lanes"]["operations"]]
     assert answers[1] == "had not answered yet"
 
 
@@ -37,15 +45,11 @@ def test_an_answer_stands_beside_the_operation_that_gave_it(tracker: DirtyTracke
     """An operation that fails before it has answered took the answer of the one before it, and so did all others."""
     settings = Settings(file_bytes=2048, bug="larger-than-a-file")
     puts = (Put(body_bytes=100), Put(body_bytes=200), Put(body_bytes=5_000))
-    failure = replay(Case(settings, puts), tracker=tracker)
-    assert failure is not None
-    told = account_of(failure, tracker=tracker)["lanes"]["operations"]
+    told = told_of(Case(settings, puts), tracker)["lanes"]["operations"]
     assert [operation["answer"][:19] for operation in told] == ["answered: 1 records", "answered: 2 records", ""]
 
 
 def test_a_case_without_a_crash_is_told_by_its_lanes(tracker: DirtyTracker) -> None:
-    failure = replay(Case(Settings(bug="early-acknowledgement", sync_flush=True), (Put(),)), tracker=tracker)
-    assert failure is not None
-    told = account_of(failure, tracker=tracker)
+    told = told_of(Case(Settings(bug="early-acknowledgement", sync_flush=True), (Put(),)), tracker)
     assert told["lanes"]["crash"] == -1
-    assert told["pages"] == told["hexes"] == told["records"] == []
+    assert told["pages"] == told["hexes"] == told["records"] == ()

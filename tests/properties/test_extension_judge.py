@@ -11,11 +11,11 @@ from properties.campaign.coverage import OF_SOME_STORES, Tally, armed_judges
 from properties.campaign.replay import replay
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
-from properties.explore.crashes import gates
+from properties.explore.crashes import campaign
 from properties.judge.extension_files import bit_maps_of, extensions_are_right
 from properties.judge.queue_judges import is_derived
 from properties.judge.recovered import ROOT, Recovered
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.bit_maps import BIT_MAP_BYTES_MAX, bit_map_of
 from properties.program.case import Case, Settings
 
@@ -27,11 +27,10 @@ Content = dict[str, bytes]
 
 
 def recovered(tracker: DirtyTracker, settings: Settings, operations: Sequence[Operation]) -> Recovered:
-    trial = Trial(settings, tracker=tracker)
+    trial = lockstep_of(settings, tracker=tracker)
     for operation in operations:
         trial.run(operation)
-    legal = trial.legal_between(trial.log, trial.log, kill=True)
-    return trial.judged(trial.new_disk(trial.durable(trial.files)), legal, trial.versions_now())
+    return trial.recovery.judged_at_rest()
 
 
 def puts_of(tags: Sequence[str]) -> list[Operation]:
@@ -135,11 +134,11 @@ def test_a_store_without_an_extension_does_not_arm_the_judge(monkeypatch: pytest
     (name,) = OF_SOME_STORES
     assert name not in armed_judges(Settings())
     assert name in armed_judges(SETTINGS)
-    monkeypatch.setattr(gates, "required", lambda disk: (name,))
+    monkeypatch.setattr(campaign, "required", lambda disk: (name,))
     tally = Tally()
     tally.mattered[name] += 1  # it has refused its violation
-    assert gates.silent(tally, "posix-strict") == []
+    assert campaign.silent(tally, "posix-strict") == []
     tally.saw(armed_judges(SETTINGS), ())
-    assert gates.silent(tally, "posix-strict") == [name]
+    assert campaign.silent(tally, "posix-strict") == [name]
     tally.saw(armed_judges(SETTINGS), (name,))
-    assert gates.silent(tally, "posix-strict") == []
+    assert campaign.silent(tally, "posix-strict") == []

@@ -22,7 +22,7 @@ from model.operations import (
     SwitchFlag,
 )
 from properties.disk.dirty import DirtyTracker
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 
 REPUT, LOOK, PUT, PULL = Step(service="reput"), Step(service="pull-hold"), Put(), PullHeld()
@@ -77,7 +77,7 @@ CASES: dict[str, tuple[Settings, Sequence[Operation], dict[str, int]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_it_is_as_the_model_says_and_it_happened(case: str, tracker: DirtyTracker) -> None:
     settings, operations, effects = CASES[case]
-    trial = Trial(settings, tracker=tracker)
+    trial = lockstep_of(settings, tracker=tracker)
     for operation in operations:
         trial.run(operation)
-    assert {effect: trial.effects[effect] for effect in effects} == effects
+    assert {effect: trial.coverage[effect] for effect in effects} == effects

@@ -9,16 +9,14 @@ from impl.config import MessageStoreConfig
 from impl.os_files import OsFiles
 from impl.store import MessageStore
 from model.operations import AimFault, Choice, Clean, Crash, Flush, Operation, Put, Step
-from properties.campaign.replay import Failure
-from properties.contract import GuaranteeBroken
+from properties.campaign.replay import replay
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
 from properties.disk.images import compose, disk_state, facts_of
 from properties.disk.sampling import draw
-from properties.explain.evidence import account_of
-from properties.explain.page_map import crash_image, page_map
+from properties.explain.evidence import Witness
 from properties.judge.image_directory import write_image
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings
 
 SETTINGS = Settings(file_bytes=16384)
@@ -36,7 +34,7 @@ def recovered(files: object, root: str) -> tuple[int, str | None, list[tuple[int
 
 
 def test_a_real_disk_and_the_recorded_one_recover_alike(tracker: DirtyTracker, tmp_path: Path) -> None:
-    trial = Trial(SETTINGS, tracker=tracker)
+    trial = lockstep_of(SETTINGS, tracker=tracker)
     for operation in OPERATIONS:
         trial.run(operation)
     rng = random.Random(4)
@@ -48,7 +46,7 @@ def test_a_real_disk_and_the_recorded_one_recover_alike(tracker: DirtyTracker, t
         directory = tmp_path / str(number)
         write_image(image, directory)
         on_disk = recovered(OsFiles(), str(directory))
-        assert on_disk == recovered(trial.new_disk(image), "/store")
+        assert on_disk == recovered(trial.pair.new_disk(image), "/store")
         ends.add(on_disk[0])
     assert len(ends) > 5
 
@@ -64,10 +62,13 @@ def test_the_page_map_tells_every_page_of_the_image(tracker: DirtyTracker) -> No
     log = "/store/commitlog/00000000000000000000"
     survived: dict[str, Choice] = {f"page {log} 0": 1, f"page {log} 1": (0, 1, 1)}
     case = Case(SETTINGS, (Put(body_bytes=1900), Put(body_bytes=9000), Crash(survived=survived)))
-    shown = page_map(case, tracker=tracker)
-    image = crash_image(case, tracker=tracker)
+    witness = Witness()
+    replay(case, tracker=tracker, witness=witness)
+    evidence = witness.evidence()
+    assert evidence is not None
+    assert witness.power_loss is not None
+    shown, image = evidence.page_map, witness.power_loss.image
     assert shown is not None
-    assert image is not None
     assert shown.crash == 2
     fates = {page.number: page.fate for page in shown.pages if page.file == log}
     assert fates == {0: "older", 1: "torn", 2: "lost", 3: "durable"}
@@ -96,17 +97,24 @@ def test_pages_of_a_file_without_a_name_are_gone(
 ) -> None:
     log = "/store/commitlog/00000000000000000000"
     case = Case(Settings(file_bytes=1024), operations)
-    shown = page_map(case, tracker=tracker)
-    image = crash_image(case, tracker=tracker)
+    witness = Witness()
+    replay(case, tracker=tracker, witness=witness)
+    evidence = witness.evidence()
+    assert evidence is not None
+    assert witness.power_loss is not None
+    shown, image = evidence.page_map, witness.power_loss.image
     assert shown is not None
-    assert image is not None
     assert {page.fate for page in shown.pages if page.file == log} == {fate}
     assert (log in image.files) == (fate != "gone")
-    account = account_of(Failure(case, GuaranteeBroken(2, "as if something were broken")), tracker=tracker)
-    assert (log in {page["file"] for page in account["hexes"]}) == (fate != "gone")
+    assert evidence.account is not None
+    assert (log in {page.file for page in evidence.account.hexes}) == (fate != "gone")
 
 
 def test_a_case_without_a_power_loss_has_neither(tracker: DirtyTracker) -> None:
     case = Case(SETTINGS, (Put(), Crash(kill=True)))
-    assert page_map(case, tracker=tracker) is None
-    assert crash_image(case, tracker=tracker) is None
+    witness = Witness()
+    replay(case, tracker=tracker, witness=witness)
+    evidence = witness.evidence()
+    assert evidence is not None
+    assert evidence.page_map is None
+    assert witness.power_loss is None

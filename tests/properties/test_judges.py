@@ -15,7 +15,7 @@ from properties.judge import judges
 from properties.judge.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered
 from properties.judge.ledger import Ledger
 from properties.judge.rulings import require
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 
 FIRST = f"{LOG_DIRECTORY}/{0:020d}"
@@ -52,11 +52,11 @@ class Harmed:
 
 @pytest.fixture
 def harmed(tracker: DirtyTracker) -> Harmed:
-    trial = Trial(Settings(file_bytes=4096), tracker=tracker)
+    trial = lockstep_of(Settings(file_bytes=4096), tracker=tracker)
     for operation in (Put(body_bytes=900), Put(body_bytes=900), Flush(), Put(body_bytes=3000), Put(), Close()):
         trial.run(operation)
-    legal = trial.legal_between(trial.log, trial.log, kill=True)
-    return Harmed(trial.judged(trial.files, legal, trial.versions_now()))
+    legal = trial.recovery.legal_between(trial.log, trial.log, kill=True)
+    return Harmed(trial.recovery.judged(trial.files, legal, trial.recovery.versions_now()))
 
 
 def test_a_right_recovery_passes_all(harmed: Harmed) -> None:
@@ -164,7 +164,7 @@ def test_watermarks_out_of_order_are_noticed(harmed: Harmed, says: dict[str, int
 
 
 def test_the_ledger_refuses_what_is_no_record_of_the_model(tracker: DirtyTracker) -> None:
-    trial = Trial(Settings(file_bytes=4096), tracker=tracker)
+    trial = lockstep_of(Settings(file_bytes=4096), tracker=tracker)
     trial.run(Put(body_bytes=40, properties="KEYS\x01k"))
     record = trial.log.records[0]
 

@@ -26,8 +26,8 @@ from properties.judge.directory.judge import Judgement, judge_image
 from properties.judge.directory.truth import read_truth, truth_of
 from properties.judge.image_directory import write_image
 from properties.judge.rulings import NAMES, NEVER_JUDGED, Ruling
-from properties.lockstep.trial import Trial
 from properties.planted import components_of
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 from tests.properties.decode.handmade import record
 
@@ -64,7 +64,7 @@ def made(tracker: DirtyTracker, tmp_path: Path) -> Callable[..., Path]:
     """Make the image of a power loss in which everything, or nothing un-synced, survived."""
 
     def make(operations: tuple[Operation, ...] = OPERATIONS, settings: Settings = SETTINGS, *, all_kept: bool) -> Path:
-        trial = Trial(settings, tracker=tracker)
+        trial = lockstep_of(settings, tracker=tracker)
         for operation in operations:
             trial.run(operation)
         state = disk_state(trial.files.base, trial.files.journal, len(trial.files.journal), disk="posix-strict")

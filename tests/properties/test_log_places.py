@@ -14,7 +14,8 @@ from model.operations import Close, Crash, Damage, FailSync, Flush, Open, Operat
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import BadToken, Case, Settings
 from properties.program.log_places import ROOT, file_at, log_directories, log_files
 
@@ -30,8 +31,8 @@ def run(
     *,
     settings: Settings = SETTINGS,
     parts: Parts | None = None,
-) -> Trial:
-    trial = Trial(settings, tracker=tracker, components=parts)
+) -> Lockstep:
+    trial = lockstep_of(settings, tracker=tracker, parts=parts)
     for operation in operations:
         trial.run(operation)
     return trial

@@ -15,7 +15,7 @@ from properties.disk.dirty import DirtyTracker
 from properties.explore.machines.check import MACHINES, PROFILES, check
 from properties.explore.machines.machine import TrialMachine, planted_machine
 from properties.explore.machines.put_machine import PutMachine
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
 from properties.program.case import Settings
 
 
@@ -107,10 +107,10 @@ def test_an_interrupted_check_says_what_it_has(tracker: DirtyTracker) -> None:
 def test_an_interrupt_in_the_last_run_of_a_failure_is_one(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = Trial.run
+    real = Lockstep.run
     seen: list[Operation] = []
 
-    def run(trial: Trial, operation: Operation) -> None:
+    def run(trial: Lockstep, operation: Operation) -> None:
         if seen:
             raise KeyboardInterrupt
         if isinstance(operation, Put):
@@ -118,7 +118,7 @@ def test_an_interrupt_in_the_last_run_of_a_failure_is_one(
             raise GuaranteeBroken(1, "a hole")
         real(trial, operation)
 
-    monkeypatch.setattr(Trial, "run", run)
+    monkeypatch.setattr(Lockstep, "run", run)
     found = check(bug="", examples=40, steps=5, start_seed=0, tracker=tracker, machines=["put"])
     assert seen
     assert found.interrupted

@@ -10,7 +10,6 @@ from properties.contract import GuaranteeBroken, Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.explore.crashes.campaign import Plan, run_campaign
 from properties.explore.machines.check import check
-from properties.lockstep.trial import Trial
 from properties.planted import (
     PLANTED,
     UnknownBug,
@@ -46,6 +45,7 @@ from properties.planted import (
     retaining,
     small_files,
 )
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings
 
 NOT_IN_CAMPAIGNS = (
@@ -261,10 +261,10 @@ def test_an_unknown_bug_is_refused_with_the_ones_there_are() -> None:
 def test_no_erase_is_seen_from_outside_too(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the judge that looks behind the end, the records that come back are noticed as records (hole H1)."""
     from properties.judge import judges
-    from properties.lockstep import recovery_verbs
+    from properties.lockstep import recovery
 
     blind = tuple(judge for judge in judges.JUDGES if judge is not judges.nothing_behind_the_end)
-    monkeypatch.setattr(recovery_verbs, "JUDGES", blind)
+    monkeypatch.setattr(recovery, "JUDGES", blind)
     plan = Plan(Settings(bug="no-erase-after-cut"), seed=0, states=60_000, failures_max=1)
     result = run_campaign(plan, tracker=tracker, progress=lambda states, seconds: None)
     assert result.verdict is Verdict.BROKEN
@@ -275,7 +275,7 @@ def test_a_bug_of_durability_needs_a_power_loss(bug: str, tracker: DirtyTracker)
     """A kill alone shows neither: the page cache lives on."""
     from model.operations import Flush, Put
 
-    trial = Trial(Settings(bug=bug), tracker=tracker)
+    trial = lockstep_of(Settings(bug=bug), tracker=tracker)
     for operation in (Put(), Flush()):
         trial.run(operation)
     with pytest.raises(GuaranteeBroken):

@@ -2,6 +2,10 @@
 
 import ast
 import importlib
+import inspect
+import pkgutil
+import re
+import textwrap
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -10,8 +14,9 @@ from typing import Any
 import pytest
 
 import impl
+import properties.planted
 from properties.explore.interleavings.parts import stepped_parts
-from properties.lockstep.surroundings import Surroundings
+from properties.lockstep.environment import Environment
 from properties.planted import PLANTED
 from properties.program.hand_driven import HandDriven
 
@@ -59,6 +64,56 @@ def test_a_planted_bug_replaces_parts_that_a_store_asks_for(bug: str) -> None:
 
 def test_the_lab_replaces_parts_that_a_store_asks_for() -> None:
     for bug in PLANTED.values():
-        alone = Surroundings(lambda: 0).components(bug.parts)
+        alone = Environment(0).surround(bug.parts)
         stepped = stepped_parts(bug.parts, runner=lambda service: HandDriven(service, lambda: 0))
         assert {*alone.replaced, *stepped.replaced} <= asked_for()
+
+
+# ---- seams -----------------------------------------------------------------------------------------------------------
+
+SEAM_STATEMENTS_MAX = 2
+"""A private method of so few statements may be there to be overridden, and says which bugs override it."""
+SEAMS_MAX = 12
+_MARK = re.compile(r"^    # planted: (?P<bugs>.+)\n(?:    @.+\n)*    def (?P<name>_\w+)\(", re.MULTILINE)
+
+
+def planted_classes() -> Iterator[type]:
+    """Yield each class of a planted bug that is made of a class of the store."""
+    for found in pkgutil.walk_packages(properties.planted.__path__, "properties.planted."):
+        module = importlib.import_module(found.name)
+        for each in vars(module).values():
+            if isinstance(each, type) and each.__module__ == found.name:
+                yield each
+
+
+def overridden(kind: type) -> Iterator[tuple[str, Any]]:
+    """Yield name and function of each private method of the store that a class of a planted bug overrides."""
+    for name in vars(kind):
+        if name.startswith("_") and not name.startswith("__"):
+            owners = [base for base in kind.__mro__[1:] if name in vars(base) and base.__module__.startswith("impl.")]
+            if owners and callable(function := inspect.getattr_static(owners[0], name)):
+                yield f"{owners[0].__module__}.{name}", function
+
+
+def statements(function: Any) -> int:
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    body = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
+    return sum(isinstance(node, ast.stmt) for part in body for node in ast.walk(part))
+
+
+def test_small_private_methods_that_bugs_override_are_few_and_marked() -> None:
+    seams = {
+        name
+        for kind in planted_classes()
+        for name, function in overridden(kind)
+        if statements(function) <= SEAM_STATEMENTS_MAX
+    }
+    marks = {
+        f"{name}.{found['name']}": found["bugs"].split(", ")
+        for name, _ in impl_modules()
+        for found in _MARK.finditer(Path(str(importlib.import_module(name).__file__)).read_text(encoding="utf-8"))
+    }
+    assert set(marks) == seams
+    assert len(seams) <= SEAMS_MAX
+    assert {bug for bugs in marks.values() for bug in bugs} <= set(PLANTED)

@@ -12,8 +12,8 @@ from impl.units import Unit
 from model.operations import Close, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
-from properties.lockstep.trial import Trial
 from properties.planted import components_of
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 from tests.impl.reading import Log, limits_of
 
@@ -40,7 +40,7 @@ def test_a_unit_that_leads_to_another_message_is_passed_unless_it_is_believed(bu
 @pytest.mark.parametrize("bug", ["", "never-taken-back"])
 def test_a_buffer_that_a_reader_keeps_goes_with_the_store(bug: str, tracker: DirtyTracker) -> None:
     """A close with a buffer that is kept shows whether files leak."""
-    trial = Trial(Settings(bug=bug), tracker=tracker)
+    trial = lockstep_of(Settings(bug=bug), tracker=tracker)
     trial.run(Put())
     trial.run(REPUT)
     with trial.store.get_message("T", 0, 0) as kept:

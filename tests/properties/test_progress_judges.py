@@ -23,7 +23,8 @@ from properties.judge.progress_ledger import (
 )
 from properties.judge.recovered import DELETED_TOPICS, Recovered
 from properties.judge.rulings import require
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 
 SAVE = Step(service="progress", after_ms=5_000)
@@ -31,8 +32,8 @@ READ = (Put(), Put(), Step(service="reput"), Flush(), CommitOffset(behind=1), SA
 SAID = ((("T", "g", 0), 1),)
 
 
-def carried_out(tracker: DirtyTracker, *operations: Operation) -> Trial:
-    trial = Trial(Settings(file_bytes=1024), tracker=tracker)
+def carried_out(tracker: DirtyTracker, *operations: Operation) -> Lockstep:
+    trial = lockstep_of(Settings(file_bytes=1024), tracker=tracker)
     for operation in operations:
         trial.run(operation)
     return trial
@@ -41,8 +42,7 @@ def carried_out(tracker: DirtyTracker, *operations: Operation) -> Trial:
 @pytest.fixture
 def found(tracker: DirtyTracker) -> Recovered:
     trial = carried_out(tracker, *READ)
-    legal = trial.legal_between(trial.log, trial.log, kill=True)
-    return trial.judged(trial.new_disk(trial.durable(trial.files)), legal, trial.versions_now())
+    return trial.recovery.judged_at_rest()
 
 
 def test_what_was_saved_is_what_is_there(found: Recovered) -> None:
@@ -117,8 +117,10 @@ def test_a_level_that_goes_on_elsewhere_is_noticed(
 ) -> None:
     put, due = Put(properties="DELAY\x011"), Step(service="schedule", after_ms=2_000)
     trial = carried_out(tracker, put, Step(service="reput"), due, due, due, Close(), Open())
-    disk = trial.new_disk(trial.durable(trial.files))
-    found = trial.judged(disk, trial.legal_between(trial.log, trial.log, kill=True), trial.versions_now())
+    disk = trial.pair.new_disk(trial.pair.durable(trial.files))
+    found = trial.recovery.judged(
+        disk, trial.recovery.legal_between(trial.log, trial.log, kill=True), trial.recovery.versions_now()
+    )
     assert dict(found.store.delay_offsets()) == {1: 1}
     monkeypatch.setattr(found.store, "delay_offsets", lambda: {1: says})
     with pytest.raises(GuaranteeBroken, match="contract 12: delivery goes on elsewhere"):
@@ -143,7 +145,7 @@ def test_a_wrong_answer_is_noticed(
 
 def test_a_trial_knows_its_consumers_behind_a_close(tracker: DirtyTracker) -> None:
     trial = carried_out(tracker, *READ, CommitOffset(), Close(), Open())
-    assert trial.consumers.committed == ((("T", "g", 0), 2),)
+    assert trial.pair.consumers.committed == ((("T", "g", 0), 2),)
 
 
 # ---- the ledger --------------------------------------------------------------------------------------------------

@@ -40,7 +40,8 @@ from model.operations import (
 from model.payloads import BORN_TIMESTAMP
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 from properties.program.workload import draw_operation
 
@@ -58,8 +59,8 @@ HALF_A_FILE = Put(body_bytes=2000)
 NAMES_A_QUEUE = "INNER_MULTI_DISPATCH\x01%LMQ%a"
 
 
-def run(tracker: DirtyTracker, settings: Settings, *operations: Operation, components: Parts | None = None) -> Trial:
-    trial = Trial(settings, tracker=tracker, components=components)
+def run(tracker: DirtyTracker, settings: Settings, *operations: Operation, components: Parts | None = None) -> Lockstep:
+    trial = lockstep_of(settings, tracker=tracker, parts=components)
     for operation in operations:
         trial.run(operation)
     return trial
@@ -139,7 +140,7 @@ def test_a_born_time_left_to_the_store_is_its_clock(tracker: DirtyTracker) -> No
 def test_effects_are_counted(tracker: DirtyTracker) -> None:
     exact = Put(body_bytes=4096 - 8 - 112)
     trial = run(tracker, SYNC, LATER, TWO, Step(), Put(topic=""), FailAppend(), LATER, Close(), Open(), exact)
-    assert trial.effects == {
+    assert trial.coverage == {
         "answered_PUT_OK": 3,
         "answered_MESSAGE_ILLEGAL": 1,
         "answered_UNKNOWN_ERROR": 1,

@@ -28,7 +28,8 @@ from properties.judge import queue_judges
 from properties.judge.queue_judges import QUEUE_JUDGES, checkpoint_times, made_good
 from properties.judge.recovered import ROOT, Recovered
 from properties.judge.rulings import require
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings
 
 QUEUE = f"{ROOT}/consumequeue/T/0/{0:020d}"
@@ -73,14 +74,14 @@ class Harmed:
 
 @pytest.fixture
 def harmed(tracker: DirtyTracker) -> Harmed:
-    trial = Trial(SETTINGS, tracker=tracker)
+    trial = lockstep_of(SETTINGS, tracker=tracker)
     puts = (Put(properties=KEYS), Put(queue_id=1), Put(properties="KEYS\x01BB"), *[Put(properties=KEYS)] * 4)
     run(trial, *puts, Step(service="reput"), Flush(), Step(service="flush-queues"), Close())
-    legal = trial.legal_between(trial.log, trial.log, kill=True)
-    return Harmed(trial.judged(trial.files, legal, trial.versions_now()))
+    legal = trial.recovery.legal_between(trial.log, trial.log, kill=True)
+    return Harmed(trial.recovery.judged(trial.files, legal, trial.recovery.versions_now()))
 
 
-def run(trial: Trial, *operations: Operation) -> None:
+def run(trial: Lockstep, *operations: Operation) -> None:
     for operation in operations:
         trial.run(operation)
 
@@ -202,7 +203,7 @@ def test_a_checkpoint_ahead_of_queues_or_index_is_noticed(harmed: Harmed, what: 
 
 
 def test_reads_are_compared_where_there_is_something_and_where_there_is_nothing(tracker: DirtyTracker) -> None:
-    trial = Trial(SETTINGS, tracker=tracker)
+    trial = lockstep_of(SETTINGS, tracker=tracker)
     reads: tuple[Operation, ...] = (
         *(GetMessage(queue=queue, shift=shift) for queue in (0, 1, -1) for shift in (-1, 0, 1, 2, 9)),
         *(QueryKey(key=key, max_num=number) for key in (0, 1, -1) for number in (0, 1, 32)),
@@ -217,16 +218,16 @@ def test_reads_are_compared_where_there_is_something_and_where_there_is_nothing(
         Step(service="reput"),
         *reads,
     )
-    assert trial.effects["found_several_by_key"]
-    assert trial.effects["pulled_FOUND"]
-    assert trial.effects["pulled_NO_MATCHED_LOGIC_QUEUE"]
+    assert trial.coverage["found_several_by_key"]
+    assert trial.coverage["pulled_FOUND"]
+    assert trial.coverage["pulled_NO_MATCHED_LOGIC_QUEUE"]
 
 
 def test_a_refused_file_delays_dispatch_and_loses_nothing(tracker: DirtyTracker) -> None:
-    trial = Trial(SETTINGS, tracker=tracker)
+    trial = lockstep_of(SETTINGS, tracker=tracker)
     puts: list[Operation] = [Put(properties=KEYS)] * 6
     run(trial, *puts, RefuseFile(), Step(service="reput"))
-    assert trial.effects["dispatch_failed"] == 1
+    assert trial.coverage["dispatch_failed"] == 1
     assert trial.store.dispatch_behind_bytes
     run(trial, Step(service="reput"), GetMessage(), GetMessage(shift=5), QueryKey())
     assert trial.store.max_offset_in_queue("T", 0) == 6
@@ -239,10 +240,10 @@ def test_whatever_is_harmed_is_made_anew(
     file: Literal["queue", "index", "checkpoint", "extension"],
     harm: Literal["lost", "zeroed", "torn", "stale", "resized", "stray"],
 ) -> None:
-    trial = Trial(replace(SETTINGS, queue_ext=True), tracker=tracker)
+    trial = lockstep_of(replace(SETTINGS, queue_ext=True), tracker=tracker)
     run(trial, *[Put(properties=KEYS)] * 6, HarmDerived(file, harm, amount=3), Put(), Close(), Open())
-    assert trial.effects[f"{file}_{harm}"] == 1
-    assert len(trial.derived.queues["T", 0].units) == 7
+    assert trial.coverage[f"{file}_{harm}"] == 1
+    assert len(trial.memory.derived.queues["T", 0].units) == 7
 
 
 def test_reads_and_harm_are_made_simpler() -> None:

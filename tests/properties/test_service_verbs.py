@@ -30,7 +30,8 @@ from model.operations import (
 )
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 
 ASYNC = Settings(file_bytes=16384)
@@ -47,8 +48,8 @@ def step(service: ServiceName, after_ms: int = 0) -> Step:
     return Step(service=service, after_ms=after_ms)
 
 
-def run(tracker: DirtyTracker, settings: Settings, *operations: Operation) -> Trial:
-    trial = Trial(settings, tracker=tracker)
+def run(tracker: DirtyTracker, settings: Settings, *operations: Operation) -> Lockstep:
+    trial = lockstep_of(settings, tracker=tracker)
     for operation in operations:
         trial.run(operation)
     return trial
@@ -99,20 +100,20 @@ def test_a_right_store_passes(
 ) -> None:
     trial = run(tracker, settings, *operations)
     assert trial.performed[-1].op == operations[-1].op
-    assert trial.effects[effect] > 0
+    assert trial.coverage[effect] > 0
 
 
 def test_a_service_that_a_store_has_not_takes_no_step(tracker: DirtyTracker) -> None:
     trial = run(tracker, ASYNC, Put(), step("group-commit"), step("commit"), step("allocate"))
     assert trial.store.flushed_offset == 0
-    assert len(trial.windows) == 5, "each is an operation like any other"
+    assert len(trial.spans) == 5, "each is an operation like any other"
 
 
 def test_time_passes_in_a_closed_store_too(tracker: DirtyTracker) -> None:
     trial = run(tracker, ASYNC, Close())
-    before_ms = trial.now_ms
+    before_ms = trial.environment.now_ms
     trial.run(step("flush", 500))
-    assert trial.now_ms == before_ms + 500
+    assert trial.environment.now_ms == before_ms + 500
 
 
 def test_half_a_commit_is_in_the_page_cache_and_whole_records_of_it_may_survive(tracker: DirtyTracker) -> None:
@@ -191,6 +192,6 @@ def test_a_buffer_that_is_the_page_cache_is_noticed(tracker: DirtyTracker) -> No
             super().append(record)
             self.view[start : start + len(record)] = record
 
-    trial = Trial(POOL, tracker=tracker, components=Parts({MappedFile: WritesThrough}))
+    trial = lockstep_of(POOL, tracker=tracker, parts=Parts({MappedFile: WritesThrough}))
     with pytest.raises(GuaranteeBroken, match="other bytes than were put"):
         trial.run(Put())

@@ -175,6 +175,23 @@ def test_a_power_loss_is_told_by_what_was_lost(tracker: DirtyTracker, failure: F
     assert signature(again.broken) == signature(failure.broken)
 
 
+def test_shrinking_carries_a_replayed_failure_out_only_to_say_its_last_form(
+    tracker: DirtyTracker, failure: Failure, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_out: list[Case] = []
+
+    def counted(case: Case, *, tracker: DirtyTracker, witness: object = None) -> Failure | None:
+        carried_out.append(case)
+        return replay(case, tracker=tracker)
+
+    monkeypatch.setattr(replaying, "replay", counted)
+    small = shrink(failure, tracker=tracker)
+    assert len(carried_out) - small.tries <= 1
+    carried_out.clear()
+    again = shrink(small, tracker=tracker, tries_max=0)
+    assert (again.case, carried_out) == (small.case, [])
+
+
 def test_equal_failures_give_equal_results(tracker: DirtyTracker, failure: Failure) -> None:
     first, second = (shrink(failure, tracker=tracker, tries_max=25) for _ in range(2))
     assert replace(first, seconds=0) == replace(second, seconds=0)
@@ -182,7 +199,7 @@ def test_equal_failures_give_equal_results(tracker: DirtyTracker, failure: Failu
 
 
 def test_a_case_that_fails_no_more_comes_back_as_it_was(tracker: DirtyTracker, failure: Failure) -> None:
-    holds = replace(failure, case=replace(failure.case, settings=replace(failure.case.settings, bug="")))
+    holds = Failure(replace(failure.case, settings=replace(failure.case.settings, bug="")), failure.broken)
     small = shrink(holds, tracker=tracker)
     assert (small.case, small.ended, small.one_minimal, small.tries) == (holds.case, "holds", False, 0)
 
@@ -219,7 +236,7 @@ def test_an_interrupt_around_the_search_keeps_what_was_found(
     failure = Failure(Case(Settings(), (Flush(),)), GuaranteeBroken(1, "a hole"))
     calls: list[Case] = []
 
-    def interrupted(case: Case, *, tracker: DirtyTracker) -> Failure:
+    def interrupted(case: Case, *, tracker: DirtyTracker, witness: object = None) -> Failure:
         calls.append(case)
         if len(calls) == (3 if last else 1):  # one to see it fail, one without the flush, one for the last form
             raise KeyboardInterrupt
@@ -228,7 +245,9 @@ def test_an_interrupt_around_the_search_keeps_what_was_found(
         return failure
 
     monkeypatch.setattr(replaying, "replay", interrupted)
-    monkeypatch.setattr(replaying, "_restated", lambda case, *_: case)
+    monkeypatch.setattr(
+        replaying, "_restated", lambda failure, *_: replace(failure.case, operations=(Flush(), Flush()))
+    )
     monkeypatch.setattr(Shrinking, "run", lambda own: own._try(Case(Settings(), ())))
     small = replaying.shrink(failure, tracker=tracker)
     assert (small.case, small.ended, small.one_minimal) == (failure.case, "interrupt", False)

@@ -22,7 +22,7 @@ from properties.judge.small_file_judges import (
     floors_say_what_is_durable,
     small_files_are_whole,
 )
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 
 CHECKPOINT = f"{ROOT}/checkpoint"
@@ -33,12 +33,11 @@ Change = Callable[[bytes], bytes | None]
 @pytest.fixture
 def found(tracker: DirtyTracker) -> Recovered:
     """A store that was recovered from a power loss behind a clean round, so that all small files are there."""
-    trial = Trial(Settings(file_bytes=FILE_BYTES), tracker=tracker)
+    trial = lockstep_of(Settings(file_bytes=FILE_BYTES), tracker=tracker)
     dispatched = (Step(service="reput"), Step(service="flush-queues", after_ms=60_000))
     for operation in (Put(), Put(), Flush(), *dispatched, Crash(), *dispatched):
         trial.run(operation)
-    legal = trial.legal_between(trial.log, trial.log, kill=True)
-    return trial.judged(trial.new_disk(trial.durable(trial.files)), legal, trial.versions_now())
+    return trial.recovery.judged_at_rest()
 
 
 def on_disk(found: Recovered, path: str, change: Change) -> list[Recovered]:
@@ -140,7 +139,7 @@ def test_a_low_floor_is_true_behind_a_crash_and_not_enough_behind_a_recovery(fou
 @pytest.mark.parametrize("harm", ["lost", "zeroed", "torn", "stale", "misdirected", "resized", "stray"])
 @pytest.mark.parametrize("file", ["floor", "derived-floor", "checkpoint"])
 def test_what_somebody_has_harmed_is_not_held_against_the_store(tracker: DirtyTracker, file: str, harm: str) -> None:
-    trial = Trial(Settings(file_bytes=FILE_BYTES), tracker=tracker)
+    trial = lockstep_of(Settings(file_bytes=FILE_BYTES), tracker=tracker)
     for amount in (3, 700):
         trial.run(Put())
         trial.run(HarmDerived(file=file, harm=harm, amount=amount))  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from model.operations import AimFault, Close, Crash, DeleteTopics, Flush, Open, 
 from properties.campaign.replay import replay
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings
 
 NOWHERE = AimFault("rename-error", "path=nowhere")
@@ -73,11 +73,11 @@ WRONG: dict[str, tuple[Settings, tuple[Operation, ...], int]] = {
 @pytest.mark.parametrize("case", RIGHT)
 def test_a_right_store_is_right(case: str, tracker: DirtyTracker) -> None:
     settings, operations, effects = RIGHT[case]
-    trial = Trial(settings, tracker=tracker)
+    trial = lockstep_of(settings, tracker=tracker)
     for operation in operations:
         trial.run(operation)
-    counted = {name: times for name, times in trial.effects.items() if name.startswith(("delet", "delivered_under"))}
-    counted |= {name: trial.effects[name] for name in effects}
+    counted = {name: times for name, times in trial.coverage.items() if name.startswith(("delet", "delivered_under"))}
+    counted |= {name: trial.coverage[name] for name in effects}
     assert counted == effects
 
 
@@ -94,7 +94,7 @@ def test_a_wrong_one_is_noticed_although_nothing_fails_or_only_once(bug: str, tr
 def test_a_level_without_a_message_that_goes_on_is_noticed(
     tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trial = Trial(SMALL, tracker=tracker)
+    trial = lockstep_of(SMALL, tracker=tracker)
     trial.run(NOWHERE)
     monkeypatch.setattr(trial.store, "delay_offsets", lambda: {3: 1})
     with pytest.raises(GuaranteeBroken, match="a level without a message goes on"):

@@ -8,7 +8,7 @@ from properties.disk.dirty import DirtyTracker
 from properties.explore.crashes.violations import VIOLATIONS, judges_that_go_red, right_recovery
 from properties.judge.judges import JUDGES, Recovered
 from properties.judge.rulings import require
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 
 NAMES = [judge.__name__ for judge in JUDGES]
@@ -45,7 +45,6 @@ def test_a_judge_that_agrees_with_everything_is_not_among_the_red(
 
 
 def test_in_an_empty_store_hardly_any_judge_has_something_to_compare(tracker: DirtyTracker) -> None:
-    trial = Trial(Settings(), tracker=tracker)
-    legal = trial.legal_between(trial.log, trial.log, kill=True)
-    empty = trial.judged(trial.new_disk(trial.durable(trial.files)), legal, trial.versions_now())
+    trial = lockstep_of(Settings(), tracker=tracker)
+    empty = trial.recovery.judged_at_rest()
     assert fired_judges(empty) == ("judge_opens_for_writing",)

@@ -14,7 +14,7 @@ import pytest
 
 from properties.contract import Verdict
 from properties.disk.dirty import DirtyTracker
-from properties.explore.crashes.campaign import CampaignResult, Plan, run_campaign
+from properties.explore.crashes.campaign import CrashResult, Plan, run_campaign
 from properties.program.case import Settings
 
 COMMAND = [sys.executable, "-P", "-m", "tornpage", "explore", "--json"]
@@ -22,7 +22,7 @@ COMMAND = [sys.executable, "-P", "-m", "tornpage", "explore", "--json"]
 
 def explored(
     tracker: DirtyTracker, workers: int, progress: Callable[[int, float], None] | None = None, **more: Any
-) -> CampaignResult:
+) -> CrashResult:
     plan = Plan(Settings(), **{"seed": 8, "states": 8, "shard_states": 4, **more}, workers=workers)
     return run_campaign(plan, tracker=tracker, progress=progress or (lambda states, seconds: None))
 

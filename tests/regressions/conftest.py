@@ -9,7 +9,7 @@ from impl.parts import Parts
 from model.operations import Operation
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import choose_tracker
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 
 
@@ -29,7 +29,7 @@ def attempt() -> Iterator[Attempt]:
             operations: Sequence[Operation], settings: Settings, components: Parts | None = None, /
         ) -> GuaranteeBroken | None:
             try:
-                trial = Trial(settings, tracker=tracker, components=components)
+                trial = lockstep_of(settings, tracker=tracker, parts=components)
                 for operation in operations:
                     trial.run(operation)
             except GuaranteeBroken as broken:

@@ -11,7 +11,7 @@ from model.operations import Put, RefuseFile, Step
 from model.payloads import BORN_TIMESTAMP
 from properties.campaign.replay import replay
 from properties.disk.dirty import choose_tracker
-from properties.lockstep import service_verbs
+from properties.lockstep import compare
 from properties.program.case import Case, Settings
 
 KEYED = Put(properties="KEYS\x01k1 k2\x02TAGS\x01TagA")
@@ -30,7 +30,7 @@ def test_what_was_dispatched_before_the_refusal_may_be_in_the_checkpoint() -> No
 def test_what_nobody_has_put_may_not(monkeypatch: pytest.MonkeyPatch) -> None:
     third_ms = BORN_TIMESTAMP + 3
     for queues_ms, is_right in ((third_ms, True), (third_ms + 1, False)):
-        monkeypatch.setattr(service_verbs, "derived_checkpoint_times", lambda image, said=queues_ms: (said, 0))
+        monkeypatch.setattr(compare, "derived_checkpoint_times", lambda image, said=queues_ms: (said, 0))
         with choose_tracker("auto") as tracker:
             found = replay(CASE, tracker=tracker)
         assert (found is None) == is_right, found

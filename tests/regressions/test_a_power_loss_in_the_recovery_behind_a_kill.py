@@ -14,7 +14,7 @@ from properties.campaign.coverage import Tally
 from properties.disk.dirty import choose_tracker
 from properties.disk.sampling import Chances
 from properties.explore.crashes.crash_states import CrashStates
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 
 SAVED: tuple[Operation, ...] = (
@@ -29,7 +29,7 @@ KILLS = Chances(kill=1.0, crash_in_recovery=1.0)
 def test_the_version_before_may_be_back_inside_the_recovery() -> None:
     tally = Tally()
     with choose_tracker("auto") as tracker:
-        trial = Trial(Settings(file_bytes=1024), tracker=tracker)
+        trial = lockstep_of(Settings(file_bytes=1024), tracker=tracker)
         for operation in SAVED:
             trial.run(operation)
         for seed in (2, 3):

@@ -4,7 +4,7 @@ cannot be worked in, named None.
 
 Cause: what a shard has to tell is more than a pipe holds, so a worker can die in the middle of it, and the half of a
 word is an OSError of its own kind, not the end of the pipe.
-Fix: such a worker has died, as any other (explore/crashes/workers.py, `_Pool.hear`; explore/kills/workers.py,
+Fix: such a worker has died, as any other (campaign/workers.py, `Work.hear`; explore/kills/workers.py,
 `_Workers.hear`).
 Found by: reading.
 """
@@ -18,9 +18,10 @@ from typing import Any, NoReturn
 
 import pytest
 
+from properties.campaign.workers import Died, Work, _Worker
 from properties.contract import HarnessError
+from properties.explore.crashes.campaign import death_sentence
 from properties.explore.crashes.shards import Shard, ShardRun
-from properties.explore.crashes.workers import Died, _Pool, _Worker
 from properties.explore.kills.cycle import KillReport
 from properties.explore.kills.workers import StopWord, run_in_workers
 from properties.program.case import Settings
@@ -35,20 +36,16 @@ def test_a_shard_is_lost_and_the_campaign_goes_on() -> None:
     say_half_a_word(theirs)
     theirs.close()
     process: Any = SimpleNamespace(join=lambda: None, exitcode=-9)
-    ended: list[ShardRun | Died] = []
-
-    def done(run: ShardRun | Died) -> bool:
-        ended.append(run)
-        return True
-
-    pool = _Pool(iter(()), None, lambda counted: None, done, is_enough=True)
-    pool.workers = [_Worker(process, ours, Shard(3, 0, 10, Settings()), "0:3000000")]
-    pool.hear(pool.workers[0])
+    shard = Shard(3, 0, 10, Settings())
+    job: Any = None
+    work: Work[Shard, ShardRun] = Work(job, iter(()), workers=2, is_stopped=True)
+    work.pool = [_Worker(process, ours, 0, shard, "0:3000000")]
+    work.hear(work.pool[0])
     ours.close()
-    assert pool.workers == []
-    (died,) = ended
+    assert work.pool == []
+    [(_, died)] = work.ended()
     assert isinstance(died, Died)
-    assert died.sentence.startswith("the worker that ran shard 3 was killed by SIGKILL")
+    assert death_sentence(died).startswith("the worker that ran shard 3 was killed by SIGKILL")
 
 
 def test_a_run_of_kills_says_which_program_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 from model.operations import Clean, Flush, HarmDerived, Put, Step
 from properties.disk.disk import Image
 from properties.disk.recording_files import EMPTY_DISK
-from properties.lockstep.derived_damage import harmed_image
+from properties.lockstep.corrupt_images import harmed_image
 from properties.program.case import Settings
 from properties.program.log_places import ROOT
 from tests.regressions.conftest import Attempt

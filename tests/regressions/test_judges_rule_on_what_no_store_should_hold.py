@@ -27,7 +27,7 @@ from properties.judge.derived_files import queues_are_right
 from properties.judge.judges import LOG_DIRECTORY, ROOT, Recovered
 from properties.judge.queue_judges import derived_on
 from properties.judge.rulings import judge
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 
 FIRST = f"{LOG_DIRECTORY}/{0:020d}"
@@ -74,21 +74,21 @@ def test_promised_log_file_that_is_gone_breaks_number_2(tracker: DirtyTracker) -
 
 def test_short_queue_file_of_a_harmed_store_breaks_number_4(tracker: DirtyTracker) -> None:
     settings = Settings(file_bytes=1024, queue_units=4, index_entries=4)
-    trial = Trial(settings, tracker=tracker)
+    pair = lockstep_of(settings, tracker=tracker)
     settled = (Step(service="reput"), Flush(), Step(service="flush-queues", after_ms=60_000))
     operations: tuple[Operation, ...] = (*[Put(body_bytes=300)] * 5, *settled, Clean(percent=88), Put(body_bytes=300))
     for operation in (*operations, *settled):
-        trial.run(operation)
-    content = dict(derived_on(trial.durable(trial.files)))
+        pair.run(operation)
+    content = dict(derived_on(pair.pair.durable(pair.files)))
     name = next(name for name in sorted(content) if name.startswith("consumequeue/"))
     is_right = judge(4)(queues_are_right)
     for size in (0, 5, 30, 79):
         ruling = is_right(
             {**content, name: content[name][:size]},
-            trial.derived,
-            trial.log.end_offset,
+            pair.memory.derived,
+            pair.log.end_offset,
             settings=settings,
-            min_offset=trial.log.min_offset,
+            min_offset=pair.log.min_offset,
             was_harmed=True,
         )
         assert (ruling.contract, ruling.verdict) == (4, "broken"), size

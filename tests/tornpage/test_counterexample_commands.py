@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from model.operations import Crash, Flush, Operation, Put
 from properties.program.case import Case, Settings
-from tornpage import failures
 from tornpage.cli import cli
+from tornpage.render import counterexample as failures
 
 OPERATIONS: tuple[Operation, ...] = (
     *(Put(body_bytes=300, fill=n, properties="KEYS\x01<b>k</b>") for n in range(4)),
@@ -231,7 +231,7 @@ def test_pages_lost_are_told_as_ranges() -> None:
 
 def test_an_interrupted_shrink_prints_what_it_has(case_file: Path) -> None:
     script = (
-        "import sys\nfrom properties.program import replay as module\nreal, calls = module.replay, 0\n"
+        "import sys\nfrom properties.campaign import replay as module\nreal, calls = module.replay, 0\n"
         "def replay(case, **given):\n    global calls\n    calls += 1\n    if calls == 12: raise KeyboardInterrupt\n"
         "    return real(case, **given)\nmodule.replay = replay\nfrom tornpage.cli import main\n"
         f"sys.argv = ['tornpage', 'shrink', {str(case_file)!r}]\nmain()\n"

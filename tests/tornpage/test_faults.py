@@ -14,7 +14,7 @@ from properties.contract import GuaranteeBroken
 from properties.explore.real_faults.mounts import why_no_mounts
 from properties.explore.real_faults.report import FaultReport, FaultsReport
 from properties.explore.real_faults.run import FAULTS
-from tornpage.faults import outcome_of, text_of
+from tornpage.render.explorations import faults_outcome
 
 COMMAND = [sys.executable, "-P", "-m", "tornpage", "faults"]
 
@@ -147,13 +147,13 @@ OURS = FaultReport("short-write", harness="it cannot fork")
     ],
 )
 def test_verdict_and_exit_code(report: FaultsReport, verdict: str, code: int) -> None:
-    outcome = outcome_of(report, command="tornpage faults")
+    outcome, text = faults_outcome(report, command="tornpage faults")
     assert (outcome.verdict, outcome.exit_code) == (verdict, code)
-    assert f"verdict: {'interrupted' if report.interrupted else verdict}" in text_of(report)
+    assert f"verdict: {'interrupted' if report.interrupted else verdict}" in text
 
 
 def test_findings_name_fault_and_contract() -> None:
-    findings = outcome_of(report_of(HOLDS, SKIPPED, BROKEN, SILENT, OURS), command="").findings
+    findings = faults_outcome(report_of(HOLDS, SKIPPED, BROKEN, SILENT, OURS), command="")[0].findings
     assert [finding["code"] for finding in findings] == ["skipped", "contract-9", "never-fired", "harness"]
     assert [finding["severity"] for finding in findings] == ["note", "broken", "vacuous", "harness"]
     assert findings[0]["sentence"] == "no loop device"
@@ -161,8 +161,8 @@ def test_findings_name_fault_and_contract() -> None:
 
 
 def test_the_text_tells_what_was_seen_and_what_was_not() -> None:
-    text = text_of(report_of(HOLDS, SKIPPED, BROKEN))
+    text = faults_outcome(report_of(HOLDS, SKIPPED, BROKEN), command="")[1]
     assert "sync: 100 puts stored, then CREATE_MAPEDFILE_FAILED" in text
     assert "skipped: no loop device" in text
     assert "contract 9 is broken: a put whose sync failed (expected a refusal; found PUT_OK)" in text
-    assert "no fault could be shown here" in text_of(report_of(SKIPPED))
+    assert "no fault could be shown here" in faults_outcome(report_of(SKIPPED), command="")[1]

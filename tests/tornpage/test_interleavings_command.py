@@ -17,6 +17,7 @@ from properties.explore.interleavings.scenario import Scenario
 from properties.explore.interleavings.shrink import BrokenInterleaving
 from properties.program.case import Settings
 from tests.properties.interleaving.sweeps import sweep
+from tests.support.json_schema import objections
 from tornpage.commands.explore import command as explore
 from tornpage.commands.replay import command as replay
 
@@ -82,6 +83,7 @@ def test_a_race_is_told_with_program_calls_and_token(tmp_path: Path) -> None:
     assert any("delete_topics" in line for line in finding["program"])
     assert any("clean_unused_topics" in line for line in finding["history"])
     assert finding["turns"]
+    assert not [*objections(json.loads((tmp_path / "run" / "run.json").read_text()))]
     for case in (finding["token"], finding["case_file"]):
         again = CliRunner().invoke(replay, [case, "--json"])
         assert again.exit_code == 1

@@ -9,14 +9,14 @@ from properties.explore.recovery.crashes import crash_recoveries
 from properties.explore.recovery.shapes import SHAPES
 from properties.planted import components_of
 from tornpage.commands.explore import command
-from tornpage.recovery_crashes import outcome_of, text_of
+from tornpage.render.explorations import recovery_outcome
 
 FEW = [shape for shape in SHAPES if shape.name in ("one file", "stale tail", "damaged")]
 
 
 def test_the_outcome_has_a_row_per_shape() -> None:
     report = crash_recoveries(FEW, samples=2, losses=1)
-    outcome = outcome_of(report, seed=3, command="again")
+    outcome, _ = recovery_outcome(report, seed=3, command="again")
     assert (outcome.verdict, outcome.exit_code, outcome.findings) == ("holds", 0, [])
     rows = outcome.document()["shapes"]
     assert [(row["shape"], row["opens"], row["verdict"]) for row in rows] == [
@@ -25,19 +25,19 @@ def test_the_outcome_has_a_row_per_shape() -> None:
     assert outcome.figures["kills"] == sum(row["kills"] for row in rows) == 6
     assert outcome.tables["recovery"]["rows"] == rows
     assert json.dumps(outcome.document())
-    lines = text_of(report).splitlines()
+    lines = recovery_outcome(report, seed=0, command="")[1].splitlines()
     assert len(lines) == 3 + len(FEW)
     assert lines[-1] == "verdict: holds"
 
 
 def test_a_bug_is_told_with_shape_file_and_offset() -> None:
     report = crash_recoveries(FEW[1:2], components=components_of("no-erase-after-cut"), samples=1)
-    outcome = outcome_of(report, seed=0, command="again")
+    outcome, _ = recovery_outcome(report, seed=0, command="again")
     assert (outcome.verdict, outcome.exit_code) == ("broken", 1)
     finding = next(each for each in outcome.findings if each["code"] == "contract-3")
     assert (finding["shape"], finding["file"]) == ("stale tail", f"commitlog/{0:020d}")
     assert isinstance(finding["offset"], int)
-    assert "stale tail: contract-3 is broken" in text_of(report)
+    assert "stale tail: contract-3 is broken" in recovery_outcome(report, seed=0, command="")[1]
 
 
 @pytest.mark.parametrize("also", [("--states", "3"), ("--kills", "3"), ("--file-bytes", "4096")])

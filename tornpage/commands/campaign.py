@@ -1,18 +1,15 @@
 """`tornpage campaign`."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from tornpage import options
-from tornpage.campaign_findings import findings_of, text_of
 from tornpage.document import Outcome, emit, refuse
 from tornpage.history import append_run, prepare_history
 from tornpage.progress import counted_progress
@@ -23,13 +20,8 @@ if TYPE_CHECKING:
     from properties.explore.crashes.rows import Row
     from properties.explore.crashes.scheduling import Strategy
     from properties.explore.crashes.shards import Shard
-    from properties.program.case import Settings
 
 __all__ = ["campaign_outcome", "command"]
-
-_TIMINGS = ("seconds", "states_per_s", "start_s", "task_seconds")
-_STAGES_MAX = 40
-"""Shards whose time is drawn."""
 
 
 @click.command("campaign")
@@ -118,6 +110,7 @@ def campaign_outcome(
     from properties.explore.crashes.rows import that_count
     from properties.explore.crashes.shards import FAILURES_MAX, plan_shards
     from properties.program.case import Settings
+    from tornpage.render.campaign import shards_outcome
 
     settings = Settings(file_bytes=file_bytes, disk=disk, bug=bug)  # type: ignore[arg-type]
     planned = list(
@@ -143,8 +136,7 @@ def campaign_outcome(
             refuse(f"cannot write {error.filename or directory}: {error.strerror}; name another --out directory")
     seconds = perf_counter() - started
     measured = {"seconds": seconds, "start_s": start_s, "skipped": skipped}
-    outcome = _outcome(planned, rows, counted or counted_here(rows), settings, stopped, measured)
-    return outcome, text_of(outcome, stopped)
+    return shards_outcome(planned, rows, counted or counted_here(rows), stopped=stopped, measured=measured)
 
 
 def _run(
@@ -189,71 +181,6 @@ def _shards_progress(shards: list["Shard"]) -> Iterator[Callable[[int], None]]:
     states = sum(shard.states for shard in shards)
     with counted_progress("campaign", total=states, unit="states") as show:
         yield lambda done: show(states * done / len(shards), f"{done} of {len(shards)} shards")
-
-
-def _outcome(
-    shards: list["Shard"],
-    rows: list["Row"],
-    counted: "Counted",
-    settings: "Settings",
-    stopped: str,
-    measured: dict[str, float],
-) -> Outcome:
-    from pipeline.campaign import result_hash, silent_in
-    from properties.explore.crashes.rows import is_complete
-
-    histories = [row for row in rows if row["kind"] == "history"]
-    ends = [row for row in rows if is_complete(row)]
-    deaths = [row for row in rows if row["kind"] == "shard" and not is_complete(row)]
-    silent = silent_in(rows, settings.disk)
-    findings = findings_of(histories, ends, deaths, silent)
-    if stopped and stopped != "interrupted":
-        findings.append({"code": "stopped", "severity": "harness", "sentence": f"{stopped}; go on with --resume"})
-    order = (("harness", "harness"), ("broken", "broken"), ("vacuous", "vacuous"))
-    severities = {finding["severity"] for finding in findings}
-    verdict = next((verdict for severity, verdict in order if severity in severities), "holds")
-    task_seconds = sum(row["seconds"] for row in ends)
-    states = sum(row["states"] for row in histories)
-    figures: dict[str, float | int] = {
-        "shards": len(shards),
-        "shards_complete": len(ends),
-        "shards_skipped": measured["skipped"],
-        "shards_died": len(deaths),
-        "states": states,
-        "all_states": sum(row["all_states"] for row in histories),
-        "histories": len(histories),
-        "distinct_images": sum(row["images"] for row in histories),
-        "distinct_recovered": sum(row["recovered"] for row in histories),
-        "proven_legal": sum(row["proven_legal"] for row in histories),
-        "repeated_histories": sum(row["repeated"] for row in histories),
-        "broken_histories": sum(row["verdict"] == "broken" for row in histories),
-        "canaries": sum(bool(row["canary"]) for row in ends),
-        "seconds": measured["seconds"],
-        "start_s": measured["start_s"],
-        "task_seconds": task_seconds,
-        "states_per_s": states / max(measured["seconds"] - measured["start_s"], 1e-9),
-    }
-    for row in counted.activation:
-        figures |= {f"{kind}_{row['fault']}": row[kind] for kind in ("armed", "fired", "mattered") if row[kind]}
-    return Outcome(
-        "campaign",
-        verdict,
-        figures,
-        _TIMINGS,
-        findings,
-        seed=shards[0].seed,
-        extra={"result_hash": result_hash(rows), "strategy": shards[0].strategy, "settings": asdict(settings)},
-        interrupted=stopped == "interrupted",
-        tables=_tables(counted, ends, seed=shards[0].seed),
-    )
-
-
-def _tables(counted: "Counted", ends: list["Row"], *, seed: int) -> dict[str, dict[str, Any]]:
-    """Return activation and discovery, and the seconds of each shard; what is distinct is so within histories only."""
-    caption = {"source": "crash campaign in shards", "seed": seed, "command": f"tornpage {' '.join(sys.argv[1:])}"}
-    stages = [{"stage": f"shard {row['shard']}", "seconds": row["seconds"]} for row in ends][:_STAGES_MAX]
-    tables = {"activation": counted.activation, "discovery": counted.discovery, "stages": stages}
-    return {name: {"rows": rows, "caption": caption} for name, rows in tables.items() if rows}
 
 
 @contextmanager

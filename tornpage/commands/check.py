@@ -1,18 +1,17 @@
 """`tornpage check`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from tornpage import options
-from tornpage.document import Outcome, emit, refuse
+from tornpage.document import Outcome, at_fault, emit, refuse
 from tornpage.progress import counted_progress, shrinking_lines
 from tornpage.run_directory import prepare, write_run
-from tornpage.targets import answer_option, fixed_settings, left_out_line, target_option, usable_settings
+from tornpage.targets import fixed_settings, usable_settings
 
 if TYPE_CHECKING:
-    from properties.explore.machines.check import CheckResult
     from properties.program.case import Settings
 
 __all__ = ["check_outcome", "command"]
@@ -36,8 +35,8 @@ HUNT_EXAMPLES = 10_000
     help="Which machine; all take turns.",
 )
 @click.option("--profile", type=click.Choice(["quick", "deep"]), default="quick", show_default=True)
-@target_option
-@answer_option
+@options.target_option
+@options.answer_option
 @click.option(
     "--disk",
     type=click.Choice(["posix-strict", "journal"]),
@@ -105,6 +104,7 @@ def check_outcome(
     from properties.disk.dirty import choose_tracker
     from properties.explore.foreign.campaign import SHRINK_SECONDS
     from properties.explore.machines.check import MACHINES, PROFILES, TARGET_PROFILES, check
+    from tornpage.render.explorations import machines_outcome
 
     count, steps = (TARGET_PROFILES if settings else PROFILES)[profile]
     count = examples or (HUNT_EXAMPLES if bug else count)
@@ -127,45 +127,6 @@ def check_outcome(
                 fixed=fixed_settings(settings) if settings else None,
             )
     except HarnessError as error:
-        finding = {"code": "harness", "severity": "harness", "sentence": str(error)}
-        return Outcome("check", "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
-    figures: dict[str, float | int] = {"examples": result.examples, "seconds": perf_counter() - started}
-    figures |= {f"ran_{name}": number for name, number in result.fired.items()}
-    findings, lines = _found(result, out)
-    if settings:
-        lines += left_out_line(settings)
-    verdict = result.verdict.value
-    if result.interrupted and result.failure is None:
-        lines.append(f"interrupted: {result.examples:,} of {count:,} examples are done")
-        verdict = "interrupted"
-    text = "\n".join([*lines, "", f"verdict: {verdict}"])
-    outcome = Outcome(
-        "check",
-        result.verdict.value,
-        figures,
-        ["seconds"],
-        findings,
-        seed=seed,
-        extra={"target": settings.target} if settings else {},
-        interrupted=result.interrupted,
-    )
-    return outcome, text
-
-
-def _found(result: "CheckResult", out: str | None) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return findings and lines of text; a failure is saved below `out`."""
-    from tornpage.failures import failure_finding, failure_text, save_case
-
-    findings: list[dict[str, Any]] = []
-    lines = [", ".join(f"{number:,} {name}" for name, number in sorted(result.fired.items()))]
-    if result.failure is not None:
-        findings.append(failure_finding(result.failure))
-        lines = [failure_text(result.failure)]
-        case_file = None if out is None else save_case(result.failure, out)
-        if case_file is not None:
-            findings[-1]["case_file"] = str(case_file)
-    for name in result.silent:
-        findings.append({"code": "never-happened", "severity": "vacuous", "sentence": f"{name} never happened"})
-    if result.silent:
-        lines.append(f"vacuous: {', '.join(result.silent)} never happened; give more examples")
-    return findings, lines
+        return at_fault("check", error, seed=seed)
+    spent = perf_counter() - started
+    return machines_outcome(result, asked=count, seconds=spent, seed=seed, out=out, settings=settings)

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 import click
 
 from tornpage import options
-from tornpage.document import emit, refuse
-from tornpage.run_directory import write_run
+from tornpage.document import Outcome, at_fault, emit, refuse, say
+from tornpage.progress import states_progress
+from tornpage.run_directory import prepare, write_run
 
 if TYPE_CHECKING:
     from properties.disk.disk import Disk
+    from properties.explore.exhaustive.explored import Plan
 
 __all__ = ["command"]
 
@@ -79,7 +81,6 @@ def command(
     tornpage exhaust --bug lying-flush        (must be broken)
     """
     from properties.explore.exhaustive.explored import Plan
-    from tornpage.exhausting import exhaust_outcome
 
     try:
         plan = Plan(
@@ -96,7 +97,45 @@ def command(
         )
     except ValueError as error:
         refuse(str(error))
-    outcome, text = exhaust_outcome(plan, workers=workers, seconds=seconds, out=out)
+    outcome, text = _run(plan, workers=workers, seconds=seconds, out=out)
     if out is not None:
         write_run(Path(out), outcome)
     emit(outcome, as_json=as_json, text=text)
+
+
+def _run(plan: "Plan", *, workers: int, seconds: float | None, out: str | None) -> tuple[Outcome, str]:
+    """Run a plan; return its outcome and its text. What is done is kept in `out`, and taken from there."""
+    from properties.contract import HarnessError
+    from properties.explore.exhaustive.kept import Kept, OtherPlan
+    from properties.explore.exhaustive.run import run_exhaust
+    from tornpage.render.explorations import exhaust_outcome
+
+    say(_command(plan, workers=workers, seconds=seconds))
+    try:
+        kept = None if out is None else Kept(prepare(out), plan)
+        with states_progress("exhausting", total=seconds, unit="seconds") as show:
+            result = run_exhaust(
+                plan,
+                workers=workers,
+                seconds=seconds,
+                kept=kept,
+                progress=lambda states, spent: show(states // 64 * 64, spent),
+            )
+    except HarnessError as error:
+        return at_fault("exhaust", error)
+    except OtherPlan as error:
+        refuse(str(error))
+    except OSError as error:
+        refuse(f"cannot keep what is done in {error.filename or out}: {error.strerror}; name another --out directory")
+    return exhaust_outcome(result, out=out)
+
+
+def _command(plan: "Plan", *, workers: int, seconds: float | None) -> str:
+    words = [f"tornpage exhaust --ops {plan.ops} --facts {plan.facts} --disk {plan.disk} --mode {plan.mode}"]
+    words += [f"--file-bytes {plan.file_bytes} --check-ops {plan.check_ops} --check-facts {plan.check_facts}"]
+    words += [f"--letters {','.join(plan.letter_names)}"] if plan.letter_names else []
+    words += [f"--recovery {plan.recovery_facts}"] if plan.recovery_facts >= 0 else []
+    words += [f"--bug {plan.bug}"] if plan.bug else []
+    words += [f"--workers {workers}"] if workers > 1 else []
+    words += [f"--seconds {seconds:g}"] if seconds is not None else []
+    return " ".join(words)

@@ -34,9 +34,8 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
     when the failure shows, 0 when every promise holds; then there is no page.
     """
     from properties.planted import UnknownBug
-    from tornpage.counterexamples import explain_outcome
+    from tornpage.counterexamples import explain_outcome, given_case
     from tornpage.finding_codes import explain_code_outcome, is_code
-    from tornpage.given_cases import given_case
 
     if is_code(case):
         if out or seconds:

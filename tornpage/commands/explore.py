@@ -9,10 +9,9 @@ import click
 from tornpage import options
 from tornpage.aiming import fault_option
 from tornpage.document import emit
-from tornpage.exploring import asked_hunt
+from tornpage.exploring import Request, asked_mode
 from tornpage.history import append_run, prepare_history
 from tornpage.run_directory import prepare, write_run
-from tornpage.targets import answer_option, target_option
 
 __all__ = ["command"]
 
@@ -53,8 +52,8 @@ __all__ = ["command"]
     "--workers", type=click.IntRange(1, 1024), default=None, help="Processes that explore at the same time (1)."
 )
 @options.strategy_option
-@target_option
-@answer_option
+@options.target_option
+@options.answer_option
 @click.option(
     "--failures", type=click.IntRange(min=1), default=None, help="Go on until so many different failures (3)."
 )
@@ -85,12 +84,13 @@ def command(context: click.Context, /, out: str | None, history: str | None, as_
     tornpage explore --interleavings --states 2000   (puts, dispatch, flushes, deletions and reads at once)
     tornpage explore --target 'cmd:./mystore --dir {dir}'   (a store of yours: docs/test-your-store.md)
     """
-    hunt = asked_hunt(context)
+    mode = asked_mode(context)
+    request = Request(out=out, **asked)
     prepare_history(history)
     started = datetime.now(UTC)
     if out is not None:
         prepare(out)
-    outcome, text = hunt.run({**asked, "out": out})
+    outcome, text = mode.run(request)
     if out is not None:
         write_run(Path(out), outcome)
     append_run(history, outcome, started=started)

@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from tornpage import options
-from tornpage.document import emit, refuse
+from tornpage.document import at_fault, emit, refuse
+from tornpage.progress import steps_progress
 from tornpage.run_directory import prepare, write_run
 
 __all__ = ["command"]
@@ -40,8 +41,10 @@ def command(only: tuple[str, ...], lists: bool, seed: int, out: str | None, as_j
     Mounts of its own, in processes of its own, which take them along when they end. What this machine does not allow
     is skipped with the reason; when nothing is left the run is vacuous. See docs/faults.md.
     """
+    from properties.contract import HarnessError
+    from properties.explore.real_faults.run import FAULTS, run_faults
     from tornpage.aiming import aims_outcome
-    from tornpage.faults import faults_outcome
+    from tornpage.render.explorations import faults_outcome
 
     if lists:
         if only or out is not None:
@@ -50,7 +53,13 @@ def command(only: tuple[str, ...], lists: bool, seed: int, out: str | None, as_j
         emit(outcome, as_json=as_json, text=text)
     if out is not None:
         prepare(out)
-    outcome, text = faults_outcome(only, seed=seed)
+    again = " ".join(["tornpage faults", *(f"--only {name}" for name in only), f"--seed {seed}"])
+    try:
+        with steps_progress("faults", total=len(only or FAULTS)) as show:
+            report = run_faults(only, seed=seed, progress=show)
+        outcome, text = faults_outcome(report, command=again)
+    except HarnessError as error:
+        outcome, text = at_fault("faults", error, seed=seed)
     if out is not None:
         write_run(Path(out), outcome)
     emit(outcome, as_json=as_json, text=text)

@@ -31,8 +31,7 @@ def command(case: str, name: str, directory: str, as_json: bool) -> None:
     planted bug, that this is still caught. Exits 1 when the store does not hold yet; nothing is ever overwritten.
     """
     from properties.planted import UnknownBug
-    from tornpage.counterexamples import promote_outcome
-    from tornpage.given_cases import given_case
+    from tornpage.counterexamples import given_case, promote_outcome
     from tornpage.targets import refusing_targets
 
     try:

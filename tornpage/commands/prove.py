@@ -59,7 +59,7 @@ def _report(directory: Path, outcome: Outcome) -> str:
     """Write the run and its page; return the page's path, or nothing when the disk refuses."""
     from reports.errors import ReportError
     from reports.pages import build_report
-    from tornpage.case_pages import write_case_pages
+    from tornpage.counterexamples import write_case_pages
 
     write_run(directory, outcome)
     if outcome.unwritten:

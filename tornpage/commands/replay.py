@@ -12,9 +12,8 @@ from tornpage.completing import case_files
 from tornpage.document import Outcome, emit, refuse
 
 if TYPE_CHECKING:
-    from properties.disk.dirty import DirtyTracker
-    from properties.program.case import Case
-    from tornpage.given_cases import GivenCase
+    from properties.explain.evidence import Witness
+    from tornpage.counterexamples import GivenCase
 
 __all__ = ["command"]
 
@@ -37,8 +36,7 @@ def command(cases: tuple[str, ...], image: str | None, as_json: bool) -> None:
 
     Exits 1 when a failure shows again, 0 when every promise holds, 3 when one of several cases cannot be read.
     """
-    from tornpage.given_cases import given_cases, is_directory, text_of
-    from tornpage.judging_again import judged_again
+    from tornpage.counterexamples import given_cases, is_directory, judged_again, text_of
 
     if len(cases) > 1 or is_directory(cases[0]):
         if image is not None:
@@ -51,14 +49,15 @@ def command(cases: tuple[str, ...], image: str | None, as_json: bool) -> None:
 def _replay_one(given: GivenCase, image: str | None, *, as_json: bool) -> NoReturn:
     from properties.campaign.replay import replay
     from properties.disk.dirty import choose_tracker
+    from properties.explain.evidence import Witness
     from properties.planted import UnknownBug
     from properties.program.case import BadToken
-    from tornpage.failures import failure_finding, failure_text
+    from tornpage.render.counterexample import failure_text
     from tornpage.targets import refusing_targets
 
     try:
         if given.is_interleaving:
-            from tornpage.interleavings import replay_outcome
+            from tornpage.counterexamples import replay_outcome
 
             if image is not None:
                 refuse("an interleaving has no power loss, so there is no image to write")
@@ -66,27 +65,26 @@ def _replay_one(given: GivenCase, image: str | None, *, as_json: bool) -> NoRetu
             emit(outcome, as_json=as_json, text=told)
         read = given.case()
         with refusing_targets(), choose_tracker("auto") as tracker:
+            witness = Witness()
+            failure = replay(read, tracker=tracker, witness=witness)
             if image is not None:
-                _write_image(read, image, tracker)
-            failure = replay(read, tracker=tracker)
+                _write_image(witness, image)
     except (BadToken, UnknownBug) as error:
         refuse(str(error))
     figures = {"operations": len(read.operations)}
     if failure is None:
         emit(Outcome("replay", "holds", figures), as_json=as_json, text="every promise holds\n\nverdict: holds")
-    outcome = Outcome("replay", "broken", figures, findings=[failure_finding(failure)])
+    outcome = Outcome("replay", "broken", figures, findings=[failure.finding().document()])
     emit(outcome, as_json=as_json, text=f"{failure_text(failure)}\n\nverdict: broken")
 
 
-def _write_image(case: Case, directory: str, tracker: DirtyTracker) -> None:
-    """Write the crash image before recovery touches it."""
-    from properties.explain.page_map import crash_image
+def _write_image(witness: Witness, directory: str) -> None:
+    """Write the disk of the last power loss as it was before recovery touched it."""
     from properties.judge.image_directory import write_image
 
-    image = crash_image(case, tracker=tracker)
-    if image is None:
+    if witness.power_loss is None:
         refuse("the case has no power loss, so there is no image to write")
     try:
-        write_image(image, Path(directory))
+        write_image(witness.power_loss.image, Path(directory))
     except OSError as error:
         refuse(f"cannot write the image to {directory}: {error.strerror}; name a new directory")

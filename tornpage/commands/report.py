@@ -70,7 +70,7 @@ def _report(directory: Path, pages: int) -> tuple[Path, int]:
     from reports.pages import build_report
     from reports.prediction import has_validation
     from reports.simulation_page import build_simulation_page
-    from tornpage.case_pages import write_case_pages
+    from tornpage.counterexamples import write_case_pages
 
     if has_experiments(directory) or has_validation(directory):
         return build_simulation_page(directory), 0

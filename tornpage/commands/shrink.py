@@ -31,8 +31,7 @@ def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
     says whether the result is 1-minimal, or what ended it. Exits 1 when the failure shows, 0 when every promise holds.
     """
     from properties.planted import UnknownBug
-    from tornpage.counterexamples import shrink_outcome
-    from tornpage.given_cases import given_case
+    from tornpage.counterexamples import given_case, shrink_outcome
     from tornpage.targets import refusing_targets
 
     try:

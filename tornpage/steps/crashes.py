@@ -17,9 +17,9 @@ CHECK_EXAMPLES = 320
 
 def kills(seed: int) -> Step:
     """Kill real writers. First of all, while the process has no thread."""
-    from tornpage.kills import kill_outcome
+    from tornpage.exploring import Request, explore_kills
 
-    outcome, _ = kill_outcome(KILLS, seed=seed, directory=None, file_bytes=4096, bug="")
+    outcome, _ = explore_kills(Request(kills=KILLS, seed=seed))
     figures = outcome.figures
     sentence = f"{figures['killed']} writers killed by SIGKILL at {figures['distinct_points']} distinct steps"
     return Step("kills", outcome, sentence)
@@ -35,11 +35,9 @@ def check(seed: int) -> Step:
 
 def explore(seed: int) -> Step:
     """Explore crash states."""
-    from tornpage.exploring import campaign_outcome
+    from tornpage.exploring import Request, explore_crashes
 
-    outcome, _ = campaign_outcome(
-        EXPLORE_STATES, None, file_bytes=16384, disk="posix-strict", bug="", seed=seed, out=None
-    )
+    outcome, _ = explore_crashes(Request(states=EXPLORE_STATES, seed=seed))
     figures = outcome.figures
     sentence = f"{figures.get('states', 0):,} crash states, {figures.get('distinct_images', 0):,} distinct images"
     return Step("explore", outcome, sentence)
@@ -47,11 +45,9 @@ def explore(seed: int) -> Step:
 
 def canary(seed: int) -> Step:
     """Find a planted bug, shrink it, and run it again from its token in another process."""
-    from tornpage.exploring import campaign_outcome
+    from tornpage.exploring import Request, explore_crashes
 
-    found, _ = campaign_outcome(
-        None, 30, file_bytes=16384, disk="posix-strict", bug=CANARY_BUG, seed=seed, out=None, failures_max=1
-    )
+    found, _ = explore_crashes(Request(seconds=30, bug=CANARY_BUG, seed=seed, failures=1))
     if found.verdict != "broken":
         return Step("canary", Outcome("canary", "vacuous", found.figures), f"{CANARY_BUG} was not found")
     failure = found.findings[0]

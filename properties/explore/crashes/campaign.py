@@ -1,25 +1,27 @@
-"""A campaign: shards one after the other or at once, what they found put together, and a verdict that says how much
-it means.
+"""Crash campaigns: shards of histories, carried out by the engine of all campaigns.
 
-It holds only if each shard caught a planted bug, every fault, rule and judge fired, equal seeds gave equal results, and
-the images that were checked are legal (docs/contract.md, "Campaigns"). Everything it says but times is a function of
-the shards, whoever ran them: they are put together in the order of their numbers, up to the one with which there were
-enough failures.
+A campaign holds only if each shard caught a planted bug, every fault, rule and judge was hit, equal seeds gave equal
+results, and the images that were checked are legal (docs/contract.md, "Campaigns"). All of its result but times is a
+function of the shards: they are put together in the order of their numbers, up to the one with which there were enough
+failures.
 """
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
-from itertools import count, takewhile
-from time import perf_counter
 
 from model.operations import AimFault
-from properties.campaign.coverage import Tally, merged
-from properties.campaign.replay import Failure, Shrunk, replay, shrink, signature
+from properties.campaign.coverage import ALL_JUDGES, OF_SOME_STORES, Tally, merged
+from properties.campaign.engine import Budget, CanaryTime, MakingSmall, Progress, explore, quiet, small_case
+from properties.campaign.replay import Failure, signature
+from properties.campaign.result import CampaignResult
 from properties.campaign.shrink import Watch
-from properties.contract import Verdict
-from properties.disk.dirty import DirtyTracker
-from properties.explore.crashes.gates import silent
+from properties.campaign.workers import Control, Died, Interrupted, Launcher
+from properties.disk.dirty import DirtyTracker, choose_tracker
+from properties.disk.disk import Disk
+from properties.explore.crashes.harms import harm_classes
 from properties.explore.crashes.rows import Row, result_hash, rows_of
 from properties.explore.crashes.scheduling import Strategy
 from properties.explore.crashes.shards import (
@@ -30,27 +32,15 @@ from properties.explore.crashes.shards import (
     ShardRun,
     enough,
     plan_shards,
+    run_shard,
 )
-from properties.explore.crashes.workers import Counted, Died, run_here, run_in_workers
+from properties.judge.queue_judges import MADE_GOOD
 from properties.program.case import Settings
+from properties.program.workload import RULES
 
-__all__ = ["CampaignResult", "Found", "MakingSmall", "Plan", "Progress", "run_campaign"]
+__all__ = ["CrashResult", "Plan", "death_sentence", "required", "run_campaign", "silent"]
 
-Progress = Callable[[int, float], None]
-"""Called with the states counted so far and the seconds spent."""
-
-SHRINK_TRIES, LATER_SHRINK_TRIES = 2_000, 400
-"""How many replays it may cost to make the first failure small, and each later one."""
-
-SHRINK_SECONDS, LATER_SHRINK_SECONDS = 120.0, 30.0
-"""And how long. Equal seeds give equal documents as long as replays end it, as they do on a machine that has time:
-where this does, `tornpage shrink` goes on from the token.
-"""
-
-MakingSmall = Callable[[int, int, int, int], None]
-"""Called with the number of a failure (from 1 on) that is made small, the tries so far, and the operations and lost
-facts that are left.
-"""
+_POWER_FAULTS = ("lost_page", "older_version", "torn_page", "lost_size", "lost_name", "crash_in_recovery", "kill")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,164 +74,151 @@ class Plan:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A failure, made small, the mix of the history that met it first, and how many histories met the same one."""
-
-    failure: Failure
-    history: str
-    mix: str
-    times: int
-
-
-@dataclass
-class CampaignResult:
-    """What a campaign found.
-
-    `silent` names faults, rules and judges that never fired, `faults` what our own tooling did wrong; `canaries` is in
-    how many of the `shards` a planted bug was caught, where one was needed. `seconds` is how long it explored: of
-    several workers, the one that took longest.
-    """
-
-    verdict: Verdict
-    tally: Tally
-    seconds: float = 0.0
-    found: list[Found] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
-    silent: list[str] = field(default_factory=list)
-    shards: int = 0
-    without_canary: list[int] = field(default_factory=list)
-    canary: str = ""
-    repeated: int = 0
-    interrupted: bool = False
-    is_cut: bool = False
-    result_hash: str = ""
-
-    @property
-    def failure(self) -> Failure | None:
-        """The first failure."""
-        return self.found[0].failure if self.found else None
-
-
-class _Collected:
-    """The shards that have ended, in whatever order, and those of them that count."""
-
-    def __init__(self, failures_max: int) -> None:
-        self._failures_max = failures_max
-        self._ended: dict[int, ShardRun | Died] = {}
-
-    def take(self, run: ShardRun | Died) -> bool:
-        """Take a shard in; return whether there is reason to go on."""
-        self._ended[run.shard.number] = run
-        return self._last() is None
-
-    def runs(self) -> list[ShardRun | Died]:
-        """Return the shards that count, in order: those up to which there were enough failures, or all."""
-        last = self._last()
-        return [self._ended[number] for number in sorted(self._ended) if last is None or number <= last]
-
-    def _last(self) -> int | None:
-        in_a_row = takewhile(lambda run: run is not None, map(self._ended.get, count()))
-        return enough((_breaks(run) for run in in_a_row if run is not None), self._failures_max)
-
-
-def _breaks(run: ShardRun | Died) -> list[Hashable]:
-    return [run.sentence] if isinstance(run, Died) else run.breaks
+CrashResult = CampaignResult[Tally, Failure]
+"""What a crash campaign found."""
 
 
 def run_campaign(
-    plan: Plan,
-    *,
-    tracker: DirtyTracker,
-    progress: Progress,
-    making_small: MakingSmall = lambda number, tries, operations, losses: None,
-) -> CampaignResult:
+    plan: Plan, *, tracker: DirtyTracker, progress: Progress, making_small: MakingSmall = quiet
+) -> CrashResult:
     """Run a campaign; a keyboard interrupt ends it with what it has. Raises nothing that a history raises."""
-    collected, started = _Collected(plan.failures_max), perf_counter()
-    counted: dict[int, int] = {}
-
-    def watch(said: Counted) -> None:
-        counted[said.shard] = said.states
-        progress(sum(counted.values()), perf_counter() - started)
-
-    shards = plan.shards()
-    if plan.workers == 1:
-        is_through = run_here(shards, seconds=plan.seconds, watch=watch, done=collected.take)
-    else:
-        is_through = run_in_workers(plan.workers, shards, seconds=plan.seconds, watch=watch, done=collected.take)
-    result, runs = _put_together(plan, collected.runs(), interrupted=not is_through)
-    _make_small(result, runs, tracker, making_small)
-    result.verdict = _verdict(result)
-    return result
+    explorer = _Explorer(plan, tracker)
+    return explore(explorer, workers=plan.workers, seconds=plan.seconds, progress=progress, making_small=making_small)
 
 
-def _put_together(
-    plan: Plan, ended: list[ShardRun | Died], *, interrupted: bool
-) -> tuple[CampaignResult, list[ShardRun]]:
-    """Return what shards found, its failures and verdict left open, and those of them that came to their end."""
-    runs = [run for run in ended if isinstance(run, ShardRun)]
-    tally = merged(history.tally for run in runs for history in run.histories)
-    result = CampaignResult(Verdict.HOLDS, tally, shards=len(runs), interrupted=interrupted)
-    rows: list[Row] = []
-    explored_s: dict[int, float] = {}
-    for run in runs:
-        rows += rows_of(run)
-        tally.mattered.update(f"judge_{name}" for name in run.red)
-        explored_s[run.worker] = explored_s.get(run.worker, 0.0) + run.explored_s
-        for stage, seconds in run.seconds.items():
-            tally.seconds[stage] += seconds
-    result.result_hash = result_hash(rows)
-    result.seconds = max(explored_s.values(), default=0.0)
-    result.repeated = sum(history.repeated for run in runs for history in run.histories)
-    result.is_cut = any(run.cut for run in runs)
-    result.silent = silent(tally, plan.settings.disk, plan.aims)
-    result.canary = next((run.canary for run in runs if run.canary), "")
-    result.without_canary = [run.shard.number for run in runs if run.needs_canary and not run.canary]
-    result.faults = [run.sentence for run in ended if isinstance(run, Died)]
-    result.faults += [
-        f"history {history.seed}: {history.fault}" for run in runs for history in run.histories if history.fault
-    ]
-    return result, runs
+class _ShardJob:
+    """Carries out shards."""
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[Shard, Control], ShardRun]]:
+        """Return what carries out shards in this process."""
+        with choose_tracker("auto") as tracker:
+            yield partial(_carry_out, tracker)
 
 
-def _verdict(result: CampaignResult) -> Verdict:
-    if result.faults:
-        return Verdict.HARNESS
-    if result.found:
-        return Verdict.BROKEN
-    return Verdict.VACUOUS if result.silent or result.without_canary or not result.shards else Verdict.HOLDS
+def _carry_out(tracker: DirtyTracker, shard: Shard, control: Control) -> ShardRun:
+    run = ShardRun(shard, worker=os.getpid())
+
+    def told(history: HistoryRun) -> None:
+        control.tell(run.states, history.seed)
+
+    try:
+        run_shard(run, tracker=tracker, is_over=control.is_over, is_given_up=control.is_stopped, watch=told)
+    except KeyboardInterrupt:
+        run.cut = True
+        raise Interrupted(run) from None
+    return run
 
 
-def _make_small(
-    result: CampaignResult, runs: Sequence[ShardRun], tracker: DirtyTracker, making_small: MakingSmall
-) -> None:
-    """Keep failures apart by promise and sentence, and make the first of each kind small."""
-    kinds: dict[tuple[int, str], list[HistoryRun]] = {}
-    for run in runs:
-        for history in run.histories:
-            if history.failure is not None:
-                kinds.setdefault(signature(history.failure.broken), []).append(history)
-    for number, met in enumerate(kinds.values(), 1):
-        first = met[0]
-        assert first.failure is not None
-        budget = (LATER_SHRINK_TRIES, LATER_SHRINK_SECONDS) if result.found else (SHRINK_TRIES, SHRINK_SECONDS)
-        failure: Failure | None = first.failure
-        if not result.interrupted:
-            try:
-                failure = small = _small(first.failure, *budget, tracker, partial(making_small, number))
-                result.interrupted = small is not None and small.ended == "interrupt"
-            except KeyboardInterrupt:
-                result.interrupted = True
-        if failure is None:
-            broken = first.failure.broken
-            result.faults.append(f"a failure does not replay: {broken}; case: {first.failure.case.token()}")
-        else:
-            result.found.append(Found(failure, first.seed, first.mix, len(met)))
+class _Explorer:
+    """Shards of a plan as parts of a campaign."""
 
+    job = _ShardJob()
+    launcher: Launcher = "spawn"
+    holds_interrupts = False
+    canary_time: CanaryTime = "in parts"
 
-def _small(failure: Failure, tries_max: int, seconds: float, tracker: DirtyTracker, watch: Watch) -> Shrunk | None:
-    """Return a failure made small, or None if it does not replay."""
-    again = replay(failure.case, tracker=tracker)
-    if again is None:
+    def __init__(self, plan: Plan, tracker: DirtyTracker) -> None:
+        self._plan = plan
+        self._tracker = tracker
+        self._runs: list[ShardRun] = []
+        self._breaks: list[list[Hashable]] = []
+
+    def parts(self) -> Iterator[Shard]:
+        """Yield the shards."""
+        return self._plan.shards()
+
+    def known(self, part: Shard) -> ShardRun | None:
+        """Know none: a campaign in one process starts anew."""
         return None
-    return shrink(again, tracker=tracker, tries_max=tries_max, seconds=seconds, watch=watch)
+
+    def tally(self) -> Tally:
+        """Return counters of nothing."""
+        return Tally()
+
+    def count(self, made: ShardRun) -> int:
+        """Count states."""
+        return made.states
+
+    def take(self, result: CrashResult, part: Shard, made: ShardRun | Died[Shard]) -> bool:
+        """Take in a shard, up to the one with which there are enough failures."""
+        if isinstance(made, Died):
+            result.faults.append(death_sentence(made))
+            self._breaks.append([result.faults[-1]])
+        else:
+            self._runs.append(made)
+            self._breaks.append(made.breaks)
+        return enough(self._breaks, self._plan.failures_max) is None
+
+    def canary(self) -> str:
+        """Return nothing: each shard has a canary of its own."""
+        return ""
+
+    def conclude(self, result: CrashResult) -> None:
+        """Put together what the shards have counted and met."""
+        runs = self._runs
+        result.tally = tally = merged(history.tally for run in runs for history in run.histories)
+        rows: list[Row] = []
+        explored_s: dict[int, float] = {}
+        for run in runs:
+            rows += rows_of(run)
+            tally.mattered.update(f"judge_{name}" for name in run.red)
+            explored_s[run.worker] = explored_s.get(run.worker, 0.0) + run.explored_s
+            for stage, seconds in run.seconds.items():
+                tally.seconds[stage] += seconds
+            for history in run.histories:
+                if history.failure is not None:
+                    key = signature(history.failure.broken)
+                    result.meet(key, history.failure, history=history.seed, mix=history.mix)
+                if history.fault:
+                    result.faults.append(f"history {history.seed}: {history.fault}")
+        result.result_hash = result_hash(rows)
+        result.seconds = max(explored_s.values(), default=0.0)
+        result.repeated = sum(history.repeated for run in runs for history in run.histories)
+        result.is_cut = result.is_cut or any(run.cut for run in runs)
+        result.silent = silent(tally, self._plan.settings.disk, self._plan.aims)
+        result.canary = next((run.canary for run in runs if run.canary), "")
+        result.without_canary = [run.shard.number for run in runs if run.needs_canary and not run.canary]
+
+    def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+        """Make a case small."""
+        return small_case(failure, budget, watch, tracker=self._tracker)
+
+    def told(self, failure: Failure) -> str:
+        """Return the broken guarantee and the case."""
+        return f"{failure.broken}; case: {failure.case.token()}"
+
+
+def death_sentence(died: Died[Shard]) -> str:
+    """Say which shard a worker took with it."""
+    first = next(died.part.history_seeds())
+    return (
+        f"the worker that ran shard {died.part.number} {died.how}: nothing is known of its histories from seed "
+        f"{first} on; it was at {died.at or first}"
+    )
+
+
+# ---- what has to be hit ----------------------------------------------------------------------------------------------
+
+
+def required(disk: Disk) -> tuple[str, ...]:
+    """Return the faults, rules and judges that must be hit in a campaign on a disk, as activation tables call them.
+
+    A rule that every swarm configuration has switched off was not hit, and the campaign says so.
+    """
+    power = ("kill",) if disk == "kill" else (*_POWER_FAULTS, *MADE_GOOD)
+    faults = (*power, *harm_classes(disk), "progress_saved", "progress_being_saved", "delivered_after_recovery")
+    return (*faults, *(f"rule_{name}" for name in RULES), *ALL_JUDGES)
+
+
+def silent(tally: Tally, disk: Disk, aims: Iterable[AimFault] = ()) -> list[str]:
+    """Return what was never hit, one of the `aims` maybe, and the judges that did not refuse their violation.
+
+    A judge of what few stores have counts where histories had such a store: a short campaign may have drawn none.
+    """
+    return [
+        name
+        for name in (*required(disk), *dict.fromkeys(aim.text for aim in aims))
+        if (not tally.fired[name] and (name not in OF_SOME_STORES or tally.armed[name]))
+        or (name.startswith("judge_") and not tally.mattered[name])
+    ]

@@ -1,7 +1,7 @@
 """Crash states of one life of a history: chosen, composed, recovered by the real load path, judged, recovered again.
 
 What was done before while the history stood still is not done again, but for a share of it, drawn, which is compared
-(lockstep/known.py, docs/adr/0024). The second recovery of disks that differ only in queues and index, which are
+(lockstep/cache.py, docs/adr/0024). The second recovery of disks that differ only in queues and index, which are
 proved anew at each open, or in what broken-off saves have left, is done for a part of them.
 """
 
@@ -28,9 +28,9 @@ from properties.judge.judges import LegalLogs, Recovered
 from properties.judge.progress_judges import being_saved, progress_effects
 from properties.judge.progress_ledger import LegalVersions, said_by
 from properties.judge.queue_judges import MADE_GOOD, made_good
-from properties.lockstep.known import Known, Outcome
-from properties.lockstep.trial import Trial
-from properties.lockstep.trial_state import Window
+from properties.lockstep.cache import Outcome, VerdictCache
+from properties.lockstep.lockstep import Lockstep
+from properties.lockstep.pair import Span
 from properties.program.case import Case
 from properties.program.log_places import LOG_PATHS, ROOT, log_files
 from properties.program.workload import mode_of
@@ -56,7 +56,7 @@ class Place:
     lies; `position` is where the journal ends that led to `state`.
     """
 
-    def __init__(self, state: DiskState, number: int, window: Window, event: int, position: int) -> None:
+    def __init__(self, state: DiskState, number: int, window: Span, event: int, position: int) -> None:
         self.state = state
         self.number = number
         self.window = window
@@ -104,7 +104,7 @@ class CrashStates:
 
     def __init__(
         self,
-        trial: Trial,
+        trial: Lockstep,
         done: Sequence[Operation],
         life_start: int,
         *,
@@ -121,14 +121,14 @@ class CrashStates:
         self._chances = chances
         self._legal: dict[tuple[bool, bool], LegalLogs] = {}
         self._verified: set[Hashable] = set()
-        self._known = Known(random.Random(rng.random()), tally.work, tally.looked)
+        self._known = VerdictCache(random.Random(rng.random()), tally.work, tally.looked)
 
     def everywhere(self) -> Iterator[Failure | None]:
         """Crash at every event of the life; yield None after each state. Raises StateBroken for one that fails."""
         trial = self._trial
         state = DiskState(trial.files.base, disk=self._settings.disk)
         applied = 0
-        for number, window in enumerate(trial.windows):
+        for number, window in enumerate(trial.spans):
             self._legal = {}
             counted = counts(window.after, file_bytes=self._settings.file_bytes)
             for event in range(window.first, window.last):
@@ -159,15 +159,15 @@ class CrashStates:
                 self._prove_legal(place.position, crash, image)
             armed, fired = set(place.armed), fired_faults(place.facts, crash.survived)
         legal = self._legal_at(window, at_rest=back == 0, kill=kill)
-        versions = trial.versions.legal_versions(place.event)
+        versions = trial.recovery.versions_at(place.event)
         chosen = perf_counter()
         tally.seconds["choose"] += chosen - started
         try:
             found: Recovered | None
             if image is None:
-                disk = trial.new_disk if goes_on else trial.last_disk
+                disk = trial.pair.new_disk if goes_on else trial.pair.last_disk
                 files = disk(trial.files.base, (*trial.files.journal[: place.position], ProcessKilled()))
-                found = trial.judged(files, legal, versions, known=self._known)
+                found = trial.recovery.judged(files, legal, versions, cache=self._known)
                 outcome = _outcome(found)
             else:
                 outcome, found = self._outcome_of(image, legal, versions, goes_on=goes_on)
@@ -180,7 +180,7 @@ class CrashStates:
                 if goes_on:
                     answered = window.at_power_loss(at_rest=back == 0) if kill else None
                     self._crash_in_recovery(found, answered, self._operations(place, crash), counted=counted)
-                trial.surroundings.give_up(found.store)
+                trial.environment.give_up(found.store)
         except GuaranteeBroken as broken:
             raise StateBroken(Failure(Case(self._settings, self._operations(place, crash)), broken)) from broken
         finally:
@@ -204,23 +204,23 @@ class CrashStates:
                 known.work["known"] += 1
                 return outcome, None
             known.work["done_again"] += 1
-        disk = self._trial.new_disk if goes_on else self._trial.last_disk
-        found = self._trial.judged(disk(image), legal, versions, known=known)
+        disk = self._trial.pair.new_disk if goes_on else self._trial.pair.last_disk
+        found = self._trial.recovery.judged(disk(image), legal, versions, cache=known)
         return known.note(number, _outcome(found)), found
 
-    def _legal_at(self, window: Window, *, at_rest: bool, kill: bool) -> LegalLogs:
+    def _legal_at(self, window: Span, *, at_rest: bool, kill: bool) -> LegalLogs:
         """Return the legal logs of the window under way; they are the same for all its states."""
         key = (at_rest, kill)
         if key not in self._legal:
-            self._legal[key] = self._trial.legal_at(window, at_rest=at_rest, kill=kill)
+            self._legal[key] = self._trial.recovery.legal_at(window, at_rest=at_rest, kill=kill)
         return self._legal[key]
 
     def _operations(self, place: Place, crash: Crash) -> tuple[Operation, ...]:
         """Return the operations up to a crash. Recoveries are all made at the end of the life: it says how much later.
 
-        Window 0 of a life is its open; each later one is that of the operations which make a verb.
+        Span 0 of a life is its open; each later one is that of the operations which make a verb.
         """
-        crash = replace(crash, later_ms=self._trial.now_ms - place.window.now_ms)
+        crash = replace(crash, later_ms=self._trial.environment.now_ms - place.window.now_ms)
         if not place.number:
             return (*self._done[: self._life_start], crash)
         verbs = [n for n in range(self._life_start, len(self._done)) if not isinstance(self._done[n], WITHOUT_A_VERB)]
@@ -251,7 +251,7 @@ class CrashStates:
         """Recover again what is new; of disks that differ in nothing that leads a recovery those that were `drawn`."""
         durable = found.durable.files
         self._tally.recovered.add(fingerprint({path: durable[path] for path in log_files(durable)}))
-        legal, versions = self._trial.after_recovery(found)
+        legal, versions = self._trial.recovery.after_recovery(found)
         kept = {path: content for path, content in durable.items() if path.startswith(_LEADING)}
         disk = fingerprint(kept), found.key, tuple(sorted(versions.items()))
         if disk in self._verified and not drawn:
@@ -260,11 +260,11 @@ class CrashStates:
         number = fingerprint(durable, found.durable.directories)
         outcome = self._known.outcome(number, legal, versions)
         if outcome is None or self._known.is_done_again():
-            before = self._trial.effects["delivered_after_recovery"]
-            again = self._trial.recovers_again(found, known=self._known)
+            before = self._trial.coverage["delivered_after_recovery"]
+            again = self._trial.recovery.recovers_again(found, cache=self._known)
             outcome = self._known.note(number, _outcome(again))
-            self._trial.surroundings.give_up(again.store)
-            delivered = self._trial.effects["delivered_after_recovery"] - before
+            self._trial.environment.give_up(again.store)
+            delivered = self._trial.coverage["delivered_after_recovery"] - before
             for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
                 counter["delivered_after_recovery"] += delivered
         self._tally.saw(armed_judges(self._settings), (*fired_by_legal(legal), *outcome.fired))
@@ -284,7 +284,7 @@ class CrashStates:
         state.apply_all(files.journal[:position])
         crash = Crash(back=len(files.events) - event, survived=draw(facts_of(state), self._rng, self._chances))
         recovered = first.legal[first.key]
-        legal = trial.legal_between(answered or recovered, recovered, kill=False)
+        legal = trial.recovery.legal_between(answered or recovered, recovered, kill=False)
         corrected = said_by(first.durable.files, first.said_before)
         versions = {path: frozenset((said, corrected[path])) for path, said in first.said_before.items()}
         if answered is not None:
@@ -294,7 +294,7 @@ class CrashStates:
         except GuaranteeBroken as broken:
             raise StateBroken(Failure(Case(self._settings, (*done, crash)), broken)) from broken
         if second is not None:
-            trial.surroundings.give_up(second.store)
+            trial.environment.give_up(second.store)
         named = frozenset({"crash_in_recovery"})
         self._count(outcome, legal, named, named, ceiling=first.key[0] + 1, counted=counted)
 

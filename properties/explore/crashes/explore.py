@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Any
 
 from model.operations import AimFault, CommitOffset, Crash, DiskUsed, Flush, Open, OpenTwice, Operation, Put, Step
-from properties.campaign.coverage import CountedTrial, RulesAtWork, Tally
+from properties.campaign.coverage import RulesAtWork, Tally, judges_counted
 from properties.campaign.replay import Failure
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
@@ -22,6 +22,7 @@ from properties.disk.sampling import draw
 from properties.explore.crashes.crash_states import CrashStates, StateBroken
 from properties.explore.crashes.harms import Harms, count_aimed
 from properties.explore.crashes.scheduling import Mix, Strategy, coda, mix_of
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings
 from properties.program.workload import RULES, Rule, draw_rule, draw_settings, possible
 
@@ -87,7 +88,8 @@ class _History:
 
     def run(self, is_over: Callable[[], bool]) -> Iterator[Failure | None]:
         try:
-            self._trial = CountedTrial(self._settings, tracker=self._tracker, tally=self._tally)
+            observer = judges_counted(self._tally)
+            self._trial = lockstep_of(self._settings, tracker=self._tracker, observer=observer)
             self._rules = RulesAtWork(self._tally, self._trial)
             for rule in self._possible_rules():
                 self._rules.arm(rule)
@@ -190,10 +192,10 @@ class _History:
         if self._trial.closed or self._trial.log.poisoned:
             self._carry_out(Open())
         self._save_progress()
-        before = self._trial.effects.copy()
+        before = self._trial.coverage.copy()
         self._carry_out(self._closing_disaster())
         count_aimed(self._trial, before, self._tally, aims=self._aims)
-        happened = self._trial.effects - before
+        happened = self._trial.coverage - before
         for effect, fault in _PROGRESS_EFFECTS.items():
             if happened[effect]:
                 for counter in (self._tally.armed, self._tally.fired, self._tally.mattered):
@@ -211,7 +213,7 @@ class _History:
     def _closing_disaster(self) -> Operation:
         """Draw the disaster that leads to the next life: at rest or inside the last verb."""
         trial = self._trial
-        window = trial.windows[-1]
+        window = trial.spans[-1]
         back = self._rng.randrange(window.last - window.first + 1)
         position = trial.files.events[window.last - back] if back else len(trial.files.journal)
         if self._rng.random() < 0.3:

@@ -32,7 +32,7 @@ from properties.campaign.coverage import Tally
 from properties.disk.disk import Disk, DiskState
 from properties.disk.images import facts_of
 from properties.disk.sampling import draw
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
 from properties.program.fault_effects import EFFECTS
 from properties.program.fault_stories import story
 
@@ -64,13 +64,13 @@ def harm_classes(disk: Disk) -> tuple[str, ...]:
     )
 
 
-def count_aimed(trial: Trial, before: Mapping[str, int], tally: Tally, *, aims: Iterable[AimFault] = ()) -> None:
+def count_aimed(trial: Lockstep, before: Mapping[str, int], tally: Tally, *, aims: Iterable[AimFault] = ()) -> None:
     """Add to a tally what a trial has counted of classes of aimed faults, and of those given, since its effects were
     `before`.
     """
     for name in (*_AIMED.values(), *(each.text for each in aims)):
         for what, counter in (("armed", tally.armed), ("fired", tally.fired), ("mattered", tally.mattered)):
-            if more := trial.effects[f"{name}_{what}"] - before.get(f"{name}_{what}", 0):
+            if more := trial.coverage[f"{name}_{what}"] - before.get(f"{name}_{what}", 0):
                 counter[name] += more
 
 
@@ -79,7 +79,7 @@ class Harms:
 
     def __init__(
         self,
-        trial: Trial,
+        trial: Lockstep,
         carry_out: Callable[[Operation], None],
         *,
         rng: random.Random,
@@ -122,23 +122,23 @@ class Harms:
 
     def _tried(self, operations: Iterable[Operation], effect: str) -> bool:
         """Carry operations out; return whether a trial counts an effect for them."""
-        before = self._trial.effects[effect]
+        before = self._trial.coverage[effect]
         for operation in operations:
             self._carry_out(operation)
-        return self._trial.effects[effect] > before
+        return self._trial.coverage[effect] > before
 
     # ---- a disk that fails, a clock that is set, somebody else ---------------------------------------------------
 
     def _aim(self, effect: str) -> None:
         """Let calls fail that are drawn, or any call when those do not come."""
         for number in range(_TRIES):
-            before = dict(self._trial.effects)
+            before = dict(self._trial.coverage)
             self._opened()
             for operation in story(effect, random.Random(self._rng.random()), anywhere=number == _TRIES - 1):
                 self._carry_out(operation)
             self._carry_out(self._ending(effect))
             count_aimed(self._trial, before, self._tally)
-            if self._trial.effects[f"{_AIMED[effect]}_fired"] > before.get(f"{_AIMED[effect]}_fired", 0):
+            if self._trial.coverage[f"{_AIMED[effect]}_fired"] > before.get(f"{_AIMED[effect]}_fired", 0):
                 break
 
     def _ending(self, effect: str) -> Operation:

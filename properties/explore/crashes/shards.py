@@ -1,7 +1,7 @@
 """A shard: a range of history seeds, run whole, with a canary of its own and all judges shown a violation.
 
 A shard is a pure function of its description, so that it does not matter who runs it: this process, another one
-(properties/explore/crashes/workers.py) or a Spark task (pipeline/campaign.py). What it gives is a row for each history
+(properties/campaign/workers.py) or a Spark task (pipeline/campaign.py). What it gives is a row for each history
 (explore/crashes/rows.py), and the same tallies and failures, whoever ran it; only a time limit or an interrupt
 makes it depend on anything else, and then it is `cut`.
 """
@@ -188,6 +188,11 @@ class ShardRun:
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
+    def states(self) -> int:
+        """How many states it has counted."""
+        return sum(history.tally.states for history in self.histories)
+
+    @property
     def explored_s(self) -> float:
         """Seconds of exploring, one history after the other."""
         return sum(history.seconds for history in self.histories)
@@ -206,8 +211,7 @@ class ShardRun:
     @property
     def is_full(self) -> bool:
         """Whether it counted what it should, or broke often enough."""
-        counted = sum(history.tally.states for history in self.histories)
-        return counted >= self.shard.states or enough([self.breaks], self.shard.failures_max) is not None
+        return self.states >= self.shard.states or enough([self.breaks], self.shard.failures_max) is not None
 
 
 def enough(breaks: Iterable[Sequence[Hashable]], failures_max: int) -> int | None:
@@ -254,7 +258,7 @@ def run_shard(
         run.histories.append(HistoryRun("canary", fault=f"{type(error).__name__}: {error}"))
         return
     for history_seed in run.shard.history_seeds():
-        counted = sum(history.tally.states for history in run.histories)
+        counted = run.states
         history = HistoryRun(history_seed, mix_of(run.shard.strategy, history_seed).text())
         run.histories.append(history)
         _explore(run.shard, history, counted, tracker=tracker, is_ended=is_ended, watch=watch)

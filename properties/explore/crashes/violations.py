@@ -17,7 +17,7 @@ from properties.disk.disk import Image
 from properties.judge.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered, physic_timestamp
 from properties.judge.progress_ledger import CONSUMER_OFFSETS
 from properties.judge.small_file_judges import DURABLE_FLOOR
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 from properties.program.log_places import log_files
 
@@ -54,11 +54,10 @@ def right_recovery(tracker: DirtyTracker) -> Recovered:
 
     All judges have something to compare in it. Raises GuaranteeBroken for a store that breaks a promise at rest.
     """
-    trial = Trial(_SETTINGS, tracker=tracker)
+    trial = lockstep_of(_SETTINGS, tracker=tracker)
     for operation in _PROGRAM:
         trial.run(operation)
-    legal = trial.legal_between(trial.log, trial.log, kill=True)
-    return trial.judged(trial.new_disk(trial.durable(trial.files)), legal, trial.versions_now())
+    return trial.recovery.judged_at_rest()
 
 
 def judges_that_go_red(tracker: DirtyTracker) -> list[str]:

@@ -25,7 +25,7 @@ from properties.disk.fingerprint import fingerprint
 from properties.judge.judges import LegalLogs, Recovered
 from properties.judge.progress_ledger import LegalVersions, Said
 from properties.judge.recovered import Key
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
 
 __all__ = ["Judging", "Outcome", "Sparing", "everything", "image_hash"]
 
@@ -48,7 +48,7 @@ class Judging(Protocol):
     """What recovers and judges the crash images of one operation."""
 
     def __call__(
-        self, trial: Trial, image: bytes, disk: Callable[[], FailingDisk], legal: LegalLogs, versions: LegalVersions
+        self, trial: Lockstep, image: bytes, disk: Callable[[], FailingDisk], legal: LegalLogs, versions: LegalVersions
     ) -> Outcome:
         """Recover a disk and judge it; `image` is the hash of what it holds, if that is all there is. Raises
         GuaranteeBroken.
@@ -74,10 +74,10 @@ def _outcome(found: Recovered) -> Outcome:
 
 
 def everything(
-    trial: Trial, image: bytes, disk: Callable[[], FailingDisk], legal: LegalLogs, versions: LegalVersions
+    trial: Lockstep, image: bytes, disk: Callable[[], FailingDisk], legal: LegalLogs, versions: LegalVersions
 ) -> Outcome:
     """Judge without sparing anything."""
-    return _outcome(trial.recover(disk(), legal, versions))
+    return _outcome(trial.recovery.recover(disk(), legal, versions))
 
 
 @dataclass
@@ -93,19 +93,19 @@ class Sparing:
     _verified: dict[tuple[bytes, Key], CommitLog] = field(default_factory=dict)
 
     def __call__(
-        self, trial: Trial, image: bytes, disk: Callable[[], FailingDisk], legal: LegalLogs, versions: LegalVersions
+        self, trial: Lockstep, image: bytes, disk: Callable[[], FailingDisk], legal: LegalLogs, versions: LegalVersions
     ) -> Outcome:
         """Return the outcome, remembered if it must be the same. Raises GuaranteeBroken."""
         known = self._outcomes.get(image) if image else None
         if known is not None and _holds_too(known, legal, versions):
             return known
         self.judged += 1
-        outcome = _outcome(trial.judged(disk(), legal, versions))
+        outcome = _outcome(trial.recovery.judged(disk(), legal, versions))
         assert outcome.found is not None
         again = (image_hash(outcome.found.durable), outcome.key)
         if self._verified.get(again) != outcome.log:
             self.recovered_again += 1
-            trial.recovers_again(outcome.found)
+            trial.recovery.recovers_again(outcome.found)
             self._verified[again] = outcome.log
         if image:
             self._outcomes[image] = replace(outcome, found=None)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from properties.disk.disk import DiskState
 from properties.judge.progress_ledger import LegalVersions
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
 
 __all__ = ["Place", "places_of"]
 
@@ -24,9 +24,9 @@ class Place:
     versions: LegalVersions
 
 
-def places_of(trial: Trial) -> Iterator[Place]:
+def places_of(trial: Lockstep) -> Iterator[Place]:
     """Yield each event of the last verb of a trial, in order, then the moment right after its answer."""
-    window, files = trial.windows[-1], trial.files
+    window, files = trial.spans[-1], trial.files
     state = DiskState(files.base, disk=trial.settings.disk)
     applied = 0
     for event in range(window.first, window.last + 1):
@@ -34,4 +34,4 @@ def places_of(trial: Trial) -> Iterator[Place]:
         position = len(files.journal) if at_rest else files.events[event]
         state.apply_all(files.journal[applied:position])
         applied = position
-        yield Place(window.last - event, position, state, trial.versions.legal_versions(event))
+        yield Place(window.last - event, position, state, trial.recovery.versions_at(event))

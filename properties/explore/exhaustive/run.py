@@ -6,7 +6,7 @@ the workloads, and nothing that is said of them depends on who did what. Only a 
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice
 from time import monotonic, perf_counter
@@ -16,6 +16,7 @@ from properties.campaign.replay import Failure, replay, signature
 from properties.contract import HarnessError, Verdict
 from properties.disk.dirty import DirtyTracker, choose_tracker
 from properties.disk.disk import Disk
+from properties.explain.evidence import Witness
 from properties.explore.exhaustive.alphabet import Workload, workloads
 from properties.explore.exhaustive.checking import Checked
 from properties.explore.exhaustive.explored import Explored, Plan
@@ -99,7 +100,7 @@ def run_exhaust(
         with closing(performed(_tasks(plan), plan, workers=workers, deadline=deadline, kept=kept)) as doing:
             _follow(doing, result, started, kept, progress)
         if result.failure is not None:
-            _replays(result.failure)
+            result.failure = _replayed(result.failure)
             return result
         with choose_tracker("auto") as tracker:
             result.canary = "" if result.timed_out else caught_canary(plan, tracker=tracker)
@@ -170,12 +171,13 @@ def _take(result: ExhaustResult, done: Done) -> None:
         result.ops = max(result.ops, done.task.completes)
 
 
-def _replays(failure: Failure) -> None:
-    """Raise HarnessError unless a failure shows itself again from its case alone."""
+def _replayed(failure: Failure) -> Failure:
+    """Return a failure with its evidence. Raises HarnessError unless it shows again from its case alone."""
     with choose_tracker("auto") as tracker:
-        again = replay(failure.case, tracker=tracker)
+        again = replay(failure.case, tracker=tracker, witness=Witness())
     if again is None or signature(again.broken) != signature(failure.broken):
         raise HarnessError(f"a failure does not replay: {failure.broken}; case: {failure.case.token()}")
+    return replace(failure, evidence=again.evidence)
 
 
 def canary_bug(disk: Disk) -> str:

@@ -24,7 +24,8 @@ from properties.explore.exhaustive.outcomes import Judging, Sparing, image_hash
 from properties.explore.exhaustive.places import Place, places_of
 from properties.judge.judges import LegalLogs, Recovered
 from properties.judge.progress_ledger import LegalVersions, said_by
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings
 
 __all__ = ["CERTIFIED_EVERY", "Bound", "CrashState", "Enumerate", "WorkloadStates"]
@@ -82,7 +83,7 @@ class WorkloadStates:
     judging: Callable[[], Judging] = Sparing
     choices: Enumerate = bounded_choices
     certified: int = 0
-    _trial: Trial = field(init=False)
+    _trial: Lockstep = field(init=False)
     _judge: Judging = field(init=False)
     _judge_again: Judging = field(init=False)
     _losses: int = field(init=False)
@@ -94,7 +95,7 @@ class WorkloadStates:
         before = operations_of(self.workload)[: -len(last) or None] if last else ()
         done: tuple[Operation, ...] = ()
         try:
-            self._trial = Trial(self.settings, tracker=self.tracker)
+            self._trial = lockstep_of(self.settings, tracker=self.tracker)
             for operation in before:
                 done = (*done, operation)
                 self._trial.run(operation)
@@ -119,7 +120,7 @@ class WorkloadStates:
         files = self._trial.files
         journal = (*files.journal[: place.position], ProcessKilled())
         legal = self._legal_at(place, kill=True)
-        answered = self._trial.windows[-1].at_power_loss(at_rest=place.back == 0)
+        answered = self._trial.spans[-1].at_power_loss(at_rest=place.back == 0)
         state = CrashState("kill", (*done, Crash(kill=True, back=place.back)))
         yield from self._judged(state, lambda: self._disk(files.base, journal), place.versions, legal, answered)
 
@@ -135,14 +136,14 @@ class WorkloadStates:
     def _legal_at(self, place: Place, *, kill: bool) -> LegalLogs:
         at_rest = place.back == 0
         if (at_rest, kill) not in self._legal:
-            window = self._trial.windows[-1]
-            self._legal[at_rest, kill] = self._trial.legal_at(window, at_rest=at_rest, kill=kill)
+            window = self._trial.spans[-1]
+            self._legal[at_rest, kill] = self._trial.recovery.legal_at(window, at_rest=at_rest, kill=kill)
         return self._legal[at_rest, kill]
 
     def _disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FailingDisk:
         """Return a disk for a store that is given up when it was judged, or crashed in its recovery before."""
         crashes_again = self.bound.recovery_facts >= 0
-        return (self._trial.new_disk if crashes_again else self._trial.last_disk)(base, journal)
+        return (self._trial.pair.new_disk if crashes_again else self._trial.pair.last_disk)(base, journal)
 
     def _judged(
         self,
@@ -177,7 +178,7 @@ class WorkloadStates:
         """
         files, recovered = found.files, found.legal[found.key]
         state = DiskState(files.base, disk=self.settings.disk)
-        legal = self._trial.legal_between(answered or recovered, recovered, kill=False)
+        legal = self._trial.recovery.legal_between(answered or recovered, recovered, kill=False)
         corrected = said_by(found.durable.files, found.said_before)
         versions = {path: frozenset((said, corrected[path])) for path, said in found.said_before.items()}
         if answered is not None:
@@ -192,7 +193,7 @@ class WorkloadStates:
                 crash = Crash(back=len(files.events) - number, survived=survived)
                 again = CrashState("recovery", (*first.done, crash), image_hash(image))
                 try:
-                    disk = partial(self._trial.last_disk, image)
+                    disk = partial(self._trial.pair.last_disk, image)
                     outcome = self._judge_again(self._trial, again.image, disk, legal, versions)
                 except GuaranteeBroken as broken:
                     yield replace(again, broken=broken)

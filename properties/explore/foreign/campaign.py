@@ -173,7 +173,7 @@ class _Campaign:
 
     def _crash(self, trial: TargetTrial, crash: Crash, rng: random.Random) -> None:
         """Crash a trial; of a power loss draw what survives."""
-        result, before = self._result, trial.effects.copy()
+        result, before = self._result, trial.coverage.copy()
         fired: set[str] = set()
         result.states += 1
         if not crash.kill:
@@ -189,7 +189,7 @@ class _Campaign:
         result.armed[disaster] += 1
         result.fired[disaster] += 1
         trial.run(crash)
-        happened = trial.effects - before
+        happened = trial.coverage - before
         if happened["power_lost"] + happened["kill_lost"]:
             result.mattered.update([*fired, disaster])
 
@@ -206,7 +206,7 @@ class _Campaign:
         if again is None:
             raise HarnessError(f"a failure does not show again: {failure.broken}; does the store go by time or chance?")
         self._known |= {signature(failure.broken), signature(again.broken)}
-        small = shrink(again, tracker=self._tracker, seconds=SHRINK_SECONDS)
+        small = shrink(again, tracker=self._tracker, seconds=SHRINK_SECONDS, keep_evidence=True)
         self._result.failures.append(small)
         self._shrinking_s += perf_counter() - started
         if small.ended == "interrupt":
@@ -224,7 +224,7 @@ def _places(trial: TargetTrial) -> tuple[list[Place], list[Place]]:
     everywhere: list[Place] = []
     lossy: list[Place] = []
     state, position = DiskState(trial.files.base, disk=trial.settings.disk), 0
-    for number, window in enumerate(trial.windows):
+    for number, window in enumerate(trial.spans):
         for event in range(window.first, window.last):
             state.apply_all(trial.files.journal[position : trial.files.events[event]])
             position = trial.files.events[event]

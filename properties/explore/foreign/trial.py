@@ -16,9 +16,9 @@ from model.reference_store import Disaster, ReferenceState
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken
 from properties.disk.certificate import assert_legal
-from properties.disk.choosing import chosen, fitted, lost_facts
+from properties.disk.choosing import PowerLoss, chosen, fitted
 from properties.disk.disk import Image
-from properties.disk.images import Fact, compose, disk_state, facts_of
+from properties.disk.images import compose, disk_state, facts_of
 from properties.disk.journal import Entry, ProcessKilled
 from properties.explore.foreign.asking import Asked
 from properties.explore.foreign.judging import Known, found_by_key, judge_survivors, keys_in, shown
@@ -59,9 +59,9 @@ class TargetTrial:
         self.settings = settings
         self._spec = read_spec(settings.target, settings.bug)
         self.performed: list[Operation] = []
-        self.losses: list[list[Fact]] = []
-        self.windows: list[TargetWindow] = []
-        self.effects: Counter[str] = Counter()
+        self.losses: list[PowerLoss] = []
+        self.spans: list[TargetWindow] = []
+        self.coverage: Counter[str] = Counter()
         self.closed = False
         self._offsets: dict[int, int] = {}
         self._cut: frozenset[int] = frozenset()
@@ -169,7 +169,7 @@ class TargetTrial:
         assert self._watched is not None
         self._watched.look()
         now = self.reference.state
-        self.windows.append(TargetWindow(first, len(self.files.events), before, now, len(self.performed)))
+        self.spans.append(TargetWindow(first, len(self.files.events), before, now, len(self.performed)))
 
     # ---- lives ---------------------------------------------------------------------------------------------------
 
@@ -217,15 +217,15 @@ class TargetTrial:
 
     def position(self, back: int) -> int:
         """Return the journal position `back` events before the answer of the last verb; 0 is at rest."""
-        return self.files.events[self.windows[-1].last - back] if back else len(self.files.journal)
+        return self.files.events[self.spans[-1].last - back] if back else len(self.files.journal)
 
     def branch(self, window: int) -> "TargetTrial":
         """Return a trial that was where this one was when a verb had returned; all it can do is crash."""
         copy = object.__new__(TargetTrial)
-        at = self.windows[window]
+        at = self.spans[window]
         copy.settings, copy._spec, copy.promises = self.settings, self._spec, self.promises
         copy.performed, copy.losses = self.performed[: at.operations], list(self.losses)
-        copy.windows, copy.effects, copy.closed = self.windows[: window + 1], Counter(), False
+        copy.spans, copy.coverage, copy.closed = self.spans[: window + 1], Counter(), False
         copy._offsets = {there: given for there, given in self._offsets.items() if there < at.after.log.end_offset}
         copy._cut, copy._queues = self._cut, set(self._queues)
         copy._workplace = Workplace()
@@ -243,7 +243,7 @@ class TargetTrial:
         if self._watched is not None:
             self._watched.look()
             self._watched.proves_itself()
-        window = self.windows[-1]
+        window = self.spans[-1]
         back = 0 if self.why_no_power_loss else min(crash.back, window.last - window.first)
         since = window.before if back else window.after
         disaster: Disaster = "kill" if crash.kill else "power"
@@ -252,10 +252,10 @@ class TargetTrial:
             self._lose_process(back)
         else:
             self.performed.append(self._lose_power(replace(crash, back=back)))
-        self.effects[disaster] += 1
-        self.windows = []
+        self.coverage[disaster] += 1
+        self.spans = []
         gone = self._open_again(self.reference.survivors(disaster, since=since))
-        self.effects[f"{disaster}_lost"] += gone > 0
+        self.coverage[f"{disaster}_lost"] += gone > 0
         self._end_verb(0, self.reference.state)
 
     def _lose_process(self, back: int) -> None:
@@ -278,7 +278,7 @@ class TargetTrial:
         choices = chosen(facts, crash.survived, crash.others)
         image = compose(state, choices)
         assert_legal(base, journal, position, choices, image, disk=disk)
-        self.losses.append(lost_facts(facts, choices))
+        self.losses.append(PowerLoss(tuple(facts), choices))
         self._begin_disk(image)
         return replace(crash, survived=fitted(facts, crash.survived, crash.others))
 

@@ -79,14 +79,15 @@ def check(
     making_small: Watch = lambda tries, operations, losses: None,
     shrink_tries_max: int = 2_000,
     shrink_seconds: float | None = None,
+    keep_evidence: bool = True,
     fixed: Mapping[str, Any] | None = None,
     turn_examples_max: int = TURN_EXAMPLES_MAX,
 ) -> CheckResult:
     """Compare store and model over `examples` runs of up to `steps` rules, the machines in turns.
 
     `progress` is called with the number of examples that are done, `making_small` after each replay while a failure is
-    made small; settings that are `fixed` are not drawn. Raises HarnessError when a failure does not replay from its own
-    case.
+    made small; settings that are `fixed` are not drawn. With `keep_evidence` the failure has
+    its evidence. Raises HarnessError when a failure does not replay from its own case.
     """
     draw_from_seeds_alone()
     planted = [planted_machine(_EVERY[name], bug) for name in machines]
@@ -108,7 +109,12 @@ def check(
                 return CheckResult(Verdict.UNKNOWN, _fired(planted), told.ended, interrupted=True)
             if again is not None:
                 small = shrink(
-                    again, tracker=tracker, tries_max=shrink_tries_max, seconds=shrink_seconds, watch=making_small
+                    again,
+                    tracker=tracker,
+                    tries_max=shrink_tries_max,
+                    seconds=shrink_seconds,
+                    watch=making_small,
+                    keep_evidence=keep_evidence,
                 )
                 is_cut = small.ended == "interrupt"
                 return CheckResult(Verdict.BROKEN, _fired(planted), examples, small, interrupted=is_cut)

@@ -216,7 +216,7 @@ class ConsumerMachine(TrialMachine):
         Nobody waits for the disk there, so that it is so in stores that answer by the disk too.
         """
         self._put([replace(put, properties="WAIT\x01false") for put in several])
-        everything = [CommitOffset(queue=queue) for queue in range(len(self.trial.derived.queues))]
+        everything = [CommitOffset(queue=queue) for queue in range(len(self.trial.memory.derived.queues))]
         self._commit_and_save([*everything, *commits])
         self._lose_messages(data)
         self._put(several[:2])
@@ -262,7 +262,7 @@ class ConsumerMachine(TrialMachine):
         self.carry_out(DeleteTopics(in_use=in_use))
         self._put(several[:2])
         self.carry_out(Flush())
-        window = self.trial.windows[-1]
+        window = self.trial.spans[-1]
         self._lose_power(data, back=min(back, window.last - window.first))
 
     @precondition(lambda self: not self.trial.closed)

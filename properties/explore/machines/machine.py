@@ -20,7 +20,8 @@ from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker, choose_tracker
 from properties.disk.images import Fact, disk_state, facts_of
 from properties.explore.machines.strategies import choices_of, damages, holes_of, odd_puts, puts, settings_of_trials
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings, describe
 
 __all__ = ["REPUT", "CommitLogMachine", "Progress", "TrialMachine", "planted_machine"]
@@ -69,8 +70,8 @@ class TrialMachine(RuleBasedStateMachine):
             type(self).is_interrupted = True
             raise
 
-    def _new_trial(self) -> Trial:
-        return Trial(self.settings, tracker=self.tracker)
+    def _new_trial(self) -> Lockstep:
+        return lockstep_of(self.settings, tracker=self.tracker)
 
     def carry_out(self, operation: Operation) -> None:
         """Run an operation; remember the case when a promise breaks."""
@@ -124,12 +125,12 @@ class TrialMachine(RuleBasedStateMachine):
     @rule(data=st.data(), back=st.integers(1, 40))
     def power_fails_inside_a_verb(self, data: st.DataObject, back: int) -> None:
         """Power loss inside the last verb, recovery included: before, during and after each flush."""
-        window = self.trial.windows[-1]
+        window = self.trial.spans[-1]
         self._lose_power(data, back=min(back, window.last - window.first))
 
     def _open_facts(self, *, back: int) -> list[Fact]:
         """Return what a power loss so many events before the answer of the last verb leaves open."""
-        files, window = self.trial.files, self.trial.windows[-1]
+        files, window = self.trial.files, self.trial.spans[-1]
         position = files.events[window.last - back] if back else len(files.journal)
         return facts_of(disk_state(files.base, files.journal, position, disk=self.settings.disk))
 
@@ -145,7 +146,7 @@ class TrialMachine(RuleBasedStateMachine):
 
     def _somewhere_inside(self, data: st.DataObject) -> int:
         """Draw a place inside the last verb: so many events before its answer."""
-        window = self.trial.windows[-1]
+        window = self.trial.spans[-1]
         back: int = data.draw(st.integers(0, window.last - window.first), label="back")
         return back
 
@@ -176,7 +177,7 @@ class TrialMachine(RuleBasedStateMachine):
         if hasattr(self, "trial") and not self.trial.closed and not self.is_broken:
             self.carry_out(Close())
         if hasattr(self, "trial"):
-            self.effects.update(self.trial.effects)
+            self.effects.update(self.trial.coverage)
 
     @classmethod
     def missing(cls) -> list[str]:

@@ -148,7 +148,7 @@ class PutMachine(TrialMachine):
         """Return what a put that is not refused adds to the log, blanks left out."""
         if isinstance(put, Put):
             return record_bytes(message_of(put), trailer=self.settings.trailer)
-        messages = messages_of(batch_of(put), layout=self.trial.layout)
+        messages = messages_of(batch_of(put), layout=self.trial.pair.layout)
         assert isinstance(messages, tuple)
         return sum(record_bytes(message, trailer=self.settings.trailer) for message in messages)
 

@@ -128,11 +128,11 @@ class QueueMachine(TrialMachine):
         """Read a queue from anywhere."""
         self.carry_out(pull)
 
-    @precondition(lambda self: not self.trial.closed and self.trial.derived.queues)
+    @precondition(lambda self: not self.trial.closed and self.trial.memory.derived.queues)
     @rule(queue=st.integers(0, 8), max_msg_nums=st.sampled_from((1, 2, 32)), tags=st.sampled_from(("", "TagA")))
     def read_a_queue(self, queue: int, max_msg_nums: int, tags: str) -> None:
         """Read a queue in pulls: in front of it, to its end, and behind it."""
-        count = max((len(memory.units) for memory in self.trial.derived.queues.values()), default=0)
+        count = max((len(memory.units) for memory in self.trial.memory.derived.queues.values()), default=0)
         for shift in (-1, *range(0, count + 2, max_msg_nums)):
             self.carry_out(GetMessage(queue=queue, shift=shift, max_msg_nums=max_msg_nums, tags=tags))
 
@@ -168,11 +168,11 @@ class QueueMachine(TrialMachine):
         """Look a time up."""
         self.carry_out(look_up)
 
-    @precondition(lambda self: not self.trial.closed and self.trial.derived.queues)
+    @precondition(lambda self: not self.trial.closed and self.trial.memory.derived.queues)
     @rule(queue=st.integers(0, 8), shift_ms=st.sampled_from((0, 1, -1)))
     def look_all_times_up(self, queue: int, shift_ms: int) -> None:
         """Look up the time of each message of a queue."""
-        queues = list(self.trial.derived.queues.values())
+        queues = list(self.trial.memory.derived.queues.values())
         for record in range(len(queues[queue % len(queues)].units)):
             self.carry_out(OffsetByTime(queue=queue, record=record, shift_ms=shift_ms))
 
@@ -218,7 +218,7 @@ class QueueMachine(TrialMachine):
         """One message at least has the tag, unless it is refused."""
         self._put(*several, _TAGGED)
         self._bring_into_queues()
-        for queue in range(len(self.trial.derived.queues)):
+        for queue in range(len(self.trial.memory.derived.queues)):
             self.carry_out(GetMessage(queue=queue, shift=0, max_msg_nums=32, tags=tags))
 
     @precondition(lambda self: not self.trial.closed and not self.trial.log.poisoned)
@@ -237,7 +237,7 @@ class QueueMachine(TrialMachine):
         self.carry_out(REPUT)
         for operation in (pull, query):
             self.carry_out(operation)
-        for queue, memory in enumerate(list(self.trial.derived.queues.values())):
+        for queue, memory in enumerate(list(self.trial.memory.derived.queues.values())):
             self.carry_out(GetMessage(queue=queue, shift=len(memory.units) - 1))
         self.carry_out(Close())
         self.carry_out(Open())

@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
+from impl.parts import Parts
 from model.operations import Choice, Flush, Operation, Put, Step
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Disk, Image, parent_of
 from properties.disk.images import compose, disk_state, facts_of
 from properties.judge.derived_files import DERIVED, INDEX, QUEUES
 from properties.judge.directory.truth import Told, Truth
-from properties.lockstep.trial import Trial
+from properties.lockstep.lockstep import Lockstep
 from properties.program.case import Settings
 from properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
 
@@ -78,7 +79,7 @@ def _left(
     """Return what makes the image of a store that was killed, or lost power with all, nothing or half pages kept."""
 
     def make(tracker: DirtyTracker) -> Made:
-        trial = Trial(settings, tracker=tracker)
+        trial = Lockstep(settings, parts=Parts(), tracker=tracker)
         for operation in operations:
             trial.run(operation)
         files = trial.files
@@ -93,10 +94,13 @@ def _left(
     return make
 
 
-def _told(trial: Trial, due: int) -> Truth:
+def _told(trial: Lockstep, due: int) -> Truth:
     records = {
         record.offset: Told(
-            record.offset, record.size_bytes, sha256(trial.ledger.stored(record)).hexdigest(), record.end_offset <= due
+            record.offset,
+            record.size_bytes,
+            sha256(trial.memory.ledger.stored(record)).hexdigest(),
+            record.end_offset <= due,
         )
         for record in trial.log.records
         if record.end_offset <= trial.log.committed_offset

@@ -13,7 +13,7 @@ from properties.explore.exhaustive.alphabet import settings_of
 from properties.explore.exhaustive.checking import check_workload
 from properties.explore.exhaustive.choices import bounded_facts, chosen_within
 from properties.explore.exhaustive.workload import Bound, WorkloadStates
-from properties.lockstep.trial import Trial
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case
 
 ASYNC = settings_of("async", disk="posix-strict")
@@ -64,7 +64,7 @@ def test_each_state_is_a_case_that_meets_the_same_crash_again(tracker: DirtyTrac
     states = WorkloadStates(("consume",), ASYNC, Bound(1, recovery_facts=0), tracker)
     kinds = set()
     for state in islice(states.everywhere(), 0, None, 41):
-        trial = Trial(ASYNC, tracker=tracker)
+        trial = lockstep_of(ASYNC, tracker=tracker)
         for operation in Case.from_token(Case(ASYNC, state.done).token()).operations:
             trial.run(operation)
         assert tuple(trial.performed) == state.done, "no choice had to be fitted to what was open"

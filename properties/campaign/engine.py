@@ -1,0 +1,217 @@
+"""The engine of every campaign: carry out a plan, show that it can find, make failures small, say what it means.
+
+An explorer gives the engine its plan in parts, a job that carries out one part in any process, a canary, and the way to
+make a failure small. The engine takes the results in the order of the parts, so that nothing but measured time depends
+on the number of workers (properties/campaign/workers.py). The verdict is that of `CampaignResult`.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
+from typing import Literal, Protocol, TypeVar
+
+from properties.campaign.replay import Failure, Shrunk, replay, shrink
+from properties.campaign.result import CampaignResult
+from properties.campaign.shrink import Watch
+from properties.campaign.workers import Died, Job, Launcher, Told, Work
+from properties.disk.dirty import DirtyTracker
+
+__all__ = ["Budget", "CanaryTime", "Explorer", "MakingSmall", "Progress", "explore", "ignored", "quiet", "small_case"]
+
+Part = TypeVar("Part")
+Made = TypeVar("Made")
+Counts = TypeVar("Counts")
+Broken = TypeVar("Broken")
+
+Progress = Callable[[int, float], None]
+"""Called with what was counted so far and the seconds spent."""
+
+MakingSmall = Callable[[int, int, int, int], None]
+"""Called with the number of a failure (from 1 on) that is made small, the tries so far, and the operations and lost
+facts that are left.
+"""
+
+CanaryTime = Literal["first", "last", "in parts"]
+"""When the canary is tried: before the plan, after it if nothing was found, or by the parts themselves."""
+
+SHRINK_TRIES, LATER_SHRINK_TRIES = 2_000, 400
+"""How many replays it may cost to make the first failure small, and each later one."""
+
+SHRINK_SECONDS, LATER_SHRINK_SECONDS = 120.0, 30.0
+"""How long it may take. Equal seeds give equal documents as long as replays end it, as they do on a machine that has
+time; where time ends it, `tornpage shrink` goes on from the token.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What it may cost to make one failure small."""
+
+    tries_max: int
+    seconds: float
+
+
+class Explorer(Protocol[Part, Made, Counts, Broken]):
+    """One way of exploring. Methods that take the result of the campaign fill it in."""
+
+    @property
+    def job(self) -> Job[Part, Made]:
+        """What carries out a part; equal parts give equal results, in whatever process."""
+
+    @property
+    def launcher(self) -> Launcher:
+        """How workers are started."""
+
+    @property
+    def holds_interrupts(self) -> bool:
+        """Whether an interrupt must not be raised inside a part."""
+
+    @property
+    def canary_time(self) -> CanaryTime:
+        """When the canary is tried."""
+
+    def parts(self) -> Iterator[Part]:
+        """Yield the parts of the plan, in order, each as it is needed."""
+
+    def known(self, part: Part) -> Made | None:
+        """Return what an earlier run made of a part, if it was kept."""
+
+    def tally(self) -> Counts:
+        """Return counters of nothing."""
+
+    def count(self, made: Made) -> int:
+        """Return how much a part adds to what progress counts."""
+
+    def take(self, result: CampaignResult[Counts, Broken], part: Part, made: Made | Died[Part]) -> bool:
+        """Take in what became of a part; return whether there is reason to go on."""
+
+    def canary(self) -> str:
+        """Return the planted bug that the same engine caught, or nothing."""
+
+    def conclude(self, result: CampaignResult[Counts, Broken]) -> None:
+        """Complete the result after the last part: what was required and never fired, and the hash."""
+
+    def small(self, failure: Broken, budget: Budget, watch: Watch) -> tuple[Broken | None, bool]:
+        """Return a failure made small, None if it does not show again, and whether an interrupt ended that."""
+
+    def told(self, failure: Broken) -> str:
+        """Return the failure and how to run it again, in one line."""
+
+
+def ignored(count: int, seconds: float) -> None:
+    """Show no progress."""
+
+
+def quiet(number: int, tries: int, operations: int, losses: int) -> None:
+    """Show no progress of making failures small."""
+
+
+def explore(
+    explorer: Explorer[Part, Made, Counts, Broken],
+    *,
+    workers: int = 1,
+    seconds: float | None = None,
+    progress: Progress = ignored,
+    making_small: MakingSmall = quiet,
+) -> CampaignResult[Counts, Broken]:
+    """Carry out the plan of an explorer; an interrupt ends it with what it has. Raises what a part raises."""
+    result: CampaignResult[Counts, Broken] = CampaignResult(explorer.tally())
+    try:
+        if explorer.canary_time == "first":
+            _try_canary(explorer, result)
+        _carry_out(explorer, result, workers, seconds, progress)
+        if explorer.canary_time == "last" and not (result.found or result.is_cut):
+            _try_canary(explorer, result)
+    except KeyboardInterrupt:
+        result.interrupted = result.is_cut = True
+    if explorer.canary_time != "in parts" and not result.canary:
+        result.without_canary = [0]
+    explorer.conclude(result)
+    _make_small(explorer, result, making_small)
+    return result
+
+
+def _try_canary(explorer: Explorer[Part, Made, Counts, Broken], result: CampaignResult[Counts, Broken]) -> None:
+    result.canary = explorer.canary()
+
+
+def _carry_out(
+    explorer: Explorer[Part, Made, Counts, Broken],
+    result: CampaignResult[Counts, Broken],
+    workers: int,
+    seconds: float | None,
+    progress: Progress,
+) -> None:
+    started = perf_counter()
+    counted: dict[int, int] = {}
+    total = 0
+
+    def watch(told: Told) -> None:
+        nonlocal total
+        total += told.count - counted.get(told.number, 0)
+        counted[told.number] = told.count
+        progress(total, perf_counter() - started)
+
+    work = Work(
+        explorer.job,
+        explorer.parts(),
+        workers=workers,
+        seconds=seconds,
+        launcher=explorer.launcher,
+        holds_interrupts=explorer.holds_interrupts,
+        watch=watch,
+        known=explorer.known,
+    )
+    try:
+        with closing(work.results()) as results:
+            for number, (part, made) in enumerate(results):
+                goes_on = explorer.take(result, part, made)
+                result.seconds = perf_counter() - started
+                if not isinstance(made, Died):
+                    result.shards += 1
+                    watch(Told(number, explorer.count(made), ""))
+                if not goes_on:
+                    break
+    finally:
+        result.interrupted = result.interrupted or work.interrupted
+        result.is_cut = result.is_cut or work.interrupted or work.out_of_time
+
+
+def _make_small(
+    explorer: Explorer[Part, Made, Counts, Broken],
+    result: CampaignResult[Counts, Broken],
+    making_small: MakingSmall,
+) -> None:
+    """Make each failure small; one that does not show again is a fault of ours."""
+    met, result.found = result.found, []
+    for number, each in enumerate(met, 1):
+        is_first = not result.found
+        budget = Budget(SHRINK_TRIES, SHRINK_SECONDS) if is_first else Budget(LATER_SHRINK_TRIES, LATER_SHRINK_SECONDS)
+        small: Broken | None = each.failure
+        if not result.interrupted:
+            try:
+                small, result.interrupted = explorer.small(each.failure, budget, partial(making_small, number))
+            except KeyboardInterrupt:
+                result.interrupted = True
+        if small is None:
+            result.faults.append(f"a failure does not replay: {explorer.told(each.failure)}")
+        else:
+            result.found.append(replace(each, failure=small))
+
+
+def small_case(failure: Failure, budget: Budget, watch: Watch, *, tracker: DirtyTracker) -> tuple[Failure | None, bool]:
+    """Replay a failing case and make it small; None if it does not fail again."""
+    again = replay(failure.case, tracker=tracker)
+    if again is None:
+        return None, False
+    small: Shrunk = shrink(
+        again,
+        tracker=tracker,
+        tries_max=budget.tries_max,
+        seconds=budget.seconds,
+        watch=watch,
+        keep_evidence=True,
+    )
+    return small, small.ended == "interrupt"

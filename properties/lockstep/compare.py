@@ -1,0 +1,182 @@
+"""Comparisons of the open store with the model after every operation, and of the disk after a clean exit.
+
+What one operation answers is compared beside the operation. Each comparison raises GuaranteeBroken with the number of
+the contract and the sentence of it that is broken.
+"""
+
+from impl.errors import NotReadable
+from impl.running_flags import RunningFlag
+from model.flushing import checkpoint_times, index_checkpoint_times, queue_checkpoint_times
+from model.operations import ServiceName
+from model.queues import dispatch
+from model.state import CommitLog
+from properties.contract import GuaranteeBroken, observed
+from properties.judge.derived_files import index_is_right, queues_are_right
+from properties.judge.extension_files import bit_maps_of, extensions_are_right
+from properties.judge.judges import ROOT, physic_timestamp
+from properties.judge.queue_judges import checkpoint_times as derived_checkpoint_times
+from properties.judge.queue_judges import derived_on
+from properties.lockstep.pair import UNKNOWN_QUEUE, Pair
+from properties.program.log_places import log_files
+
+__all__ = [
+    "checkpoint_is_right",
+    "clean_exit_is_durable",
+    "compare_queues",
+    "compare_watermarks",
+    "disk_holds_the_log",
+    "may_read",
+    "require_will_step",
+]
+
+
+# ---- after every operation -------------------------------------------------------------------------------------------
+
+
+def disk_holds_the_log(pair: Pair) -> None:
+    """After every operation the files hold, byte for byte, what was put and committed, then zeros (contract 1).
+
+    A file without a buffer that follows uncommitted ones is looked at once they are committed.
+    """
+    file_bytes, committed = pair.settings.file_bytes, pair.log.committed_offset
+    buffered = {buffer.base_offset for buffer in pair.log.buffers}
+    bases = range(pair.log.oldest_offset, (pair.log.files + pair.log.prepared) * file_bytes, file_bytes)
+    for base, path in zip(bases, _files_at(pair, bases), strict=True):
+        if base <= committed or base in buffered or base >= pair.log.end_offset:
+            found, kept = pair.files.peek(path, 0, file_bytes), max(0, committed - base)
+            half = max(kept, pair.files.half_written_end - base if committed < pair.log.end_offset else 0)
+            expected = pair.memory.ledger.expected(base, committed)
+            if found[:kept] != expected[:kept] or found[half:] != expected[half:]:
+                raise GuaranteeBroken(1, f"the log file at {base} holds other bytes than were put")
+
+
+def _files_at(pair: Pair, bases: range) -> list[str]:
+    """Return the paths of the log files, which are those that begin at these offsets. Raises GuaranteeBroken."""
+    expected = [pair.log_file(base) for base in bases]
+    found = log_files(pair.files.paths())
+    if found != expected:
+        raise GuaranteeBroken(8, "the log has other files than the model", str(expected), str(found))
+    return found
+
+
+def compare_watermarks(pair: Pair) -> None:
+    """The store's watermarks are those of the model (contract 9); then what they say is committed is taken in."""
+    if not pair.closed:
+        if pair.store.min_offset != pair.log.min_offset:
+            begins = str(pair.log.min_offset), str(pair.store.min_offset)
+            raise GuaranteeBroken(10, "the log begins elsewhere than its clean-up has left it", *begins)
+        observed("check", pair.store.check)
+        expected = (pair.log.flushed_offset, pair.log.readable_end, pair.log.end_offset)
+        found = (pair.store.flushed_offset, pair.store.committed_offset, pair.store.max_offset)
+        if expected != found:
+            raise GuaranteeBroken(9, "watermarks (flushed, readable, written) are wrong", str(expected), str(found))
+    pair.note_committed()
+
+
+def compare_queues(pair: Pair) -> None:
+    """Contract 17: each queue of an open store ends where dispatch has come to, so none ever goes back."""
+    if pair.closed:
+        return
+    behind_bytes = max(0, pair.log.readable_end - pair.log.dispatched_offset)
+    if pair.is_partly_dispatched:
+        _queues_are_at_most_dispatched(pair)
+        return
+    for queue in dict.fromkeys((*pair.memory.derived.queues, *observed("queues", pair.store.queues))):
+        bounds = pair.store.min_offset_in_queue(*queue), pair.store.max_offset_in_queue(*queue)
+        if bounds != pair.bounds(queue):
+            expected = str(pair.bounds(queue))
+            raise GuaranteeBroken(17, f"the bounds of queue {queue} are wrong", expected, str(bounds))
+    if pair.store.dispatch_behind_bytes != behind_bytes:
+        found, sentence = str(pair.store.dispatch_behind_bytes), "dispatch is not where its steps have led it"
+        raise GuaranteeBroken(16, sentence, str(behind_bytes), found)
+
+
+def _queues_are_at_most_dispatched(pair: Pair) -> None:
+    """After a step that failed half-way a queue ends somewhere between what it had and what was readable then.
+
+    A log that is poisoned since has become less readable, and no queue goes back for that.
+    """
+    readable_end = pair.log.end_offset if pair.log.poisoned else pair.log.readable_end
+    for queue, memory in pair.memory.derived.queues.items():
+        least, most = pair.bounds(queue)[1], memory.count_at(readable_end)
+        if not least <= pair.store.max_offset_in_queue(*queue) <= most:
+            found = str(pair.store.max_offset_in_queue(*queue))
+            raise GuaranteeBroken(17, f"the end of queue {queue} is wrong", f"{least} to {most}", found)
+
+
+def may_read(pair: Pair) -> bool:
+    """Whether the store may be asked; where the running flags forbid it, it has to say so."""
+    if pair.closed or pair.is_partly_dispatched:
+        return False
+    if not pair.log.flags & RunningFlag.NOT_READABLE:
+        return True
+    try:
+        pair.store.get_message(*UNKNOWN_QUEUE, 0)
+    except NotReadable:
+        return False
+    raise GuaranteeBroken(8, "a store that may not be read is read", "NotReadable", "an answer")
+
+
+def require_will_step(pair: Pair, name: ServiceName, *, by_ms: int | None = None) -> None:
+    """Contract 16: a service that somebody waits for will take a step without being told again, and in time."""
+    service = pair.environment.service(name)
+    if service is None or not service.will_step(by_ms):
+        raise GuaranteeBroken(16, "nobody wakes a service that has work", name, "it sleeps")
+
+
+# ---- after a clean exit, and a checkpoint ----------------------------------------------------------------------------
+
+
+def clean_exit_is_durable(pair: Pair, *, unused_may_stay: bool = False) -> None:
+    """After a clean close all of the log is on disk and nothing else, with what is made from it (2, 4, 5), and the
+    word that the exit was clean. Where the disk has refused to remove files, those of zeros may stay, and expired
+    ones may be back with the power.
+    """
+    image, file_bytes = pair.durable(pair.files), pair.settings.file_bytes
+    stored = image.files
+    bases = range(pair.oldest, pair.log.files * file_bytes, file_bytes)
+    contents = {pair.log_file(base): pair.memory.ledger.expected(base, pair.log.end_offset) for base in bases}
+    expired = {pair.log_file(base) for base in range(pair.oldest, pair.log.oldest_offset, file_bytes)}
+    unused = {path for path in log_files(stored) if path not in contents and not stored[path].strip(b"\0")}
+    left = {path: stored[path] for path in log_files(stored) if not (unused_may_stay and path in unused)}
+    expected = {path: content for path, content in contents.items() if path in left or path not in expired}
+    if left != expected:
+        raise GuaranteeBroken(2, "a clean exit left the log not durable, or files that it has no use for")
+    if f"{ROOT}/abort" in stored:
+        raise GuaranteeBroken(2, "a clean exit left its abort marker on disk")
+    checkpoint_is_right(pair, pair.log)
+    content, end, begin = derived_on(image), pair.log.end_offset, pair.log.min_offset
+    queues_are_right(
+        content, pair.memory.derived, end, settings=pair.settings, min_offset=begin, was_harmed=pair.memory.was_harmed
+    )
+    index_is_right(content, pair.memory.derived, end, settings=pair.settings, min_offset=begin)
+    if pair.settings.queue_ext:
+        extensions_are_right(
+            content,
+            pair.memory.derived,
+            pair.log.end_offset,
+            settings=pair.settings,
+            min_offset=pair.log.min_offset,
+            bit_map_of=bit_maps_of(pair.settings),
+        )
+
+
+def checkpoint_is_right(pair: Pair, log: CommitLog) -> None:
+    """Contract 9: a checkpoint just written says how far log, queues and index are durable, neither too much nor
+    too little. A round of dispatch that failed may have come to the file that was refused, or not have begun."""
+    durable = pair.durable(pair.files)
+    queues_ms, index_ms = derived_checkpoint_times(durable)
+    furthest = dispatch(log) if pair.is_partly_dispatched else log
+    queues = queue_checkpoint_times(log)[0], queue_checkpoint_times(furthest)[1]
+    index = (
+        index_checkpoint_times(log, layout=pair.layout)[0],
+        index_checkpoint_times(furthest, layout=pair.layout)[1],
+    )
+    for what, found, (earliest, latest) in (
+        ("the log", physic_timestamp(durable), checkpoint_times(log)),
+        ("the queues", queues_ms, queues),
+        ("the index", index_ms, index),
+    ):
+        if not earliest <= found <= latest:
+            sentence = f"the checkpoint on disk is wrong about {what}"
+            raise GuaranteeBroken(9, sentence, f"{earliest} to {latest}", str(found))

@@ -1,0 +1,357 @@
+"""Corruption of a closed store outside the crash model, and what the next open has to make of it (contract 7).
+
+A file that the log can do without is rebuilt. A damaged log serves what verifies, and no byte that fails a check. A
+lost progress file is named, unless it had no backup. Saved progress of delay levels, and the role, may change as well.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from impl.store import MessageStore
+from model import schedule
+from model.dispatch import Queue
+from model.operations import ChangeRole, Damage, DelayOffsetsAre, HarmDerived, HarmProgress, ProgressHarm
+from model.queues import Unit
+from model.state import CommitLog, Progress, Record
+from properties.contract import GuaranteeBroken, observed
+from properties.disk.disk import Image
+from properties.disk.page_versions import earlier_contents
+from properties.judge.derived_ledger import DerivedLedger, Key
+from properties.judge.progress_ledger import DELAY_OFFSETS, ProgressLedger, said_by, torn_in
+from properties.judge.reads import Stored
+from properties.lockstep.closing import close
+from properties.lockstep.corrupt_images import Lost, damaged_image, harmed_image
+from properties.lockstep.deleting import has_a_queue_of_numbers_only
+from properties.lockstep.pair import Pair
+from properties.lockstep.recovery import Recovery
+from properties.program.log_places import log_files
+
+__all__ = ["Corruption"]
+
+_BACKUP = f"{DELAY_OFFSETS}.bak"
+_GARBAGE = b"{ no JSON"
+_AT_ONCE = 32
+_QUERY_MAX = 1 << 16
+
+
+class Corruption:
+    """Corruption of one pair of store and model, which is recovered afterwards."""
+
+    def __init__(self, pair: Pair, recovery: Recovery) -> None:
+        self._pair = pair
+        self._recovery = recovery
+
+    def corrupt_derived(self, harm: HarmDerived) -> None:
+        """Corrupt a file that the log can do without: the store opens read-write and rebuilds it (contract 7)."""
+        pair = self._pair
+        if pair.log.poisoned:
+            return
+        pair.files.mend()
+        close(pair)
+        harmed = harmed_image(
+            harm,
+            pair.durable(pair.files),
+            pair.files.base,
+            min_offset=pair.log.min_offset,
+            index_slots=pair.settings.index_slots,
+            tags_codes=self._tags_codes(),
+        )
+        if harmed is None or (harm.file == "queue" and has_a_queue_of_numbers_only(pair)):
+            self._recovery.open()
+            return
+        before, is_noticed = pair.log, harmed.is_noticed and pair.store.read_only_reason is None
+        files, pair.memory.was_harmed = pair.new_disk(harmed.image), True
+        found = self._recovery.recover(
+            files, self._recovery.legal_between(before, before, kill=True), self._recovery.versions_now()
+        )
+        named = [finding.severity for finding in found.store.findings]
+        if "damage" in named or (is_noticed and not named):
+            expected = "a note" if is_noticed else "no damage"
+            raise GuaranteeBroken(7, f"a {harm.file} file that is {harm.harm} is not named", expected, str(named))
+        self._recovery.continue_with(found, files)
+        pair.cover(f"{harm.file}_{harm.harm}")
+
+    def _tags_codes(self) -> dict[int, int]:
+        """Return the tags code of each message that queues know, by its physical offset."""
+        units = (unit for memory in self._pair.memory.derived.queues.values() for unit in memory.units)
+        return {unit.record.offset: unit.tags_code for unit in units}
+
+    def damage_log(self, operation: Damage) -> None:
+        """Damage the log of the closed store: it serves what verifies.
+
+        Where the whole log is checked it opens read-only besides, names the place, and changes nothing.
+        """
+        pair = self._pair
+        if pair.log.poisoned or not pair.log.retained or pair.log.hanging is not None:
+            return
+        pair.files.mend()
+        close(pair)
+        harmed = damaged_image(
+            operation,
+            pair.durable(pair.files),
+            replace(pair.log, records=pair.log.retained),
+            earlier=earlier_contents(pair.files, log_files(pair.files.paths())),
+            file_bytes=pair.settings.file_bytes,
+            trailer=pair.settings.trailer,
+        )
+        if harmed is None or pair.log.flushed_offset < pair.log.end_offset:  # the close has failed
+            self._recovery.open()
+            return
+        image, lost = harmed
+        beside = self._beside(operation, image)
+        image, is_complete = (image, True) if beside is None else (beside, False)
+        files = pair.new_disk(image)
+        store = pair.open_on(files, whole_log=True)
+        if store.read_only_reason is None:
+            raise GuaranteeBroken(7, f"damage at offset {lost.offset} goes unnoticed", "read-only", "read-write")
+        named = [finding for finding in store.findings if finding.severity == "damage"]
+        if not any(lost.offset <= finding.offset <= lost.end_offset for finding in named):
+            raise GuaranteeBroken(7, f"no finding names the damage at offset {lost.offset}", found=str(named))
+        self._serves_what_verifies(store, lost, is_complete=is_complete)
+        self._serves_what_verifies(pair.open_on(pair.last_disk(image)), lost, is_complete=is_complete)
+        store.close()
+        if pair.durable(files).files != {**image.files}:
+            raise GuaranteeBroken(7, "a damaged store was changed by opening it")
+        pair.files, pair.closed, pair.spans = pair.new_disk(pair.durable(pair.files)), True, []
+        pair.store = store
+        pair.memory.versions = ProgressLedger(
+            said_by(image.files, pair.memory.versions.paths)
+        )  # the close had saved what was new
+        pair.end_operation(0, pair.log)
+        pair.cover(f"damaged_{operation.kind}")
+        pair.cover("damaged_beside", not is_complete)
+
+    def _beside(self, operation: Damage, image: Image) -> Image | None:
+        """Return the damaged image with the file beside the log harmed too, or None if it is not."""
+        pair = self._pair
+        if not operation.beside:
+            return None
+        harm = HarmDerived(operation.beside, operation.beside_harm, number=operation.record, amount=operation.amount)
+        min_offset, index_slots = pair.log.min_offset, pair.settings.index_slots
+        harmed = harmed_image(harm, image, pair.files.base, min_offset=min_offset, index_slots=index_slots)
+        return None if harmed is None else harmed.image
+
+    def _serves_what_verifies(self, store: MessageStore, lost: Lost, *, is_complete: bool) -> None:
+        """Whether an open has met the damage or not, no byte is served that fails a check, and every other one is.
+
+        Readers of queues and keys get all of it where queues and index were harmed neither (`is_complete`).
+        """
+        pair = self._pair
+        served = {message.offset for message in observed("messages", lambda: list(store.messages()))}
+        expected = {record.offset for record in pair.log.retained if lost.spares(record)}
+        if served != expected:
+            raise GuaranteeBroken(7, "a damaged store serves the wrong records", str(expected), str(served))
+        _readers_get_what_verifies(
+            store,
+            pair.memory.derived,
+            lost,
+            begin=pair.log.min_offset,
+            end=pair.log.end_offset,
+            stored=pair.memory.ledger.stored,
+            is_complete=is_complete,
+        )
+
+    def corrupt_progress(self, operation: HarmProgress) -> None:
+        """Close, harm the file, and open: the backup counts, or nothing is known, and that is named (contract 7, 13).
+
+        One that is lost without having had a backup is not known to have been there.
+        """
+        pair = self._pair
+        if pair.log.poisoned:
+            return
+        pair.files.mend()
+        close(pair)
+        path, harm = pair.memory.consumer_file, operation.harm
+        image = pair.durable(pair.files)
+        if path not in image.files:
+            self._recovery.open()
+            return
+        harmed = _harmed_progress(image, path, harm)
+        if harm == "stale" and said_by(harmed.files, (path,)) == said_by(image.files, (path,)):
+            self._recovery.open()
+            return
+        versions = {
+            each: frozenset((said,)) for each, said in said_by(harmed.files, pair.memory.versions.paths).items()
+        }
+        pair.memory.torn_files = torn_in(harmed.files, pair.memory.versions.paths)
+        files = pair.new_disk(harmed)
+        found = self._recovery.recover(files, self._recovery.legal_between(pair.log, pair.log, kill=True), versions)
+        named = any(each.file == path and each.code.startswith("config_file_") for each in found.store.findings)
+        if harm != "stale" and not named and (path in harmed.files or f"{path}.bak" in harmed.files):
+            raise GuaranteeBroken(7, f"a progress file that is {harm} is not named")
+        self._recovery.continue_with(found, files)
+        pair.cover(f"progress_file_{harm}")
+
+    def change_role(self, operation: ChangeRole) -> None:
+        """Close, and open in another role; a new master continues where the disk says."""
+        pair = self._pair
+        if pair.log.poisoned or pair.clients.puts:
+            return
+        pair.files.mend()
+        close(pair)
+        pair.take_role(operation.role)
+        self._recovery.open()
+        pair.cover(f"became_{operation.role}")
+
+    def write_delay_offsets(self, operation: DelayOffsetsAre) -> None:
+        """Overwrite the saved progress of delay levels; an open continues there, within the bounds of the queues."""
+        pair = self._pair
+        if pair.log.poisoned or pair.clients.puts:
+            return
+        pair.files.mend()
+        if not pair.closed and pair.layout.role == "SLAVE":
+            self._write_beside(operation)
+        else:
+            close(pair)
+            self._open_with(operation)
+
+    def _moved(self, operation: DelayOffsetsAre) -> Progress:
+        pair = self._pair
+        levels = dict.fromkeys(schedule.units_of_levels(pair.log, pair.layout), 0) | dict(pair.log.delays)
+        return tuple(sorted((level, max(0, number + operation.by)) for level, number in levels.items()))
+
+    def _write_beside(self, operation: DelayOffsetsAre) -> None:
+        """Write it durably beside an open slave, as its master does."""
+        pair = self._pair
+        first, files, table = len(pair.files.events), pair.files, self._moved(operation)
+        if DELAY_OFFSETS in files.paths():
+            files.unlink(DELAY_OFFSETS)
+        file = files.create(DELAY_OFFSETS)
+        files.pwrite(file, _written(table), 0)
+        files.sync(file)
+        files.close(file)
+        files.sync_directory(DELAY_OFFSETS.rpartition("/")[0])
+        pair.end_operation(first, self._given(table))
+        pair.spans = [replace(pair.spans[-1], first=pair.spans[-1].last)]  # no crash falls into it
+        pair.cover("slave_was_sent_progress")
+
+    def _open_with(self, operation: DelayOffsetsAre) -> None:
+        """Open the closed store with another file."""
+        pair = self._pair
+        durable = pair.durable(pair.files)
+        stored = dict(durable.files)
+        match operation.kind:
+            case "moved":
+                stored[DELAY_OFFSETS] = _written(self._moved(operation))
+            case "lost":
+                stored.pop(DELAY_OFFSETS, None)
+            case "garbage":
+                stored |= dict.fromkeys({DELAY_OFFSETS, _BACKUP} & stored.keys(), _GARBAGE)
+        said = said_by(stored, pair.memory.versions.paths)
+        saved = said[DELAY_OFFSETS]
+        assert isinstance(saved, tuple)
+        given = self._given(saved)
+        versions = {path: frozenset((each,)) for path, each in said.items()}
+        pair.memory.torn_files = torn_in(stored, pair.memory.versions.paths)
+        files = pair.new_disk(Image(durable.directories, stored))
+        found = self._recovery.recover(files, self._recovery.legal_between(given, given, kill=True), versions)
+        self._recovery.continue_with(found, files)
+        is_corrected = pair.log.delays != saved
+        named = {finding.code for finding in pair.store.findings}
+        if is_corrected and "progress_corrected" not in named:
+            raise GuaranteeBroken(7, "delay offsets are corrected, and nobody is told", "a note", str(sorted(named)))
+        pair.cover("delay_offsets_corrected", is_corrected)
+        pair.cover(f"delay_offsets_{operation.kind}")
+
+    def _given(self, table: Progress) -> CommitLog:
+        """Return the log after its delay progress was overwritten; messages that progress skips are no longer owed."""
+        pair = self._pair
+        log = replace(pair.log, saved_delays=table)
+        if pair.layout.role == "SLAVE":
+            within = schedule.loaded(log, table, layout=pair.layout)
+            return replace(schedule.passed_by(replace(log, delays=within), layout=pair.layout), delays=table)
+        return schedule.passed_by(schedule.opened(log, layout=pair.layout), layout=pair.layout)
+
+
+def _harmed_progress(image: Image, path: str, harm: ProgressHarm) -> Image:
+    """Return an image whose state file is harmed, and its backup too for `both`."""
+    left = dict(image.files)
+    if harm == "stale":
+        left[path] = left.get(f"{path}.bak", left[path])
+    elif harm == "misdirected":
+        logs = log_files(image.files)
+        left[path] = image.files[logs[0]][: len(left[path])] if logs else b""
+    if harm in ("stale", "misdirected"):
+        return Image(image.directories, left)
+    for each in (path, f"{path}.bak")[: 2 if harm == "both" else 1]:
+        content = left.pop(each, None)
+        if content is not None and harm != "lost":
+            kept = len(content) // 2 if harm == "torn" else 0
+            left[each] = content[:kept].ljust(len(content) if kept else 0, b"\0")
+    return Image(image.directories, left)
+
+
+def _written(table: Progress) -> bytes:
+    """Return a file that says so, as RocketMQ writes it."""
+    levels = ",".join(f"{level}:{number}" for level, number in table)
+    return ('{\n\t"offsetTable":{' + levels + ("\n\t" if levels else "") + "}\n}").encode()
+
+
+# ---- reads of a damaged store ----------------------------------------------------------------------------------------
+
+
+def _readers_get_what_verifies(
+    store: MessageStore,
+    derived: DerivedLedger,
+    lost: Lost,
+    *,
+    begin: int,
+    end: int,
+    stored: Stored,
+    is_complete: bool,
+) -> None:
+    """Read each queue to its end, and query each key, of a damaged store whose log went from `begin` to `end`.
+
+    `is_complete` says that queues and index are what they were: then nothing that verifies may be passed by.
+    """
+    for queue, memory, count in derived.queues_at(end):
+        units = memory.units[min(memory.first_at(begin), count) : count]
+        brought = list(_read_through(store, queue, units, stored))
+        _compare(f"a consumer of queue {queue}", brought, [unit.record for unit in units], lost, is_complete)
+    for key in derived.keys:
+        records = derived.records_with(key, end, begin)
+        _compare(f"a query for {key}", _query(store, key, records, stored), records, lost, is_complete)
+
+
+def _read_through(store: MessageStore, queue: Queue, units: Sequence[Unit], stored: Stored) -> Iterator[Record]:
+    """Yield what pulls bring one after the other, as a consumer asks for them."""
+    by_number = {unit.queue_offset: unit.record for unit in units}
+    number, last = store.min_offset_in_queue(*queue), store.max_offset_in_queue(*queue)
+    while number < last:
+        ask = partial(store.get_message, *queue, number, max_msg_nums=_AT_ONCE)
+        with observed("get_message", ask) as pulled:
+            for message in pulled.messages:
+                record = by_number.get(message.queue_offset)
+                if record is None or bytes(message) != stored(record):
+                    sentence = f"a pull from queue {queue} of a damaged store brings what was not put there"
+                    expected = "nothing" if record is None else f"the record at offset {record.offset}"
+                    raise GuaranteeBroken(4, sentence, expected, f"the one at offset {message.offset}")
+                yield record
+            following, status = pulled.next_begin_offset, pulled.status.value
+        if following <= number:
+            if status == "OFFSET_FOUND_NULL":  # the log ends in front of this one
+                return
+            sentence = f"a consumer of queue {queue} of a damaged store does not get on"
+            raise GuaranteeBroken(17, sentence, f"behind {number}, up to {last}", f"{following}, {status}")
+        number = following
+
+
+def _query(store: MessageStore, key: Key, records: Sequence[Record], stored: Stored) -> list[Record]:
+    """Return what a query for a key brings that asks for all records which have it."""
+    by_offset, brought = {record.offset: record for record in records}, []
+    with observed("query_message", partial(store.query_message, *key, max_num=_QUERY_MAX)) as found:
+        for message in found.messages:
+            record = by_offset.get(message.offset)
+            if record is None or bytes(message) != stored(record):
+                sentence = f"a query for {key} of a damaged store brings another message"
+                raise GuaranteeBroken(5, sentence, f"of those at {sorted(by_offset)}", f"the one at {message.offset}")
+            brought.append(record)
+    return brought
+
+
+def _compare(who: str, brought: Sequence[Record], records: Sequence[Record], lost: Lost, is_complete: bool) -> None:
+    offsets = [record.offset for record in brought]
+    verified = [record.offset for record in records if lost.spares(record)]
+    if offsets != (verified if is_complete else [offset for offset in verified if offset in set(offsets)]):
+        raise GuaranteeBroken(7, f"{who} of a damaged store gets the wrong messages", str(verified), str(offsets))

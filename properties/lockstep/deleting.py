@@ -1,0 +1,158 @@
+"""Deletion, compared with the model: the clean-up, topics, and the buffers of readers that keep files on the disk.
+
+Each clean-up is a whole run in which no time passes, so a crash may fall after any file that it deletes.
+"""
+
+from functools import partial
+
+from impl.errors import BufferReleased
+from model import progress, retention
+from model.operations import Clean
+from model.state import CommitLog
+from properties.contract import GuaranteeBroken, observed
+from properties.judge.reads import compare_query
+from properties.lockstep.compare import compare_watermarks, may_read
+from properties.lockstep.execute import service_named
+from properties.lockstep.pair import HeldBuffer, Pair
+
+__all__ = [
+    "clean",
+    "delete_topics",
+    "has_a_queue_of_numbers_only",
+    "held_buffers_are_right",
+    "hold_buffer",
+    "release_buffer",
+]
+
+_HOUR_MS = 3_600_000
+_RUN_MS = 10_000
+_STEPS_OF_A_RUN_MAX = 200
+
+
+def clean(pair: Pair, operation: Clean) -> None:
+    """Let the clean-up make a run; nothing happens while the store is closed or a disk has broken dispatch off."""
+    first, after = len(pair.files.events), pair.log
+    pair.environment.now_ms += operation.after_hours * _HOUR_MS
+    if not pair.closed and not pair.is_partly_dispatched:
+        after = _cleaned(pair, operation)
+    pair.end_operation(first, after)
+    compare_watermarks(pair)
+
+
+def _cleaned(pair: Pair, operation: Clean) -> CommitLog:
+    before = pair.log
+    pair.files.failing_syncs = 0  # what it would hit is no sync of the log
+    if operation.percent:
+        pair.environment.use_disk(pair.files, operation.percent)
+    if operation.manual:
+        observed("delete_expired_files_manually", pair.store.delete_expired_files_manually)
+        before = retention.ask_for_runs(before)
+    after, cleaned = retention.clean(
+        before,
+        layout=pair.layout,
+        now_ms=pair.environment.clock_ms,
+        timer_ms=pair.environment.now_ms,
+        percent=pair.environment.percent_used(pair.files),
+        held=_held_files(pair),
+    )
+    _makes_a_run_inside_a_query(pair, operation.query, after)
+    pair.cover("log_files_deleted", cleaned.files)
+    pair.cover("urgent_run", cleaned.urgent and cleaned.files > 0)
+    pair.cover("asked_for_run", operation.manual and cleaned.files > 0)
+    pair.cover("log_file_hangs", after.hanging is not None)
+    pair.cover("hanging_file_deleted", before.hanging is not None and after.hanging is None)
+    pair.cover("buffers_taken_back", cleaned.forced)
+    pair.cover("disk_full_seen_by_clean_up", bool(after.flags & ~before.flags & retention.DISK_FULL))
+    return after
+
+
+def _makes_a_run_inside_a_query(pair: Pair, number: int, after: CommitLog) -> None:
+    """Have the index find something for a key, make the run, and compare what the query brings of what is left."""
+    keys = list(pair.memory.derived.keys) if number >= 0 and may_read(pair) else []
+    if keys:
+        key, pair.environment.interruption = keys[number % len(keys)], partial(_makes_a_run, pair)
+        compare_query(pair.store, after, pair.layout, key, stored=pair.memory.ledger.stored)
+        is_made, pair.environment.interruption = pair.environment.interruption is None, None
+        pair.cover("cleaned_inside_a_query", is_made)
+        if is_made:
+            return
+    _makes_a_run(pair)
+
+
+def _makes_a_run(pair: Pair) -> None:
+    """Step the service until its run is over (contract 10, 16)."""
+    service = service_named(pair, "clean")
+    for _ in range(_STEPS_OF_A_RUN_MAX):
+        found = observed("step", service.step)
+        if found is None or found.due_ms is None:
+            raise GuaranteeBroken(16, "the clean-up of an open store was stopped")
+        if found.failed:
+            raise GuaranteeBroken(10, "the clean-up fails on a disk that refuses nothing")
+        if found.due_ms >= found.now_ms + _RUN_MS:
+            return
+    raise GuaranteeBroken(16, "a run of the clean-up does not end", found=f"{_STEPS_OF_A_RUN_MAX} steps")
+
+
+def delete_topics(pair: Pair, in_use: tuple[str, ...]) -> None:
+    """Delete all topics but those in use, and compare which were deleted (contract 10)."""
+    first, after = len(pair.files.events), pair.log
+    if not pair.closed and not pair.is_partly_dispatched:
+        pair.files.failing_syncs = 0
+        after, deleted = retention.delete_topics(pair.log, layout=pair.layout, in_use=in_use)
+        found = observed("clean_unused_topics", lambda: pair.store.clean_unused_topics(in_use))
+        if found != deleted:
+            raise GuaranteeBroken(10, "other topics were deleted than the model's", str(deleted), str(found))
+        pair.memory.derived = pair.memory.derived.with_deleted(after.deleted, after.end_offset)
+        pair.consumers = progress.delete_topics(pair.consumers, deleted)
+        pair.cover("topics_deleted", len(deleted))
+    pair.end_operation(first, after)
+    compare_watermarks(pair)
+
+
+def has_a_queue_of_numbers_only(pair: Pair) -> bool:
+    """Whether some queue has lost all its records: its last number is nowhere but in its file."""
+    return any(
+        memory.first_at(pair.log.min_offset) >= count
+        for _, memory, count in pair.memory.derived.queues_at(pair.log.end_offset)
+    )
+
+
+def hold_buffer(pair: Pair, number: int) -> None:
+    """Take a buffer of a record that can be read, and keep it."""
+    readable = [record for record in pair.log.retained if record.end_offset <= pair.log.readable_end]
+    if pair.closed or not readable:
+        return
+    record = readable[number % len(readable)]
+    buffer = observed("select_message_by_offset", lambda: pair.store.select_message_by_offset(record.offset))
+    if buffer is None:
+        raise GuaranteeBroken(8, f"the record at {record.offset} cannot be read")
+    pair.clients.buffers.append(HeldBuffer(buffer, record))
+
+
+def release_buffer(pair: Pair) -> None:
+    """Give the oldest buffer back."""
+    if pair.clients.buffers:
+        pair.clients.buffers.pop(0).buffer.release()
+
+
+def _held_files(pair: Pair) -> frozenset[int]:
+    """Return where the files begin that readers hold a buffer of."""
+    file_bytes = pair.settings.file_bytes
+    return frozenset(each.record.offset // file_bytes * file_bytes for each in pair.clients.buffers)
+
+
+def held_buffers_are_right(pair: Pair) -> None:
+    """Contract 11: a buffer shows its record until it is given back, or its file is gone; then it says so."""
+    for each in list(pair.clients.buffers):
+        is_gone = pair.closed or each.record.offset < pair.log.oldest_offset
+        try:
+            shows = bytes(each.buffer)
+        except BufferReleased:
+            if not is_gone:
+                raise GuaranteeBroken(11, f"the buffer at {each.record.offset} was taken back too soon") from None
+            pair.clients.buffers.remove(each)
+            continue
+        if is_gone:
+            raise GuaranteeBroken(11, f"a buffer shows a record at {each.record.offset} whose file is gone")
+        if shows != pair.memory.ledger.stored(each.record):
+            raise GuaranteeBroken(11, f"the buffer at {each.record.offset} shows other bytes than were put")

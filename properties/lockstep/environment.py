@@ -1,0 +1,346 @@
+"""The environment of a store: clocks, replicas, disk space, refused appends, the put lock, services stepped by hand.
+
+Each answers as an operation of the case says, so that a lockstep run stays a function of its operations.
+"""
+
+import errno
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import FunctionType
+from typing import Any, Literal
+from weakref import WeakKeyDictionary, ref
+
+from impl.commit_log import CommitLog
+from impl.delay import HALF_TOPIC, SCHEDULE_TOPIC, DelayLevels
+from impl.delayed_copy import refusal_of_copy
+from impl.derived import Derived
+from impl.dispatch_records import dispatch_records
+from impl.files import DiskUsage
+from impl.group_commit import GroupCommit
+from impl.index_service import IndexService
+from impl.mapped_file import MappedFile
+from impl.mapped_file_queue import MappedFileQueue
+from impl.message import Message, PutStatus
+from impl.parts import Parts
+from impl.policy import PutLockKind
+from impl.pull_hold import PullHold
+from impl.put_lock import make_put_lock
+from impl.queue_offsets import QueueOffsetTable
+from impl.replication import make_replicas
+from impl.rewriting import delayed
+from impl.runner import Service, ThreadRunner
+from impl.scan import walk_log
+from impl.store import MessageStore
+from model.payloads import BORN_TIMESTAMP
+from properties.disk.recording_files import RecordingFiles
+from properties.lockstep.cache import cached_dispatch, cached_walk
+from properties.program.hand_driven import HandDriven
+from properties.program.log_places import log_files
+from properties.scheduler import OUTSIDE, CooperativeLock
+from properties.scheduler.task import current_task
+
+__all__ = ["Environment", "taking_delays_as_java"]
+
+_TOTAL_BYTES = 10**12
+_FAR_AHEAD = 1 << 60
+_STAND_IN = "stand-in"
+
+
+@dataclass(slots=True)
+class _StoreParts:
+    """The put lock of one store, its services and some of its parts by name.
+
+    Services and parts are weak references: a strong one would keep every judged store alive. Each is a reference of its
+    own, since a weak dictionary costs six times as much.
+    """
+
+    lock: CooperativeLock
+    services: dict[str, ref[HandDriven]] = field(default_factory=dict)
+    parts: dict[str, ref[Any]] = field(default_factory=dict)
+
+    def service(self, name: str) -> HandDriven | None:
+        """Return a service that is still there."""
+        found = self.services.get(name)
+        return None if found is None else found()
+
+
+class Environment:
+    """The environment of the stores of one lockstep run.
+
+    `now_ms` is monotonic time, which services run by; the wall clock is ahead of it by `clock_ahead_ms`, or before it.
+    `set_forward_ms` is how far the wall clock was set forward since delivery last looked.
+
+    `replica` is what the best replica does, `append_fails` whether the mapped file refuses the next bytes (once).
+    `read_in_lock` has the readings of the clock under the put lock since it was last cleared. `interruption` runs once
+    in the next query by key, before the first offset that the index has found is read.
+    """
+
+    def __init__(self, now_ms: int = BORN_TIMESTAMP) -> None:
+        self.now_ms = now_ms
+        self.clock_ahead_ms = 0
+        self.set_forward_ms = 0
+        self.replica: Literal["confirms", "silent", "hangs", "behind", "none"] = "none"
+        self.append_fails = False
+        self.read_in_lock: set[int] = set()
+        self.interruption: Callable[[], None] | None = None
+        self._in_lock: tuple[int | None, int] | None = None
+        self._newest = _StoreParts(CooperativeLock("put lock"))
+        self._used = self._newest
+        self._by_store: WeakKeyDictionary[MessageStore, _StoreParts] = WeakKeyDictionary()
+
+    # ---- clocks --------------------------------------------------------------------------------------------------
+
+    @property
+    def clock_ms(self) -> int:
+        """What the wall clock says, from which records get their times."""
+        return self.now_ms + self.clock_ahead_ms
+
+    def advance(self, by_ms: int) -> None:
+        """Advance both clocks; a negative value moves only the wall clock, never the monotonic one."""
+        self.now_ms += max(0, by_ms)
+        self.clock_ahead_ms += min(0, by_ms)
+
+    def set_clock(self, by_ms: int) -> None:
+        """Set the wall clock; no part of the store is notified."""
+        self.clock_ahead_ms += by_ms
+        self.set_forward_ms += max(0, by_ms)
+
+    # ---- stores --------------------------------------------------------------------------------------------------
+
+    def surround(self, parts: Parts) -> Parts:
+        """Return the parts of a store that lives in this environment."""
+        return parts.replacing(
+            {
+                make_replicas: lambda: _ScriptedReplicas(self),
+                ThreadRunner: self._take_service,
+                make_put_lock: self._take_lock,
+                MappedFile: _refusing(parts.of(MappedFile), self),
+                IndexService: _interrupted(parts.of(IndexService), self),
+                MappedFileQueue: partial(parts.of(MappedFileQueue), guard=_queue_lock),
+                GroupCommit: partial(parts.of(GroupCommit), guard=_group_commit_lock),
+                CommitLog: _flushing_in_one_step(parts.of(CommitLog)),
+                PullHold: _with_a_lock_that_is_seen(parts.of(PullHold)),
+                Derived: self._taking("derived", parts.of(Derived)),
+                QueueOffsetTable: self._taking("queue_offsets", parts.of(QueueOffsetTable)),
+                walk_log: cached_walk(parts.of(walk_log)),
+                dispatch_records: cached_dispatch(parts.of(dispatch_records)),
+            }
+        )
+
+    def _taking(self, name: str, make: Callable[..., Any]) -> Callable[..., Any]:
+        def taken(*arguments: Any, **options: Any) -> Any:
+            part = make(*arguments, **options)
+            self._newest.parts[name] = ref(part)
+            return part
+
+        return taken
+
+    def _take_lock(self, kind: PutLockKind) -> CooperativeLock:
+        self._newest.lock = CooperativeLock("put lock")
+        return self._newest.lock
+
+    def _take_service(self, service: Service) -> HandDriven:
+        driven = HandDriven(service, lambda: self.now_ms)
+        self._newest.services[service.name] = ref(driven)
+        return driven
+
+    def remember(self, store: MessageStore) -> None:
+        """Note that `store` is the one just opened with these parts."""
+        self._by_store[store], self._newest = self._newest, _StoreParts(CooperativeLock("put lock"))
+
+    def use(self, store: MessageStore) -> None:
+        """Answer for this store from now on; others may be open beside it, to be judged."""
+        self._used, self._in_lock = self._by_store[store], None
+
+    def clock(self) -> int:
+        """The clock that the store reads; a reading under the put lock is when the put began in it."""
+        now_ms = self.clock_ms
+        task = current_task()
+        if self._used.lock.holder == (OUTSIDE if task is None else task.number):
+            self._in_lock = (self._used.lock.acquisition, now_ms)
+            self.read_in_lock.add(now_ms)
+        return now_ms
+
+    def lock_held_ms(self) -> int:
+        """For how long a put has been in the put lock, by its own reading of the clock; 0 when none is.
+
+        A put that has only the release itself before it is no longer in it.
+        """
+        lock = self._used.lock
+        if self._in_lock is None or self._in_lock[0] != lock.acquisition or lock.is_left_next:
+            return 0
+        return self.clock_ms - self._in_lock[1]
+
+    def service(self, name: str) -> HandDriven | None:
+        """Return a service of the store in use, None if it has none of that name."""
+        return self._used.service(name)
+
+    def service_of(self, store: MessageStore, name: str) -> HandDriven | None:
+        """Return a service of another store that is open beside the one in use."""
+        return self._by_store[store].service(name)
+
+    def give_up(self, store: MessageStore) -> None:
+        """Break the reference cycles of a discarded store, so that it is freed immediately.
+
+        A campaign discards thousands of stores. Each cycle would keep its whole disk until the next garbage collection.
+        The disk itself stays as it is.
+        """
+        for held in self._by_store.pop(store).services.values():
+            driven = held()
+            if driven is not None:
+                vars(driven).clear()
+        for part in tuple(vars(store).values()):
+            if not isinstance(part, FunctionType) and hasattr(part, "__dict__"):
+                vars(part).clear()
+        vars(store).clear()
+
+    def parts_of(self, store: MessageStore) -> Mapping[str, Any]:
+        """Return parts of a store by name: its queues and index (`derived`), and its queue offsets."""
+        there = ((name, held()) for name, held in self._by_store[store].parts.items())
+        return {name: part for name, part in there if part is not None}
+
+    def memory_of(self, store: MessageStore) -> Hashable:
+        """Return what a store remembers of its files: what it answers is a function of that and of their bytes.
+
+        Watermarks of the log, of each queue and index file, how far dispatch has come, and which number comes next.
+        """
+        parts = self._by_store[store].parts
+        derived: Derived | None = parts["derived"]()
+        table: QueueOffsetTable | None = parts["queue_offsets"]()
+        assert derived is not None
+        assert table is not None
+        index_files = () if derived.index is None else derived.index.index_files
+        progress = derived.progress
+        return (
+            (store.min_offset, store.flushed_offset, store.committed_offset, store.max_offset),
+            (store.read_only_reason, store.dispatch_behind_bytes, derived.error),
+            frozenset(
+                (each.key, each.min_offset, each.max_offset, each.max_physic_offset, len(each.mapped))
+                for each in derived.queues.all()
+            ),
+            tuple((each.path, each.header, each.times, each.is_proven) for each in index_files),
+            (progress.offset, progress.store_timestamp, progress.index_header, progress.index_times),
+            frozenset((key, table.next_offset(key)) for key in table.known()),
+            (frozenset(table.light_queues), frozenset(derived.named_queues)),
+            tuple(store.delay_offsets().items()),
+        )
+
+    @staticmethod
+    def use_disk(files: RecordingFiles, percent: int) -> None:
+        """Set how full the disk says it is; this changes nothing about what can still be allocated."""
+        free_bytes = _TOTAL_BYTES * (100 - percent) // 100
+        files.scripted_usage = DiskUsage(_TOTAL_BYTES, free_bytes)
+
+    @staticmethod
+    def percent_used(files: RecordingFiles) -> int:
+        """Return how full the disk says it is."""
+        usage = files.scripted_usage
+        return 0 if usage is None else 100 * (usage.total_bytes - usage.free_bytes) // usage.total_bytes
+
+
+def _queue_lock() -> CooperativeLock:
+    return CooperativeLock("a lock of the row of log files")
+
+
+def _group_commit_lock() -> AbstractContextManager[object]:
+    return CooperativeLock("lock of group commit")
+
+
+class _ScriptedReplicas:
+    """Replicas that answer at once, or never."""
+
+    def __init__(self, environment: Environment) -> None:
+        self._environment = environment
+
+    @property
+    def acknowledged_offset(self) -> int | None:
+        match self._environment.replica:
+            case "none":
+                return None
+            case "behind":
+                return 0
+            case _:
+                return _FAR_AHEAD
+
+    def request(self, next_offset: int) -> Future[bool]:
+        answer: Future[bool] = Future()
+        if self._environment.replica != "hangs":
+            answer.set_result(self._environment.replica == "confirms")
+        return answer
+
+
+def _refusing(kind: Any, environment: Environment) -> Any:
+    """Return a class of mapped files that refuse the bytes of one append when told so, half of them written."""
+
+    class Refusing(kind):  # type: ignore[misc]
+        def append(self, record: bytearray) -> None:
+            if environment.append_fails and log_files([self.path]):
+                environment.append_fails = False
+                half_bytes = len(record) // 2
+                self.target[self.written_position : self.written_position + half_bytes] = record[:half_bytes]
+                raise OSError(errno.EIO, "the mapped file refuses the bytes", self.path)
+            super().append(record)
+
+    return Refusing
+
+
+def _interrupted(kind: Any, environment: Environment) -> Any:
+    """Return a class of index services whose queries are interrupted before the first offset is read."""
+
+    class Interrupted(kind):  # type: ignore[misc]
+        def candidates(self, *arguments: Any) -> Iterator[int]:
+            for offset in super().candidates(*arguments):
+                deed, environment.interruption = environment.interruption, None
+                if deed is not None:
+                    deed()
+                yield offset
+
+    return Interrupted
+
+
+def _with_a_lock_that_is_seen(kind: Any) -> Any:
+    """Return a factory of pull holds whose lock the scheduler knows: a consumer and dispatch may meet there."""
+    return lambda *arguments, **options: kind(
+        *arguments, **options | {"guard": lambda: CooperativeLock("lock of the held pulls")}
+    )
+
+
+def _flushing_in_one_step(kind: Any) -> Any:
+    """Return a class of commit logs that have no yield points in a flush: the lock around it is the store's own."""
+
+    class FlushingInOneStep(kind):  # type: ignore[misc]
+        def flush(self, *arguments: Any, **options: Any) -> Any:
+            task = current_task()
+            if task is None:
+                return super().flush(*arguments, **options)
+            return task.run.quietly(lambda: super(FlushingInOneStep, self).flush(*arguments, **options))
+
+    return FlushingInOneStep
+
+
+def taking_delays_as_java(parts: Parts) -> Parts:
+    """Return the parts of a store that takes delayed puts in as RocketMQ 4.9.3 does.
+
+    Half messages are delayed (RMQ-B65), and so are messages of the schedule topic. A put is not refused for a copy that
+    will not fit (RMQ-B22).
+    """
+    delay = parts.of(delayed)
+
+    def as_java(message: Message, text: str, levels: DelayLevels) -> Message | PutStatus:
+        if message.topic not in (HALF_TOPIC, SCHEDULE_TOPIC):
+            return delay(message, text, levels)
+        stored = delay(replace(message, topic=_STAND_IN), text, levels)
+        if isinstance(stored, PutStatus):
+            return stored
+        if stored.topic == _STAND_IN:
+            return delay(message, text, levels)
+        return replace(stored, properties=str(stored.properties).replace(_STAND_IN, message.topic))
+
+    return parts.replacing({delayed: as_java, refusal_of_copy: _never_refused})
+
+
+def _never_refused(*_: object, **__: object) -> None:
+    return None

@@ -1,0 +1,54 @@
+"""Calls on the store, one function for each kind; an exception that no caller expects breaks contract 8."""
+
+from concurrent.futures import Future
+from dataclasses import replace
+
+from impl.message import Message as StoreMessage
+from impl.message import MessageBatch, PutResult
+from impl.message_filter import TagFilter
+from impl.queue_pull import GetMessageResult
+from model.holding import Holding
+from model.message import Batch, Message
+from model.operations import Put, PutBatch
+from properties.contract import GuaranteeBroken, observed
+from properties.lockstep.pair import Pair
+from properties.program.hand_driven import HandDriven
+from properties.program.translation import store_batch, store_message
+
+__all__ = ["call_pull", "call_put", "call_put_async", "service_named"]
+
+
+def call_put(pair: Pair, put: Put | PutBatch, given: Message | Batch) -> PutResult:
+    """Put into the store and return its answer."""
+    message = _for_store(put, given)
+    if isinstance(message, MessageBatch):
+        return observed("put_batch", lambda: pair.store.put_batch(message))
+    return observed("put", lambda: pair.store.put(message))
+
+
+def call_put_async(pair: Pair, put: Put | PutBatch, given: Message | Batch) -> Future[PutResult]:
+    """Put into the store with `put_async`; return the answer to come."""
+    message = _for_store(put, given)
+    return observed("put_async", lambda: pair.store.put_async(message))
+
+
+def _for_store(put: Put | PutBatch, given: Message | Batch) -> StoreMessage | MessageBatch:
+    """Return what the store is given: all fields of the model's message, but for a born time left to its clock."""
+    message = store_batch(given) if isinstance(given, Batch) else store_message(given)
+    return replace(message, born_timestamp=None) if put.born_now else message
+
+
+def call_pull(pair: Pair, asked: Holding, hold_ms: int) -> Future[GetMessageResult]:
+    """Pull and wait for `hold_ms` at most; return the answer to come."""
+    message_filter = None if asked.tags is None else TagFilter("||".join(asked.tags))
+    return pair.store.pull_async(
+        "group", *asked.queue, asked.offset, asked.max_msg_nums, message_filter, hold_ms=hold_ms
+    )
+
+
+def service_named(pair: Pair, name: str) -> HandDriven:
+    """Return a service of the open store. Contract 16: the store has it."""
+    service = pair.environment.service(name)
+    if service is None:
+        raise GuaranteeBroken(16, "the store lacks a service", name, "none of that name")
+    return service

@@ -1,0 +1,279 @@
+"""A lockstep run: the store on a recorded disk beside its model; every answer is compared, every crash fault judged.
+
+A run is a function of its settings, parts and operations: the clock is virtual, the disk is in memory.
+"""
+
+from collections import Counter
+from dataclasses import replace
+
+from impl.parts import Parts
+from impl.running_flags import RunningFlag
+from impl.store import MessageStore
+from model.operations import (
+    AimFault,
+    CancelPull,
+    ChangeRole,
+    Clean,
+    ClockStep,
+    Close,
+    CommitOffset,
+    Concurrent,
+    Crash,
+    Damage,
+    DelayOffsetsAre,
+    DeleteTopics,
+    DiskUsed,
+    FailAppend,
+    FailSync,
+    FailWrite,
+    Flush,
+    Get,
+    GetMessage,
+    HarmDerived,
+    HarmProgress,
+    HoldBuffer,
+    OffsetByTime,
+    Open,
+    OpenTwice,
+    Operation,
+    PullHeld,
+    PullWhileDispatching,
+    Put,
+    PutBatch,
+    QueryKey,
+    QueryOffsets,
+    RefuseFile,
+    ReleaseBuffer,
+    ReplicaIs,
+    ServiceName,
+    Step,
+    SwitchFlag,
+)
+from model.state import CommitLog
+from properties.disk.aimed_disk import AimedDisk
+from properties.disk.choosing import PowerLoss
+from properties.disk.dirty import DirtyTracker
+from properties.lockstep.closing import close, flush, open_twice
+from properties.lockstep.compare import compare_queues, disk_holds_the_log
+from properties.lockstep.consumers import cancel_pull, commit_offset, pull_held, pull_while_dispatching, query_offsets
+from properties.lockstep.corruption import Corruption
+from properties.lockstep.deleting import clean, delete_topics, held_buffers_are_right, hold_buffer, release_buffer
+from properties.lockstep.environment import Environment
+from properties.lockstep.io_faults import aim, run_under_fault
+from properties.lockstep.memory import Memory
+from properties.lockstep.pair import Pair, Span
+from properties.lockstep.puts import put, put_concurrently
+from properties.lockstep.reads import get, get_message, offset_by_time, query_key
+from properties.lockstep.recovery import Observer, Recovery
+from properties.lockstep.services import services_will_step, step
+from properties.program.case import Settings
+from properties.program.translation import CLEAN_RESOURCE_INTERVAL_MS
+
+__all__ = ["Lockstep"]
+
+_DISK_FULL_ABOVE_PERCENT = 90
+"""`rocketmq.broker.diskSpaceWarningLevelRatio`."""
+
+
+class Lockstep:
+    """Runs operations one by one on store and model. Raises GuaranteeBroken where the store breaks a contract.
+
+    `parts` are those of the store. `performed` are the operations as they were carried out: a crash with the in-flight
+    writes that there were. An `observer` is called with each store that is recovered and judged.
+    """
+
+    def __init__(
+        self, settings: Settings, *, parts: Parts, tracker: DirtyTracker, observer: Observer | None = None
+    ) -> None:
+        self.settings = settings
+        self.performed: list[Operation] = []
+        self.pair = Pair(settings, parts=parts, tracker=tracker)
+        self.recovery = Recovery(self.pair, performed=self.performed, observer=observer)
+        self._corruption = Corruption(self.pair, self.recovery)
+
+    def run(self, operation: Operation) -> None:
+        """Carry out one operation and compare."""
+        if isinstance(operation, Crash):
+            operation = self.recovery.fitted_crash(operation)
+        self.performed.append(operation)
+        if self.files.aimed and not isinstance(operation, Crash | Open):
+            run_under_fault(self.pair, operation)
+            return
+        self._run(operation)
+        held_buffers_are_right(self.pair)
+        disk_holds_the_log(self.pair)
+        compare_queues(self.pair)
+        services_will_step(self.pair)
+
+    # ---- what campaigns ask --------------------------------------------------------------------------------------
+
+    @property
+    def store(self) -> MessageStore:
+        """The store in use; of a closed one what it was."""
+        return self.pair.store
+
+    @property
+    def files(self) -> AimedDisk:
+        """The recorded disk of the store."""
+        return self.pair.files
+
+    @property
+    def log(self) -> CommitLog:
+        """The log of the model."""
+        return self.pair.log
+
+    @property
+    def closed(self) -> bool:
+        """Whether the store is closed."""
+        return self.pair.closed
+
+    @property
+    def services(self) -> tuple[ServiceName, ...]:
+        """The services that the store has to have."""
+        return self.pair.services
+
+    @property
+    def spans(self) -> list[Span]:
+        """The operations since the last recovery, that recovery first."""
+        return self.pair.spans
+
+    @property
+    def coverage(self) -> Counter[str]:
+        """How often each coverage point was hit."""
+        return self.pair.coverage
+
+    @property
+    def losses(self) -> list[PowerLoss]:
+        """What each power loss took."""
+        return self.recovery.losses
+
+    @property
+    def memory(self) -> Memory:
+        """What judges compare a recovered store with."""
+        return self.pair.memory
+
+    @property
+    def environment(self) -> Environment:
+        """The environment of the stores of this run."""
+        return self.pair.environment
+
+    @property
+    def waits_for_answers(self) -> bool:
+        """Whether a put has no answer yet."""
+        return bool(self.pair.clients.puts)
+
+    def position(self, back: int) -> int:
+        """Return the journal position `back` events before the last answer; 0 is at rest."""
+        return self.recovery.position(back)
+
+    # ---- operations ----------------------------------------------------------------------------------------------
+
+    def _run(self, operation: Operation) -> None:
+        pair = self.pair
+        match operation:
+            case Put() | PutBatch():
+                put(pair, operation)
+            case Step():
+                step(pair, operation)
+            case Concurrent():
+                put_concurrently(pair, operation)
+            case Get(record, shift):
+                get(pair, record, shift)
+            case GetMessage():
+                get_message(pair, operation)
+            case QueryKey():
+                query_key(pair, operation)
+            case OffsetByTime():
+                offset_by_time(pair, operation)
+            case Flush():
+                flush(pair)
+            case Close():
+                close(pair)
+            case OpenTwice():
+                open_twice(pair)
+            case Clean():
+                clean(pair, operation)
+            case DeleteTopics(in_use):
+                delete_topics(pair, in_use)
+            case HoldBuffer(record):
+                hold_buffer(pair, record)
+            case ReleaseBuffer():
+                release_buffer(pair)
+            case PullHeld():
+                pull_held(pair, operation)
+            case CancelPull():
+                cancel_pull(pair, operation)
+            case PullWhileDispatching():
+                pull_while_dispatching(pair, operation)
+            case CommitOffset():
+                commit_offset(pair, operation)
+            case QueryOffsets():
+                query_offsets(pair, operation)
+            case _:
+                self._change_the_environment(operation)
+
+    def _change_the_environment(self, operation: Operation) -> None:
+        pair = self.pair
+        match operation:
+            case ClockStep(by_ms):
+                pair.set_clock(by_ms)
+            case SwitchFlag(bit, on):
+                _switch_flag(pair, bit, on=on)
+            case DiskUsed(percent):
+                _use_disk(pair, percent)
+            case ReplicaIs(state):
+                pair.environment.replica = state
+            case FailAppend():
+                pair.environment.append_fails = True
+            case FailSync():
+                pair.files.failing_syncs = 1
+            case FailWrite():
+                pair.files.failing_writes = 1
+            case RefuseFile():
+                pair.files.refused_files = 1
+            case AimFault():
+                aim(pair, operation)
+            case _:
+                self._end_the_session(operation)
+
+    def _end_the_session(self, operation: Operation) -> None:
+        """Crash, or corrupt the closed store, and recover."""
+        match operation:
+            case Open() if self.files.aimed:
+                self.recovery.open_under_fault()
+            case Open():
+                self.recovery.open()
+            case Crash() if self.files.aimed:
+                self.recovery.crash_under_fault(operation)
+            case Crash():
+                self.recovery.crash(operation)
+            case Damage():
+                self._corruption.damage_log(operation)
+            case HarmDerived():
+                self._corruption.corrupt_derived(operation)
+            case HarmProgress():
+                self._corruption.corrupt_progress(operation)
+            case DelayOffsetsAre():
+                self._corruption.write_delay_offsets(operation)
+            case ChangeRole():
+                self._corruption.change_role(operation)
+
+
+def _switch_flag(pair: Pair, bit: int, *, on: bool) -> None:
+    """Set or clear a running flag of the open store."""
+    if not pair.closed:
+        flags = pair.store.running_flags
+        flags.set(RunningFlag(bit)) if on else flags.clear(RunningFlag(bit))
+        _flag(pair, bit, on=on)
+
+
+def _use_disk(pair: Pair, percent: int) -> None:
+    """Use the disk to so many percent and let the store look at it, also if the clock is then set back a little."""
+    if not pair.closed:
+        pair.environment.use_disk(pair.files, percent)
+        pair.environment.now_ms += 2 * CLEAN_RESOURCE_INTERVAL_MS + 1
+        _flag(pair, RunningFlag.DISK_FULL, on=percent > _DISK_FULL_ABOVE_PERCENT)
+
+
+def _flag(pair: Pair, bit: int, *, on: bool) -> None:
+    pair.log = replace(pair.log, flags=pair.log.flags | bit if on else pair.log.flags & ~bit)

@@ -1,0 +1,89 @@
+"""What judges compare a recovered store with: bytes of the log, queues and index, versions of progress files."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from model.state import BLANK_BYTES, CommitLog, Layout, Record
+from properties.contract import GuaranteeBroken
+from properties.judge.derived_ledger import DerivedLedger
+from properties.judge.ledger import Ledger
+from properties.judge.progress_ledger import (
+    CONSUMER_OFFSETS,
+    DELAY_OFFSETS,
+    LIGHT_CONSUMER_OFFSETS,
+    LegalVersions,
+    ProgressLedger,
+)
+from properties.judge.recovered import Recovered
+from properties.program.case import Settings
+
+__all__ = ["Memory", "Peek"]
+
+Peek = Callable[[str, int, int], bytes]
+"""Returns what the process sees of a log file, by its name, a position and a size."""
+
+
+class Memory:
+    """The ledgers of one lockstep run; records enter them when they reach the page cache.
+
+    `was_harmed` says that queues and index were corrupted, or that the clock went back: what the checkpoint says of
+    times is not compared any more. `torn_files` are the state files that a corruption has left torn.
+    """
+
+    def __init__(self, settings: Settings, layout: Layout) -> None:
+        self.ledger = Ledger(file_bytes=settings.file_bytes)
+        self.derived = DerivedLedger(layout)
+        self.consumer_file = LIGHT_CONSUMER_OFFSETS if settings.light_queues else CONSUMER_OFFSETS
+        self.versions = ProgressLedger({self.consumer_file: (), DELAY_OFFSETS: ()})
+        self.was_harmed = False
+        self.torn_files: frozenset[tuple[str, bytes]] = frozenset()
+        self._file_bytes = settings.file_bytes
+        self._unnoted: list[Record | int] = []
+
+    # ---- what operations write -----------------------------------------------------------------------------------
+
+    def append(self, records: Sequence[Record], *, end_before: int, end_after: int) -> None:
+        """Expect what a put wrote: its records, or only the blank before a refused append."""
+        for record in records:
+            if record.offset % self._file_bytes == 0 and end_before < record.offset:
+                self._unnoted.append(end_before)
+            self._unnoted.append(record)
+            end_before = record.end_offset
+        if end_after > end_before:
+            self._unnoted.append(end_before)
+
+    def note_committed(self, log: CommitLog, *, half_written_end: int, peek: Peek) -> None:
+        """Take in the records and blanks that no buffer of the pool holds back."""
+        end = max(log.committed_offset, half_written_end)
+        while self._unnoted:
+            item = self._unnoted[0]
+            if (item.end_offset if isinstance(item, Record) else item + BLANK_BYTES) > end:
+                break
+            self._note_next(peek)
+        if half_written_end > log.committed_offset:
+            self.note_whole(peek)
+
+    def note_whole(self, peek: Peek) -> None:
+        """Take in what is whole in the page cache; the zeros at the end of a record may be there before the record."""
+        with suppress(GuaranteeBroken):
+            while self._unnoted:
+                self._note_next(peek)
+
+    def _note_next(self, peek: Peek) -> None:
+        item = self._unnoted[0]
+        if isinstance(item, Record):
+            self.ledger.note(item, end_before=item.offset, peek=peek)
+            self.derived.note(item)
+        else:
+            self.ledger.note_blank(item, peek)
+        self._unnoted.pop(0)
+
+    # ---- what a recovery leaves ----------------------------------------------------------------------------------
+
+    def recover(self, found: Recovered, *, legal: LegalVersions | None, until: int) -> None:
+        """Keep what a store was recovered with; before event `until` progress files may still have `legal` versions."""
+        self.ledger = self.ledger.copy()
+        self.ledger.truncate(found.store.max_offset)
+        self.derived = self.derived.up_to(found.store.max_offset, found.legal[found.key].deleted)
+        self.versions = ProgressLedger(found.said_before, legal=legal, until=until)
+        self._unnoted = []

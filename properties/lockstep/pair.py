@@ -1,0 +1,313 @@
+"""A store on its recorded disk and the model beside it, as every part of a lockstep run uses them.
+
+A `Span` remembers the events of one operation and the model before and after, so that a crash can fall on any of them.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from impl.message import PutResult
+from impl.parts import Parts
+from impl.policy import BrokerRole
+from impl.queue_pull import GetMessageResult
+from impl.read_buffer import RecordBuffer
+from impl.store import MessageStore
+from model.commitlog import Appended
+from model.dispatch import Queue
+from model.holding import Holding
+from model.operations import AimFault, ServiceName
+from model.progress import ConsumerProgress
+from model.state import Clock, CommitLog, Conditions, Environment, Faults, Hanging, Record, State
+from model.step import services_of
+from model.waiting import Waiting
+from properties.contract import GuaranteeBroken
+from properties.disk.aimed_disk import AimedDisk
+from properties.disk.dirty import DirtyTracker
+from properties.disk.disk import Image
+from properties.disk.failing_disk import FailingDisk
+from properties.disk.journal import Entry, PagesDropped
+from properties.disk.last_disk import LastDisk
+from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
+from properties.judge.judges import ROOT, durable_image
+from properties.judge.progress_ledger import DELAY_OFFSETS
+from properties.lockstep.environment import Environment as StoreEnvironment
+from properties.lockstep.environment import taking_delays_as_java
+from properties.lockstep.memory import Memory
+from properties.program.bit_maps import filters_of
+from properties.program.case import Settings
+from properties.program.log_places import file_at, log_files
+from properties.program.translation import layout_of, store_config
+
+__all__ = ["UNKNOWN_QUEUE", "Clients", "HeldBuffer", "HeldPull", "OpenPut", "Pair", "Span"]
+
+UNKNOWN_QUEUE: Queue = ("nobody wrote to this", 0)
+_OTHER_FILES_BYTES = 4096 + 512 + 4
+"""Room for checkpoint, floor and lock: less than one more log file of any size that cases use, with what is free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One operation: it made the events from `first` to `last` (exclusive), and led the model from `before` to `after`.
+
+    It returned at `now_ms` of monotonic time. Log files from `oldest` on may reappear after a power loss: while a disk
+    fails, a file may be removed and its directory not synced.
+    """
+
+    first: int
+    last: int
+    before: CommitLog
+    after: CommitLog
+    now_ms: int
+    oldest: int
+
+    def at(self, *, at_rest: bool) -> CommitLog:
+        """Return the log that was answered before a crash inside the operation, or right after it."""
+        return self.after if at_rest else self.before
+
+    def at_power_loss(self, *, at_rest: bool) -> CommitLog:
+        """Return the same with the removed files that may reappear."""
+        log = self.at(at_rest=at_rest)
+        return log if log.oldest_offset <= self.oldest else replace(log, hanging=Hanging(self.oldest, 0, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenPut:
+    """A put without an answer yet, and what the model says it waits for."""
+
+    answer: Future[PutResult]
+    appended: Appended
+    waits: Waiting
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPull:
+    """A pull that waits by the model, and its answer to come."""
+
+    holding: Holding
+    answer: Future[GetMessageResult]
+
+
+@dataclass(frozen=True, slots=True)
+class HeldBuffer:
+    """A buffer that a reader holds, and the record that it has to show."""
+
+    buffer: RecordBuffer
+    record: Record
+
+
+@dataclass(slots=True)
+class Clients:
+    """What the clients of the open store hold: puts without an answer, pulls that wait, buffers of records."""
+
+    puts: list[OpenPut] = field(default_factory=list)
+    pulls: list[HeldPull] = field(default_factory=list)
+    buffers: list[HeldBuffer] = field(default_factory=list)
+
+
+class Pair:
+    """A store and its model; an empty disk and an open store to begin with.
+
+    `log` and `consumers` are the model, `spans` the operations since the last recovery, `coverage` counts coverage
+    points. After dispatch broke off half-way (`is_partly_dispatched`) the content of queues is unknown until its next
+    step. From `oldest` on log files may be on the disk.
+    """
+
+    def __init__(self, settings: Settings, *, parts: Parts, tracker: DirtyTracker) -> None:
+        self.settings = settings
+        self.layout = layout_of(settings)
+        self.environment = StoreEnvironment()
+        self.memory = Memory(settings, self.layout)
+        self.clients = Clients()
+        self.coverage: Counter[str] = Counter()
+        self.log = CommitLog()
+        self.consumers = ConsumerProgress()
+        self.spans: list[Span] = []
+        self.oldest = 0
+        self.closed = False
+        self.is_partly_dispatched = False
+        self.queue_sync_failed = False
+        self._tracker = tracker
+        self._parts = self.environment.surround(taking_delays_as_java(parts) if settings.java_delays else parts)
+        self._config = store_config(settings)
+        self.files = self.new_disk(EMPTY_DISK)
+        self.store = self.open_on(self.files)
+        self.environment.use(self.store)
+        self.end_operation(0, self.log)
+
+    # ---- disks and stores ----------------------------------------------------------------------------------------
+
+    def new_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> AimedDisk:
+        """Return a disk that holds an image, and the journal of the process killed on it."""
+        files = AimedDisk(base, tracker=self._tracker, journal=journal, budget_bytes=self._room_bytes)
+        self.environment.use_disk(files, 0)
+        return files
+
+    def last_disk(self, base: Image, journal: tuple[Entry, ...] = ()) -> FailingDisk:
+        """Return a disk as `new_disk` does, for a store that is judged and discarded: no crash falls into it.
+
+        After a failed sync has dropped pages the disk keeps its history all the same: versions tell which pages are
+        dirty again.
+        """
+        if any(isinstance(entry, PagesDropped) for entry in journal):
+            return self.new_disk(base, journal)
+        files = LastDisk(base, disk=self.settings.disk, journal=journal, budget_bytes=self._room_bytes)
+        self.environment.use_disk(files, 0)
+        return files
+
+    @property
+    def _room_bytes(self) -> int:
+        return self.settings.files_max * self.settings.file_bytes + _OTHER_FILES_BYTES
+
+    def open_on(self, files: RecordingFiles, *, whole_log: bool = False) -> MessageStore:
+        """Open the store on a disk by its real load path. A refusal breaks contract 7."""
+        config = replace(self._config, check_whole_log_on_recover=True) if whole_log else self._config
+        try:
+            store = MessageStore.open(
+                ROOT,
+                config,
+                files=files,
+                clock=self.environment.clock,
+                parts=self._parts,
+                bit_map_of=filters_of(self.settings),
+            )
+        except Exception as error:
+            raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error
+        self.environment.remember(store)
+        return store
+
+    def open_beside(self) -> MessageStore:
+        """Open the directory of the open store once more, as a second process would."""
+        return MessageStore.open(ROOT, self._config, files=self.files, clock=self.environment.clock, parts=self._parts)
+
+    def take_role(self, role: Literal["ASYNC_MASTER", "SYNC_MASTER", "SLAVE"]) -> None:
+        """Open in another role from now on."""
+        self.layout = replace(self.layout, role=role)
+        self._config = replace(self._config, broker_role=BrokerRole(role))
+
+    def durable(self, files: RecordingFiles) -> Image:
+        """Return what a disk holds for sure."""
+        return durable_image(files, disk=self.settings.disk)
+
+    @property
+    def services(self) -> tuple[ServiceName, ...]:
+        """The services that the store has to have."""
+        return services_of(self.layout)
+
+    # ---- log files -----------------------------------------------------------------------------------------------
+
+    def peek(self, name: str, position: int, size_bytes: int) -> bytes:
+        """Return what the process sees of a log file, in whichever log directory it is (contract 1: in one of them)."""
+        here = [path for path in log_files(self.files.paths()) if path.endswith(f"/{name}")]
+        if not here:
+            raise GuaranteeBroken(1, "a log file is in none of the log's directories", self.log_file(int(name)), "none")
+        return self.files.peek(here[0], position, size_bytes)
+
+    def log_file(self, base: int) -> str:
+        """Return where the log file that begins at a physical offset has to be."""
+        return file_at(base, file_bytes=self.settings.file_bytes, log_paths=self.settings.log_paths)
+
+    # ---- queues --------------------------------------------------------------------------------------------------
+
+    def queue(self, number: int) -> Queue:
+        """Return a queue by its number modulo those there are; -1 is a queue without any put."""
+        queues = list(self.memory.derived.queues)
+        return queues[number % len(queues)] if queues and number >= 0 else UNKNOWN_QUEUE
+
+    def bounds(self, queue: Queue) -> tuple[int, int]:
+        """Return minimum and maximum of a queue as far as the model has dispatched."""
+        memory = self.memory.derived.queues.get(queue)
+        count = memory.count_at(self.log.dispatched_offset) if memory is not None else 0
+        if memory is None or not count:
+            return 0, 0
+        first = memory.units[0].queue_offset
+        return first + min(memory.first_at(self.log.min_offset), count), first + count
+
+    # ---- operations ----------------------------------------------------------------------------------------------
+
+    def conditions(self) -> Conditions:
+        """Return what the environment will do to the next put, or to the next step of a service."""
+        usage = self.files.scripted_usage
+        return Conditions(
+            sync_fails=bool(self.files.failing_syncs),
+            no_room=usage is not None and usage.free_bytes < self.layout.file_bytes,
+            append_fails=self.environment.append_fails,
+            replica=self.environment.replica,
+        )
+
+    def state(self, rules: tuple[AimFault, ...] = ()) -> State:
+        """Return the state of the model before the next operation, under I/O fault rules if there are any."""
+        environment = Environment(
+            self.environment.replica, self.environment.percent_used(self.files), self.faults_left(), rules
+        )
+        return State(
+            log=self.log,
+            consumers=self.consumers,
+            clock=Clock(self.environment.now_ms, self.environment.clock_ahead_ms),
+            environment=environment,
+            role=self.layout.role,
+            is_open=not self.closed,
+            broke_off=self.is_partly_dispatched,
+            queue_sync_failed=self.queue_sync_failed,
+            buffers=tuple(each.record for each in self.clients.buffers),
+        )
+
+    def faults_left(self) -> Faults:
+        """Return what the environment has left to fail, as the disk says it."""
+        files = self.files
+        return Faults(
+            append=self.environment.append_fails,
+            syncs=files.failing_syncs,
+            writes=files.failing_writes,
+            files=files.refused_files,
+            fired=files.fired > 0,
+            half_written_end=files.half_written_end,
+        )
+
+    def advance(self, by_ms: int) -> None:
+        """Let time pass; a negative value sets the wall clock back."""
+        self.environment.advance(by_ms)
+        self.memory.was_harmed |= by_ms < 0  # the checkpoint's times say nothing of what comes after it then
+
+    def set_clock(self, by_ms: int) -> None:
+        """Set the wall clock."""
+        self.environment.set_clock(by_ms)
+        self.memory.was_harmed |= by_ms < 0
+
+    def by_monotonic_time(self, after: CommitLog) -> CommitLog:
+        """Return the log after a put at wall-clock time, with the retry of a new file at monotonic time."""
+        if after.retry_ms in (0, self.log.retry_ms):
+            return after
+        return replace(after, retry_ms=after.retry_ms - self.environment.clock_ahead_ms)
+
+    def append(self, records: Sequence[Record], *, end_after: int) -> None:
+        """Note what a put wrote: its records, or only the blank before a refused append."""
+        self.memory.append(records, end_before=self.log.end_offset, end_after=end_after)
+
+    def end_operation(self, first: int, after: CommitLog) -> None:
+        """End an operation that began at event `first` and led to the log `after`."""
+        self.files.mark("returned")
+        memory, last = self.memory, len(self.files.events)
+        memory.versions.saved(memory.consumer_file, self.consumers.saved, first, last)
+        memory.versions.saved(DELAY_OFFSETS, after.saved_delays, first, last)
+        self.spans.append(Span(first, last, self.log, after, self.environment.now_ms, self.oldest))
+        self.log = after
+        if not self.files.aimed:
+            self.oldest = after.oldest_offset
+
+    def note_committed(self) -> None:
+        """Take what no buffer of the pool holds back into the judges' memory."""
+        self.memory.note_committed(self.log, half_written_end=self.files.half_written_end, peek=self.peek)
+
+    def note_whole(self) -> None:
+        """Take in what no buffer holds back, and what of the buffers has reached the page cache whole."""
+        self.note_committed()
+        if self.layout.has_pool:
+            self.memory.note_whole(self.peek)
+
+    def cover(self, point: str, times: int = 1) -> None:
+        """Count a coverage point (`must_happen` of the machines)."""
+        if times:
+            self.coverage[point] += times

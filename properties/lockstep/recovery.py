@@ -1,0 +1,453 @@
+"""Crash faults and opens of a lockstep run: a store is opened by its real load path, judged, and taken over.
+
+A crash is an image that is proven legal. Every judge looks at what a store makes of it, then it is recovered once more.
+
+An open under an I/O fault rule may be refused by the disk. It has to leave the directory as good as it was: the next
+open, on a disk that lets nothing fail, is judged as if the first had never been.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from impl.errors import StoreError
+from impl.store import MessageStore
+from model import disasters, progress, schedule
+from model.flushing import flush
+from model.operations import Crash, Operation
+from model.pending import answered
+from model.progress import ConsumerProgress
+from model.state import CommitLog, Record
+from model.waiting import flushed
+from properties.contract import GuaranteeBroken, observed
+from properties.disk.aimed_disk import AimedDisk
+from properties.disk.certificate import assert_legal
+from properties.disk.choosing import PowerLoss, chosen, fitted
+from properties.disk.disk import Image
+from properties.disk.images import compose, disk_state, facts_of
+from properties.disk.journal import ProcessKilled
+from properties.disk.recording_files import RecordingFiles
+from properties.judge.delay_judges import opened_log
+from properties.judge.judges import JUDGES, OF_THE_PROCESS, LegalLogs, Recovered
+from properties.judge.ledger import compare_record
+from properties.judge.progress_judges import CONSUMER_FILES, expected_offsets
+from properties.judge.progress_ledger import DELAY_OFFSETS, LegalVersions, Said, said_by
+from properties.judge.queue_judges import DERIVED_PATHS
+from properties.judge.recovered import key_of
+from properties.judge.rulings import require
+from properties.lockstep.cache import VerdictCache
+from properties.lockstep.closing import close
+from properties.lockstep.io_faults import close_under_fault, count_faults
+from properties.lockstep.pair import Clients, Pair, Span
+from properties.lockstep.reads import get_at
+from properties.program.hand_driven import HandDriven
+from properties.program.log_places import LOG_PATHS
+
+__all__ = ["Observer", "Recovery"]
+
+_SEEN = (*LOG_PATHS, *DERIVED_PATHS)
+
+Observer = Callable[[Recovered], None]
+"""Called with each store that was recovered and judged outside of a shared verdict cache."""
+
+
+class Recovery:
+    """Recovery of one pair of store and model. `performed` are its operations, `losses` what each power loss took."""
+
+    def __init__(self, pair: Pair, *, performed: Sequence[Operation], observer: Observer | None) -> None:
+        self.losses: list[PowerLoss] = []
+        self._pair = pair
+        self._performed = performed
+        self._observer = observer
+
+    def open(self) -> None:
+        """Open again after a close; all of the log is there, or what a poisoned store had made durable."""
+        pair = self._pair
+        if not pair.closed:
+            close(pair)
+        first, before = len(pair.files.events), pair.log
+        legal = self.legal_between(replace(before, poisoned=False), before, kill=not before.poisoned)
+        pair.environment.use_disk(pair.files, 0)
+        pair.files.mend()
+        found = self.recover(pair.files, legal, self.versions_now())
+        self.adopt(found, first=first, before=before)
+
+    # ---- crashes -----------------------------------------------------------------------------------------------
+
+    def legal_between(self, before: CommitLog, after: CommitLog, *, kill: bool) -> LegalLogs:
+        """Return the legal logs of a crash while an operation leads from one log to another."""
+        survive = disasters.process_kill if kill else disasters.power_loss
+        return {key_of(log): log for log in survive(before, after, layout=self._pair.layout)}
+
+    def legal_at(self, span: Span, *, at_rest: bool, kill: bool) -> LegalLogs:
+        """Return the legal logs of a crash inside an operation, or right after its answer."""
+        before = span.at(at_rest=at_rest) if kill else span.at_power_loss(at_rest=at_rest)
+        return self.legal_between(before, span.after, kill=kill)
+
+    def image_at(self, position: int, crash: Crash) -> Image:
+        """Return the image of a power loss at a journal position, proven legal. Raises HarnessError if it is not."""
+        pair = self._pair
+        base, journal, disk = pair.files.base, pair.files.journal, pair.settings.disk
+        state = disk_state(base, journal, position, disk=disk)
+        choices = chosen(facts_of(state), crash.survived, crash.others)
+        image = compose(state, choices)
+        assert_legal(base, journal, position, choices, image, disk=disk)
+        return image
+
+    def fitted_crash(self, crash: Crash) -> Crash:
+        """Return the crash with `back` inside the last operation and each choice among the alternatives there are."""
+        pair = self._pair
+        span = pair.spans[-1]
+        back = min(crash.back, span.last - span.first)
+        if crash.kill:
+            return Crash(kill=True, back=back)
+        state = disk_state(pair.files.base, pair.files.journal, self.position(back), disk=pair.settings.disk)
+        facts = facts_of(state)
+        self.losses.append(PowerLoss(tuple(facts), chosen(facts, crash.survived, crash.others)))
+        return replace(crash, back=back, survived=fitted(facts, crash.survived, crash.others))
+
+    def position(self, back: int) -> int:
+        """Return the journal position `back` events before the answer of the last operation; 0 is at rest."""
+        pair = self._pair
+        return pair.files.events[pair.spans[-1].last - back] if back else len(pair.files.journal)
+
+    def crash(self, crash: Crash) -> None:
+        """Lose power or kill the process, recover, judge, and continue with what was recovered."""
+        pair = self._pair
+        before = pair.spans[-1].at_power_loss(at_rest=crash.back == 0) if crash.kill else None
+        pair.environment.now_ms += crash.later_ms
+        files, legal, versions = self.after_crash(crash)
+        found = self.recover(files, legal, versions)
+        pair.files = files
+        self.adopt(found, first=0, before=before)
+
+    def after_crash(self, crash: Crash) -> tuple[AimedDisk, LegalLogs, LegalVersions]:
+        """Return the disk that a power loss or a kill leaves, the legal logs, and what progress files may say."""
+        pair = self._pair
+        span, back = pair.spans[-1], crash.back
+        position = self.position(back)
+        legal = self.legal_at(span, at_rest=back == 0, kill=crash.kill)
+        versions = self.versions_at(span.last - back)
+        if crash.kill:
+            journal = (*pair.files.journal[:position], ProcessKilled())
+            return pair.new_disk(pair.files.base, journal), legal, versions
+        return pair.new_disk(self.image_at(position, crash)), legal, versions
+
+    def versions_now(self) -> LegalVersions:
+        """Return the version of each progress file while no operation is under way."""
+        return self.versions_at(len(self._pair.files.events))
+
+    def versions_at(self, event: int) -> LegalVersions:
+        """Return which versions each progress file may have after a crash at an event."""
+        return self._pair.memory.versions.legal_versions(event)
+
+    def recover(
+        self, files: RecordingFiles, legal: LegalLogs, versions: LegalVersions, *, cache: VerdictCache | None = None
+    ) -> Recovered:
+        """Open the store on a disk, judge it, and recover what it left once more (contract 6).
+
+        While the judges are observed the two recoveries share a cache: nearly always their process views are equal.
+        """
+        if cache is None and self._observer is not None:
+            rng = random.Random(len(self._performed))
+            cache = VerdictCache(rng, Counter(), Counter(), of_one_recovery=True)
+        found = self.judged(files, legal, versions, cache=cache)
+        self._pair.environment.give_up(self.recovers_again(found, cache=cache).store)
+        return found
+
+    def judged(
+        self, files: RecordingFiles, legal: LegalLogs, versions: LegalVersions, *, cache: VerdictCache | None = None
+    ) -> Recovered:
+        """Open the store on a disk and judge it.
+
+        With a cache, judges of the process alone are spared for a process view that was judged before.
+        """
+        said_before = self.said_on(files)
+        found = self.judged_open(self._pair.open_on(files), files, legal, versions, said_before, cache=cache)
+        if self._observer is not None and (cache is None or cache.of_one_recovery):
+            self._observer(found)
+        return found
+
+    def judged_at_rest(self, *, legal: LegalLogs | None = None) -> Recovered:
+        """Open the store on what its disk holds for sure, and judge it; without `legal` logs nothing may be lost."""
+        pair = self._pair
+        legal = self.legal_between(pair.log, pair.log, kill=True) if legal is None else legal
+        return self.judged(pair.new_disk(pair.durable(pair.files)), legal, self.versions_now())
+
+    def said_on(self, files: RecordingFiles) -> dict[str, Said]:
+        """Return what the progress files of a disk say to a process."""
+        return said_by(_seen(files, self._pair.memory.versions.paths), self._pair.memory.versions.paths)
+
+    def judged_open(
+        self,
+        store: MessageStore,
+        files: RecordingFiles,
+        legal: LegalLogs,
+        versions: LegalVersions,
+        said_before: Mapping[str, Said],
+        *,
+        cache: VerdictCache | None = None,
+        queues_came_late: bool = False,
+    ) -> Recovered:
+        """Judge a store that was just opened on a disk; `said_before` are its progress files before the open."""
+        pair = self._pair
+        found = Recovered(
+            store,
+            files,
+            pair.memory.ledger,
+            pair.memory.derived,
+            legal,
+            pair.durable(files),
+            pair.settings,
+            pair.layout,
+            pair.memory.was_harmed,
+            said_before,
+            versions,
+            pair.memory.torn_files,
+            queues_came_late,
+        )
+        is_judged = False
+        if found.key in legal:
+            derived = pair.memory.derived.with_deleted(legal[found.key].deleted, store.max_offset)
+            view = None if cache is None else (files.seen(_SEEN), pair.environment.memory_of(store))
+            found = replace(found, derived=derived, view=view)
+            is_judged = cache is not None and cache.is_judged(found)
+        judges = [judge for judge in JUDGES if not (is_judged and judge in OF_THE_PROCESS)]
+        for judge in judges:
+            require(judge(found))
+        if cache is not None:
+            cache.work["recoveries"] += 1
+            cache.looked.update(judge.__name__ for judge in judges)
+        return found
+
+    @staticmethod
+    def after_recovery(found: Recovered) -> tuple[LegalLogs, LegalVersions]:
+        """Return what a power loss after a recovery may leave: what the recovery left."""
+        said = said_by(found.durable.files, found.legal_versions)
+        return {found.key: found.legal[found.key]}, {path: frozenset((each,)) for path, each in said.items()}
+
+    def recovers_again(self, found: Recovered, *, cache: VerdictCache | None = None) -> Recovered:
+        """Contract 6: recovering what is durable after a recovery gives the same log."""
+        legal, versions = self.after_recovery(found)
+        try:
+            again = self.judged(self._pair.last_disk(found.durable), legal, versions, cache=cache)
+        except GuaranteeBroken as broken:
+            raise GuaranteeBroken(6, f"recovering twice is not recovering once: {broken.sentence}") from broken
+        if cache is None or not cache.has_delivered(again):
+            _delivers_the_rest(self._pair, again)
+        return again
+
+    def continue_with(self, found: Recovered, files: AimedDisk) -> None:
+        """Continue with a store that was just recovered on a disk, after a close."""
+        self._pair.files = files
+        self.adopt(found, first=0, before=None)
+
+    def adopt(self, found: Recovered, *, first: int, before: CommitLog | None) -> None:
+        """Continue with the recovered store, in a span from event `first` on.
+
+        `before` is the model of the killed process, whose last answer was not delivered; None after any other end.
+        """
+        pair = self._pair
+        legal = None if before is None else found.legal_versions
+        pair.memory.recover(found, legal=legal, until=len(pair.files.events))
+        pair.is_partly_dispatched = pair.queue_sync_failed = False
+        pair.store, pair.closed, pair.spans = found.store, False, []
+        pair.clients = Clients()
+        pair.environment.use(pair.store)
+        there = expected_offsets(found, pair.memory.consumer_file)
+        pair.consumers = ConsumerProgress(there, there)
+        pair.cover("progress_corrected", there != found.said_before[pair.memory.consumer_file])
+        pair.cover("progress_recovered", bool(there))
+        pair.cover("progress_crashed_in_save", len(found.legal_versions[pair.memory.consumer_file]) > 1)
+        adopted = opened_log(found)
+        pair.log = adopted
+        if before is None:
+            pair.oldest = adopted.oldest_offset
+        else:
+            # the begin too: a file whose removal only the page cache knows may come back until this open has ended
+            pair.log = replace(before, poisoned=False, flags=0)
+        pair.end_operation(first, adopted)
+        self._serves_all()
+
+    def _serves_all(self) -> None:
+        """What the store hands out is what the model holds: the messages, and nothing at the end."""
+        pair = self._pair
+        served = [message.offset for message in observed("messages", lambda: list(pair.store.messages()))]
+        expected = [record.offset for record in pair.log.retained]
+        if served != expected:
+            raise GuaranteeBroken(1, "the store serves other messages than it recovered", str(expected), str(served))
+        for record in pair.log.records[-1:]:
+            get_at(pair, record.offset, pair.log)
+        get_at(pair, pair.log.end_offset, pair.log)
+
+    # ---- I/O fault rules ------------------------------------------------------------------------------------------
+
+    def crash_under_fault(self, crash: Crash) -> None:
+        """Crash, and open as `open_under_fault` does."""
+        pair = self._pair
+        span, old = pair.spans[-1], pair.files
+        before = span.at_power_loss(at_rest=crash.back == 0) if crash.kill else None
+        pair.environment.now_ms += crash.later_ms
+        disk, legal, versions = self.after_crash(crash)
+        disk.aimed, disk.fault_mattered, pair.files = old.aimed, old.fault_mattered, disk
+        self._open(legal, versions, before=before)
+
+    def open_under_fault(self) -> None:
+        """Close if need be, open under the fault, and open again without it if that is refused."""
+        pair = self._pair
+        if not pair.closed:
+            close_under_fault(pair)
+        before = pair.log
+        sound = replace(before, poisoned=False)
+        pair.environment.use_disk(pair.files, 0)
+        self._open(self.legal_between(sound, sound, kill=not before.poisoned), self.versions_now(), before=before)
+
+    def _open(self, legal: LegalLogs, versions: LegalVersions, *, before: CommitLog | None) -> None:
+        """Open under the fault, judge what has opened, or open again without the fault and judge that."""
+        pair = self._pair
+        disk, records = pair.files, len(pair.log.records)
+        first, fired, said = len(disk.events), disk.fired, self.said_on(disk)
+        store, refusal = self._tried(fired=fired)
+        faults, disk.aimed = tuple(disk.aimed), ()
+        if store is not None:
+            late = self._catches_up(store)
+            found = self.judged_open(store, disk, legal, versions, said, queues_came_late=late)
+            pair.environment.give_up(self.recovers_again(found).store)
+        else:
+            if leaks := disk.leaks():
+                raise GuaranteeBroken(11, "a refused open still holds files", "nothing", "; ".join(leaks))
+            found = self.recover(disk, legal, self._or_corrected(legal, versions))
+        self.adopt(found, first=first, before=before)
+        mattered = disk.fault_mattered or bool(refusal)
+        count_faults(pair, faults, mattered=mattered or len(pair.log.records) < records)
+
+    def _tried(self, *, fired: int) -> tuple[MessageStore | None, str]:
+        """Open on the failing disk; return the store, or why there is none, which has to be the disk's doing.
+
+        A store that opens read-only for it is as good as refused.
+        """
+        disk = self._pair.files
+        try:
+            store = self._pair.open_on(disk)
+        except GuaranteeBroken as refusal:
+            if disk.fired == fired or not isinstance(refusal.__cause__, OSError | StoreError):
+                raise
+            return None, str(refusal)
+        if store.read_only_reason is None or disk.fired == fired:
+            return store, ""
+        store.close()
+        return None, store.read_only_reason
+
+    def _catches_up(self, store: MessageStore) -> bool:
+        """Step dispatch if the open left it work that the disk had refused; return whether it had any."""
+        service = self._pair.environment.service_of(store, "reput")
+        if service is None:
+            raise GuaranteeBroken(16, "the store lacks a service", "reput", "none of that name")
+        is_late = service.is_woken or service.due_ms is not None
+        if is_late:
+            observed("step", service.step)
+        return is_late
+
+    def _or_corrected(self, legal: LegalLogs, versions: LegalVersions) -> LegalVersions:
+        """Return what progress files may say after an open that may have corrected them for any of the legal logs."""
+        ends = {log.end_offset for log in legal.values()}
+        corrected = {path: self._corrected(said, ends) for path, said in versions.items() if path in CONSUMER_FILES}
+        corrected[DELAY_OFFSETS] = self._of_levels(versions.get(DELAY_OFFSETS, ()), legal)
+        return {path: said | corrected.get(path, frozenset()) for path, said in versions.items()}
+
+    def _of_levels(self, versions: Iterable[Said], legal: LegalLogs) -> frozenset[Said]:
+        """Return saved progress of delay levels as an open brings it within the bounds of their queues."""
+        return frozenset(
+            schedule.opened(replace(log, saved_delays=said), layout=self._pair.layout).saved_delays
+            for said in versions
+            for log in legal.values()
+            if isinstance(said, tuple)
+        )
+
+    def _corrected(self, versions: Iterable[Said], ends: Iterable[int]) -> frozenset[Said]:
+        found = set()
+        for said in versions:
+            for end_offset in ends:
+
+                def end_of(topic: str, queue_id: int, end_offset: int = end_offset) -> int:
+                    return self._pair.memory.derived.end_of((topic, queue_id), end_offset)
+
+                if isinstance(said, tuple):
+                    found.add(progress.corrected(said, end_of=end_of))
+        return frozenset(found)
+
+
+def _delivers_the_rest(pair: Pair, found: Recovered) -> None:
+    """Contract 12: a recovered store that is discarded next delivers every delayed message.
+
+    Each message comes at the first moment at which it is due, in the order of its level, and not a moment before.
+    """
+    log, environment = opened_log(found), pair.environment
+    now_ms, append_fails, replica = pair.environment.now_ms, environment.append_fails, environment.replica
+    due_ms = None if found.layout.role == "SLAVE" else schedule.earliest_due(log, found.layout)
+    if due_ms is None:
+        return
+    service = environment.service_of(found.store, "schedule")
+    if service is None:
+        raise GuaranteeBroken(16, "the store lacks a service", "schedule", "none of that name")
+    copies: list[Record] = []
+    environment.append_fails, environment.replica = False, "none"  # those are for the store in use
+    try:
+        pair.environment.now_ms = due_ms - 1 - pair.environment.clock_ahead_ms
+        _round(found, log, service)
+        while due_ms is not None:
+            pair.environment.now_ms = max(pair.environment.now_ms, due_ms - pair.environment.clock_ahead_ms)
+            log, outcome = schedule.deliver_round(log, layout=found.layout, now_ms=pair.environment.clock_ms)
+            _round(found, log, service)
+            log = _answered(pair, found, log)
+            copies += outcome.records
+            due_ms = pair.environment.clock_ms if log.pending else schedule.earliest_due(log, found.layout)
+            due_ms = None if outcome.refused else due_ms
+        _are_there(found, copies)
+        progress = tuple(observed("delay_offsets", found.store.delay_offsets).items())
+        if progress != log.delays:
+            sentence = "what came after recovery is not what is noted of it"
+            raise GuaranteeBroken(12, sentence, str(log.delays), str(progress))
+    finally:
+        pair.environment.now_ms, environment.append_fails, environment.replica = now_ms, append_fails, replica
+    pair.cover("delivered_after_recovery", len(copies))
+
+
+def _round(found: Recovered, log: CommitLog, service: HandDriven) -> None:
+    """Let the service make a round, and compare where the log ends then."""
+    observed("step", service.step)
+    if found.store.max_offset != log.end_offset:
+        ends, sentence = (str(log.end_offset), str(found.store.max_offset)), "what waits comes otherwise after recovery"
+        raise GuaranteeBroken(12, sentence, *ends)
+
+
+def _answered(pair: Pair, found: Recovered, log: CommitLog) -> CommitLog:
+    """Step group commit for the copies that wait for the disk; no copy waits for a replica."""
+    service = pair.environment.service_of(found.store, "group-commit")
+    if not log.pending or service is None:
+        return log
+    observed("step", service.step)
+    after, _ = flush(log)
+    return answered(after, lambda each: flushed(each, after))
+
+
+def _are_there(found: Recovered, copies: list[Record]) -> None:
+    """Every copy can be read, and is what the model has put."""
+    observed("flush", found.store.flush)
+    for record in copies:
+        buffer = observed("select_message_by_offset", partial(found.store.select_message_by_offset, record.offset))
+        if buffer is None:
+            raise GuaranteeBroken(12, f"the copy at {record.offset} cannot be read after recovery")
+        file_bytes = found.layout.file_bytes
+        with buffer:
+            base = record.offset // file_bytes * file_bytes
+            compare_record(bytes(buffer), record, base=base, file_bytes=file_bytes)
+
+
+def _seen(files: RecordingFiles, paths: Iterable[str]) -> dict[str, bytes]:
+    """Return what a process sees of some state files and their backups."""
+    there = set(files.paths())
+    names = (name for path in paths for name in (path, f"{path}.bak"))
+    return {name: files.peek(name, 0, 1 << 40) for name in names if name in there}

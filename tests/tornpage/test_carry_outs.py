@@ -1,0 +1,70 @@
+"""A finding is rendered from its evidence: from judge to page its case is carried out at most once after shrinking."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from properties.campaign import replay as replaying
+from properties.campaign.replay import Failure, Shrunk
+from properties.lockstep.lockstep import Lockstep
+from tornpage.cli import cli
+
+
+class CarryOuts:
+    """Counts the runs of a store beside its model that began after the last failure was made small."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.after_shrinking = self.shrunk = self.all = 0
+        begin, shrink = Lockstep.__init__, replaying.shrink
+
+        def counted(run: Lockstep, *arguments: Any, **options: Any) -> None:
+            self.after_shrinking += 1
+            self.all += 1
+            begin(run, *arguments, **options)
+
+        def ended(failure: Failure, **options: Any) -> Shrunk:
+            small = shrink(failure, **options)
+            self.shrunk += 1
+            self.after_shrinking = 0
+            return small
+
+        monkeypatch.setattr(Lockstep, "__init__", counted)
+        for module in [*sys.modules.values()]:
+            if getattr(module, "shrink", None) is shrink:
+                monkeypatch.setattr(module, "shrink", ended)
+
+
+def test_a_finding_is_carried_out_once_from_judge_to_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was carried out six times: twice before shrinking, once for each restatement, for the text, for the page map,
+    and twice for the page."""
+    counts, out = CarryOuts(monkeypatch), tmp_path / "out"
+    arguments = ["explore", "--bug", "lying-flush", "--states", "300", "--seed", "3", "--failures", "1"]
+    explored = CliRunner().invoke(cli, [*arguments, "--out", str(out)])
+    assert explored.exit_code == 1, explored.output
+    assert counts.shrunk == 1
+    assert counts.all > 10
+    assert "legal because" in explored.stdout
+    (row,) = json.loads((out / "tables" / "page_map.json").read_text())["rows"]
+    assert row["sentences"]
+    assert counts.after_shrinking == 0
+    reported = CliRunner().invoke(cli, ["report", str(out)])
+    assert reported.exit_code == 0, reported.output
+    (page,) = out.glob("case-*.html")
+    assert row["sentences"][0] in page.read_text()
+    assert counts.after_shrinking == 1
+
+
+def test_a_case_is_replayed_and_explained_by_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from properties.planted.smallest import SMALLEST
+
+    counts, token = CarryOuts(monkeypatch), SMALLEST["size-not-synced"].token()
+    assert CliRunner().invoke(cli, ["replay", token]).exit_code == 1
+    assert counts.all == 1
+    assert CliRunner().invoke(cli, ["replay", token, "--image", str(tmp_path / "image")]).exit_code == 1
+    assert counts.all == 2
+    assert CliRunner().invoke(cli, ["explain", token, "--out", str(tmp_path / "page.html")]).exit_code == 1
+    assert counts.all == 3

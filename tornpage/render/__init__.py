@@ -1,0 +1,1 @@
+"""Results as documents and as text: one module for each kind of result. Nothing here runs anything."""

@@ -1,0 +1,301 @@
+"""The result of a crash campaign as a document and as text: of one process, or of shards run elsewhere."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from properties.campaign.coverage import Tally
+from properties.campaign.replay import Failure
+from properties.campaign.result import Found
+from properties.explore.crashes.campaign import CrashResult, Plan
+from properties.explore.crashes.rows import Row, is_complete
+from properties.explore.crashes.shards import Shard
+from properties.findings import Finding
+from tornpage.document import Outcome
+from tornpage.render.counterexample import failure_text, saved_finding
+
+if TYPE_CHECKING:
+    from pipeline.aggregates import Counted
+
+__all__ = ["campaign_outcome", "command_of", "shards_outcome"]
+
+_STAGES_MAX = 40
+"""Shards whose time is drawn."""
+
+
+def command_of(plan: Plan) -> str:
+    """Return the command that runs a campaign again, with every default that its result depends on."""
+    settings = plan.settings
+    limits = (f"--states {plan.states}" if plan.states is not None else "",
+              f"--seconds {plan.seconds:g}" if plan.seconds is not None else "")  # fmt: skip
+    parts = (
+        *limits,
+        f"--seed {plan.seed} --disk {settings.disk} --file-bytes {settings.file_bytes}",
+        f"--strategy {plan.strategy} --states-per-shard {plan.shard_states} --failures {plan.failures_max}",
+        f"--workers {plan.workers}" if plan.workers > 1 else "",
+        f"--bug {settings.bug}" if settings.bug else "",
+        *(f"--fault {shlex.quote(aim.text)}" for aim in plan.aims),
+    )
+    return " ".join(["tornpage explore", *filter(None, parts)])
+
+
+def campaign_outcome(result: CrashResult, plan: Plan, *, out: str | None, command: str) -> tuple[Outcome, str]:
+    """Return the outcome and the text of a campaign, writing the case files if there is a place for them.
+
+    `command` is what a caption names to run it again. The first failure is the first of the findings.
+    """
+    tally = result.tally
+    figures: dict[str, float | int] = {
+        "states": tally.states,
+        "all_states": tally.all_states,
+        "histories": tally.histories,
+        "shards": result.shards,
+        "distinct_images": len(tally.images),
+        "distinct_recovered": len(tally.recovered),
+        "proven_legal": tally.proven_legal,
+        "repeated_histories": result.repeated,
+        "broken_histories": sum(found.times for found in result.found),
+        **{name: tally.work[name] for name in ("recoveries", "known", "viewed", "done_again")},
+    }
+    measured: dict[str, float | int] = {
+        "seconds": result.seconds,
+        "states_per_s": tally.states / max(result.seconds, 1e-9),
+        "recoveries_per_s": tally.work["recoveries"] / max(result.seconds, 1e-9),
+        **{f"{stage.replace(' ', '_')}_s": seconds for stage, seconds in tally.seconds.items()},
+    }
+    for kind in ("armed", "fired", "mattered"):
+        figures |= {f"{kind}_{name}": count for name, count in getattr(tally, kind).items() if count}
+    figures |= {f"looked_{judge}": count for judge, count in tally.looked.items()}
+    caption = {"source": "crash campaign", "seed": plan.seed, "command": command}
+    outcome = Outcome(
+        "explore",
+        result.verdict.value,
+        figures | measured,
+        list(measured),
+        [
+            *(
+                saved_finding(each.failure, out, history=each.history, mix=each.mix, histories=each.times)
+                for each in result.found
+            ),
+            *(doubt.document() for doubt in _doubts(result)),
+        ],
+        seed=plan.seed,
+        extra={
+            "result_hash": result.result_hash,
+            "cut": result.is_cut,
+            "strategy": plan.strategy,
+            "settings": asdict(plan.settings),
+        },
+        interrupted=result.interrupted,
+        tables=_tables(result, caption),
+    )
+    return outcome, _text(result)
+
+
+def _doubts(result: CrashResult) -> list[Finding]:
+    """Return what our own tooling did wrong, and why the silence of a campaign would prove nothing."""
+    faults = [Finding("harness", "harness", sentence) for sentence in result.faults]
+    return faults if result.found else faults + _never_fired(result.silent) + _without_canary(result.without_canary)
+
+
+def _tables(result: CrashResult, caption: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return discovery, activation and time per stage, and the page maps of failures."""
+    tally = result.tally
+    discovery = [
+        {"states": states, "distinct_images": images, "distinct_recovered": recovered}
+        for states, images, recovered in tally.discovery
+    ]
+    activation = [
+        {"fault": name, "armed": tally.armed[name], "fired": tally.fired[name], "mattered": tally.mattered[name]}
+        for name in sorted(tally.armed)
+    ]
+    tables: dict[str, Mapping[str, Any]] = {
+        "discovery": {"rows": discovery, "caption": caption},
+        "activation": {"rows": activation, "caption": caption},
+        "stages": {"rows": [{"stage": s, "seconds": t} for s, t in tally.seconds.items()], "caption": caption},
+    }
+    if result.found:
+        tables["page_map"] = {"rows": [row for each in result.found for row in _page_map(each)], "caption": caption}
+    return tables
+
+
+def _page_map(found: Found[Failure]) -> list[dict[str, Any]]:
+    evidence = found.failure.evidence
+    if evidence is None or evidence.page_map is None:
+        return []
+    told = found.failure.finding().document()
+    bug = found.failure.case.settings.bug
+    names = ("sentence", "expected", "found", "token", "settings")
+    return [{**evidence.page_map.document(), **{name: told[name] for name in names}, "bug": bug}]
+
+
+# ---- text ------------------------------------------------------------------------------------------------------------
+
+
+def _text(result: CrashResult) -> str:
+    """Return the campaign for people: failures first, or numbers and activation; then doubts and verdict."""
+    lines = _failure_lines(result) if result.found else _numbers(result)
+    lines += ["", *(f"the harness is at fault: {sentence}" for sentence in result.faults)]
+    if not result.found:
+        lines += _gates(result)
+    cut = " (of what ran: it was cut by time or by hand)" if result.is_cut else ""
+    lines.append(f"result hash: {result.result_hash}{cut}")
+    return "\n".join([*lines, f"verdict: {'interrupted' if result.interrupted else result.verdict.value}"])
+
+
+def _failure_lines(result: CrashResult) -> list[str]:
+    first, *others = result.found
+    lines = [failure_text(first.failure)]
+    if first.mix:
+        lines += ["", f"  drawn by history {first.history} with the mix {first.mix}"]
+    for number, each in enumerate(others, 2):
+        broken = each.failure.broken
+        lines += ["", f"failure {number}, another one: contract {broken.contract} is broken: {broken.sentence}"]
+        lines.append(f"    tornpage replay {each.failure.case.token()}")
+    broken_histories = sum(each.times for each in result.found)
+    return [*lines, "", f"{result.tally.all_states:,} states, {broken_histories} broken histories"]
+
+
+def _numbers(result: CrashResult) -> list[str]:
+    tally = result.tally
+    stages = ", ".join(f"{stage} {seconds:.1f} s" for stage, seconds in sorted(tally.seconds.items()))
+    return [
+        f"{tally.states:,} crash states counted ({tally.all_states:,} in all) from {tally.histories:,} histories in "
+        f"{result.shards:,} shards, {result.seconds:.1f} s: {tally.states / max(result.seconds, 1e-9):,.0f} states/s",
+        f"{len(tally.images):,} distinct images, {len(tally.recovered):,} distinct recovered logs, "
+        f"{result.repeated} histories repeated and equal, {tally.proven_legal:,} images proven legal",
+        f"time: {stages}",
+        f"{tally.work['recoveries']:,} stores opened ({tally.work['recoveries'] / max(result.seconds, 1e-9):,.0f}/s), "
+        f"{tally.work['viewed']:,} of them had what one before had; {tally.work['known']:,} states were known",
+        "",
+        *_activation(tally),
+    ]
+
+
+def _activation(tally: Tally) -> list[str]:
+    lines = [f"{'fault, rule or judge':<44}{'armed':>10}{'fired':>10}{'mattered':>10}"]
+    for name in sorted(tally.armed):
+        lines.append(f"{name:<44}{tally.armed[name]:>10,}{tally.fired[name]:>10,}{tally.mattered[name]:>10,}")
+    return lines
+
+
+def _gates(result: CrashResult) -> list[str]:
+    lines = [f"vacuous: {', '.join(result.silent)} never fired; explore longer"] if result.silent else []
+    if result.without_canary:
+        shards = ", ".join(map(str, result.without_canary))
+        lines.append(f"canary: no planted bug was caught in shard {shards}")
+    else:
+        lines.append(f"canary: {result.canary} caught in each shard")
+    return lines
+
+
+# ---- in shards -------------------------------------------------------------------------------------------------------
+
+
+def shards_outcome(
+    shards: Sequence[Shard], rows: Sequence[Row], counted: Counted, *, stopped: str, measured: Mapping[str, float]
+) -> tuple[Outcome, str]:
+    """Return the outcome and the text of a campaign in shards, of which the rows are known.
+
+    `stopped` says why it ended early, or is empty; `measured` are seconds, seconds to start, and the shards skipped.
+    """
+    from pipeline.campaign import result_hash, silent_in
+
+    settings = shards[0].settings
+    histories = [row for row in rows if row["kind"] == "history"]
+    ends = [row for row in rows if is_complete(row)]
+    deaths = [row for row in rows if row["kind"] == "shard" and not is_complete(row)]
+    silent = silent_in(rows, settings.disk)
+    findings = [each.document() for each in _shard_findings(histories, ends, deaths, silent)]
+    if stopped and stopped != "interrupted":
+        findings.append(Finding("stopped", "harness", f"{stopped}; go on with --resume").document())
+    order = (("harness", "harness"), ("broken", "broken"), ("vacuous", "vacuous"))
+    severities = {finding["severity"] for finding in findings}
+    verdict = next((verdict for severity, verdict in order if severity in severities), "holds")
+    task_seconds = sum(row["seconds"] for row in ends)
+    states = sum(row["states"] for row in histories)
+    figures: dict[str, float | int] = {
+        "shards": len(shards),
+        "shards_complete": len(ends),
+        "shards_skipped": measured["skipped"],
+        "shards_died": len(deaths),
+        "states": states,
+        "all_states": sum(row["all_states"] for row in histories),
+        "histories": len(histories),
+        "distinct_images": sum(row["images"] for row in histories),
+        "distinct_recovered": sum(row["recovered"] for row in histories),
+        "proven_legal": sum(row["proven_legal"] for row in histories),
+        "repeated_histories": sum(row["repeated"] for row in histories),
+        "broken_histories": sum(row["verdict"] == "broken" for row in histories),
+        "canaries": sum(bool(row["canary"]) for row in ends),
+        "seconds": measured["seconds"],
+        "start_s": measured["start_s"],
+        "task_seconds": task_seconds,
+        "states_per_s": states / max(measured["seconds"] - measured["start_s"], 1e-9),
+    }
+    for row in counted.activation:
+        figures |= {f"{kind}_{row['fault']}": row[kind] for kind in ("armed", "fired", "mattered") if row[kind]}
+    outcome = Outcome(
+        "campaign",
+        verdict,
+        figures,
+        ("seconds", "states_per_s", "start_s", "task_seconds"),
+        findings,
+        seed=shards[0].seed,
+        extra={"result_hash": result_hash(rows), "strategy": shards[0].strategy, "settings": asdict(settings)},
+        interrupted=stopped == "interrupted",
+        tables=_shard_tables(counted, ends, seed=shards[0].seed),
+    )
+    return outcome, _shards_text(outcome, stopped)
+
+
+def _shard_findings(
+    histories: Sequence[Row], ends: Sequence[Row], deaths: Sequence[Row], silent: Sequence[str]
+) -> list[Finding]:
+    """Return the findings: of shards whose worker died, of runs, of shards, and of what never fired."""
+    findings = [Finding("worker-died", "harness", f"{row['sentence']}; run it again with --resume") for row in deaths]
+    for row in histories:
+        if row["verdict"] != "holds":
+            code = f"contract-{row['contract']}" if row["contract"] is not None else "harness"
+            more = {"history": row["seed"], "token": row["token"], "mix": row["mix"]}
+            findings.append(Finding(code, row["verdict"], row["sentence"], more))
+    findings += _without_canary(row["shard"] for row in ends if row["verdict"] == "vacuous")
+    return findings + (_never_fired(silent) if ends else [Finding("no-shards", "vacuous", "no shard was finished")])
+
+
+def _never_fired(names: Iterable[str]) -> list[Finding]:
+    return [Finding("never-fired", "vacuous", f"{name} never fired") for name in names]
+
+
+def _without_canary(shards: Iterable[int]) -> list[Finding]:
+    return [Finding("no-canary", "vacuous", f"shard {number}: no planted bug was caught") for number in shards]
+
+
+def _shard_tables(counted: Counted, ends: Sequence[Row], *, seed: int) -> dict[str, dict[str, Any]]:
+    """Return activation and discovery, and the seconds of each shard; what is distinct is so within histories only."""
+    caption = {"source": "crash campaign in shards", "seed": seed, "command": f"tornpage {' '.join(sys.argv[1:])}"}
+    stages = [{"stage": f"shard {row['shard']}", "seconds": row["seconds"]} for row in ends][:_STAGES_MAX]
+    tables = {"activation": counted.activation, "discovery": counted.discovery, "stages": stages}
+    return {name: {"rows": rows, "caption": caption} for name, rows in tables.items() if rows}
+
+
+def _shards_text(outcome: Outcome, stopped: str) -> str:
+    figures = outcome.figures
+    lines = [
+        f"{figures['states']:,} crash states counted ({figures['all_states']:,} in all) from {figures['histories']:,} "
+        f"histories in {figures['shards_complete']} of {figures['shards']} shards, {figures['seconds']:.1f} s",
+        f"{figures['distinct_images']:,} images distinct within their histories, {figures['proven_legal']:,} proven "
+        f"legal, {figures['repeated_histories']} histories repeated and equal, {figures['canaries']} canaries caught",
+    ]
+    for finding in outcome.findings[:10]:
+        lines.append(f"{finding['severity']}: {finding['code']}: {finding['sentence']}")
+        if finding.get("token"):
+            lines.append(f"  tornpage replay {finding['token']}")
+    if len(outcome.findings) > 10:
+        lines.append(f"and {len(outcome.findings) - 10} more findings")
+    verdict = "interrupted" if stopped == "interrupted" else outcome.verdict
+    return "\n".join([*lines, "", f"result hash: {outcome.extra['result_hash']}", f"verdict: {verdict}"])

@@ -1,0 +1,215 @@
+"""A failure as text, as a case file, as a page and as a regression test.
+
+The text: one sentence, the smallest program, the crash, why that is legal, expected against found, how to run it
+again, where it is kept. Everything is rendered from the evidence of the failure.
+"""
+
+import json
+from collections import defaultdict
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from model.operations import Crash
+from properties.campaign.replay import Failure, Shrunk
+from properties.program.case import Case, describe
+from tornpage import __version__
+from tornpage.document import warn
+
+if TYPE_CHECKING:
+    from properties.explain.page_map import PageMap
+
+__all__ = [
+    "failure_text",
+    "how_small",
+    "how_small_text",
+    "page_of",
+    "program_lines",
+    "regression_module",
+    "save_case",
+    "saved_finding",
+]
+
+_SENTENCES_MAX = 6
+
+
+def failure_text(failure: Failure, *, kept_in: str = "", seen: str = "") -> str:
+    """Return a failure for people; `kept_in` is where its case file lies, `seen` when and how often it was met.
+
+    What the disk held is told from its evidence; without any the crash is left out.
+    """
+    broken, case = failure.broken, failure.case
+    lines = [f"contract {broken.contract} is broken: {broken.sentence}", "", "  program", *program_lines(case)]
+    lines += _crash_lines(failure)
+    if broken.expected or broken.found:
+        lines += ["", f"  expected  {broken.expected or '(nothing)'}", f"  found     {broken.found or '(nothing)'}"]
+    bug = f" with the planted bug {case.settings.bug}" if case.settings.bug else ""
+    name = f" {case.settings.target}" if case.settings.target else ""
+    lines += ["", f"  the store{name}{bug} and the model disagree", ""]
+    lines += ["  run it again:", f"    tornpage replay {case.token()}"]
+    given = kept_in or "with the same token"
+    page = "" if case.settings.target else " as a page: tornpage explain,"
+    lines += [f"  smaller: tornpage shrink,{page} as a test: tornpage promote; {given}"]
+    lines += [f"  kept in {kept_in}"] if kept_in else []
+    return "\n".join([*lines, *([f"  {seen}"] if seen else [])])
+
+
+def program_lines(case: Case) -> list[str]:
+    """Return the operations of a case, numbered from 1, and its settings."""
+    settings = ", ".join(f"{name}={value}" for name, value in case.document()["settings"].items()) or "defaults"
+    program = (f"    {number}. {describe(operation)}" for number, operation in enumerate(case.operations, 1))
+    return [*program, f"  settings  {settings}"]
+
+
+def _crash_lines(failure: Failure) -> list[str]:
+    """Return the descriptor of the last crash: the point, what was lost, and why a disk may lose it."""
+    operations = failure.case.operations
+    numbers = [number for number, operation in enumerate(operations, 1) if isinstance(operation, Crash)]
+    if not numbers:
+        return []
+    crash = operations[numbers[-1] - 1]
+    assert isinstance(crash, Crash)
+    inside = f"{crash.back} events before the answer of" if crash.back else "at rest after"
+    where = f"{inside} operation {numbers[-1] - 1}" if numbers[-1] > 1 else f"{inside} the open"
+    if crash.kill:
+        return ["", f"  crash     process killed, {where}; everything written is there"]
+    shown = None if failure.evidence is None else failure.evidence.page_map
+    if shown is None:
+        return []
+    lost = _lost(shown)
+    legal = _why_legal(shown)
+    more = [f"    and {len(legal) - _SENTENCES_MAX} more"] if len(legal) > _SENTENCES_MAX else []
+    return [
+        "",
+        f"  crash     power loss on the disk {shown.disk}, {where}",
+        f"  lost      {'; '.join(lost) or 'nothing'}",
+        *(["  legal because", *(f"    {sentence}" for sentence in legal[:_SENTENCES_MAX]), *more] if legal else []),
+    ]
+
+
+def _lost(shown: "PageMap") -> list[str]:
+    """Return what was lost: pages by file and fate as name[first..last], then sizes and names."""
+    pages: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for page in shown.pages:
+        if page.fate in ("lost", "older", "torn"):
+            pages[_short(page.file), page.fate].append(page.number)
+    said = []
+    for (file, fate), numbers in pages.items():
+        ends = [n for n in numbers if n + 1 not in numbers]
+        begins = [n for n in numbers if n - 1 not in numbers]
+        ranges = "".join(f"[{first}..{last}]" for first, last in zip(begins, ends, strict=True))
+        said.append(f"{file}{ranges}" + ("" if fate == "lost" else f" {fate}"))
+    facts = [fact for fact in shown.facts if fact.fate != "kept"]
+    return said + [_short(fact.fact) + ("" if fact.fate == "lost" else f" ({fact.fate})") for fact in facts]
+
+
+def _short(path: str) -> str:
+    return path.replace("/store/", "")
+
+
+def _why_legal(shown: "PageMap") -> list[str]:
+    """Return the sentences of the certificate about what was lost; a lost name has none, since nothing holds it."""
+    pages = [page for page in shown.pages if page.fate in ("lost", "older", "torn")]
+    subjects = [f"page {page.number} of {page.file}:" for page in pages]
+    facts = [fact.fact for fact in shown.facts if fact.fate != "kept"]
+    subjects += [f"{fact.removeprefix('size ')}:" for fact in facts if fact.startswith("size ")]
+    told = [sentence for sentence in shown.sentences if sentence.startswith(tuple(subjects))] if subjects else []
+    return told + [f"{fact}: its directory was not synced behind it" for fact in facts if not fact.startswith("size ")]
+
+
+def saved_finding(failure: Failure, out: str | None, **more: Any) -> dict[str, Any]:
+    """Return the entry of a run document, with `more` keys; write the case file if there is a place for it."""
+    path = None if out is None else save_case(failure, out)
+    return failure.finding().document() | more | ({} if path is None else {"case_file": str(path)})
+
+
+def save_case(failure: Failure, out: str) -> Path | None:
+    """Write the case file and return its path; None, and a line that says why, when the disk refuses.
+
+    The token is printed in any case, so nothing is lost.
+    """
+    directory = Path(out)
+    path = directory / f"case-{failure.case.token()[4:12]}.json"
+    was = {"contract": failure.broken.contract, "sentence": failure.broken.sentence}
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps({**failure.case.document(), "was": was}, indent=2) + "\n")
+    except OSError as error:
+        warn(f"case file not written to {directory}: {error.strerror}; the token says the same")
+        return None
+    return path
+
+
+def page_of(failure: Failure, how: dict[str, Any] | None = None) -> str:
+    """Return the page of a failure that has an account; `how` says how it was made small."""
+    from reports.counterexample import read_counterexample, render_counterexample
+
+    account = failure.account()
+    assert account is not None
+    return render_counterexample(read_counterexample({**account, "version": __version__, "shrinking": how}))
+
+
+def how_small(small: Shrunk, operations_before: int) -> dict[str, Any]:
+    """Return how a failure was made small, as plain values."""
+    return {
+        "one_minimal": small.one_minimal,
+        "ended": small.ended,
+        "tries": small.tries,
+        "operations_before": operations_before,
+        "history": [asdict(step) for step in small.history],
+    }
+
+
+def how_small_text(before: Failure, small: Shrunk) -> str:
+    """Return how a failure was made small, for people."""
+    lines = [
+        f"{step.what:<24}{step.tries:>6} tries {step.operations:>5} operations {step.losses:>5} lost facts"
+        for step in small.history
+    ]
+    counts = f"{len(before.case.operations)} operations became {len(small.case.operations)}"
+    ended = {"time": "time ran out", "tries": "tries ran out", "interrupt": "it was interrupted"}
+    end = "1-minimal" if small.one_minimal else f"not 1-minimal: {ended.get(small.ended, small.ended)}"
+    return "\n".join([*lines, f"{counts} in {small.tries} tries, {small.seconds:.1f} s: {end}"])
+
+
+def regression_module(case: Case, symptom: str) -> str:
+    """Return a test module that runs a case. Text of the case cannot end the literal that holds it."""
+    document = json.dumps(case.document(), indent=1).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    said = symptom.replace("\\", "\\\\").replace('"', "'")
+    bug = case.settings.bug
+    head = ["from dataclasses import replace", ""] if bug else []
+    lines = [
+        f'"""Symptom: {said}.',
+        "",
+        "Kept by `tornpage promote`. Cause and fix: say them here once they are known.",
+        '"""',
+        "",
+        *head,
+        "from properties.program.case import Case",
+        "from properties.campaign.replay import replay",
+        "from properties.disk.dirty import choose_tracker",
+        "",
+        f'CASE = Case.from_text("""\\\n{document}""")',
+        "",
+        "",
+        "def test_the_store_holds_what_it_promises() -> None:",
+        '    """The case as it was found, in the store as it is."""',
+    ]
+    if bug:
+        lines += [
+            '    without = replace(CASE, settings=replace(CASE.settings, bug=""))',
+            '    with choose_tracker("auto") as tracker:',
+            "        assert replay(without, tracker=tracker) is None",
+            "",
+            "",
+            "def test_the_planted_bug_is_still_caught() -> None:",
+            '    """Else the tester has lost an eye."""',
+            '    with choose_tracker("auto") as tracker:',
+            "        assert replay(CASE, tracker=tracker) is not None",
+        ]
+    else:
+        lines += [
+            '    with choose_tracker("auto") as tracker:',
+            "        assert replay(CASE, tracker=tracker) is None",
+        ]
+    return "\n".join([*lines, ""])

@@ -1,0 +1,562 @@
+"""Results of explorations as documents and as text: each `*_outcome` takes a result and returns both.
+
+Crash campaigns have a module of their own (tornpage/render/campaign.py). Nothing here runs anything.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from properties.findings import Finding
+from tornpage.document import Outcome, warn
+from tornpage.render.counterexample import failure_text, saved_finding
+
+if TYPE_CHECKING:
+    from properties.contract import GuaranteeBroken
+    from properties.explore.exhaustive.run import ExhaustResult
+    from properties.explore.foreign.campaign import TargetPlan, TargetResult
+    from properties.explore.interleavings.campaign import InterleavingResult
+    from properties.explore.interleavings.run import Ran
+    from properties.explore.interleavings.scenario import Interleaving
+    from properties.explore.kills.child import KillMode
+    from properties.explore.kills.cycle import KillReport
+    from properties.explore.kills.restarts import RestartReport
+    from properties.explore.machines.check import CheckResult
+    from properties.explore.real_faults.report import FaultReport, FaultsReport
+    from properties.explore.recovery.crashes import RecoveryReport, ShapeReport
+    from properties.program.case import Settings
+
+__all__ = [
+    "exhaust_outcome",
+    "faults_outcome",
+    "interleaving_finding",
+    "interleaving_text",
+    "interleavings_outcome",
+    "kills_outcome",
+    "left_out_line",
+    "machines_outcome",
+    "recovery_outcome",
+    "restarts_outcome",
+    "target_command",
+    "target_outcome",
+]
+
+
+# ---- interleavings ---------------------------------------------------------------------------------------------------
+
+
+def interleavings_outcome(
+    result: InterleavingResult, *, seed: int, out: str | None, command: str
+) -> tuple[Outcome, str]:
+    """Return the interleavings of a store's threads, writing the case file if there is a place for it."""
+    seconds = max(result.seconds, 1e-9)
+    tried, is_all = result.exhausted
+    figures: dict[str, float | int] = {
+        "interleavings": result.interleavings,
+        "distinct_interleavings": len(result.distinct),
+        "distinct_outcomes": len(result.outcomes),
+        "scenarios": result.scenarios,
+        "exhausted_interleavings": tried,
+        "exhausted_is_all": int(is_all),
+        "points": result.points,
+        "unknown_histories": result.unknown,
+        "repeated_interleavings": result.repeated,
+        "seconds": result.seconds,
+        "interleavings_per_s": result.interleavings / seconds,
+        "distinct_interleavings_per_s": len(result.distinct) / seconds,
+        "points_per_s": result.points / seconds,
+        **{f"happened_{effect}": count for effect, count in sorted(result.effects.items())},
+    }
+    findings: list[dict[str, Any]] = [
+        Finding("never-happened", "vacuous", f"{effect} never happened").document()
+        for effect in result.silent
+        if result.failure is None
+    ]
+    if result.unknown:
+        sentence = f"of {result.unknown} histories no order was found in time"
+        findings.append(Finding("unknown-history", "unknown", sentence).document())
+    if not result.canary and result.failure is None:
+        sentence = "interrupted before the canary" if result.interrupted else "no planted bug was caught"
+        findings.append(Finding("no-canary", "vacuous", sentence).document())
+    if result.failure is not None:
+        failure = result.failure
+        findings.append(interleaving_finding(failure.interleaving, failure.broken, failure.ran))
+        if out is not None:
+            _save_interleaving(failure.interleaving, out, findings[-1])
+    families = [{"scenario": name, "drawn": count} for name, count in sorted(result.families.items())]
+    caption = {"source": "interleavings", "seed": seed, "command": command}
+    outcome = Outcome(
+        "explore",
+        result.verdict.value,
+        figures,
+        ("seconds", "interleavings_per_s", "distinct_interleavings_per_s", "points_per_s"),
+        findings,
+        seed=seed,
+        interrupted=result.interrupted,
+        tables={"interleavings": {"rows": families, "caption": caption}},
+    )
+    return outcome, _interleavings_text(result)
+
+
+def interleaving_finding(interleaving: Interleaving, broken: GuaranteeBroken, ran: Ran) -> dict[str, Any]:
+    """Return a broken interleaving as an entry of a run document."""
+    from properties.explore.interleavings.token import described, token_of
+
+    return Finding.of_broken(
+        broken,
+        expected=broken.expected,
+        found=broken.found.strip(),
+        program=described(interleaving),
+        history=[str(call) for call in ran.calls],
+        turns=[f"task {interleaving.order[t.task]} x{t.points} to {t.left_at}" for t in ran.trace.turns],
+        switches=interleaving.switches,
+        token=token_of(interleaving),
+    ).document()
+
+
+def _save_interleaving(interleaving: Interleaving, out: str, finding: dict[str, Any]) -> None:
+    """Write the case file; the token is printed in any case."""
+    from properties.explore.interleavings.token import document_of
+
+    path = Path(out) / f"interleaving-{finding['token'][4:12]}.json"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(document_of(interleaving), indent=2) + "\n")
+    except OSError as error:
+        warn(f"case file not written to {out}: {error.strerror}; the token says the same")
+    else:
+        finding["case_file"] = str(path)
+
+
+def _interleavings_text(result: InterleavingResult) -> str:
+    if result.failure is not None:
+        failure = result.failure
+        told = interleaving_text(failure.interleaving, failure.broken, failure.ran)
+        return f"{told}\n\n{result.interleavings:,} interleavings before it\n\nverdict: broken"
+    seconds = max(result.seconds, 1e-9)
+    tried, is_all = result.exhausted
+    lines = [
+        f"{result.interleavings:,} interleavings of {result.scenarios:,} scenarios in {result.seconds:.1f} s, "
+        f"{len(result.distinct):,} of them distinct: {len(result.distinct) / seconds:,.0f} distinct/s",
+        f"{len(result.outcomes):,} distinct outcomes, {result.points:,} yield points, "
+        f"{result.repeated} interleavings repeated and equal",
+        f"at locks alone: {tried:,} interleavings of the smallest scenario in order, {'all' if is_all else 'not all'}",
+        "",
+        *(f"{effect:<20}{result.effects[effect]:>10,}" for effect in sorted(result.effects)),
+        "",
+    ]
+    if result.silent:
+        lines.append(f"vacuous: {', '.join(result.silent)} never happened; explore longer")
+    if result.unknown:
+        lines.append(f"unknown: of {result.unknown} histories no order was found in time")
+    not_caught = "canary: not tried" if result.interrupted else "canary: no planted bug was caught"
+    lines.append(f"canary: {result.canary} caught" if result.canary else not_caught)
+    return "\n".join([*lines, f"verdict: {'interrupted' if result.interrupted else result.verdict.value}"])
+
+
+def interleaving_text(interleaving: Interleaving, broken: GuaranteeBroken, ran: Ran) -> str:
+    """Return a broken interleaving for people."""
+    told = interleaving_finding(interleaving, broken, ran)
+    lines = [f"contract {broken.contract} is broken: {broken.sentence}", ""]
+    if broken.expected:
+        lines.append(f"  expected  {broken.expected}")
+    if broken.found and "\n" not in broken.found:
+        lines.append(f"  found     {broken.found}")
+    lines += ["", "  program", *(f"    {line}" for line in told["program"])]
+    lines += ["", "  calls, with the logical times of begin and end", *(f"    {line}" for line in told["history"])]
+    lines += ["", "  turns: who ran past how many yield points, and where he was left"]
+    lines += [f"    {line}" for line in told["turns"]]
+    return "\n".join([*lines, "", "  run it again:", f"    tornpage replay {told['token']}"])
+
+
+# ---- real processes --------------------------------------------------------------------------------------------------
+
+
+def kills_outcome(report: KillReport, *, seed: int, mode: KillMode) -> tuple[Outcome, str]:
+    """Return real writers killed by SIGKILL."""
+    figures: dict[str, float | int] = {
+        "cycles": report.cycles,
+        "killed": report.killed,
+        "completed": report.completed,
+        "distinct_points": len(report.points),
+        "distinct_outcomes": len(report.outcomes),
+        "judged": report.judged,
+        "recovered_twice": report.recovered_twice,
+        "violations": len(report.violations),
+        "seconds": report.seconds,
+        "cycles_per_s": report.cycles / max(report.seconds, 1e-9),
+        **{f"killed_in_{verb}": count for verb, count in report.killed_in.items()},
+    }
+    findings = [
+        Finding(f"contract-{v.contract}", "broken", v.sentence, {"place": v.kept}).document() for v in report.violations
+    ]
+    outcome = Outcome(
+        "explore",
+        report.verdict.value,
+        figures,
+        ("seconds", "cycles_per_s"),
+        findings,
+        seed=seed,
+        extra={"result_hash": report.result_hash},
+        interrupted=report.interrupted,
+    )
+    lines = [
+        f"{report.killed:,} writers killed by SIGKILL at a {mode} in {report.cycles:,} cycles, {report.seconds:.1f} s: "
+        f"{report.cycles / max(report.seconds, 1e-9):,.0f} cycles/s",
+        f"{len(report.points):,} distinct points, {len(report.outcomes):,} distinct outcomes",
+        f"{report.judged:,} directories judged, {report.recovered_twice:,} of them recovered twice",
+        "killed in " + ", ".join(f"{verb} {count:,}" for verb, count in sorted(report.killed_in.items())),
+        *(f"contract {v.contract} is broken: {v.sentence} (kept in {v.kept})" for v in report.violations),
+        f"result hash: {report.result_hash}",
+        f"verdict: {'interrupted' if report.interrupted else report.verdict.value}",
+    ]
+    return outcome, "\n".join(lines)
+
+
+def restarts_outcome(report: RestartReport, *, seed: int) -> tuple[Outcome, str]:
+    """Return fresh interpreters that held a store in turn."""
+    rate = report.restarts / max(report.seconds, 1e-9)
+    figures: dict[str, float | int] = {
+        "restarts": report.restarts,
+        "refused": report.refused,
+        "killed": report.killed,
+        "processes": report.processes,
+        "messages": report.messages,
+        "seconds": report.seconds,
+        "restarts_per_s": rate,
+    }
+    broken = [] if report.broken is None else [report.broken]
+    findings = [Finding(f"contract-{each.contract}", "broken", str(each)).document() for each in broken]
+    verdict = report.verdict.value
+    said = "interrupted" if report.interrupted and report.broken is None else verdict
+    lines = [
+        f"{report.restarts:,} restarts by {report.processes:,} fresh processes, {report.seconds:.1f} s: "
+        f"{report.refused:,} refused while another one lived, {report.killed:,} killed, {report.messages:,} messages",
+        *(str(each) for each in broken),
+        f"verdict: {said}",
+    ]
+    outcome = Outcome(
+        "explore", verdict, figures, ("seconds", "restarts_per_s"), findings, seed=seed, interrupted=report.interrupted
+    )
+    return outcome, "\n".join(lines)
+
+
+# ---- crashed recoveries, real faults ---------------------------------------------------------------------------------
+
+
+def recovery_outcome(report: RecoveryReport, *, seed: int, command: str) -> tuple[Outcome, str]:
+    """Return crashed recoveries; `command` is what a caption names to run them again."""
+    rows = [_recovery_row(shape) for shape in report.shapes]
+    figures = {
+        "shapes": len(rows),
+        "recovery_operations": sum(row["operations"] for row in rows),
+        "kills": sum(row["kills"] for row in rows),
+        "power_losses": sum(row["power_losses"] for row in rows),
+        "recoveries": sum(row["recoveries"] for row in rows),
+    }
+    outcome = Outcome(
+        "explore",
+        report.verdict.value,
+        figures,
+        findings=[finding for shape in report.shapes for finding in _recovery_findings(shape)],
+        seed=seed,
+        extra={"shapes": rows},
+        interrupted=report.interrupted,
+        tables={"recovery": {"rows": rows, "caption": {"source": "crashed recoveries", "seed": seed,
+                                                       "command": command}}},
+    )  # fmt: skip
+    return outcome, _recovery_text(report)
+
+
+def _recovery_row(shape: ShapeReport) -> dict[str, Any]:
+    crashes = shape.judgement.crashes
+    return {
+        "shape": shape.shape.name,
+        "opens": shape.judgement.mode,
+        "operations": crashes.operations,
+        "kills": crashes.kinds["a kill"],
+        "power_losses": crashes.kinds["a power loss"],
+        "recoveries": shape.judgement.figures["recoveries"],
+        "records_kept": shape.judgement.figures["records_kept"],
+        "records_in_quarantine": shape.judgement.figures["records_in_quarantine"],
+        "verdict": "vacuous" if shape.is_right and shape.is_vacuous else "holds" if shape.is_right else "broken",
+        "broken": shape.judgement.numbers("broken"),
+    }
+
+
+def _recovery_findings(shape: ShapeReport) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = [
+        {
+            "code": f"contract-{ruling.contract}",
+            "severity": "broken",
+            "shape": shape.shape.name,
+            "sentence": ruling.sentence,
+            "file": ruling.file or None,
+            "offset": ruling.offset,
+            "expected": ruling.expected,
+            "found": ruling.found,
+        }
+        for ruling in shape.judgement.rulings
+        if ruling.verdict == "broken"
+    ]
+    if shape.judgement.mode != shape.shape.mode:
+        found.append(
+            {
+                "code": "contract-7",
+                "severity": "broken",
+                "shape": shape.shape.name,
+                "sentence": "the store opens otherwise than it has to",
+                "expected": shape.shape.mode,
+                "found": shape.judgement.mode,
+            }
+        )
+    return found
+
+
+def _recovery_text(report: RecoveryReport) -> str:
+    """Return a line for each store layout, then what is broken."""
+    lines = [f"{'shape':<31}{'opens':<12}{'operations':>10}{'kills':>7}{'losses':>8}  verdict"]
+    for row in map(_recovery_row, report.shapes):
+        lines.append(
+            f"{row['shape']:<31}{row['opens']:<12}{row['operations']:>10}{row['kills']:>7}{row['power_losses']:>8}"
+            f"  {row['verdict']}"
+        )
+    for shape in report.shapes:
+        for finding in _recovery_findings(shape):
+            place = f" ({finding['file']} at {finding['offset']})" if finding.get("file") else ""
+            lines.append(f"{shape.shape.name}: {finding['code']} is broken: {finding['sentence']}{place}")
+    return "\n".join([*lines, "", f"verdict: {'interrupted' if report.interrupted else report.verdict.value}"])
+
+
+def faults_outcome(report: FaultsReport, *, command: str) -> tuple[Outcome, str]:
+    """Return real faults of real disks; `command` is what a caption names to run them again."""
+    figures: dict[str, float | int] = {"skipped": sum(fault.verdict is None for fault in report.faults)}
+    timings = []
+    for fault in report.faults:
+        name = fault.name.replace("-", "_")
+        figures |= {f"armed_{name}": fault.armed, f"fired_{name}": fault.fired, f"mattered_{name}": fault.mattered}
+        figures[f"seconds_{name}"] = fault.seconds
+        timings.append(f"seconds_{name}")
+    caption = {"source": "faults of real disks", "seed": report.seed, "command": command}
+    outcome = Outcome(
+        "faults",
+        report.verdict.value,
+        figures,
+        timings,
+        [finding for fault in report.faults for finding in _fault_findings(fault)],
+        seed=report.seed,
+        interrupted=report.interrupted,
+        tables={"faults": {"rows": [fault.row() for fault in report.faults], "caption": caption}},
+    )
+    return outcome, _faults_text(report)
+
+
+def _fault_findings(fault: FaultReport) -> list[dict[str, Any]]:
+    """Return what a reader has to know: a broken promise, our own fault, what was skipped, what never happened."""
+    if fault.harness:
+        return [{"code": "harness", "severity": "harness", "fault": fault.name, "sentence": fault.harness}]
+    if fault.broken is not None:
+        broken = fault.broken
+        return [
+            {
+                "code": f"contract-{broken.contract}",
+                "severity": "broken",
+                "fault": fault.name,
+                "sentence": broken.sentence,
+                "expected": broken.expected,
+                "found": broken.found,
+            }
+        ]
+    if fault.skipped:
+        return [{"code": "skipped", "severity": "note", "fault": fault.name, "sentence": fault.skipped}]
+    counts = {"armed": fault.armed, "fired": fault.fired, "mattered": fault.mattered}
+    never = next((count for count, times in counts.items() if not times), None)
+    if never is None:
+        return []
+    sentence = f"{fault.name} was never armed" if never == "armed" else f"{fault.name} never {never}"
+    return [{"code": f"never-{never}", "severity": "vacuous", "fault": fault.name, "sentence": sentence}]
+
+
+def _faults_text(report: FaultsReport) -> str:
+    """Return the table, then what was seen."""
+    lines = [f"{'fault':<16}{'armed':>7}{'fired':>7}{'mattered':>10}  verdict"]
+    for fault in report.faults:
+        verdict = "skipped" if fault.verdict is None else fault.verdict.value
+        lines.append(f"{fault.name:<16}{fault.armed:>7}{fault.fired:>7}{fault.mattered:>10}  {verdict}")
+    for fault in report.faults:
+        lines += ["", fault.name, *(f"  {sentence}" for sentence in fault.seen)]
+        lines += [f"  {_fault_line(finding)}" for finding in _fault_findings(fault)]
+    if report.faults and all(fault.verdict is None for fault in report.faults):
+        lines += ["", "vacuous: no fault could be shown here; see `tornpage doctor`"]
+    return "\n".join([*lines, "", f"verdict: {'interrupted' if report.interrupted else report.verdict.value}"])
+
+
+def _fault_line(finding: dict[str, Any]) -> str:
+    if finding["severity"] != "broken":
+        return f"{finding['code']}: {finding['sentence']}"
+    number = finding["code"].removeprefix("contract-")
+    text = f"contract {number} is broken: {finding['sentence']}"
+    if finding["expected"] or finding["found"]:
+        text += f" (expected {finding['expected']}; found {finding['found']})"
+    return text
+
+
+# ---- exhaustive runs -------------------------------------------------------------------------------------------------
+
+
+def exhaust_outcome(result: ExhaustResult, *, out: str | None) -> tuple[Outcome, str]:
+    """Return an exhaustive run, writing the case file if there is a place for it."""
+    from properties.explore.exhaustive.run import canary_bug
+    from properties.explore.exhaustive.statement import figures_of, statement_of
+    from properties.program.case import describe
+
+    figures: dict[str, float | int] = {
+        **figures_of(result),
+        "seconds": result.seconds,
+        "states_per_s": result.states_per_s,
+        "workloads_kept": result.again,
+    }
+    findings: list[dict[str, Any]] = []
+    if result.failure is not None:
+        findings.append(saved_finding(result.failure, out))
+    elif not (result.canary or result.timed_out or result.interrupted):
+        sentence = f"the planted bug {canary_bug(result.plan.disk)} was not caught"
+        findings.append(Finding("no-canary", "vacuous", sentence).document())
+    alphabet = [
+        {"letter": letter.name, "sentence": letter.sentence, "operations": [*map(describe, letter.operations)]}
+        for letter in result.plan.letters
+    ]
+    bound = {"statement": statement_of(result), "result_hash": result.result_hash, "alphabet": alphabet}
+    outcome = Outcome(
+        "exhaust",
+        result.verdict.value,
+        figures,
+        ["seconds", "states_per_s", "workloads_kept"],
+        findings,
+        extra=bound,
+        interrupted=result.interrupted,
+    )
+    return outcome, _exhaust_text(result)
+
+
+def _exhaust_text(result: ExhaustResult) -> str:
+    """Return the failure, or the statement and what it rests on."""
+    from properties.explore.exhaustive.statement import statement_of
+
+    states = sum(each.states for each in result.explored)
+    kept = f", {result.again:,} results kept from an earlier run" if result.again else ""
+    spent = f"{states:,} crash states in {result.seconds:.1f} s, {result.states_per_s:,.0f} a second{kept}"
+    if result.failure is not None:
+        before = f"{spent}; before it: {statement_of(result)}"
+        return f"{failure_text(result.failure)}\n\n{before}\n\nverdict: broken"
+    canary = f"{result.canary} caught" if result.canary else "no planted bug was caught"
+    stopped = result.interrupted or result.timed_out
+    lines = [
+        statement_of(result),
+        "",
+        spent,
+        f"result hash {result.result_hash}",
+        f"canary: {'not tried' if stopped else canary}",
+        f"verdict: {'interrupted' if result.interrupted else result.verdict.value}",
+    ]
+    return "\n".join(lines)
+
+
+# ---- machines and stores of other people -----------------------------------------------------------------------------
+
+
+def machines_outcome(
+    result: CheckResult, *, asked: int, seconds: float, seed: int, out: str | None, settings: Settings | None
+) -> tuple[Outcome, str]:
+    """Return a run of the machines, `asked` examples of them; `settings` are those of a target."""
+    figures: dict[str, float | int] = {"examples": result.examples, "seconds": seconds}
+    figures |= {f"ran_{name}": number for name, number in result.fired.items()}
+    findings: list[dict[str, Any]] = []
+    lines = [", ".join(f"{number:,} {name}" for name, number in sorted(result.fired.items()))]
+    if result.failure is not None:
+        findings.append(saved_finding(result.failure, out))
+        lines = [failure_text(result.failure)]
+    for name in result.silent:
+        findings.append(Finding("never-happened", "vacuous", f"{name} never happened").document())
+    if result.silent:
+        lines.append(f"vacuous: {', '.join(result.silent)} never happened; give more examples")
+    if settings:
+        from properties.explore.foreign.tracing import why_untraceable
+
+        lines += [left_out_line(why_untraceable())] if why_untraceable() else []
+    verdict = result.verdict.value
+    if result.interrupted and result.failure is None:
+        lines.append(f"interrupted: {result.examples:,} of {asked:,} examples are done")
+        verdict = "interrupted"
+    outcome = Outcome(
+        "check",
+        result.verdict.value,
+        figures,
+        ["seconds"],
+        findings,
+        seed=seed,
+        extra={"target": settings.target} if settings else {},
+        interrupted=result.interrupted,
+    )
+    return outcome, "\n".join([*lines, "", f"verdict: {verdict}"])
+
+
+def left_out_line(reason: str) -> str:
+    """Return a line that says which crash faults cannot be made of a target here."""
+    return f"process kills alone, between answers; no power loss: {reason}"
+
+
+def target_command(plan: TargetPlan) -> str:
+    """Return the command line of a campaign, defaults spelled out."""
+    settings = plan.settings
+    words = ["tornpage", "explore", "--target", settings.target, "--disk", settings.disk, "--seed", str(plan.seed)]
+    words += [] if plan.states is None else ["--states", str(plan.states)]
+    words += [] if plan.seconds is None else ["--seconds", f"{plan.seconds:g}"]
+    words += ["--failures", str(plan.failures_max), "--answer-seconds", f"{settings.answer_seconds:g}"]
+    return shlex.join([*words, *(["--bug", settings.bug] if settings.bug else [])])
+
+
+def target_outcome(result: TargetResult, plan: TargetPlan, *, command: str, out: str | None) -> tuple[Outcome, str]:
+    """Return a campaign on a store of other people, writing case files if there is a place for them."""
+
+    figures: dict[str, float | int] = {
+        "states": result.states,
+        "histories": result.histories,
+        "seconds": result.exploring_s,
+        "states_per_s": result.states / max(result.exploring_s, 1e-9),
+    }
+    for kind in ("armed", "fired", "mattered"):
+        figures |= {f"{kind}_{name}": count for name, count in getattr(result, kind).items()}
+    findings = [saved_finding(failure, out) for failure in result.failures]
+    for name in result.missing if not result.failures else ():
+        findings.append(Finding("never-happened", "vacuous", f"{name} never happened").document())
+    extra = {"target": plan.settings.target, "command_line": command, "left_out": result.left_out}
+    verdict = result.verdict.value
+    timings = ["seconds", "states_per_s"]
+    outcome = Outcome(
+        "explore", verdict, figures, timings, findings, plan.seed, extra=extra, interrupted=result.interrupted
+    )
+    return outcome, _target_text(result)
+
+
+def _target_text(result: TargetResult) -> str:
+    lines = [failure_text(failure) + "\n" for failure in result.failures[:1]]
+    if len(result.failures) > 1:
+        lines += ["  other failures:"]
+        lines += [f"    {each.broken}\n      tornpage replay {each.case.token()}" for each in result.failures[1:]]
+        lines += [""]
+    rate = result.states / max(result.exploring_s, 1e-9)
+    lines += [f"{result.states:,} crash states of {result.histories:,} histories, {rate:,.0f} states/s", ""]
+    names = sorted(result.armed.keys() | result.mattered.keys())
+    lines += [f"  {'':<14}{'armed':>8}{'fired':>8}{'mattered':>10}"]
+    lines += [
+        f"  {name:<14}{result.armed[name]:>8,}{result.fired[name]:>8,}{result.mattered[name]:>10,}" for name in names
+    ]
+    if result.left_out:
+        lines += ["", left_out_line(result.left_out)]
+    if result.missing and not result.failures:
+        lines += ["", f"vacuous: {', '.join(result.missing)} never happened; give more states"]
+    return "\n".join([*lines, "", f"verdict: {result.verdict.value}"])
