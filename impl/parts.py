@@ -8,7 +8,7 @@ from it and open the store with `Parts({MappedFile: OtherFile})` to write log fi
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 __all__ = ["Parts"]
 
@@ -31,7 +31,8 @@ class Parts:
 
     def of(self, kind: Kind) -> Kind:
         """Return what a store uses as this part: a replacement, else the part itself."""
-        return cast(Kind, self.replaced.get(kind, kind))
+        found: Kind = self.replaced.get(kind, kind)
+        return found
 
     def replacing(self, replaced: Mapping[Any, Any]) -> "Parts":
         """Return these parts with more of them replaced; the later replacement of a part wins."""

@@ -11,8 +11,6 @@
 Source: docs/statuses.md, "every put that got this far".
 """
 
-from dataclasses import replace
-
 from model import pool
 from model.state import CommitLog, Conditions, Layout
 
@@ -26,14 +24,14 @@ def take(log: CommitLog, *, layout: Layout, now_ms: int, conditions: Conditions)
     if layout.fast_fail and pool.lacks_buffer(log, layout=layout):
         return log, False
     if layout.files_ahead:
-        log = replace(log, asked=max(log.asked, 1 + layout.files_ahead))
+        log = log.changed(asked=max(log.asked, 1 + layout.files_ahead))
     if not log.prepared:
         log, made = _made(log, layout=layout, now_ms=now_ms, conditions=conditions)
         if not made:
             return log, False
     end_offset = log.files * layout.file_bytes
-    log = replace(log, end_offset=end_offset, files=log.files + 1, prepared=log.prepared - 1)
-    log = replace(log, asked=max(log.asked - 1, 0))
+    log = log.changed(end_offset=end_offset, files=log.files + 1, prepared=log.prepared - 1)
+    log = log.changed(asked=max(log.asked - 1, 0))
     return pool.with_buffer(log, layout=layout), True
 
 
@@ -50,5 +48,5 @@ def _made(log: CommitLog, *, layout: Layout, now_ms: int, conditions: Conditions
     files = log.files - log.oldest_offset // layout.file_bytes + log.prepared
     no_room = conditions.no_room or files >= layout.files_max
     if no_room or conditions.sync_fails:
-        return replace(log, retry_ms=now_ms + layout.allocation_retry_ms if log.asked else 0), False
-    return replace(log, prepared=log.prepared + 1, retry_ms=0), True
+        return log.changed(retry_ms=now_ms + layout.allocation_retry_ms if log.asked else 0), False
+    return log.changed(prepared=log.prepared + 1, retry_ms=0), True

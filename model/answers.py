@@ -1,7 +1,7 @@
 """What a store answers at the return of an operation, in the form in which the model predicts it.
 
-An `Answer` of the model has None for what it does not predict. An answer of the store has what it was asked; what was
-not asked may be None there too. `accepted` keeps the outcomes that an answer of the store allows.
+An `Answer` of the model has None for what it does not predict, an answer of the store for what it was not asked. A
+None is not compared. `accepted` keeps the outcomes that an answer of the store allows.
 
 1. A put answers with its status and, if it is stored, with place, number and time (docs/statuses.md).
 2. A pull or a query names the records it brings by their physical offsets.
@@ -146,7 +146,7 @@ class NextRound(NamedTuple):
 class Answer:
     """All that is said at the return of one operation; a field is None where nothing is predicted, or was asked.
 
-    `put` is None for a put that waits; `ended` has the number of each later put that ended now, with its answer.
+    `put` may say of a later put that it waits; `ended` has the number of each later put that ends now, and its answer.
     `durable` is a flush's, `clean` a close's, `names` those of deleted topics. `offsets` are those that a query brings;
     `first_times` are those of the log and of one queue. `pull` is that of a pull that may wait, and `ended_pulls` has
     the number of each held pull that ended now.
@@ -161,7 +161,7 @@ class Answer:
     `note` is how the model came to the outcome, for coverage; it is not compared.
     """
 
-    put: PutAnswer | None = None
+    put: PutAnswer | Literal["waits"] | None = None
     ended: tuple[tuple[int, PutAnswer], ...] | None = None
     durable: bool | None = None
     clean: bool | None = None
@@ -201,11 +201,11 @@ def matches(expected: Answer, found: Answer) -> bool:
 
 
 def _differ(expected: object, found: object) -> bool:
-    if expected is None or expected == found:
+    if expected is None or found is None or expected == found:
         return False
     if isinstance(expected, PutAnswer) and isinstance(found, PutAnswer) and expected.status == ANY_REFUSAL:
         return found.offset >= 0 or found.status == PutStatus.PUT_OK.value
-    return not (isinstance(expected, Faults) and found is None)
+    return True
 
 
 def accepted(outcomes: Iterable[tuple[State, Answer]], found: Answer) -> Iterator[tuple[State, Answer]]:

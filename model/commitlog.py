@@ -4,7 +4,7 @@
    behind each. When a record does not fit, the rest of the file is blank and the record begins the next file. The
    records of a batch are placed like one record.
 2. `0 <= flushed_offset <= committed_offset <= end_offset`; none goes down, except through a crash
-   (model/disasters.py).
+   (model/crash.py).
 3. A refused put changes nothing in the log; a file that was asked for may come later. Bytes that the mapped file
    refuses leave at most a new file and the closed one before.
 4. Records of one queue are numbered from 0 without a gap, as long as nothing names the queue besides
@@ -40,7 +40,6 @@ __all__ = [
     "flush",
     "get",
     "put",
-    "reopen",
     "settle",
     "wait_for",
 ]
@@ -124,8 +123,7 @@ def append(
     if conditions.append_fails:
         return log, Appended(PutStatus.UNKNOWN_ERROR)
     records = _records(log, messages, sizes_bytes, layout, store_timestamp)
-    appended = replace(
-        log,
+    appended = log.changed(
         records=(*log.records, *records),
         end_offset=records[-1].end_offset,
         appended_in_this_life=log.appended_in_this_life + len(records),
@@ -203,22 +201,3 @@ def get(log: CommitLog, offset: int) -> tuple[GetStatus, Record | None]:
         return GetStatus.OFFSET_OVERFLOW_BADLY, None
     found = [record for record in log.records if record.offset == offset]
     return (GetStatus.FOUND, found[0]) if found else (GetStatus.OFFSET_FOUND_NULL, None)
-
-
-def reopen(log: CommitLog) -> CommitLog:
-    """Close cleanly and open again: all is durable and dispatched, an empty newest file stays, the rest is fresh."""
-    assert not log.poisoned
-    end_offset = log.end_offset
-    return CommitLog(
-        log.records,
-        end_offset,
-        flushed_offset=end_offset,
-        files=log.files,
-        dispatched_offset=end_offset,
-        cut=log.cut,
-        min_offset=log.oldest_offset,
-        deleted=log.deleted,
-        delays=log.delays,
-        saved_delays=log.delays,
-        delivered=log.delivered,
-    )

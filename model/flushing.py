@@ -16,7 +16,7 @@ Source: docs/statuses.md, "flush"; contract 2 and 9.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from model.index import keys_of
 from model.pending import answered, settled
@@ -55,8 +55,8 @@ def flush(log: CommitLog, *, sync_fails: bool = False, write_fails: bool = False
     if log.poisoned:
         return log, False
     if sync_fails and log.flushed_offset < log.committed_offset:
-        return replace(log, poisoned=True), False
-    return replace(log, flushed_offset=log.committed_offset), log.committed_offset == log.end_offset
+        return log.changed(poisoned=True), False
+    return log.changed(flushed_offset=log.committed_offset), log.committed_offset == log.end_offset
 
 
 def flush_round(log: CommitLog, *, layout: Layout, now_ms: int, sync_fails: bool = False) -> tuple[CommitLog, Flushed]:
@@ -65,7 +65,7 @@ def flush_round(log: CommitLog, *, layout: Layout, now_ms: int, sync_fails: bool
         return log, Flushed(thorough=False, moved=False, left_alone=False)
     thorough = log.flushed_ms is None or now_ms - log.flushed_ms >= layout.flush_thorough_ms
     thorough |= layout.least_pages == 0
-    before, log = log.flushed_offset, replace(log, flushed_ms=now_ms if thorough else log.flushed_ms)
+    before, log = log.flushed_offset, log.changed(flushed_ms=now_ms if thorough else log.flushed_ms)
     least_pages = 0 if thorough else layout.least_pages
     for base in range(before // layout.file_bytes * layout.file_bytes, log.end_offset, layout.file_bytes):
         end = base + layout.file_bytes
@@ -73,8 +73,8 @@ def flush_round(log: CommitLog, *, layout: Layout, now_ms: int, sync_fails: bool
         done, is_full = log.flushed_offset - base, log.end_offset >= end
         if is_worth_it(committed - base, done, least_pages=least_pages, is_full=is_full):
             if sync_fails:
-                return replace(log, poisoned=True), Flushed(thorough, moved=False, left_alone=False)
-            log = replace(log, flushed_offset=committed)
+                return log.changed(poisoned=True), Flushed(thorough, moved=False, left_alone=False)
+            log = log.changed(flushed_offset=committed)
         if log.flushed_offset < end:
             break
     left_alone = not thorough and log.flushed_offset < log.committed_offset
@@ -85,7 +85,7 @@ def note_round(log: CommitLog, *, layout: Layout, now_ms: int) -> tuple[CommitLo
     """One round of the service that flushes the queues; a thorough one, as the first one is, writes the checkpoint."""
     if log.noted_ms is not None and now_ms - log.noted_ms < layout.note_thorough_ms:
         return log, False
-    return replace(log, noted_ms=now_ms), True
+    return log.changed(noted_ms=now_ms), True
 
 
 def checkpoint_times(log: CommitLog) -> tuple[int, int]:
@@ -115,7 +115,7 @@ def index_checkpoint_times(log: CommitLog, *, layout: Layout) -> tuple[int, int]
 
 def _dispatched_in_this_life(log: CommitLog) -> Iterator[Record]:
     first = len(log.records) - log.appended_in_this_life
-    return dispatched(replace(log, records=log.records[first:]))
+    return dispatched(log.changed(records=log.records[first:]))
 
 
 def _newest(records: Iterable[Record]) -> int:
@@ -130,5 +130,5 @@ def close(log: CommitLog, *, sync_fails: bool = False, write_fails: bool = False
     clean.
     """
     log, durable = flush(dispatch(log), sync_fails=sync_fails, write_fails=write_fails)
-    log = settled(answered(dispatch(replace(log, prepared=0, asked=0)), given_up))
-    return (replace(log, saved_delays=log.delays) if durable else log), durable
+    log = settled(answered(dispatch(log.changed(prepared=0, asked=0)), given_up))
+    return (log.changed(saved_delays=log.delays) if durable else log), durable

@@ -9,7 +9,6 @@ Source: docs/statuses.md, "delivery of delayed messages".
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from model.state import CommitLog, Layout, Pending
 from model.waiting import Waiting
@@ -19,7 +18,7 @@ __all__ = ["answered", "in_line", "is_answered", "is_full", "joined", "settled"]
 
 def joined(log: CommitLog, pending: Pending) -> CommitLog:
     """Return the log with one more at the end of a line."""
-    return settled(replace(log, pending=(*log.pending, pending)))
+    return settled(log.changed(pending=(*log.pending, pending)))
 
 
 def in_line(log: CommitLog, level: int) -> tuple[Pending, ...]:
@@ -42,7 +41,7 @@ def answered(log: CommitLog, change: Callable[[Waiting], Waiting]) -> CommitLog:
     changed = (
         pending._replace(waits=None if pending.waits is None else change(pending.waits)) for pending in log.pending
     )
-    return replace(log, pending=tuple(changed))
+    return log.changed(pending=tuple(changed))
 
 
 def settled(log: CommitLog) -> CommitLog:
@@ -56,4 +55,4 @@ def settled(log: CommitLog) -> CommitLog:
             left.append(pending)
         else:
             delays[pending.level] = max(delays.get(pending.level, 0), pending.number + 1)
-    return replace(log, delays=tuple(sorted(delays.items())), pending=tuple(left))
+    return log.changed(delays=tuple(sorted(delays.items())), pending=tuple(left))

@@ -39,7 +39,7 @@ def with_buffer(log: CommitLog, *, layout: Layout) -> CommitLog:
     if not layout.has_pool or lacks_buffer(log, layout=layout):
         return log
     base, end = (log.files - 1) * layout.file_bytes, log.files * layout.file_bytes
-    return replace(log, buffers=(*log.buffers, Buffer(base, end, base)))
+    return log.changed(buffers=(*log.buffers, Buffer(base, end, base)))
 
 
 def is_worth_it(end: int, done: int, *, least_pages: int, is_full: bool) -> bool:
@@ -62,7 +62,7 @@ def commit(log: CommitLog, *, least_pages: int = 0, write_fails: bool = False) -
             goes_on = buffer.committed_offset == buffer.end_offset
         if buffer.committed_offset < buffer.end_offset:
             kept.append(buffer)
-    return replace(log, buffers=tuple(kept)), Committed(moved, failed, least_pages == 0)
+    return log.changed(buffers=tuple(kept)), Committed(moved, failed, least_pages == 0)
 
 
 def commit_round(
@@ -71,4 +71,4 @@ def commit_round(
     """One round of the timed commit: thorough if nothing was committed for so long, and the first time."""
     thorough = log.committed_ms is None or now_ms - log.committed_ms >= layout.commit_thorough_ms
     log, done = commit(log, least_pages=0 if thorough else layout.least_pages, write_fails=write_fails)
-    return (replace(log, committed_ms=now_ms) if done.thorough or done.moved else log), done
+    return (log.changed(committed_ms=now_ms) if done.thorough or done.moved else log), done

@@ -21,7 +21,6 @@ Source: docs/format.md, "Consume queue"; docs/statuses.md, "What a put changes a
 
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, pairwise
 from typing import NamedTuple
@@ -59,7 +58,7 @@ class Unit(NamedTuple):
 
 def dispatch(log: CommitLog) -> CommitLog:
     """Return the log after a step of the dispatcher: everything that readers see is in its queues and in the index."""
-    return replace(log, dispatched_offset=max(log.dispatched_offset, log.readable_end))
+    return log.changed(dispatched_offset=max(log.dispatched_offset, log.readable_end))
 
 
 def dispatched(log: CommitLog) -> Iterator[Record]:
@@ -81,7 +80,7 @@ def failed_dispatch(log: CommitLog, layout: Layout) -> Iterator[CommitLog]:
             for offset in (stop, end)
         )
         for queued in range(max(first, log.queued), max(last, log.queued) + 1):
-            yield replace(log, dispatched_offset=stop, queued=queued)
+            yield log.changed(dispatched_offset=stop, queued=queued)
 
 
 def queues_of(log: CommitLog, layout: Layout, *, topic: str | None = None) -> dict[Queue, tuple[Unit, ...]]:

@@ -46,7 +46,7 @@ class Cleaned:
 
 def ask_for_runs(log: CommitLog) -> CommitLog:
     """Return the log after somebody asked for clean-up."""
-    return replace(log, manual_runs=RUNS)
+    return log.changed(manual_runs=RUNS)
 
 
 def clean(
@@ -66,15 +66,15 @@ def clean(
     timer_ms = now_ms if timer_ms is None else timer_ms
     if log.poisoned:
         return log, Cleaned()
-    log = replace(log, flags=log.flags | DISK_FULL if percent > layout.disk_warning_percent else log.flags & ~DISK_FULL)
+    log = log.changed(flags=log.flags | DISK_FULL if percent > layout.disk_warning_percent else log.flags & ~DISK_FULL)
     asked_for = log.manual_runs > 0
-    log = replace(log, manual_runs=log.manual_runs - asked_for)
+    log = log.changed(manual_runs=log.manual_runs - asked_for)
     urgent, before, forced = percent > layout.disk_forcibly_percent, log.min_offset, False
     if asked_for or percent > layout.disk_used_percent or now_ms // HOUR_MS % 24 in layout.delete_hours:
         for _ in range(FILES_OF_A_RUN):
             if log.hanging is None and is_expired(log, layout=layout, now_ms=now_ms, urgent=urgent):
                 base = log.min_offset
-                log = replace(log, min_offset=base + layout.file_bytes, hanging=Hanging(base, timer_ms, timer_ms))
+                log = log.changed(min_offset=base + layout.file_bytes, hanging=Hanging(base, timer_ms, timer_ms))
             if log.hanging is None:
                 break
             log, ended = _tried(log, now_ms=timer_ms, held=held)
@@ -101,8 +101,8 @@ def _tried(log: CommitLog, *, now_ms: int, held: Collection[int]) -> tuple[Commi
     assert log.hanging is not None
     is_held = log.hanging.offset in held
     if is_held and now_ms < log.hanging.since_ms + HANGS_MS:
-        return replace(log, hanging=replace(log.hanging, tried_ms=now_ms)), False
-    return replace(log, hanging=None), is_held
+        return log.changed(hanging=replace(log.hanging, tried_ms=now_ms)), False
+    return log.changed(hanging=None), is_held
 
 
 def delete_topics(log: CommitLog, *, layout: Layout, in_use: Collection[str]) -> tuple[CommitLog, tuple[str, ...]]:
@@ -114,7 +114,7 @@ def delete_topics(log: CommitLog, *, layout: Layout, in_use: Collection[str]) ->
         name for name in known if name not in in_use and name not in KEPT_TOPICS and not name.startswith(LIGHT_PREFIX)
     )
     deleted = {**dict(log.deleted), **dict.fromkeys(gone, log.end_offset)}
-    return replace(log, deleted=tuple(sorted(deleted.items()))), tuple(gone)
+    return log.changed(deleted=tuple(sorted(deleted.items()))), tuple(gone)
 
 
 def refuse_deletion(before: CommitLog, after: CommitLog) -> CommitLog:
@@ -122,4 +122,4 @@ def refuse_deletion(before: CommitLog, after: CommitLog) -> CommitLog:
 
     The disk may have taken it all the same.
     """
-    return replace(before, undecided=tuple(dict.fromkeys((*before.undecided, after.deleted))))
+    return before.changed(undecided=tuple(dict.fromkeys((*before.undecided, after.deleted))))

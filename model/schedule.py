@@ -163,13 +163,13 @@ def _moved(log: CommitLog, level: int, number: int | None, units: tuple[Unit, ..
 
 def _done(log: CommitLog, delivery: Delivery, waits: Waiting | None) -> CommitLog:
     refusals = tuple(each for each in log.refusals if each[0] != delivery.level)
-    log = replace(log, delivered=(*log.delivered, delivery), refusals=refusals)
+    log = log.changed(delivered=(*log.delivered, delivery), refusals=refusals)
     return joined(log, Pending(delivery.level, delivery.number, waits))
 
 
 def _refused(log: CommitLog, level: int) -> CommitLog:
     refusals = dict(log.refusals)
-    return replace(log, refusals=tuple(sorted({**refusals, level: refusals.get(level, 0) + 1}.items())))
+    return log.changed(refusals=tuple(sorted({**refusals, level: refusals.get(level, 0) + 1}.items())))
 
 
 def retry_ms(log: CommitLog, level: int, *, layout: Layout) -> int:
@@ -179,7 +179,7 @@ def retry_ms(log: CommitLog, level: int, *, layout: Layout) -> int:
 
 
 def _at(log: CommitLog, level: int, number: int) -> CommitLog:
-    return replace(log, delays=tuple(sorted({**dict(log.delays), level: number}.items())))
+    return log.changed(delays=tuple(sorted({**dict(log.delays), level: number}.items())))
 
 
 # ---- what is saved ---------------------------------------------------------------------------------------------------
@@ -199,8 +199,8 @@ def save_round(
         was_durable = log.flushed_offset == log.end_offset
         log, durable = flush(log, sync_fails=sync_fails, write_fails=write_fails)
         is_saved = durable and not (was_durable and sync_fails)
-        log = replace(log, saved_delays=log.delays) if is_saved else log
-    return replace(log, delays_due_ms=now_ms + (SAVE_INTERVAL_MS if is_saved else PAUSE_AFTER_FAILURE_MS)), is_saved
+        log = log.changed(saved_delays=log.delays) if is_saved else log
+    return log.changed(delays_due_ms=now_ms + (SAVE_INTERVAL_MS if is_saved else PAUSE_AFTER_FAILURE_MS)), is_saved
 
 
 def loaded(log: CommitLog, saved: Progress, *, layout: Layout, unheard: Container[int] = ()) -> Progress:
@@ -228,9 +228,9 @@ def opened(log: CommitLog, *, layout: Layout, unheard: Container[int] = ()) -> C
     `unheard` are the levels whose queues the open could not make.
     """
     if layout.role == "SLAVE":
-        return replace(log, delays=log.saved_delays)  # its master's
+        return log.changed(delays=log.saved_delays)  # its master's
     table = loaded(log, log.saved_delays, layout=layout, unheard=unheard)
-    return replace(log, delays=table, saved_delays=table)
+    return log.changed(delays=table, saved_delays=table)
 
 
 def left_out(log: CommitLog, *, layout: Layout) -> list[tuple[int, int]]:
@@ -248,7 +248,7 @@ def expired_are_passed_by(log: CommitLog, *, oldest_offset: int, layout: Layout)
     """Return a log of which older files may be back: a level that goes on behind their messages, which had expired, has
     passed them by for good.
     """
-    back = replace(log, min_offset=oldest_offset, hanging=None)
+    back = log.changed(min_offset=oldest_offset, hanging=None)
     done = {delivery[:2] for delivery in log.delivered}
     gone = (
         Delivery(level, unit.queue_offset, unit.record.end_offset)
@@ -256,7 +256,7 @@ def expired_are_passed_by(log: CommitLog, *, oldest_offset: int, layout: Layout)
         for unit in units
         if unit.record.offset < log.min_offset and (level, unit.queue_offset) not in done
     )
-    return replace(log, delivered=(*log.delivered, *gone))
+    return log.changed(delivered=(*log.delivered, *gone))
 
 
 def passed_by(log: CommitLog, *, layout: Layout) -> CommitLog:
@@ -264,4 +264,4 @@ def passed_by(log: CommitLog, *, layout: Layout) -> CommitLog:
     units = units_of_levels(log, layout)
     ends = {(level, unit.queue_offset): unit.record.end_offset for level, of in units.items() for unit in of}
     given_up = (Delivery(*place, ends[place]) for place in left_out(log, layout=layout))
-    return replace(log, delivered=(*log.delivered, *given_up))
+    return log.changed(delivered=(*log.delivered, *given_up))

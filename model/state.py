@@ -16,8 +16,9 @@
 Source: docs/statuses.md, "every put".
 """
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack
 
 from model.message import Message
 from model.operations import AimFault, ReplicaState, Role
@@ -38,6 +39,7 @@ __all__ = [
     "Conditions",
     "Deleted",
     "Delivery",
+    "Disk",
     "Environment",
     "Faults",
     "Hanging",
@@ -45,9 +47,11 @@ __all__ = [
     "Layout",
     "OpenPut",
     "Pending",
+    "Process",
     "Progress",
     "Record",
     "State",
+    "Timers",
 ]
 
 BLANK_BYTES = 8
@@ -207,55 +211,263 @@ class Pending(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class CommitLog:
-    """`end_offset` is where the next record goes unless it needs a new file; `poisoned` says a sync has failed;
-    `flags` are the running flags (`RunningFlags`).
+class Disk:
+    """What a log has on the disk, or in the page cache: what a process that opens it may find.
 
-    `buffers` are those in use, lowest file first. `prepared` files are there behind the `files` of the log, and
-    `asked` are wanted there, made or not; `retry_ms` is when a file that could not be made is tried again.
-    `flushed_ms`, `committed_ms` and `noted_ms` are when the timed flush, the timed commit and the flush of the queues
-    were last thorough; None is never. `appended_in_this_life` records are of the present opening. `dispatched_offset`
-    is up to where queues and index were built; after a step that the disk refused, the first `queued` units of all the
-    log are in their queues besides. `cut` are the records that recoveries took away.
+    `end_offset` is where the next record goes unless it needs a new file. `dispatched_offset` is up to where queues and
+    index were built. `cut` are the records that recoveries took away.
 
-    `files` counts those in front of `min_offset` too, which are gone but for the one that is `hanging`. `deleted` has
-    each topic that was ever deleted; `undecided` is what a crash may find in its place, since a deletion was refused by
-    a disk that may have taken it all the same. `manual_runs` is how many runs of the clean-up were asked for.
+    `files` counts those before `min_offset` too, which are gone but for the one that is `hanging`. `deleted` has each
+    topic that was ever deleted; `undecided` is what a crash may find in its place, after a deletion was refused by a
+    disk that may have taken it all the same.
 
-    `delays` is the progress of the delay levels, `saved_delays` what of it was saved last, and `delays_due_ms` when it
-    is saved next, None before the first time; `delivered` has every delivery whose copy is in the log. `pending` are
-    those behind the progress of their levels, in order; `refusals` counts, for each level, how often in a row the copy
-    was refused that comes next.
+    `saved_delays` is the progress of the delay levels that was saved last; `delivered` has every delivery whose copy is
+    in the log.
     """
 
     records: tuple[Record, ...] = ()
     end_offset: int = 0
     flushed_offset: int = 0
     files: int = 0
-    poisoned: bool = False
-    flags: int = 0
-    buffers: tuple[Buffer, ...] = ()
-    prepared: int = 0
-    asked: int = 0
-    retry_ms: int = 0
-    flushed_ms: int | None = None
-    committed_ms: int | None = None
-    noted_ms: int | None = None
-    appended_in_this_life: int = 0
     dispatched_offset: int = 0
-    queued: int = 0
     cut: tuple[Record, ...] = ()
     min_offset: int = 0
     hanging: Hanging | None = None
     deleted: Deleted = ()
     undecided: tuple[Deleted, ...] = ()
+    saved_delays: Progress = ()
+    delivered: tuple[Delivery, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What the process holds in memory: a crash loses all of it.
+
+    `poisoned` says a sync has failed; `flags` are the running flags (`RunningFlags`). `buffers` are those in use,
+    lowest file first. `prepared` files are there after the `files` of the log, and `asked` are wanted there, made or
+    not. `appended_in_this_life` records are of this process. After a step that the disk refused, the first `queued`
+    units of all the log are in their queues besides what was dispatched. `manual_runs` is how many runs of the clean-up
+    were asked for.
+
+    `delays` is the progress of the delay levels. `pending` are the deliveries after the progress of their levels, in
+    order; `refusals` counts, for each level, how often in a row the copy was refused that comes next.
+    """
+
+    poisoned: bool = False
+    flags: int = 0
+    buffers: tuple[Buffer, ...] = ()
+    prepared: int = 0
+    asked: int = 0
+    appended_in_this_life: int = 0
+    queued: int = 0
     manual_runs: int = 0
     delays: Progress = ()
-    saved_delays: Progress = ()
-    delays_due_ms: int | None = None
-    delivered: tuple[Delivery, ...] = ()
     pending: tuple[Pending, ...] = ()
     refusals: Progress = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Timers:
+    """When services of the process did something last, or try again; None is never.
+
+    `retry_ms` is when a file that could not be made is tried again. `flushed_ms`, `committed_ms` and `noted_ms` are
+    when the timed flush, the timed commit and the flush of the queues were last thorough. `delays_due_ms` is when the
+    progress of the delay levels is saved next.
+    """
+
+    retry_ms: int = 0
+    flushed_ms: int | None = None
+    committed_ms: int | None = None
+    noted_ms: int | None = None
+    delays_due_ms: int | None = None
+
+
+class _Changes(TypedDict, total=False):
+    """The fields of a log by name, in whichever part they are."""
+
+    records: tuple[Record, ...]
+    end_offset: int
+    flushed_offset: int
+    files: int
+    dispatched_offset: int
+    cut: tuple[Record, ...]
+    min_offset: int
+    hanging: Hanging | None
+    deleted: Deleted
+    undecided: tuple[Deleted, ...]
+    saved_delays: Progress
+    delivered: tuple[Delivery, ...]
+    poisoned: bool
+    flags: int
+    buffers: tuple[Buffer, ...]
+    prepared: int
+    asked: int
+    appended_in_this_life: int
+    queued: int
+    manual_runs: int
+    delays: Progress
+    pending: tuple[Pending, ...]
+    refusals: Progress
+    retry_ms: int
+    flushed_ms: int | None
+    committed_ms: int | None
+    noted_ms: int | None
+    delays_due_ms: int | None
+
+
+Part = TypeVar("Part", Disk, Process, Timers)
+
+
+def _changed(part: Part, fields: Mapping[str, Any], names: frozenset[str]) -> Part:
+    own = {name: value for name, value in fields.items() if name in names}
+    return replace(part, **own) if own else part
+
+
+_FRESH = Disk(), Process(), Timers()
+_DISK, _PROCESS, _TIMERS = (frozenset(part.__dataclass_fields__) for part in _FRESH)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class CommitLog:
+    """A log: what is on disk, what the process holds, and its timers. After a crash it is `CommitLog(log.disk)`.
+
+    Each field of a part can be read here by its name, and given or changed by it.
+    """
+
+    disk: Disk
+    process: Process
+    timers: Timers
+
+    def __init__(
+        self,
+        disk: Disk = _FRESH[0],
+        process: Process = _FRESH[1],
+        timers: Timers = _FRESH[2],
+        **fields: Unpack[_Changes],
+    ) -> None:
+        if fields:
+            disk = _changed(disk, fields, _DISK)
+            process = _changed(process, fields, _PROCESS)
+            timers = _changed(timers, fields, _TIMERS)
+        object.__setattr__(self, "disk", disk)
+        object.__setattr__(self, "process", process)
+        object.__setattr__(self, "timers", timers)
+
+    def changed(self, **fields: Unpack[_Changes]) -> "CommitLog":
+        """Return the log with other values of some fields."""
+        return CommitLog(self.disk, self.process, self.timers, **fields)
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        return self.disk.records
+
+    @property
+    def end_offset(self) -> int:
+        return self.disk.end_offset
+
+    @property
+    def flushed_offset(self) -> int:
+        return self.disk.flushed_offset
+
+    @property
+    def files(self) -> int:
+        return self.disk.files
+
+    @property
+    def dispatched_offset(self) -> int:
+        return self.disk.dispatched_offset
+
+    @property
+    def cut(self) -> tuple[Record, ...]:
+        return self.disk.cut
+
+    @property
+    def min_offset(self) -> int:
+        return self.disk.min_offset
+
+    @property
+    def hanging(self) -> Hanging | None:
+        return self.disk.hanging
+
+    @property
+    def deleted(self) -> Deleted:
+        return self.disk.deleted
+
+    @property
+    def undecided(self) -> tuple[Deleted, ...]:
+        return self.disk.undecided
+
+    @property
+    def saved_delays(self) -> Progress:
+        return self.disk.saved_delays
+
+    @property
+    def delivered(self) -> tuple[Delivery, ...]:
+        return self.disk.delivered
+
+    @property
+    def poisoned(self) -> bool:
+        return self.process.poisoned
+
+    @property
+    def flags(self) -> int:
+        return self.process.flags
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        return self.process.buffers
+
+    @property
+    def prepared(self) -> int:
+        return self.process.prepared
+
+    @property
+    def asked(self) -> int:
+        return self.process.asked
+
+    @property
+    def appended_in_this_life(self) -> int:
+        return self.process.appended_in_this_life
+
+    @property
+    def queued(self) -> int:
+        return self.process.queued
+
+    @property
+    def manual_runs(self) -> int:
+        return self.process.manual_runs
+
+    @property
+    def delays(self) -> Progress:
+        return self.process.delays
+
+    @property
+    def pending(self) -> tuple[Pending, ...]:
+        return self.process.pending
+
+    @property
+    def refusals(self) -> Progress:
+        return self.process.refusals
+
+    @property
+    def retry_ms(self) -> int:
+        return self.timers.retry_ms
+
+    @property
+    def flushed_ms(self) -> int | None:
+        return self.timers.flushed_ms
+
+    @property
+    def committed_ms(self) -> int | None:
+        return self.timers.committed_ms
+
+    @property
+    def noted_ms(self) -> int | None:
+        return self.timers.noted_ms
+
+    @property
+    def delays_due_ms(self) -> int | None:
+        return self.timers.delays_due_ms
 
     @property
     def oldest_offset(self) -> int:

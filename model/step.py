@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 from model import commitlog, flushing, holding, index, pool, progress, reading, retention, schedule, waiting
 from model import step_under_faults as under_faults
@@ -340,7 +340,7 @@ def _with_faults(state: State, **changes: int) -> State:
 
 
 def _flagged(log: CommitLog, bit: int, *, on: bool) -> CommitLog:
-    return replace(log, flags=log.flags | bit if on else log.flags & ~bit)
+    return log.changed(flags=log.flags | bit if on else log.flags & ~bit)
 
 
 # ---- what every outcome says -----------------------------------------------------------------------------------------
@@ -349,28 +349,28 @@ def _flagged(log: CommitLog, bit: int, *, on: bool) -> CommitLog:
 def _with_what_all_say(outcomes: Outcomes, begun: State, found: Answer | None, *, is_ruled: bool) -> Outcomes:
     """Add watermarks, and what the disk has left to fail; forget buffers of files that are gone."""
     for state, answer in outcomes:
-        if state.is_open and answer.marks is None:
-            answer = replace(answer, marks=marks_of(state.log))
-        if state.is_open and not is_ruled:
-            ended = () if answer.ended is None else answer.ended
-            ended_pulls = () if answer.ended_pulls is None else answer.ended_pulls
-            answer = replace(answer, ended=ended, ended_pulls=ended_pulls)
+        added: dict[str, Any] = {}
+        if state.is_open:
+            added["marks"] = answer.marks or marks_of(state.log)
+            if not is_ruled:
+                added |= {"ended": answer.ended or (), "ended_pulls": answer.ended_pulls or ()}
         if any(record.offset < state.log.oldest_offset for record in state.buffers):
             left = tuple(record for record in state.buffers if record.offset >= state.log.oldest_offset)
             state = replace(state, buffers=left)
-        if answer.faults is not None:
-            yield state, answer
-            continue
-        for faults in _left(state.environment.faults, found):
-            yield _as_left(state, faults), replace(answer, faults=faults)
+        needs_fault = answer.faults is not None and answer.faults.fired
+        for faults in _left(state.environment.faults, found, is_ruled=is_ruled):
+            if faults.fired >= needs_fault:
+                yield _as_left(state, faults), replace(answer, faults=faults, **added)
 
 
-def _left(faults: Faults, found: Answer | None) -> Iterable[Faults]:
+def _left(faults: Faults, found: Answer | None, *, is_ruled: bool) -> Iterable[Faults]:
     """Return what may be left of faults; nothing that was not set appears, but for a rule that fires."""
     if found is not None and found.faults is not None:
         left = found.faults
         fits = left.append <= faults.append and left.syncs <= faults.syncs and left.writes <= faults.writes
         return (left,) if fits and left.files <= faults.files and left.fired >= faults.fired else ()
+    if is_ruled:
+        return (faults,) if faults.fired else (faults, replace(faults, fired=True))
     if faults == Faults(fired=faults.fired, half_written_end=faults.half_written_end):
         return (faults,)
     counts = (
@@ -421,7 +421,7 @@ def _put_later(state: State, appended: Appended, waits: Waiting) -> tuple[State,
     if waits.answer is not None:
         return state, Answer(put=_put_answer(appended, waits), note=appended)
     state = replace(state, puts=(*state.puts, OpenPut(number, appended, waits)))
-    return state, Answer(note=appended)
+    return state, Answer(put="waits", note=appended)
 
 
 def _numbered(state: State, *, later: bool) -> State:
@@ -437,7 +437,7 @@ def _by_monotonic_time(before: CommitLog, after: CommitLog, clock: Clock) -> Com
     """Return the log after puts at the wall clock's time: the service of new files tries again by monotonic time."""
     if after.retry_ms in (0, before.retry_ms):
         return after
-    return replace(after, retry_ms=after.retry_ms - clock.ahead_ms)
+    return after.changed(retry_ms=after.retry_ms - clock.ahead_ms)
 
 
 def _end_waits(state: State, change: Callable[[Waiting], Waiting]) -> tuple[State, Ended]:
@@ -545,7 +545,7 @@ def _flushed_meanwhile(
 ) -> Iterator[CommitLog]:
     """Yield each log after the flushes of two producers: one of them may have covered a record of the other."""
     if commits:
-        after, durable = flushing.flush(replace(log, committed_ms=state.clock.now_ms))
+        after, durable = flushing.flush(log.changed(committed_ms=state.clock.now_ms))
         yield after
         ends = [put.answer.offset + put.answer.size_bytes for put in answers[1] if put.answer.message_count]
         least, most = max(ends, default=0), after.flushed_offset if durable else -1
@@ -555,7 +555,7 @@ def _flushed_meanwhile(
         least, most = after.flushed_offset, after.end_offset if layout.sync_flush else -1
     for place in places_of(after, layout):
         if least <= place <= most and place != after.flushed_offset:
-            yield replace(after, flushed_offset=place)
+            yield after.changed(flushed_offset=place)
 
 
 # ---- flush, close and the services -----------------------------------------------------------------------------------
@@ -745,8 +745,15 @@ def _offset_by_time(state: State, operation: OffsetByTime, layout: Layout) -> Ou
 
 def _noted_records(state: State, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
     """Yield each record that the page cache has, with a queue in which it counts and its number there."""
-    end = max(state.log.committed_offset, state.environment.faults.half_written_end)
+    end = _page_cache_end(state)
     return (each for each in counted(state.log, layout) if each[0].end_offset <= end)
+
+
+def _page_cache_end(state: State) -> int:
+    """Return up to where the page cache has the log; of a log that was poisoned under a rule it may have all."""
+    if state.log.poisoned and state.environment.rules:
+        return state.log.end_offset
+    return max(state.log.committed_offset, state.environment.faults.half_written_end)
 
 
 def _records_of(state: State, layout: Layout, queue: Queue) -> list[Record]:
@@ -765,7 +772,7 @@ def queue_named(state: State, layout: Layout, number: int) -> Queue:
 
 def _keys(state: State, layout: Layout) -> list[tuple[str, str]]:
     """Return topic and key of each key there is, in the order of their first record."""
-    end = max(state.log.committed_offset, state.environment.faults.half_written_end)
+    end = _page_cache_end(state)
     records = (record for record in state.log.records if layout.index and record.end_offset <= end)
     return list(dict.fromkeys((record.message.topic, key) for record in records for key in index.keys_of(record)))
 

@@ -30,7 +30,7 @@ from model.operations import Clean, DeleteTopics, ServiceName
 from model.pending import in_line
 from model.queues import Unit
 from model.schedule import DELIVERIES_OF_A_ROUND, FINAL
-from model.state import Buffer, CommitLog, Delivery, Hanging, Layout, Progress, State
+from model.state import Buffer, CommitLog, Delivery, Faults, Hanging, Layout, Progress, State
 
 __all__ = ["STEPS", "clean", "close", "delete", "flush", "places_of", "put", "stepped"]
 
@@ -65,15 +65,19 @@ def marked(before: CommitLog, log: CommitLog, layout: Layout, found: Answer | No
         for end in readable if wanted is None else {wanted.readable}.intersection(readable):
             if flushed <= end:
                 buffers = (Buffer(0, FAR, end),) if end < log.end_offset else ()
-                yield replace(log, flushed_offset=flushed, buffers=buffers, poisoned=False)
+                yield log.changed(flushed_offset=flushed, buffers=buffers, poisoned=False)
         buffers = (Buffer(0, FAR, flushed),) if layout.has_pool and flushed < log.end_offset else ()
-        yield replace(log, flushed_offset=flushed, buffers=buffers, poisoned=True)
+        yield log.changed(flushed_offset=flushed, buffers=buffers, poisoned=True)
 
 
 def _said(state: State, log: CommitLog, answer: Answer) -> tuple[State, Answer]:
     """Return an outcome with what the store says of a log under a rule: watermarks, and whether it is read-only."""
     marks = Marks(log.min_offset, log.flushed_offset, log.readable_end, log.end_offset)
     return replace(state, log=log), replace(answer, marks=marks, read_only=log.poisoned)
+
+
+FIRED = Faults(fired=True)
+"""Marks an outcome that is legal only where the disk has let a call fail."""
 
 
 def _has_fired(state: State, found: Answer | None) -> bool:
@@ -90,10 +94,11 @@ def put(state: State, given: Message | Batch, layout: Layout, found: Answer | No
     """Store a message where it would have been, or refuse it."""
     before, now_ms = state.log, state.clock.wall_ms
     after, appended = commitlog.append(before, given, layout=replace(layout, fast_fail=False), store_timestamp=now_ms)
-    if appended.records and (found is None or found.put is None or found.put.offset >= 0):
+    if appended.records:
         yield from _stored(state, after, appended, layout, found)
     if not appended.records or layout.fast_fail or _has_fired(state, found):
-        refused = Answer(put=PutAnswer(ANY_REFUSAL))
+        is_usual = not appended.records or layout.fast_fail
+        refused = Answer(put=PutAnswer(ANY_REFUSAL), faults=None if is_usual else FIRED)
         for log in (before, *_with_last_file_closed(before, layout)):
             for each in marked(before, log, layout, found):
                 yield _said(state, each, replace(refused, note=Appended(appended.status)))
@@ -114,7 +119,7 @@ def _with_last_file_closed(log: CommitLog, layout: Layout) -> Iterator[CommitLog
     """Yield the log with its last file closed for a next one that was refused, if it does not end with it anyway."""
     end_offset = log.files * layout.file_bytes
     if end_offset > log.end_offset:
-        yield replace(log, end_offset=end_offset, files=log.files + 1)
+        yield log.changed(end_offset=end_offset, files=log.files + 1)
 
 
 def flush(state: State, layout: Layout, found: Answer | None) -> Outcomes:
@@ -123,7 +128,7 @@ def flush(state: State, layout: Layout, found: Answer | None) -> Outcomes:
         if log.flushed_offset == log.end_offset:
             yield _said(state, log, Answer(durable=True))
         if _has_fired(state, found):
-            yield _said(state, log, Answer(durable=False))
+            yield _said(state, log, Answer(durable=False, faults=FIRED))
 
 
 def stepped(state: State, service: ServiceName, layout: Layout, found: Answer | None) -> Outcomes:
@@ -132,12 +137,12 @@ def stepped(state: State, service: ServiceName, layout: Layout, found: Answer | 
         yield from _delivered(state, layout, found)
         return
     if service == "progress":
-        log = replace(state.log, saved_delays=state.log.delays)
+        log = state.log.changed(saved_delays=state.log.delays)
         state = replace(state, consumers=progress.save(state.consumers), log=log)
     for log in marked(state.log, state.log, layout, found):
         yield _said(state, log, Answer(failed=False))
         if _has_fired(state, found):
-            yield _said(state, log, Answer(failed=True))
+            yield _said(state, log, Answer(failed=True, faults=FIRED))
 
 
 def close(state: State, layout: Layout, found: Answer | None) -> Outcomes:
@@ -148,8 +153,7 @@ def close(state: State, layout: Layout, found: Answer | None) -> Outcomes:
     closed = replace(state, consumers=progress.save(state.consumers), is_open=False, puts=(), pulls=(), buffers=())
     fired = _has_fired(state, found)
     for log in _after_answered_copies(state, layout, found):
-        durable = replace(
-            log,
+        durable = log.changed(
             flushed_offset=log.end_offset,
             buffers=(),
             dispatched_offset=log.end_offset,
@@ -158,11 +162,11 @@ def close(state: State, layout: Layout, found: Answer | None) -> Outcomes:
         )
         delays = None if layout.role == "SLAVE" else log.delays
         answer = Answer(clean=True, delays=delays)
-        yield replace(closed, log=replace(durable, undecided=())), answer
+        yield replace(closed, log=durable.changed(undecided=())), answer
         if fired:
-            yield replace(closed, log=durable), replace(answer, clean=False, marked=False)
-            unknown = replace(log, poisoned=True, saved_delays=log.delays)
-            yield replace(closed, log=unknown), replace(answer, clean=False, marked=True)
+            yield replace(closed, log=durable), replace(answer, clean=False, marked=False, faults=FIRED)
+            unknown = log.changed(poisoned=True, saved_delays=log.delays)
+            yield replace(closed, log=unknown), replace(answer, clean=False, marked=True, faults=FIRED)
 
 
 def _after_answered_copies(state: State, layout: Layout, found: Answer | None) -> Iterator[CommitLog]:
@@ -180,7 +184,7 @@ def _after_answered_copies(state: State, layout: Layout, found: Answer | None) -
     else:
         ways = ({**before, **dict(zip(ranges, way, strict=True))} for way in product(*ranges.values()))
     for way in ways:
-        yield replace(log, delays=tuple(sorted(way.items())), pending=())
+        yield log.changed(delays=tuple(sorted(way.items())), pending=())
 
 
 # ---- deletions -------------------------------------------------------------------------------------------------------
@@ -194,7 +198,7 @@ def clean(state: State, operation: Clean, layout: Layout, found: Answer | None) 
     before = retention.ask_for_runs(state.log) if operation.manual else state.log
     clock = state.clock
     most, _ = retention.clean(
-        replace(before, dispatched_offset=before.end_offset, buffers=()),
+        before.changed(dispatched_offset=before.end_offset, buffers=()),
         layout=layout,
         now_ms=clock.wall_ms,
         timer_ms=clock.now_ms,
@@ -209,8 +213,7 @@ def clean(state: State, operation: Clean, layout: Layout, found: Answer | None) 
         for oldest in range(0, begin + 1, layout.file_bytes):
             if found is not None and found.oldest_offset not in (None, oldest):
                 continue
-            log = replace(
-                most,
+            log = most.changed(
                 min_offset=begin,
                 hanging=None if oldest == begin else Hanging(oldest, clock.now_ms, clock.now_ms),
                 dispatched_offset=max(before.dispatched_offset, begin),
@@ -230,14 +233,14 @@ def delete(state: State, operation: DeleteTopics, layout: Layout, found: Answer 
     after, gone = retention.delete_topics(before, layout=layout, in_use=operation.in_use)
     consumers = progress.delete_topics(state.consumers, gone)
     done = replace(state, consumers=consumers)
-    for log in marked(before, replace(after, undecided=()) if gone else after, layout, found):
+    for log in marked(before, after.changed(undecided=()) if gone else after, layout, found):
         yield _said(done, log, Answer(names=gone, is_anew=True))
         if gone and _has_fired(state, found):
-            yield _said(done, log, Answer(names="refused", is_anew=True))
+            yield _said(done, log, Answer(names="refused", is_anew=True, faults=FIRED))
     if gone and _has_fired(state, found):
         refused = replace(state, consumers=replace(state.consumers, saved=consumers.saved, is_changed=True))
         for log in marked(before, retention.refuse_deletion(before, after), layout, found):
-            yield _said(refused, log, Answer(names="refused", is_anew=False))
+            yield _said(refused, log, Answer(names="refused", is_anew=False, faults=FIRED))
 
 
 # ---- delivery --------------------------------------------------------------------------------------------------------
@@ -255,7 +258,7 @@ class _Round:
 def _delivered(state: State, layout: Layout, found: Answer | None) -> Outcomes:
     """Let each level go on, as far as it says where it says so."""
     before = state.log
-    all_dispatched = replace(before, dispatched_offset=before.end_offset, buffers=())
+    all_dispatched = before.changed(dispatched_offset=before.end_offset, buffers=())
     levels = schedule.units_of_levels(all_dispatched, layout)
     said = {} if found is None or found.delays is None else dict(found.delays)
     is_said = found is not None and found.delays is not None
@@ -272,7 +275,7 @@ def _delivered(state: State, layout: Layout, found: Answer | None) -> Outcomes:
             for after in _gone_on(state, each, level, units, number, layout, found)
         ]
     for each in rounds:
-        log = replace(each.log, delays=each.delays)
+        log = each.log.changed(delays=each.delays)
         for one in marked(before, log, layout, found):
             yield _said(state, one, Answer(delays=each.delays, note=each.refused))
 
@@ -323,7 +326,7 @@ def _gone_on(
             if not appended.records and appended.status not in FINAL:
                 return  # a level never goes on after a copy that cannot be in the log
             end_offset = appended.records[-1].end_offset if appended.records else end_offset
-        log = replace(log, delivered=(*log.delivered, Delivery(level, unit.queue_offset, end_offset)))
+        log = log.changed(delivered=(*log.delivered, Delivery(level, unit.queue_offset, end_offset)))
     after = replace(by_then, log=log, delays=delays)
     left = [unit for unit in units if unit.queue_offset >= max(begin, end)]
     if not left or len(passed) >= DELIVERIES_OF_A_ROUND or not _was_tried(state, left[0], level, found):

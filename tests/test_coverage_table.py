@@ -24,29 +24,22 @@ MACHINES = (
     "properties/explore/machines/failing_disk_machine.py",
 )
 PLANTED = "properties/planted"
-PAGE_BUGS = (
-    "acknowledging",
-    "allocating",
-    "batching",
-    "creating",
-    "delaying",
-    "dispatched",
-    "dispatching",
-    "extending",
-    "flushing",
-    "indexing",
-    "polling",
-    "pooling",
-    "progressing",
-    "pulling",
-    "putting",
-    "querying",
-    "queueing",
-    "racing",
-    "retaining",
-)
+PAGE_BUGS = ("delay", "groups", "index", "log", "polling", "put", "queue", "races", "read", "retention")
 """The modules of planted bugs that are about this page."""
-NO_BUGS = ("__init__", "durability", "near_misses", "origins")
+ELSEWHERE = frozenset(
+    {
+        "RMQ-B08",
+        "RMQ-B09",
+        "index-ahead-stays",
+        "index-header-believed",
+        "index-kept-for-an-empty-log",
+        "prefill-is-seen",
+        "prefill-is-the-furthest",
+        "queued-is-indexed",
+    }
+)
+"""Bugs of those modules that are about an open of a store, which is not on this page."""
+NO_BUGS = ("__init__", "perturb", "programs", "record", "registry")
 """Modules that tell of planted bugs and plant none."""
 
 _CODE = re.compile(r"`([^`]+)`")
@@ -142,7 +135,7 @@ def bugs_of(module: str) -> frozenset[str]:
     bugs = names_in(tree_of(f"{PLANTED}/{module}.py").body)["BUGS"]
     assert isinstance(bugs, ast.Assign | ast.AnnAssign)
     assert isinstance(bugs.value, ast.Tuple)
-    firsts = [each.elts[0] for each in bugs.value.elts if isinstance(each, ast.Tuple)]
+    firsts = [each.args[0] for each in bugs.value.elts if isinstance(each, ast.Call)]
     return frozenset(
         first.value for first in firsts if isinstance(first, ast.Constant) and isinstance(first.value, str)
     )
@@ -239,7 +232,7 @@ def test_a_row_with_wrong_names_is_told_of_each() -> None:
 
 def test_every_planted_bug_that_the_page_is_about_is_on_it() -> None:
     on_page = {name for row in ROWS for name in _CODE.findall(row.rules)}
-    assert frozenset().union(*map(bugs_of, PAGE_BUGS)) - on_page == set()
+    assert frozenset().union(*map(bugs_of, PAGE_BUGS)) - on_page == ELSEWHERE
 
 
 def test_paths_in_the_text_exist() -> None:

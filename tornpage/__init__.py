@@ -27,13 +27,13 @@ _HOMES = {
     "QueryMessageResult": "impl.message_query",
     "ReadBuffer": "impl.read_buffer",
     "RecordBuffer": "impl.read_buffer",
-    "ReferenceStore": "model.reference_store",
+    "ReferenceStore": "tornpage.testing",
     "RunningFlag": "impl.running_flags",
     "StoreError": "impl.errors",
     "StoredMessage": "impl.message",
     "TagFilter": "impl.message_filter",
     "TooManyHeldPulls": "impl.errors",
-    "assert_store_holds": "tornpage.targets",
+    "assert_store_holds": "tornpage.testing",
     "encode_batch_body": "impl.batch",
 }
 

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from properties.planted import PLANTED, PlantedBug
-from properties.planted.origins import Origin, origins_of
-from properties.planted.smallest import BROKEN_FIRST, SMALLEST
+from properties.planted import PLANTED, Origin, PlantedBug
 from properties.program.case import describe
 from properties.promises import PROMISES
 from properties.score.holes import HOLES, Hole
-from properties.score.reach import reason_why_not
+from properties.score.plan import reason_why_not
 from properties.score.strategies import STRATEGIES
 from tornpage.document import Outcome, refuse
 from tornpage.render.counterexample import program_lines
@@ -53,22 +51,22 @@ def show_outcome(bug: PlantedBug, scores: Path | None) -> tuple[Outcome, str]:
 
 def _smallest(bug: PlantedBug) -> Row | None:
     """Return the smallest known case, with the contract that it breaks; None where threads have to meet."""
-    case = SMALLEST.get(bug.id)
+    case = bug.reproducer
     if case is None:
         return None
     return {
         "operations": [describe(operation) for operation in case.operations],
-        "breaks": BROKEN_FIRST.get(bug.id, bug.contract),
+        "breaks": bug.shown_contract,
         "token": case.token(),
     }
 
 
 def _told_smallest(bug: PlantedBug) -> list[str]:
-    smallest = _smallest(bug)
-    if smallest is None:
+    smallest, case = _smallest(bug), bug.reproducer
+    if smallest is None or case is None:
         return ["  smallest case: none, two threads have to meet (docs/interleaving.md)"]
     besides = "" if smallest["breaks"] == bug.contract else f", which breaks contract {smallest['breaks']} first"
-    return [f"  smallest case{besides}:", *program_lines(SMALLEST[bug.id]), f"    tornpage replay {smallest['token']}"]
+    return [f"  smallest case{besides}:", *program_lines(case), f"    tornpage replay {smallest['token']}"]
 
 
 def _told_failure(rows: Sequence[Row], small: Sequence[Row]) -> list[str]:
@@ -88,14 +86,14 @@ def _listed(bug: PlantedBug) -> Row:
         "id": bug.id,
         "contract": bug.contract,
         "sentence": bug.sentence,
-        "rocketmq": [origin.id for origin in origins_of(bug.id, bug.sentence)],
+        "rocketmq": [] if bug.origin is None else [bug.origin.id],
         "holes": [hole.id for hole in _holes(bug)],
         "strategies": [name for name in STRATEGIES if not reason_why_not(bug.id, name)],
     }
 
 
 def _holes(bug: PlantedBug) -> Sequence[Hole]:
-    return [hole for hole in HOLES.values() if hole.bug == bug.id]
+    return [HOLES[hole] for hole in bug.holes]
 
 
 def _short_origin(row: Row) -> str:
@@ -105,10 +103,10 @@ def _short_origin(row: Row) -> str:
 
 
 def _told_origins(bug: PlantedBug) -> list[str]:
-    origins = origins_of(bug.id, bug.sentence)
-    if not origins and not _holes(bug):
+    origin = bug.origin
+    if origin is None and not bug.holes:
         return ["made for this tester; no release of RocketMQ is known to have it"]
-    lines = [f"{origin.id}: {origin.title} ({_history(origin)})" for origin in origins]
+    lines = [] if origin is None else [f"{origin.id}: {origin.title} ({_history(origin)})"]
     for hole in _holes(bug):
         lines += [f"hole {hole.id}: 4.9.3: {hole.sentence}", f"  here: {hole.instead}"]
     return lines

@@ -198,7 +198,7 @@ def explore_recovery(request: Request) -> tuple[Outcome, str]:
     from properties.contract import HarnessError
     from properties.explore.recovery.crashes import crash_recoveries
     from properties.explore.recovery.shapes import SHAPES
-    from properties.planted import components_of
+    from properties.planted import parts_of
     from tornpage.render.explorations import recovery_outcome
 
     bug, disk, seed = request.bug, request.disk, request.seed
@@ -206,7 +206,7 @@ def explore_recovery(request: Request) -> tuple[Outcome, str]:
     again = f"tornpage explore --recovery --seed {seed} --disk {disk}{planted}"
     try:
         with steps_progress("recovery", total=len(SHAPES)) as show:
-            report = crash_recoveries(components=components_of(bug), disk=disk, seed=seed, progress=show)
+            report = crash_recoveries(components=parts_of(bug), disk=disk, seed=seed, progress=show)
     except HarnessError as error:
         return at_fault("explore", error, seed=seed)
     return recovery_outcome(report, seed=seed, command=again)

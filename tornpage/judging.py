@@ -44,7 +44,7 @@ def judged_image(
     from properties.judge.directory.image import read_image
     from properties.judge.directory.judge import judge_image
     from properties.judge.directory.truth import read_truth
-    from properties.planted import components_of
+    from properties.planted import parts_of
 
     told = None if truth is None else read_truth(truth, power_loss=power_loss)
     with steps_progress("judge", total=_STEPS) as show:
@@ -52,7 +52,7 @@ def judged_image(
             read_image(path),
             given=given,
             truth=told,
-            components=components_of(bug),
+            components=parts_of(bug),
             disk=disk,
             samples=samples,
             losses=losses,
@@ -66,9 +66,9 @@ def judged_golden_images(
 ) -> list[GoldenRow]:
     """Judge all crash images of golden stores. Raises InspectError, HarnessError."""
     from properties.judge.directory.golden import golden_images, judged_golden
-    from properties.planted import components_of
+    from properties.planted import parts_of
 
-    images, parts = golden_images(Path(path)), components_of(bug)
+    images, parts = golden_images(Path(path)), parts_of(bug)
     with steps_progress("judge", total=len(images)) as show:
         return [
             judged_golden(image, components=parts, disk=disk, samples=samples, losses=losses, seed=seed, progress=show)

@@ -86,10 +86,10 @@ def bug_option(command: Command) -> Command:
 
     def known(ctx: click.Context, _: click.Parameter, value: str) -> str:
         if value and not ctx.resilient_parsing:
-            from properties.planted import UnknownBug, components_of
+            from properties.planted import UnknownBug, parts_of
 
             try:
-                components_of(value)
+                parts_of(value)
             except UnknownBug as error:
                 raise click.BadParameter(str(error)) from error
         return value

@@ -9,8 +9,7 @@ from typing import Any
 from properties.planted import PLANTED
 from properties.score.board import IN_TURNS, Board, BugScore, board_of
 from properties.score.kept import BadRows, KeptRows, NotKept, kept_small, kept_trials
-from properties.score.plan import Plan
-from properties.score.reach import may_see, reason_why_not
+from properties.score.plan import Plan, may_see, reason_why_not
 from properties.score.score import score
 from properties.score.small import SmallRow, make_all_small, shortest_failures
 from properties.score.survival import Interval

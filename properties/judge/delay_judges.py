@@ -4,8 +4,6 @@ Which versions of the saved progress may be on the disk at all is the matter of 
 (properties/judge/progress_judges.py).
 """
 
-from dataclasses import replace
-
 from model import schedule
 from model.delay import SCHEDULE_TOPIC
 from model.state import CommitLog, Progress
@@ -22,7 +20,7 @@ def opened_log(found: Recovered) -> CommitLog:
     if "opened" not in found.worked_out:
         said = found.said_before.get(DELAY_OFFSETS, ())
         saved: Progress = said if isinstance(said, tuple) else ()
-        before = replace(found.log, saved_delays=saved)
+        before = found.log.changed(saved_delays=saved)
         opened = schedule.opened(before, layout=found.layout)
         if found.queues_came_late and (unheard := _behind(opened, found)):
             opened = schedule.opened(before, layout=found.layout, unheard=unheard)

@@ -68,7 +68,7 @@ def explained(pair: Pair, operation: Concurrent) -> CommitLog:
 
 def _committed_by_both(pair: Pair, log: CommitLog, flushed: Sequence["_Called"]) -> CommitLog:
     """Whoever commits last commits all there is; what the other one put meanwhile need not be flushed."""
-    after, durable = flush(replace(log, committed_ms=pair.environment.now_ms))
+    after, durable = flush(log.changed(committed_ms=pair.environment.now_ms))
     if pair.store.committed_offset != after.readable_end:
         where = str(after.readable_end), str(pair.store.committed_offset)
         raise GuaranteeBroken(9, "two commits at once leave something uncommitted", *where)
@@ -80,7 +80,7 @@ def _committed_by_both(pair: Pair, log: CommitLog, flushed: Sequence["_Called"])
     found = pair.store.flushed_offset
     ends = {record.end_offset for record in log.records}
     whole = found in ends or found % pair.layout.file_bytes == 0
-    return replace(after, flushed_offset=found) if whole and least <= found <= after.flushed_offset else after
+    return after.changed(flushed_offset=found) if whole and least <= found <= after.flushed_offset else after
 
 
 def _stamped_under_the_lock(pair: Pair, producers: Sequence[Sequence["_Called"]]) -> None:
@@ -100,7 +100,7 @@ def _flushed_by_either(pair: Pair, after: CommitLog) -> CommitLog:
         return after
     ends = {record.end_offset for record in after.records}
     whole = flushed in ends or flushed % pair.layout.file_bytes == 0
-    return replace(after, flushed_offset=flushed) if whole else after
+    return after.changed(flushed_offset=flushed) if whole else after
 
 
 def _run(pair: Pair, operation: Concurrent, *, commits: bool) -> list[list[_Called]]:

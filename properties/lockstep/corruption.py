@@ -90,7 +90,7 @@ class Corruption:
         harmed = damaged_image(
             operation,
             pair.durable(pair.files),
-            replace(pair.log, records=pair.log.retained),
+            pair.log.changed(records=pair.log.retained),
             earlier=earlier_contents(pair.files, log_files(pair.files.paths())),
             file_bytes=pair.settings.file_bytes,
             trailer=pair.settings.trailer,
@@ -257,10 +257,10 @@ class Corruption:
     def _given(self, table: Progress) -> CommitLog:
         """Return the log after its delay progress was overwritten; messages that progress skips are no longer owed."""
         pair = self._pair
-        log = replace(pair.log, saved_delays=table)
+        log = pair.log.changed(saved_delays=table)
         if pair.layout.role == "SLAVE":
             within = schedule.loaded(log, table, layout=pair.layout)
-            return replace(schedule.passed_by(replace(log, delays=within), layout=pair.layout), delays=table)
+            return schedule.passed_by(log.changed(delays=within), layout=pair.layout).changed(delays=table)
         return schedule.passed_by(schedule.opened(log, layout=pair.layout), layout=pair.layout)
 
 

@@ -163,7 +163,7 @@ def _broken(pair: Pair, operation: Operation, before: State, found: Answer) -> G
         return GuaranteeBroken(
             8, "the log ends elsewhere than the answers say", str(min(ends, default=0)), str(marks.end)
         )
-    if found.put is not None and marks.flushed < found.put.offset + found.put.size_bytes:
+    if isinstance(found.put, PutAnswer) and marks.flushed < found.put.offset + found.put.size_bytes:
         stored = str(found.put.offset + found.put.size_bytes)
         return GuaranteeBroken(2, "a put is acknowledged beyond the flushed offset", stored, str(marks.flushed))
     if found.durable and marks.flushed < marks.end:
@@ -276,7 +276,7 @@ def clean_under_fault(pair: Pair, operation: Clean) -> Answer:
         before = retention.ask_for_runs(before)
     # dispatch may have come further than anybody knows under a fault, and so may a commit that was broken off
     most, _ = retention.clean(
-        replace(before, dispatched_offset=before.end_offset, buffers=()),
+        before.changed(dispatched_offset=before.end_offset, buffers=()),
         layout=pair.layout,
         now_ms=pair.environment.clock_ms,
         timer_ms=pair.environment.now_ms,
@@ -411,7 +411,7 @@ def deliver_under_fault(pair: Pair) -> Answer:
     _makes_a_round(pair)
     said = dict(observed("delay_offsets", pair.store.delay_offsets))
     # dispatch may have come further than anybody knows under a fault
-    dispatched = replace(before, dispatched_offset=before.end_offset, buffers=())
+    dispatched = before.changed(dispatched_offset=before.end_offset, buffers=())
     levels = schedule.units_of_levels(dispatched, pair.layout)
     for level in said.keys() - levels.keys():
         _has_passed_the_expired(pair, level, said[level])
@@ -468,7 +468,7 @@ def _with_copies(by_then: _Round, level: int, units: Sequence[Unit], *, pair: Pa
                 raise GuaranteeBroken(12, f"level {level} goes on behind a copy that cannot be in the log")
             copies += appended.records
             end_offset = appended.records[-1].end_offset if appended.records else end_offset
-        log = replace(log, delivered=(*log.delivered, Delivery(level, unit.queue_offset, end_offset)))
+        log = log.changed(delivered=(*log.delivered, Delivery(level, unit.queue_offset, end_offset)))
     return _Round(log, copies)
 
 
@@ -502,7 +502,7 @@ def _is_refused_rightly(pair: Pair, log: CommitLog, unit: Unit, level: int) -> N
 def _closed(log: CommitLog, layout: Layout) -> CommitLog | None:
     """Return the log with its last file closed for a next one that was refused, None where it ends with it anyway."""
     end_offset = log.files * layout.file_bytes
-    return replace(log, end_offset=end_offset, files=log.files + 1) if end_offset > log.end_offset else None
+    return log.changed(end_offset=end_offset, files=log.files + 1) if end_offset > log.end_offset else None
 
 
 def _ends_as_a_round(pair: Pair, rounds: Sequence[_Round], *, refused: bool) -> None:

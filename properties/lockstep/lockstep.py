@@ -4,7 +4,6 @@ A run is a function of its settings, parts and operations: the clock is virtual,
 """
 
 from collections import Counter
-from dataclasses import replace
 
 from impl.parts import Parts
 from impl.running_flags import RunningFlag
@@ -276,4 +275,4 @@ def _use_disk(pair: Pair, percent: int) -> None:
 
 
 def _flag(pair: Pair, bit: int, *, on: bool) -> None:
-    pair.log = replace(pair.log, flags=pair.log.flags | bit if on else pair.log.flags & ~bit)
+    pair.log = pair.log.changed(flags=pair.log.flags | bit if on else pair.log.flags & ~bit)

@@ -70,7 +70,7 @@ class Span:
     def at_power_loss(self, *, at_rest: bool) -> CommitLog:
         """Return the same with the removed files that may reappear."""
         log = self.at(at_rest=at_rest)
-        return log if log.oldest_offset <= self.oldest else replace(log, hanging=Hanging(self.oldest, 0, 0))
+        return log if log.oldest_offset <= self.oldest else log.changed(hanging=Hanging(self.oldest, 0, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +280,7 @@ class Pair:
         """Return the log after a put at wall-clock time, with the retry of a new file at monotonic time."""
         if after.retry_ms in (0, self.log.retry_ms):
             return after
-        return replace(after, retry_ms=after.retry_ms - self.environment.clock_ahead_ms)
+        return after.changed(retry_ms=after.retry_ms - self.environment.clock_ahead_ms)
 
     def append(self, records: Sequence[Record], *, end_after: int) -> None:
         """Note what a put wrote: its records, or only the blank before a refused append."""

@@ -14,7 +14,8 @@ from functools import partial
 
 from impl.errors import StoreError
 from impl.store import MessageStore
-from model import disasters, progress, schedule
+from model import crash as crashes
+from model import progress, schedule
 from model.flushing import flush
 from model.operations import Crash, Operation
 from model.pending import answered
@@ -68,7 +69,7 @@ class Recovery:
         if not pair.closed:
             close(pair)
         first, before = len(pair.files.events), pair.log
-        legal = self.legal_between(replace(before, poisoned=False), before, kill=not before.poisoned)
+        legal = self.legal_between(before.changed(poisoned=False), before, kill=not before.poisoned)
         pair.environment.use_disk(pair.files, 0)
         pair.files.mend()
         found = self.recover(pair.files, legal, self.versions_now())
@@ -78,8 +79,8 @@ class Recovery:
 
     def legal_between(self, before: CommitLog, after: CommitLog, *, kill: bool) -> LegalLogs:
         """Return the legal logs of a crash while an operation leads from one log to another."""
-        survive = disasters.process_kill if kill else disasters.power_loss
-        return {key_of(log): log for log in survive(before, after, layout=self._pair.layout)}
+        kind: crashes.Kind = "process kill" if kill else "power loss"
+        return {key_of(log): log for log in crashes.crash(before, after, kind, layout=self._pair.layout)}
 
     def legal_at(self, span: Span, *, at_rest: bool, kill: bool) -> LegalLogs:
         """Return the legal logs of a crash inside an operation, or right after its answer."""
@@ -267,7 +268,7 @@ class Recovery:
             pair.oldest = adopted.oldest_offset
         else:
             # the begin too: a file whose removal only the page cache knows may come back until this open has ended
-            pair.log = replace(before, poisoned=False, flags=0)
+            pair.log = before.changed(poisoned=False, flags=0)
         pair.end_operation(first, adopted)
         self._serves_all()
 
@@ -300,7 +301,7 @@ class Recovery:
         if not pair.closed:
             close_under_fault(pair)
         before = pair.log
-        sound = replace(before, poisoned=False)
+        sound = before.changed(poisoned=False)
         pair.environment.use_disk(pair.files, 0)
         self._open(self.legal_between(sound, sound, kill=not before.poisoned), self.versions_now(), before=before)
 
@@ -360,7 +361,7 @@ class Recovery:
     def _of_levels(self, versions: Iterable[Said], legal: LegalLogs) -> frozenset[Said]:
         """Return saved progress of delay levels as an open brings it within the bounds of their queues."""
         return frozenset(
-            schedule.opened(replace(log, saved_delays=said), layout=self._pair.layout).saved_delays
+            schedule.opened(log.changed(saved_delays=said), layout=self._pair.layout).saved_delays
             for said in versions
             for log in legal.values()
             if isinstance(said, tuple)

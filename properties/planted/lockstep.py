@@ -4,7 +4,7 @@ from impl.parts import Parts
 from properties.disk.dirty import DirtyTracker
 from properties.lockstep.lockstep import Lockstep
 from properties.lockstep.recovery import Observer
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.program.case import Settings
 
 __all__ = ["lockstep_of"]
@@ -14,4 +14,4 @@ def lockstep_of(
     settings: Settings, *, tracker: DirtyTracker, parts: Parts | None = None, observer: Observer | None = None
 ) -> Lockstep:
     """Begin the lockstep run of a case: `parts`, or those that `settings.bug` stands for."""
-    return Lockstep(settings, parts=parts or components_of(settings.bug), tracker=tracker, observer=observer)
+    return Lockstep(settings, parts=parts or parts_of(settings.bug), tracker=tracker, observer=observer)

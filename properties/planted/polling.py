@@ -10,6 +10,11 @@ from impl.mapped_file_queue import MappedFileQueue
 from impl.parts import Parts
 from impl.pull_hold import PullHold, Pulls
 from impl.queue_pull import GetMessageResult
+from model.operations import CancelPull, Close, DeleteTopics, PullHeld, PullWhileDispatching, Put, Step
+from properties.planted.programs import NAMES_U, PUT, REPUT, TAGGED
+from properties.planted.record import PlantedBug
+from properties.program.case import Settings
+from properties.program.translation import HELD_PULLS_MAX
 
 __all__ = ["BUGS"]
 
@@ -176,29 +181,53 @@ class _NoLimit(PullHold):
         super().__init__(*arguments, **options | {"held_max": 1 << 31})
 
 
+# ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
+
+LOOK = Step(service="pull-hold")
+PULL = PullHeld()
+WANTED = PullHeld(tags="TagA")
+SPLIT = Put(topic="a@b")
+
+
+def beside(*schedule: int) -> PullWhileDispatching:
+    """Return a pull beside dispatch; a schedule counts the yield points before each switch."""
+    return PullWhileDispatching(schedule=tuple(choice for before in schedule for choice in (*(0,) * before, 1)))
+
+
 BUGS = (
-    ("lost-wake-up", "a message that comes between a pull and its wait wakes nobody", 16,
-     Parts({PullHold: _NoSecondLook})),
-    ("told-beforehand", "who waits is told of messages before they are in their queue", 16,
-     Parts({Derived: _ToldBeforehand})),
-    ("any-message-ends-it", "a message that is not wanted ends the wait for another one", 16,
-     Parts({PullHold: _AnyMessageEndsIt})),
-    ("newest-only", "of several messages only the newest is asked whether it is wanted", 16,
-     Parts({PullHold: _NewestOnly})),
-    ("named-queues-untold", "who waits for a queue that messages name is not woken", 16,
-     Parts({PullHold: _OwnQueuesOnly})),
-    ("split-at-the-sign", "who waits for a topic with @ in its name is not woken", 16,
-     Parts({PullHold: _SplitAtTheSign})),
-    ("no-deadline", "a wait whose time is over goes on", 16, Parts({PullHold: _NoDeadline})),
-    ("every-five-seconds", "a wait whose time is over ends up to five seconds later", 16,
-     Parts({PullHold: _EveryFiveSeconds})),
-    ("latest-deadline", "a shorter wait than the others is as long as they are", 16,
-     Parts({PullHold: _LatestDeadline})),
-    ("closed-unheard", "a store that closes forgets who waits", 16, Parts({PullHold: _ClosedUnheard})),
-    ("deletion-unheard", "who waits for a deleted queue waits on", 16, Parts({PullHold: _DeletionUnheard})),
-    ("place-kept", "a queue that begins anew is looked at from where the old one was left", 16,
-     Parts({PullHold: _PlaceKept})),
-    ("first-answer", "a wait ends with what was true when it began", 17, Parts({PullHold: _FirstAnswer})),
-    ("place-of-who-gave-up", "who gives up waiting keeps his place", 16, Parts({PullHold: _PlaceOfWhoGaveUp})),
-    ("no-limit-of-pulls", "more pulls wait than may", 8, Parts({PullHold: _NoLimit})),
+    PlantedBug("lost-wake-up", "a message that comes between a pull and its wait wakes nobody", 16,
+        Parts({PullHold: _NoSecondLook}), machine="consumer", program=(Settings(), (PUT, beside(4), LOOK))),
+    PlantedBug("told-beforehand", "who waits is told of messages before they are in their queue", 16,
+        Parts({Derived: _ToldBeforehand}), machine="consumer", program=(Settings(), (PUT, beside(0, 30), LOOK))),
+    PlantedBug("any-message-ends-it", "a message that is not wanted ends the wait for another one", 16,
+        Parts({PullHold: _AnyMessageEndsIt}), machine="consumer", program=(Settings(), (WANTED, PUT, REPUT, LOOK))),
+    PlantedBug("newest-only", "of several messages only the newest is asked whether it is wanted", 16,
+        Parts({PullHold: _NewestOnly}), machine="consumer", program=(Settings(), (WANTED, TAGGED, PUT, REPUT, LOOK))),
+    PlantedBug("named-queues-untold", "who waits for a queue that messages name is not woken", 16,
+        Parts({PullHold: _OwnQueuesOnly}), machine="consumer",
+        program=(Settings(multi_dispatch=True), (PullHeld(topic="U"), NAMES_U, REPUT, LOOK))),
+    PlantedBug("split-at-the-sign", "who waits for a topic with @ in its name is not woken", 16,
+        Parts({PullHold: _SplitAtTheSign}), machine="consumer",
+        program=(Settings(), (PullHeld(topic="a@b"), SPLIT, REPUT, LOOK))),
+    PlantedBug("no-deadline", "a wait whose time is over goes on", 16, Parts({PullHold: _NoDeadline}),
+        machine="consumer", program=(Settings(), (PULL, LOOK))),
+    PlantedBug("every-five-seconds", "a wait whose time is over ends up to five seconds later", 16,
+        Parts({PullHold: _EveryFiveSeconds}), machine="consumer",
+        program=(Settings(), (PullHeld(hold_ms=1_000), LOOK))),
+    PlantedBug("latest-deadline", "a shorter wait than the others is as long as they are", 16,
+        Parts({PullHold: _LatestDeadline}), machine="consumer",
+        program=(Settings(), (PULL, LOOK, PullHeld(hold_ms=1_000)))),
+    PlantedBug("closed-unheard", "a store that closes forgets who waits", 16, Parts({PullHold: _ClosedUnheard}),
+        machine="consumer", program=(Settings(), (PULL, Close()))),
+    PlantedBug("deletion-unheard", "who waits for a deleted queue waits on", 16, Parts({PullHold: _DeletionUnheard}),
+        machine="consumer", program=(Settings(), (PUT, REPUT, PULL, DeleteTopics(), LOOK))),
+    PlantedBug("place-kept", "a queue that begins anew is looked at from where the old one was left", 16,
+        Parts({PullHold: _PlaceKept}), machine="consumer",
+        program=(Settings(), (WANTED, PUT, REPUT, LOOK, DeleteTopics(), TAGGED, REPUT, LOOK))),
+    PlantedBug("first-answer", "a wait ends with what was true when it began", 17, Parts({PullHold: _FirstAnswer}),
+        machine="consumer", program=(Settings(), (PULL, PUT, REPUT, LOOK))),
+    PlantedBug("place-of-who-gave-up", "who gives up waiting keeps his place", 16,
+        Parts({PullHold: _PlaceOfWhoGaveUp}), machine="consumer", program=(Settings(), (PULL, CancelPull()))),
+    PlantedBug("no-limit-of-pulls", "more pulls wait than may", 8, Parts({PullHold: _NoLimit}), machine="consumer",
+        program=(Settings(), (PULL,) * (HELD_PULLS_MAX + 1))),
 )  # fmt: skip

@@ -3,10 +3,23 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from properties.planted import PLANTED
 from properties.score.strategies import STRATEGIES
 from properties.score.trials import ClockName, TrialKey, TrialRow
 
-__all__ = ["Plan"]
+__all__ = ["Plan", "may_see", "reason_why_not"]
+
+_MANY_THREADS = frozenset({"interleavings"})
+
+
+def may_see(bug: str, strategy: str) -> bool:
+    """Return whether a strategy can meet what a bug needs; a bug that it cannot see is not tried and not killed."""
+    return not PLANTED[bug].needs_threads or strategy in _MANY_THREADS
+
+
+def reason_why_not(bug: str, strategy: str) -> str:
+    """Return why a strategy cannot see a bug; empty if it may."""
+    return "" if may_see(bug, strategy) else "two threads have to meet, and this strategy has one"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ def log_of(stored: Iterable[StoredMessage]) -> CommitLog:
         message = message_of(each.topic, queue_id=each.queue_id, sys_flag=each.sys_flag, properties=properties)
         records.append(Record(each.offset, each.size_bytes, each.queue_offset, each.store_timestamp, message))
     end = records[-1].end_offset if records else 0
-    return CommitLog(tuple(records), end, end, dispatched_offset=end)
+    return CommitLog(records=tuple(records), end_offset=end, flushed_offset=end, dispatched_offset=end)
 
 
 def answers_of_model(log: CommitLog, layout: Layout, state: dict[str, Any]) -> Answers:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from model.commitlog import CommitLog, Conditions, GetStatus, PutOutcome, flush, get, put, reopen
+from model.commitlog import CommitLog, Conditions, GetStatus, PutOutcome, flush, get, put
+from model.crash import reopened
 from model.message import PutStatus
 from tests.model.support import batch_of, layout_of, message_of, put_all
 
@@ -180,7 +181,7 @@ def test_get_from_an_empty_log() -> None:
 
 def test_reopen_makes_everything_durable_and_keeps_it() -> None:
     log, _ = put_all(*[message_of()] * 3, layout=layout_of())
-    again = reopen(log)
+    again = reopened(log)
     assert (again.records, again.flushed_offset, again.dispatched_offset) == (log.records, 348, 348)
 
 
@@ -190,7 +191,7 @@ def test_a_step_never_changes_its_input() -> None:
     put(log, message_of(), layout=layout_of(sync_flush=True), store_timestamp=9)
     flush(log)
     get(log, 0)
-    reopen(log)
+    reopened(log)
     assert before == (log.records, log.end_offset, log.flushed_offset, log.files, log.poisoned)
 
 
@@ -244,7 +245,7 @@ def test_refused_bytes_are_no_failed_sync() -> None:
 
 
 def test_flags_end_with_the_process() -> None:
-    assert reopen(CommitLog(flags=16)) == CommitLog()
+    assert reopened(CommitLog(flags=16)) == CommitLog()
 
 
 def test_every_status_of_the_model_is_known_here() -> None:

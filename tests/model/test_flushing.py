@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from model.commitlog import CommitLog, Conditions, reopen, wait_for
+from model.commitlog import CommitLog, Conditions, wait_for
 from model.commitlog import append as append_to
+from model.crash import reopened
 from model.flushing import (
     checkpoint_times,
     close,
@@ -102,7 +103,7 @@ def test_a_flush_commits_first_and_says_so_when_it_could_not() -> None:
 
 def test_a_poisoned_log_still_commits() -> None:
     layout = replace(PAGES, pool_buffers=1)
-    log, durable = flush(replace(log_of(0, layout=layout), poisoned=True))
+    log, durable = flush(log_of(0, layout=layout).changed(poisoned=True))
     assert (durable, log.committed_offset, log.flushed_offset, log.readable_end) == (False, 92, 0, 0)
 
 
@@ -119,7 +120,7 @@ def test_a_close_is_clean_when_all_is_durable(
     faults: dict[str, bool], clean: bool, poisoned: bool, flushed_offset: int
 ) -> None:
     layout = replace(PAGES, pool_buffers=1)
-    log = replace(log_of(0, layout=layout), prepared=1, asked=2)
+    log = log_of(0, layout=layout).changed(prepared=1, asked=2)
     after, was_clean = close(log, **faults)
     assert (was_clean, after.poisoned, after.flushed_offset) == (clean, poisoned, flushed_offset)
     assert (after.prepared, after.asked) == (0, 0)
@@ -138,9 +139,9 @@ def test_the_checkpoint_is_written_first_and_then_once_a_minute() -> None:
 def test_the_checkpoint_never_says_too_much_and_is_exact_when_all_is_durable() -> None:
     log = log_of(0, 0)
     assert checkpoint_times(log) == (0, 0)
-    assert checkpoint_times(replace(log, flushed_offset=92)) == (0, 1)
+    assert checkpoint_times(log.changed(flushed_offset=92)) == (0, 1)
     assert checkpoint_times(flush(log)[0]) == (2, 2)
-    assert checkpoint_times(replace(flush(log)[0], appended_in_this_life=0)) == (0, 2)
+    assert checkpoint_times(flush(log)[0].changed(appended_in_this_life=0)) == (0, 2)
 
 
 def test_times_of_queues_and_index_are_those_of_what_was_dispatched() -> None:
@@ -150,22 +151,22 @@ def test_times_of_queues_and_index_are_those_of_what_was_dispatched() -> None:
     assert (queue_checkpoint_times(log), index_checkpoint_times(log, layout=PAGES)) == ((0, 0), (0, 0))
     seen = dispatch(log)
     assert (queue_checkpoint_times(seen), index_checkpoint_times(seen, layout=PAGES)) == ((2, 4), (3, 4))
-    first = replace(log, dispatched_offset=log.records[1].offset)
+    first = log.changed(dispatched_offset=log.records[1].offset)
     assert (queue_checkpoint_times(first), index_checkpoint_times(first, layout=PAGES)) == ((1, 1), (1, 1))
     assert index_checkpoint_times(seen, layout=replace(PAGES, index=False)) == (0, 4)
 
 
 def test_times_of_queues_may_say_less_of_what_an_earlier_life_dispatched() -> None:
     log = dispatch(put_all(message_of(), message_of(), layout=PAGES)[0])
-    assert queue_checkpoint_times(replace(log, appended_in_this_life=1)) == (2, 2)
-    assert queue_checkpoint_times(replace(log, appended_in_this_life=0)) == (0, 2)
-    assert queue_checkpoint_times(reopen(log)) == (0, 2)
+    assert queue_checkpoint_times(log.changed(appended_in_this_life=1)) == (2, 2)
+    assert queue_checkpoint_times(log.changed(appended_in_this_life=0)) == (0, 2)
+    assert queue_checkpoint_times(reopened(log)) == (0, 2)
 
 
 def test_the_newest_time_counts_where_times_go_back() -> None:
     log = dispatch(put_all(message_of(), message_of(), layout=PAGES)[0])
     older = replace(log.records[1], store_timestamp=0)
-    assert queue_checkpoint_times(replace(log, records=(log.records[0], older))) == (1, 1)
+    assert queue_checkpoint_times(log.changed(records=(log.records[0], older))) == (1, 1)
 
 
 # ---- who waits -------------------------------------------------------------------------------------------------------

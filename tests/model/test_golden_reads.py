@@ -61,7 +61,8 @@ def golden_of(name: str) -> Golden:
         properties |= {message["commitLogOffset"]: message["properties"] for message in queue["messages"]}
     records = tuple(record_of(row, properties[row["phy"]]) for row in answers["log"] if row["kind"] == "record")
     end = answers["maxPhyOffset"]
-    return Golden(CommitLog(records, end, end, dispatched_offset=end), layout_for(settings), answers)
+    log = CommitLog(records=records, end_offset=end, flushed_offset=end, dispatched_offset=end)
+    return Golden(log, layout_for(settings), answers)
 
 
 def record_of(row: dict[str, Any], properties: Any) -> Record:

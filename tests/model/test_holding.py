@@ -49,7 +49,7 @@ def test_who_could_find_something_later_is_held(
 
 def test_who_comes_to_what_nobody_may_read_yet_is_held() -> None:
     log = tagged("A", "B")
-    poisoned = replace(log, poisoned=True, flushed_offset=log.records[0].end_offset)
+    poisoned = log.changed(poisoned=True, flushed_offset=log.records[0].end_offset)
     assert holding.is_held(get_message(poisoned, LAYOUT, "T", 0, 1), 1)
     assert fate(poisoned, 1) == "stays"
     assert fate(poisoned, 0) == "ends"
@@ -90,7 +90,7 @@ def test_a_deleted_queue_ends_who_was_further_on_than_its_begin() -> None:
 
 def test_expired_messages_may_end_it_or_not() -> None:
     log = tagged("A", "B", "B")
-    gone = replace(log, min_offset=log.records[2].offset)
+    gone = log.changed(min_offset=log.records[2].offset)
     assert fate(gone, 1, ("A",)) == "may end"
     assert fate(gone, 2, ("A",)) == "stays"
 

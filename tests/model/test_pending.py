@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from model import waiting
-from model.commitlog import put, reopen
-from model.disasters import power_loss
+from model.commitlog import put
+from model.crash import crash, reopened
 from model.flushing import close, flush
 from model.pending import answered
 from model.queues import dispatch
@@ -63,7 +63,7 @@ def test_an_answer_behind_one_that_is_open_changes_nothing() -> None:
     log = a_round(delayed(1, 1))
     first, second = log.pending
     assert second.waits is not None
-    log = a_round(replace(log, pending=(first, second._replace(waits=waiting.given_up(second.waits)))))
+    log = a_round(log.changed(pending=(first, second._replace(waits=waiting.given_up(second.waits)))))
     assert (log.delays, len(log.pending)) == ((), 2)
 
 
@@ -95,8 +95,8 @@ def test_saved_progress_leaves_nothing_out_and_a_crash_delivers_again_what_was_n
     assert log.saved_delays == ()
     log, _ = save_round(a_round(flushed(log)), now_ms=20_000)
     assert log.saved_delays == ((1, 2),)
-    for survivor in power_loss(log, log, layout=LAYOUT):
-        assert left_out(replace(survivor, delays=survivor.saved_delays), layout=LAYOUT) == []
+    for survivor in crash(log, log, "power loss", layout=LAYOUT):
+        assert left_out(survivor.changed(delays=survivor.saved_delays), layout=LAYOUT) == []
         assert (survivor.pending, survivor.refusals) == ((), ())
 
 
@@ -104,4 +104,4 @@ def test_a_close_answers_all_and_nothing_comes_twice() -> None:
     log, clean = close(a_round(delayed(1, 1)))
     assert clean
     assert (log.saved_delays, log.pending) == (((1, 2),), ())
-    assert len(a_round(reopen(log)).records) == 4
+    assert len(a_round(reopened(log)).records) == 4

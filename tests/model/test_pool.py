@@ -1,11 +1,9 @@
 """The transient store pool as a value: who gets a buffer, what a commit moves, and what is visible meanwhile."""
 
-from dataclasses import replace
-
 import pytest
 
 from model.commitlog import CommitLog, Conditions, GetStatus, flush, get, put
-from model.disasters import power_loss, process_kill
+from model.crash import crash
 from model.message import PutStatus
 from model.pool import commit, commit_round
 from model.state import Buffer, Layout
@@ -71,7 +69,7 @@ def test_a_file_without_a_buffer_waits_for_the_ones_before_it() -> None:
     log = log_of(5)
     flushed, durable = flush(log, write_fails=True)
     assert (durable, flushed.poisoned, flushed.flushed_offset, flushed.committed_offset) == (False, False, 0, 0)
-    assert flush(flushed) == (replace(flushed, buffers=(), flushed_offset=604), True)
+    assert flush(flushed) == (flushed.changed(buffers=(), flushed_offset=604), True)
 
 
 def test_a_write_that_fails_moves_nothing_and_the_next_commit_writes_all() -> None:
@@ -106,9 +104,9 @@ def test_a_kill_keeps_what_was_committed_and_a_power_loss_what_was_flushed() -> 
     log, _ = flush(log_of(1))
     log, _ = commit(put_all(message_of(), layout=POOL, log=log)[0])
     log, _ = put_all(message_of(), layout=POOL, log=log)
-    assert [len(found.records) for found in process_kill(log, log, layout=POOL)] == [2, 2, 3]
-    assert [len(found.records) for found in power_loss(log, log, layout=POOL)] == [1, 2, 2, 3]
-    assert all(found.buffers == () for found in process_kill(log, log, layout=POOL))
+    assert [len(found.records) for found in crash(log, log, "process kill", layout=POOL)] == [2, 2, 3]
+    assert [len(found.records) for found in crash(log, log, "power loss", layout=POOL)] == [1, 2, 2, 3]
+    assert all(found.buffers == () for found in crash(log, log, "process kill", layout=POOL))
 
 
 def test_bytes_refused_by_a_buffer_leave_it_in_use() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.commitlog import CommitLog, put, reopen
-from model.disasters import power_loss, process_kill
+from model.commitlog import CommitLog, put
+from model.crash import crash, reopened
 from model.flushing import close, flush
 from model.queues import (
     Unit,
@@ -194,7 +194,11 @@ def test_whoever_opens_finds_exactly_the_survivors_dispatched(puts: int, flushed
         log = flush(log)[0] if number < flushed else log
         log = dispatch(log) if number < seen else log
     whole = queues_of(dispatch(log), SMALL)
-    for found in (*power_loss(log, log, layout=SMALL), *process_kill(log, log, layout=SMALL), reopen(log)):
+    for found in (
+        *crash(log, log, "power loss", layout=SMALL),
+        *crash(log, log, "process kill", layout=SMALL),
+        reopened(log),
+    ):
         assert tuple(dispatched(found)) == found.records
         assert dispatch(found) == found
         for queue, units in whole.items():
@@ -240,20 +244,20 @@ def test_the_next_step_doubles_and_loses_nothing() -> None:
         poisoned = flush(left, sync_fails=True)[0]
         for again in (dispatch(poisoned), *failed_dispatch(poisoned, LAYOUT)):
             assert queues_of(again, LAYOUT) == queues_of(left, LAYOUT)
-        for found in process_kill(left, left, layout=LAYOUT):
+        for found in crash(left, left, "process kill", layout=LAYOUT):
             assert queues_of(found, LAYOUT) == queues_of(dispatch(log), LAYOUT)
 
 
 def test_a_queue_may_be_known_after_its_records_were_cut() -> None:
     log = dispatched_log(message_of("A"), message_of("B"), message_of("A"))
-    left = {len(each.records): each for each in power_loss(log, log, layout=LAYOUT)}
+    left = {len(each.records): each for each in crash(log, log, "power loss", layout=LAYOUT)}
     assert [empty_queues(left[count], LAYOUT) for count in range(4)] == [
         {("A", 0), ("B", 0)},
         {("B", 0)},
         frozenset(),
         frozenset(),
     ]
-    assert empty_queues(reopen(left[1]), LAYOUT) == {("B", 0)}
+    assert empty_queues(reopened(left[1]), LAYOUT) == {("B", 0)}
     again, _ = put_all(message_of("B"), layout=LAYOUT, log=left[1])
     assert empty_queues(dispatch(again), LAYOUT) == frozenset()
 
@@ -271,4 +275,4 @@ def test_a_queue_may_be_known_whose_first_unit_was_refused() -> None:
 
 def test_a_flag_that_forbids_writing_forbids_no_dispatch() -> None:
     log, _ = put_all(message_of(), layout=SMALL)
-    assert dispatch(replace(log, flags=16)).dispatched_offset == 92
+    assert dispatch(log.changed(flags=16)).dispatched_offset == 92

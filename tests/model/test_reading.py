@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.commitlog import CommitLog, GetStatus, put
-from model.disasters import power_loss
+from model.crash import crash
 from model.flushing import flush
 from model.queues import dispatch, failed_dispatch, queue_of
 from model.reading import (
@@ -41,7 +41,7 @@ def tagged(*tags: str) -> CommitLog:
 
 def from_four_on(log: CommitLog) -> CommitLog:
     """Return a log whose first four records are gone."""
-    return replace(log, records=log.records[4:])
+    return log.changed(records=log.records[4:])
 
 
 def summary(pulled: Pulled) -> tuple[str, int, int, int, int]:
@@ -82,7 +82,7 @@ def test_unknown_queue(offset: int, place: tuple[str, int]) -> None:
 
 def test_a_queue_whose_records_were_cut_is_unknown_or_empty() -> None:
     log = log_of(1)
-    for left in power_loss(log, log, layout=LAYOUT):
+    for left in crash(log, log, "power loss", layout=LAYOUT):
         found = legal_answers(left, LAYOUT, "T", 0, 3)
         expected = [GetStatus.OFFSET_OVERFLOW_BADLY] if left.records else [UNKNOWN, EMPTY]
         assert [each.status for each in found] == expected

@@ -1,11 +1,9 @@
 """What the model deletes: by hour, by age, by room; who stands in the way; what is left of queues and topics."""
 
-from dataclasses import replace
-
 import pytest
 
-from model.commitlog import GetStatus, get, put, reopen
-from model.disasters import power_loss, process_kill
+from model.commitlog import GetStatus, get, put
+from model.crash import Kind, crash, reopened
 from model.dispatch import next_queue_offset
 from model.flushing import flush
 from model.index import query
@@ -89,11 +87,11 @@ def test_the_last_file_stays() -> None:
 @pytest.mark.parametrize(("percent", "full"), [(90, False), (91, True)])
 def test_a_full_disk_is_seen(percent: int, full: bool) -> None:
     assert bool(cleaned(log_of(2), percent=percent).flags & 16) is full
-    assert cleaned(replace(log_of(2), flags=17)).flags == 1
+    assert cleaned(log_of(2).changed(flags=17)).flags == 1
 
 
 def test_a_poisoned_log_is_left_alone() -> None:
-    log = replace(log_of(4), poisoned=True)
+    log = log_of(4).changed(poisoned=True)
     assert cleaned(log, percent=99) == log
     assert delete_topics(log, layout=LAYOUT, in_use=()) == (log, ())
 
@@ -117,8 +115,8 @@ def test_its_reader_has_two_minutes() -> None:
 
 
 def test_it_is_back_after_a_restart() -> None:
-    assert reopen(cleaned(log_of(4), held=(0,))).min_offset == 0
-    assert reopen(cleaned(log_of(4))).min_offset == 3 * FILE_BYTES
+    assert reopened(cleaned(log_of(4), held=(0,))).min_offset == 0
+    assert reopened(cleaned(log_of(4))).min_offset == 3 * FILE_BYTES
 
 
 # ---- what is left ------------------------------------------------------------------------------------------------
@@ -158,7 +156,7 @@ def test_a_deleted_topic_begins_anew() -> None:
     log, outcome = put(log, message_of("T", bytes(800)), layout=LAYOUT, store_timestamp=9)
     assert outcome.record is not None
     assert outcome.record.queue_offset == 0
-    assert bounds_of(reopen(log), LAYOUT, ("T", 0)) == (0, 1)
+    assert bounds_of(reopened(log), LAYOUT, ("T", 0)) == (0, 1)
     assert delete_topics(log, layout=LAYOUT, in_use=("T",))[1] == ()
 
 
@@ -170,31 +168,31 @@ def test_some_topics_are_never_deleted(topic: str) -> None:
 # ---- disasters ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("survive", [power_loss, process_kill])
-def test_a_run_may_be_cut_behind_any_file(survive: object) -> None:
+@pytest.mark.parametrize("kind", ["power loss", "process kill"])
+def test_a_run_may_be_cut_behind_any_file(kind: Kind) -> None:
     before = log_of(4)
-    logs = list(survive(before, cleaned(before), layout=LAYOUT))  # type: ignore[operator]
+    logs = list(crash(before, cleaned(before), kind, layout=LAYOUT))
     assert [log.min_offset for log in logs] == [number * FILE_BYTES for number in range(4)]
     assert {len(log.records) for log in logs} == {4}
 
 
 def test_a_finished_run_stays_and_a_file_that_hangs_is_back() -> None:
     after = cleaned(log_of(4), held=(FILE_BYTES,))
-    assert {log.min_offset for log in power_loss(after, after, layout=LAYOUT)} == {FILE_BYTES}
+    assert {log.min_offset for log in crash(after, after, "power loss", layout=LAYOUT)} == {FILE_BYTES}
 
 
 def test_a_deletion_of_topics_has_happened_or_not() -> None:
     before = log_of(2)
     after, _ = delete_topics(before, layout=LAYOUT, in_use=())
-    assert [log.deleted for log in process_kill(before, after, layout=LAYOUT)] == [(), after.deleted]
-    assert [log.deleted for log in process_kill(after, after, layout=LAYOUT)] == [after.deleted]
+    assert [log.deleted for log in crash(before, after, "process kill", layout=LAYOUT)] == [(), after.deleted]
+    assert [log.deleted for log in crash(after, after, "process kill", layout=LAYOUT)] == [after.deleted]
 
 
 def test_a_log_cut_in_front_of_a_deletion_forgets_what_lay_between() -> None:
     log = flush(log_of(1))[0]
     log, _ = put(log, message_of("T", bytes(10)), layout=LAYOUT, store_timestamp=5)
     log, _ = delete_topics(log, layout=LAYOUT, in_use=())
-    cut = next(power_loss(log, log, layout=LAYOUT))
+    cut = next(crash(log, log, "power loss", layout=LAYOUT))
     assert len(cut.records) == 1
     assert cut.deleted == (("T", cut.end_offset),)
 
@@ -203,5 +201,5 @@ def test_the_last_file_stays_though_none_of_its_records_survives() -> None:
     log = log_of(2)
     log, _ = put(log, message_of("T", bytes(800)), layout=LAYOUT, store_timestamp=9)
     log = cleaned(log, percent=99)
-    lost = next(power_loss(log, log, layout=LAYOUT))
+    lost = next(crash(log, log, "power loss", layout=LAYOUT))
     assert (lost.min_offset, lost.files) == (FILE_BYTES, 2)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from model.commitlog import put, reopen
+from model.commitlog import put
+from model.crash import crash, reopened
 from model.delayed_copy import copy_of, refusal
-from model.disasters import power_loss
 from model.flushing import close, flush
 from model.message import Message, PutStatus
 from model.queues import dispatch
@@ -134,7 +134,7 @@ def test_what_is_no_waiting_message_is_passed_by() -> None:
 
 def test_what_has_expired_is_not_waited_for() -> None:
     log = waiting(1, 1)
-    log = replace(log, min_offset=log.records[1].offset, delays=((1, 0),))
+    log = log.changed(min_offset=log.records[1].offset, delays=((1, 0),))
     assert delivered(log, 1000).delays == ((1, 2),)
 
 
@@ -156,10 +156,10 @@ def test_a_power_loss_leaves_no_saved_progress_without_its_copy() -> None:
     log = delivered(waiting(1, 1), 1000)
     saved, _ = save_round(log, now_ms=0)
     for before in (log, saved):
-        for left in power_loss(before, saved, layout=LAYOUT):
-            table = replace(left, saved_delays=before.saved_delays)
+        for left in crash(before, saved, "power loss", layout=LAYOUT):
+            table = left.changed(saved_delays=before.saved_delays)
             assert left_out(opened(table, layout=LAYOUT), layout=LAYOUT) == []
-    cut = next(power_loss(log, log, layout=LAYOUT))
+    cut = next(crash(log, log, "power loss", layout=LAYOUT))
     assert cut.delivered == ()
     assert loaded(cut, ((1, 2), (7, 3)), layout=LAYOUT) == ((1, 0), (7, 0))
 
@@ -168,17 +168,17 @@ def test_after_a_clean_exit_nothing_is_delivered_twice() -> None:
     log, clean = close(delivered(waiting(1, 2), 1000))
     assert clean
     assert log.saved_delays == log.delays == ((1, 1),)
-    assert deliver_round(reopen(log), layout=LAYOUT, now_ms=1000)[1].records == ()
+    assert deliver_round(reopened(log), layout=LAYOUT, now_ms=1000)[1].records == ()
 
 
 def test_progress_that_somebody_else_has_written_is_brought_back_to_the_queue() -> None:
     log = flush(waiting(1, 1))[0]
-    there = opened(replace(log, saved_delays=((1, 5),)), layout=LAYOUT)
+    there = opened(log.changed(saved_delays=((1, 5),)), layout=LAYOUT)
     assert there.delays == there.saved_delays == ((1, 2),)
     assert left_out(there, layout=LAYOUT) == [(1, 0), (1, 1)]
     assert left_out(passed_by(there, layout=LAYOUT), layout=LAYOUT) == []
     slave = replace(LAYOUT, role="SLAVE")
-    assert opened(replace(log, saved_delays=((1, 5),)), layout=slave).saved_delays == ((1, 5),)
+    assert opened(log.changed(saved_delays=((1, 5),)), layout=slave).saved_delays == ((1, 5),)
 
 
 def test_a_delivery_is_known_by_the_end_of_its_copy() -> None:

@@ -204,10 +204,12 @@ class Stores:
             (_KEYED, Flush()),
         )
         for operations in programs:
-            pair = lockstep_of(_SMALL, tracker=tracker)
+            run = lockstep_of(_SMALL, tracker=tracker)
             for operation in operations:
-                pair.run(operation)
-            recovered.append(pair.recovery.judged_at_rest())
+                run.run(operation)
+            legal = run.recovery.legal_between(run.log, run.log, kill=True)
+            disk = run.pair.new_disk(run.pair.durable(run.files))
+            recovered.append(run.recovery.judged(disk, legal, run.recovery.versions_now()))
         stage = Stage(replace(_SMALL, index=False), tracker=tracker, parts=Parts())
         for step in (Put(), Put(body_bytes=600), Flush(), Put(), Flush(), Step(service="reput"), Pull()):
             stage.do(0, step)
@@ -287,7 +289,7 @@ def _recovered_from(image: Image, right: Recovered, tracker: DirtyTracker) -> It
 def _killed(image: Image, right: Recovered, rng: Random, path: Path) -> Iterator[tuple[str, Ruling]]:
     """Show the judges of killed processes a damaged directory, and the content of one beside a right store."""
     log = right.legal[right.key]
-    legal = {log.end_offset: replace(log, min_offset=0), 0: CommitLog()}
+    legal = {log.end_offset: log.changed(min_offset=0), 0: CommitLog()}
     below = len(ROOT) + 1
     content = {name[below:]: data for name, data in image.files.items()}
     store: Any = LyingStore(right.store, rng)

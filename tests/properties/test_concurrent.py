@@ -18,7 +18,7 @@ from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.lockstep import concurrent, environment
 from properties.lockstep.lockstep import Lockstep
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.program.case import Settings
 from properties.scheduler import StepTrace, every_schedule, run_stepped
 
@@ -194,7 +194,7 @@ def test_a_born_time_is_given_with_concurrent_puts(tracker: DirtyTracker) -> Non
 
 
 def test_offsets_read_before_the_lock_are_caught(tracker: DirtyTracker) -> None:
-    early = components_of("RMQ-B76")
+    early = parts_of("RMQ-B76")
     assert broken_by(tracker, LIGHT, one_switch((NAMED,), (NAMED,)), early) & {1, 17}
     run(tracker, LIGHT, Concurrent(first=(NAMED,), second=(NAMED,)), early)
 

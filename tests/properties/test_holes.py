@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from properties.planted import PLANTED
-from properties.planted.smallest import SMALLEST
+from properties.planted import PLANTED, REPRODUCERS
 from properties.score.holes import HOLES, Hole, UnknownHole, holes_named
 from tornpage.holes import hunt_outcome, list_outcome
 
@@ -42,7 +41,7 @@ def test_its_bug_and_its_regression_exist(hole: Hole, repository: Path) -> None:
     assert function in {node.name for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)}
     if case:
         assert case.removesuffix("]") == hole.bug
-        assert hole.bug in SMALLEST
+        assert hole.bug in REPRODUCERS
 
 
 def test_a_regression_is_named_after_its_hole() -> None:

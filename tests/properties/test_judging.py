@@ -26,7 +26,7 @@ from properties.judge.directory.judge import Judgement, judge_image
 from properties.judge.directory.truth import read_truth, truth_of
 from properties.judge.image_directory import write_image
 from properties.judge.rulings import NAMES, NEVER_JUDGED, Ruling
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 from tests.properties.decode.handmade import record
@@ -148,7 +148,7 @@ def test_records_in_front_of_the_log_are_taken_as_they_are(tmp_path: Path) -> No
     ],
 )
 def test_a_planted_bug_breaks_its_number(bug: str, image: GoldenImage, number: int) -> None:
-    row = judged_golden(image, components=components_of(bug), samples=0)
+    row = judged_golden(image, components=parts_of(bug), samples=0)
     assert number in row.numbers
     ruling = of(row.judgement, number)
     assert ruling.sentence
@@ -411,7 +411,7 @@ def test_progress_beyond_the_queues_has_to_be_brought_back(tmp_path: Path) -> No
     (directory / "config").mkdir(exist_ok=True)
     (directory / "config" / "consumerOffset.json").write_text('{"offsetTable":{"nobody@g":{0:5}}}')
     assert of(judged(directory), 13).verdict == "holds"
-    left = components_of("correction-left-out")
+    left = parts_of("correction-left-out")
     ruling = of(judged(directory, components=left), 13)
     assert (ruling.verdict, ruling.file) == ("broken", "config/consumerOffset.json")
 

@@ -12,7 +12,7 @@ from impl.units import Unit
 from model.operations import Close, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 from tests.impl.reading import Log, limits_of
@@ -27,7 +27,7 @@ def test_a_unit_that_leads_to_another_message_is_passed_unless_it_is_believed(bu
     try:
         log.put(Message("U", b"of another queue"), units=False)
         log.queue("T").stored.append(Unit(0, 1, 0))
-        records = components_of(bug).of(QueuedRecords)(None)
+        records = parts_of(bug).of(QueuedRecords)(None)
         reads = QueueReads(log.queues, log.reader, records=records, limits=limits_of())
         with reads.get_message("T", 0, 0, max_msg_nums=1, message_filter=None) as found:
             assert [bytes(message.message().body) for message in found.messages] == (

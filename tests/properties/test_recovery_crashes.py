@@ -6,7 +6,7 @@ from properties.contract import Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.explore.recovery.crashes import crash_recoveries
 from properties.explore.recovery.shapes import SHAPES, RecoveryShape
-from properties.planted import components_of
+from properties.planted import parts_of
 
 NAMES = [shape.name for shape in SHAPES]
 
@@ -55,7 +55,7 @@ def test_shapes_differ(tracker: DirtyTracker) -> None:
     ],
 )
 def test_a_bug_of_recovery_is_found(bug: str, shape: str) -> None:
-    report = crash_recoveries([shape_of(shape)], components=components_of(bug), samples=6)
+    report = crash_recoveries([shape_of(shape)], components=parts_of(bug), samples=6)
     assert report.verdict is Verdict.BROKEN
 
 

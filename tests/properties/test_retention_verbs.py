@@ -130,10 +130,10 @@ def test_a_buffer_that_is_taken_back_too_soon_or_too_late_is_noticed(tracker: Di
     assert trial.log.hanging is not None
     pair = trial.pair
     held = list(pair.clients.buffers)
-    pair.log = replace(pair.log, hanging=None)
+    pair.log = pair.log.changed(hanging=None)
     with pytest.raises(GuaranteeBroken, match="whose file is gone"):
         held_buffers_are_right(pair)
-    pair.log = replace(pair.log, min_offset=0)
+    pair.log = pair.log.changed(min_offset=0)
     held[0].buffer.release()
     with pytest.raises(GuaranteeBroken, match="taken back too soon"):
         held_buffers_are_right(pair)

@@ -7,15 +7,14 @@ import pytest
 from model.operations import AimFault, Concurrent, Put
 from properties.campaign.replay import replay
 from properties.disk.dirty import DirtyTracker
-from properties.planted import PLANTED, distrusting, racing
-from properties.planted.smallest import BROKEN_FIRST, SMALLEST
+from properties.planted import PLANTED, REPRODUCERS
 from properties.program.case import Case, Settings
 
 AT_ONCE = {"RMQ-B29": Settings(pool_buffers=1), "RMQ-B31": Settings(sync_flush=True)}
 """Bugs that show when two producers meet at one line of many."""
-OF_THREADS = {*AT_ONCE, "RMQ-B76", *(bug for bug, *_ in racing.BUGS)}
+OF_THREADS = {*AT_ONCE, "RMQ-B76", *(bug.id for bug in PLANTED.values() if bug.needs_threads)}
 """Bugs that threads have to meet for: here, and in tests/properties/interleaving."""
-OF_FAILING_DISKS = [bug for bug, *_ in distrusting.BUGS]
+OF_FAILING_DISKS = [bug.id for bug in PLANTED.values() if bug.machine == "failing-disk"]
 
 
 def without_the_bug(case: Case) -> Case:
@@ -23,16 +22,16 @@ def without_the_bug(case: Case) -> Case:
 
 
 def test_every_bug_has_its_case_unless_threads_have_to_meet() -> None:
-    assert SMALLEST.keys() == PLANTED.keys() - OF_THREADS
-    assert all(BROKEN_FIRST[bug] != PLANTED[bug].contract for bug in BROKEN_FIRST)
+    assert REPRODUCERS.keys() == PLANTED.keys() - OF_THREADS
+    assert all(bug.breaks_first != bug.contract for bug in PLANTED.values())
 
 
-@pytest.mark.parametrize("bug", SMALLEST)
+@pytest.mark.parametrize("bug", REPRODUCERS)
 def test_the_smallest_case_shows_the_bug_and_holds_without_it(bug: str, tracker: DirtyTracker) -> None:
-    case = SMALLEST[bug]
+    case = REPRODUCERS[bug]
     failure = replay(case, tracker=tracker)
     assert failure is not None
-    assert failure.broken.contract == BROKEN_FIRST.get(bug, PLANTED[bug].contract)
+    assert failure.broken.contract == PLANTED[bug].shown_contract
     assert failure.case.operations == case.operations, "it shows with the last operation and not before"
     assert replay(without_the_bug(case), tracker=tracker) is None
 
@@ -42,7 +41,7 @@ def test_the_smallest_case_shows_the_bug_and_holds_without_it(bug: str, tracker:
 
 @pytest.mark.parametrize("bug", OF_FAILING_DISKS)
 def test_a_bug_of_failing_disks_does_not_show_without_the_fault(bug: str, tracker: DirtyTracker) -> None:
-    case = SMALLEST[bug]
+    case = REPRODUCERS[bug]
     sound = tuple(operation for operation in case.operations if not isinstance(operation, AimFault))
     assert len(sound) < len(case.operations)
     assert replay(replace(case, operations=sound), tracker=tracker) is None
@@ -50,7 +49,7 @@ def test_a_bug_of_failing_disks_does_not_show_without_the_fault(bug: str, tracke
 
 @pytest.mark.parametrize("bug", ["second-sync-trusted", "page-cache-believed", "erasure-believed"])
 def test_pages_that_stay_dirty_hide_what_pages_that_are_lost_show(bug: str, tracker: DirtyTracker) -> None:
-    case = SMALLEST[bug]
+    case = REPRODUCERS[bug]
     dirty = tuple(
         replace(each, effect="sync-error") if isinstance(each, AimFault) else each for each in case.operations
     )

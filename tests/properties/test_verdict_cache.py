@@ -144,7 +144,7 @@ def test_a_verdict_is_known_only_while_the_same_is_legal(tracker: DirtyTracker) 
     assert outcome.is_legal(legal, versions)
     assert not outcome.is_legal({}, versions)
     log = legal[found.key]
-    assert not outcome.is_legal({found.key: replace(log, records=log.records[1:])}, versions)
+    assert not outcome.is_legal({found.key: log.changed(records=log.records[1:])}, versions)
     assert not outcome.is_legal(legal, {path: frozenset({"something else"}) for path in versions})
 
 

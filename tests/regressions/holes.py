@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from model.operations import Operation
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.program.case import Settings
 from properties.score.holes import HOLES
 from tests.regressions.conftest import Attempt
@@ -22,7 +22,7 @@ def breaks_only_with(
 ) -> None:
     """Assert that a case breaks a promise in the store with the hole, and none in ours; `bug` if it is another one."""
     settings = settings or Settings()
-    broken = attempt(operations, settings, components_of(bug or HOLES[hole_id].bug))
+    broken = attempt(operations, settings, parts_of(bug or HOLES[hole_id].bug))
     assert broken is not None, f"{hole_id} is not seen"
     assert broken.contract == contract, str(broken)
     assert attempt(operations, settings) is None

@@ -3,7 +3,7 @@
 Cause: the queue was harmed, and made anew; the sync of that failed, and its pages counted as clean. The next open read
 them from the page cache, found that they are what the derived floor says, and took them for durable. Fix: a derived
 floor that is found untrue is forgotten before what it spoke of is made anew.
-Found by: programs beside the smallest cases, with more faults (properties/planted/near_misses.py).
+Found by: perturbed reproducers, with more faults (properties/planted/perturb.py).
 """
 
 import pytest

@@ -3,7 +3,7 @@
 Cause: of the lab, not the store. The disk had broken dispatch off behind the unit of the message, so its level had not
 heard of it; and the message has no copy, so no refusal of one explained that it was still there. Fix: a level passes a
 message that dispatch has come behind.
-Found by: programs beside the smallest cases, with more faults (properties/planted/near_misses.py).
+Found by: perturbed reproducers, with more faults (properties/planted/perturb.py).
 """
 
 from model.operations import AimFault, Put, Step

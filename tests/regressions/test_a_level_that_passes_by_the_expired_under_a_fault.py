@@ -3,7 +3,7 @@
 Cause: of the lab, not the store. The message had expired with its log file, and a clean-up that the disk had broken off
 had left its unit in the queue; the level passed it by, as it has to. Fix: a level may go on to the end of its queue
 where no message is left of it.
-Found by: programs beside the smallest cases, with more faults (properties/planted/near_misses.py).
+Found by: perturbed reproducers, with more faults (properties/planted/perturb.py).
 """
 
 import pytest

@@ -2,7 +2,7 @@
 
 Cause: of the lab, not the store. A slave leaves the file as its master has sent it; behind a close under a fault the
 lab asked the slave how far it has come, which has come nowhere. Fix: a slave is not asked.
-Found by: programs beside the smallest cases, with more faults and settings (properties/planted/near_misses.py).
+Found by: perturbed reproducers, with more faults and settings (properties/planted/perturb.py).
 """
 
 import pytest

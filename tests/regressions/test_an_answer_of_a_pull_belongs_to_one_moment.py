@@ -83,6 +83,6 @@ def test_wherever_the_reader_is_interrupted_his_answers_follow(name: str, tracke
 @pytest.mark.parametrize("name", [name for name, race in RACES.items() if race.bug])
 def test_with_the_mistake_put_back_they_do_not(name: str, tracker: DirtyTracker) -> None:
     race = RACES[name]
-    runs = sweep(race.scenario(race.bug), tracker=tracker, modules=(*READS, "properties.planted.racing"))
+    runs = sweep(race.scenario(race.bug), tracker=tracker, modules=(*READS, "properties.planted.races"))
     broken = next(ran.broken for _, ran in runs if ran.broken is not None)
     assert broken.contract == 17

@@ -17,7 +17,7 @@ from impl.consume_queue import ConsumeQueue
 from impl.consume_queues import ConsumeQueues
 from impl.parts import Parts
 from model.operations import AimFault, Close, Crash, Flush, Open, Operation, Put, Step
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
@@ -68,6 +68,6 @@ def test_a_queue_file_that_cannot_be_removed_holds_no_units(attempt: Attempt) ->
     settings = replace(EXTENDED, queue_units=1)
     assert attempt((AimFault("unlink-error"), PUT, Open()), EXTENDED) is None
     assert attempt(operations, settings) is None
-    broken = attempt(operations, settings, components_of("counts-what-is-gone"))
+    broken = attempt(operations, settings, parts_of("counts-what-is-gone"))
     assert broken is not None
     assert broken.contract == 7

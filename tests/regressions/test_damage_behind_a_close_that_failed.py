@@ -2,7 +2,7 @@
 
 Cause: of the lab, not the store. A commit had failed, and with it the close: the record that was to be damaged had
 never left its buffer. Fix: what is not on the disk is not damaged.
-Found by: programs beside the smallest cases, with more faults (properties/planted/near_misses.py).
+Found by: perturbed reproducers, with more faults (properties/planted/perturb.py).
 """
 
 import pytest

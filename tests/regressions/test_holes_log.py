@@ -17,7 +17,7 @@ from model.operations import (
     PutBatch,
     Step,
 )
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.program.case import Settings
 from properties.score.holes import HOLES
 from tests.regressions.conftest import Attempt
@@ -131,7 +131,7 @@ def test_a5_saved_progress_speaks_of_durable_copies(attempt: Attempt) -> None:
     seen = set()
     for back in range(30):
         operations = (delayed, Flush(), REPUT, DELIVER, SAVE, Crash(back=back))
-        broken = attempt(operations, Settings(), components_of(HOLES["A5"].bug))
+        broken = attempt(operations, Settings(), parts_of(HOLES["A5"].bug))
         seen.add(None if broken is None else broken.contract)
         assert attempt(operations, Settings()) is None
     assert seen == {None, 12}

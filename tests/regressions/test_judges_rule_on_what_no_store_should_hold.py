@@ -74,21 +74,21 @@ def test_promised_log_file_that_is_gone_breaks_number_2(tracker: DirtyTracker) -
 
 def test_short_queue_file_of_a_harmed_store_breaks_number_4(tracker: DirtyTracker) -> None:
     settings = Settings(file_bytes=1024, queue_units=4, index_entries=4)
-    pair = lockstep_of(settings, tracker=tracker)
+    run = lockstep_of(settings, tracker=tracker)
     settled = (Step(service="reput"), Flush(), Step(service="flush-queues", after_ms=60_000))
     operations: tuple[Operation, ...] = (*[Put(body_bytes=300)] * 5, *settled, Clean(percent=88), Put(body_bytes=300))
     for operation in (*operations, *settled):
-        pair.run(operation)
-    content = dict(derived_on(pair.pair.durable(pair.files)))
+        run.run(operation)
+    content = dict(derived_on(run.pair.durable(run.files)))
     name = next(name for name in sorted(content) if name.startswith("consumequeue/"))
     is_right = judge(4)(queues_are_right)
     for size in (0, 5, 30, 79):
         ruling = is_right(
             {**content, name: content[name][:size]},
-            pair.memory.derived,
-            pair.log.end_offset,
+            run.pair.memory.derived,
+            run.log.end_offset,
             settings=settings,
-            min_offset=pair.log.min_offset,
+            min_offset=run.log.min_offset,
             was_harmed=True,
         )
         assert (ruling.contract, ruling.verdict) == (4, "broken"), size

@@ -12,7 +12,7 @@ recovery between the sync that failed and the byte that was shown again in place
 import pytest
 
 from model.operations import AimFault, Close, Crash, Flush, Open, Operation, Put, Step
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 
@@ -24,7 +24,7 @@ TORN = Crash(survived={"page /store/commitlog/00000000000000000000 2": 1})
 def test_what_a_recovery_presents_is_written_again(attempt: Attempt) -> None:
     operations, settings = (PUT, LOST, Flush(), Open(), PUT, Crash()), Settings(file_bytes=1024)
     assert attempt(operations, settings) is None
-    broken = attempt(operations, settings, components_of("page-cache-believed"))
+    broken = attempt(operations, settings, parts_of("page-cache-believed"))
     assert broken is not None
     assert broken.contract == 6
 
@@ -34,7 +34,7 @@ def test_an_erasure_whose_sync_failed_is_done_again(attempt: Attempt) -> None:
     assert attempt(operations, settings) is None
     for back in range(40):
         assert attempt((*operations, Crash(kill=True, back=back)), settings) is None, f"killed {back} events before"
-    broken = attempt(operations, settings, components_of("erasure-believed"))
+    broken = attempt(operations, settings, parts_of("erasure-believed"))
     assert broken is not None
     assert broken.contract == 3
 

@@ -3,7 +3,7 @@
 Cause: the disk had refused to make it whole, and then to remove it; it stayed until the next open, since each attempt
 has a name of its own. Fix: it is removed before another one is made, or with the next flush. Where that is refused too,
 the exit is not clean.
-Found by: programs beside the smallest cases, with more faults (properties/planted/near_misses.py).
+Found by: perturbed reproducers, with more faults (properties/planted/perturb.py).
 """
 
 import pytest

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.planted import PLANTED
-from properties.planted.durability import DURABILITY
-from properties.planted.smallest import SMALLEST
+from properties.planted import PLANTED, REPRODUCERS
 from properties.program.case import Case
 from tornpage.cli import cli
 from tornpage.guard import python_command
@@ -33,7 +31,7 @@ def test_the_list_says_what_each_bug_is_where_it_comes_from_and_who_may_see_it()
 def test_a_group_can_be_listed_kind_by_kind() -> None:
     result = run("list", "--group", "durability")
     assert result.exit_code == 0
-    assert all(bug in result.stdout for bugs in DURABILITY.values() for bug in bugs)
+    assert all(bug in result.stdout for bug in PLANTED if PLANTED[bug].group)
     assert "RMQ-B05" not in result.stdout
 
 
@@ -49,7 +47,7 @@ def test_a_bug_is_shown_with_its_smallest_case() -> None:
     smallest = json.loads(run("show", "whole-pages-only", "--json").stdout)["bug"]["smallest"]
     assert smallest["operations"] == ["put()", "close()"]
     assert smallest["breaks"] == 2
-    assert Case.from_token(smallest["token"]) == SMALLEST["whole-pages-only"]
+    assert Case.from_token(smallest["token"]) == REPRODUCERS["whole-pages-only"]
     text = run("show", "whole-pages-only").stdout
     assert "1. put()" in text
     assert f"tornpage replay {smallest['token']}" in text

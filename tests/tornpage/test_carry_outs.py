@@ -59,9 +59,9 @@ def test_a_finding_is_carried_out_once_from_judge_to_page(tmp_path: Path, monkey
 
 
 def test_a_case_is_replayed_and_explained_by_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from properties.planted.smallest import SMALLEST
+    from properties.planted import REPRODUCERS
 
-    counts, token = CarryOuts(monkeypatch), SMALLEST["size-not-synced"].token()
+    counts, token = CarryOuts(monkeypatch), REPRODUCERS["size-not-synced"].token()
     assert CliRunner().invoke(cli, ["replay", token]).exit_code == 1
     assert counts.all == 1
     assert CliRunner().invoke(cli, ["replay", token, "--image", str(tmp_path / "image")]).exit_code == 1

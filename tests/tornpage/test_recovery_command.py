@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from properties.explore.recovery.crashes import crash_recoveries
 from properties.explore.recovery.shapes import SHAPES
-from properties.planted import components_of
+from properties.planted import parts_of
 from tornpage.commands.explore import command
 from tornpage.render.explorations import recovery_outcome
 
@@ -31,7 +31,7 @@ def test_the_outcome_has_a_row_per_shape() -> None:
 
 
 def test_a_bug_is_told_with_shape_file_and_offset() -> None:
-    report = crash_recoveries(FEW[1:2], components=components_of("no-erase-after-cut"), samples=1)
+    report = crash_recoveries(FEW[1:2], components=parts_of("no-erase-after-cut"), samples=1)
     outcome, _ = recovery_outcome(report, seed=0, command="again")
     assert (outcome.verdict, outcome.exit_code) == ("broken", 1)
     finding = next(each for each in outcome.findings if each["code"] == "contract-3")

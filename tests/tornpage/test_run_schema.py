@@ -12,8 +12,7 @@ from properties.disk.dirty import choose_tracker
 from properties.explain.evidence import Witness
 from properties.explore.recovery.crashes import crash_recoveries
 from properties.explore.recovery.shapes import SHAPES
-from properties.planted import components_of
-from properties.planted.smallest import SMALLEST
+from properties.planted import REPRODUCERS, parts_of
 from tests.support.json_schema import definition, objections
 from tests.tornpage.test_faults import BROKEN, HOLDS, OURS, SILENT, SKIPPED, report_of
 from tornpage.cli import cli
@@ -51,7 +50,7 @@ def test_a_run_directory_is_as_the_schema_says(name: str, tmp_path: Path) -> Non
 
 def test_real_faults_and_crashed_recoveries_are_as_the_schema_says(tmp_path: Path) -> None:
     stale_tail = [shape for shape in SHAPES if shape.name == "stale tail"]
-    recovery = crash_recoveries(stale_tail, components=components_of("no-erase-after-cut"), samples=1)
+    recovery = crash_recoveries(stale_tail, components=parts_of("no-erase-after-cut"), samples=1)
     for outcome, _ in (
         faults_outcome(report_of(HOLDS, SKIPPED, BROKEN, SILENT, OURS), command="tornpage faults"),
         recovery_outcome(recovery, seed=0, command="again"),
@@ -64,7 +63,7 @@ def test_real_faults_and_crashed_recoveries_are_as_the_schema_says(tmp_path: Pat
 @pytest.mark.parametrize("bug", ["size-not-synced", "early-acknowledgement", "lying-flush", "erase-not-synced"])
 def test_an_account_is_as_the_schema_says(bug: str) -> None:
     with choose_tracker("auto") as tracker:
-        failure = replay(SMALLEST[bug], tracker=tracker, witness=Witness())
+        failure = replay(REPRODUCERS[bug], tracker=tracker, witness=Witness())
         assert failure is not None
         small = shrink(failure, tracker=tracker, tries_max=3, keep_evidence=True)
     account: dict[str, Any] | None = small.account()

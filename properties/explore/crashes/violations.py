@@ -165,7 +165,7 @@ def _checkpoint_ahead_of_queues(found: Recovered) -> Recovered:
 
 def _delayed_left_out(found: Recovered) -> Recovered:
     """The log that was recovered has no copy of what saved progress has passed."""
-    legal = {key: replace(log, delivered=()) for key, log in found.legal.items()}
+    legal = {key: log.changed(delivered=()) for key, log in found.legal.items()}
     return replace(found, legal=legal)
 
 

@@ -14,7 +14,7 @@ from impl.os_files import OsFiles
 from impl.policy import FlushDiskType
 from impl.runner import Service, ThreadRunner
 from impl.store import MessageStore
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.program.case import Settings
 from properties.program.hand_driven import HandDriven
 from properties.program.translation import store_config
@@ -33,7 +33,7 @@ class OwnStore:
         self._now_ms = _START_MS
         self._services: dict[str, HandDriven] = {}
         self._sync_flush = sync_flush
-        parts = components_of(bug).replacing({ThreadRunner: self._take_service})
+        parts = parts_of(bug).replacing({ThreadRunner: self._take_service})
         self._store = MessageStore.open(directory, _config(sync_flush), files=OsFiles(), clock=self._clock, parts=parts)
 
     def _clock(self) -> int:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 from model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
 from model.payloads import message_of
-from model.reference_store import Disaster, ReferenceState
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken
 from properties.disk.certificate import assert_legal
@@ -24,6 +23,7 @@ from properties.explore.foreign.asking import Asked
 from properties.explore.foreign.judging import Known, found_by_key, judge_survivors, keys_in, shown
 from properties.explore.foreign.process import StoreProcess
 from properties.explore.foreign.protocol import TargetUnusable
+from properties.explore.foreign.reference_store import Disaster, ReferenceState
 from properties.explore.foreign.spec import read_spec
 from properties.explore.foreign.tracing import why_untraceable
 from properties.explore.foreign.watching import EMPTY, Recorded, WatchedDirectory

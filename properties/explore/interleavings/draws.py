@@ -17,7 +17,7 @@ _ALL_SHARE = 0.2
 _WALK_SHARE = 0.25
 _SWITCH_CHANCES = (0.02, 0.08, 0.3)
 _SWITCHES_MAX = 5
-_ALWAYS = "properties.planted.racing"
+_ALWAYS = "properties.planted.races"
 
 
 def sequential(scenario: Scenario, modules: tuple[str, ...] = WATCHED) -> Interleaving:

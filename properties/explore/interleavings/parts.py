@@ -52,7 +52,7 @@ WATCHED = (
     "impl.store_views",
     "impl.topic_cleaning",
     "impl.units",
-    "properties.planted.racing",
+    "properties.planted.races",
 )
 """The modules whose lines are yield points: who writes, shows, reads and takes away what several threads look at."""
 

@@ -22,7 +22,7 @@ from properties.judge.linearizability.linearise import linearise
 from properties.judge.linearizability.specification import moments_of
 from properties.judge.linearizability.state import StoreState
 from properties.judge.rulings import require
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.scheduler import StepTrace, run_stepped
 
 __all__ = ["Ran", "run_interleaving"]
@@ -54,7 +54,7 @@ class Ran:
 def run_interleaving(interleaving: Interleaving, *, tracker: DirtyTracker, parts: Parts | None = None) -> Ran:
     """Carry it out on a new disk; `parts` stand in place of those of the bug that the settings name."""
     scenario = interleaving.scenario
-    stage = Stage(scenario.settings, tracker=tracker, parts=parts or components_of(scenario.settings.bug))
+    stage = Stage(scenario.settings, tracker=tracker, parts=parts or parts_of(scenario.settings.bug))
     trace = StepTrace(turns_max=_TURNS_KEPT_MAX)
     ran = Ran(Verdict.HOLDS, None, trace, stage.history.calls)
     try:

@@ -24,6 +24,8 @@ __all__ = ["TOKEN_PREFIX", "described", "document_of", "from_text", "from_token"
 FORMAT = 1
 TOKEN_PREFIX = "ti1-"
 _YIELD_POINTS_MAX = 1 << 20
+_RENAMED = {"properties.planted.racing": "properties.planted.races"}
+"""Modules that tokens name as they were called once."""
 
 
 def document_of(interleaving: Interleaving) -> dict[str, Any]:
@@ -74,7 +76,9 @@ def from_text(text: str) -> tuple[Interleaving, str]:
         order = tuple(map(int, document["order"]))
         switches = {int(at): int(number) for at, number in document["switches"]}
         schedule = _schedule_of(switches)
-        read = Interleaving(scenario, order, schedule, tuple(map(str, document["modules"])))
+        read = Interleaving(
+            scenario, order, schedule, tuple(_RENAMED.get(name, name) for name in map(str, document["modules"]))
+        )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise BadToken(f"the interleaving cannot be read: {error}") from error
     if sorted(order) != list(range(scenario.task_count)):

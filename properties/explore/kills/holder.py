@@ -18,7 +18,7 @@ from impl.parts import Parts
 from impl.store import MessageStore
 from model.operations import Put
 from model.payloads import message_of
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.program.bit_maps import filters_of
 from properties.program.case import Settings
 from properties.program.translation import store_config, store_message
@@ -43,7 +43,7 @@ def hold(lines: IO[str], answers: IO[str], components: Parts | None = None) -> N
             store_config(settings),
             files=OsFiles(),
             clock=lambda: time.time_ns() // 1_000_000,
-            parts=components or components_of(settings.bug),
+            parts=components or parts_of(settings.bug),
             bit_map_of=filters_of(settings),
         )
     except StoreInUse as error:

@@ -14,10 +14,10 @@ from impl.os_files import OsFiles
 from impl.parts import Parts
 from impl.runner import ThreadRunner
 from impl.store import MessageStore
-from model import allocation, commitlog, disasters, flushing, pool
-from model.operations import Close, Flush, Open, Operation, Put, PutBatch, ServiceName, Step
-from model.payloads import given_of
-from model.state import CommitLog, Layout
+from model.crash import crash, next_process, reopened
+from model.operations import Open, Operation, Put, PutBatch
+from model.state import Clock, CommitLog, State
+from model.step import step
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.disk import Image
 from properties.explore.kills.child import Progress
@@ -68,38 +68,15 @@ RIGHT = holds(6, "")
 def model_path(
     start: CommitLog, operations: tuple[Operation, ...], *, settings: Settings, start_ms: int
 ) -> list[CommitLog]:
-    """Return the log after each verb: first the one that was recovered, then one per operation."""
-    layout, now_ms, path = layout_of(settings), start_ms, [start]
+    """Return the log after each operation: first the one that was recovered, then one per operation."""
+    layout, state, path = layout_of(settings), State(start, clock=Clock(start_ms)), [start]
     for operation in operations:
-        log = path[-1]
-        match operation:
-            case Put() | PutBatch():
-                now_ms += operation.advance_ms
-                log, appended = commitlog.append(log, given_of(operation), layout=layout, store_timestamp=now_ms)
-                if not operation.later:
-                    log, _ = commitlog.settle(log, appended, layout=layout)
-            case Step(service, after_ms):
-                now_ms += after_ms
-                log = _stepped(log, service, layout, now_ms)
-            case Flush():
-                log, _ = flushing.flush(log)
-            case Close():
-                log = commitlog.reopen(log)
-        path.append(log)
+        if isinstance(operation, Open):
+            state = next_process(state, reopened(state.log), layout=layout)
+        else:
+            state, _ = next(step(state, operation, layout))
+        path.append(state.log)
     return path
-
-
-def _stepped(log: CommitLog, service: ServiceName, layout: Layout, now_ms: int) -> CommitLog:
-    match service:
-        case "group-commit" if layout.sync_flush:
-            return flushing.flush(log)[0]
-        case "flush" if not layout.sync_flush:
-            return flushing.flush_round(log, layout=layout, now_ms=now_ms)[0]
-        case "commit":
-            return pool.commit_round(log, layout=layout, now_ms=now_ms)[0]
-        case "allocate":
-            return allocation.allocate_round(log, layout=layout, now_ms=now_ms)[0]
-    return log
 
 
 def legal_after(
@@ -126,7 +103,7 @@ def legal_after(
                 sentence = f"{operation.op} (verb {verb}) answers otherwise than the model"
                 raise GuaranteeBroken(8, sentence, str(expected), str(progress.end_of(verb)))
     before, after = path[progress.returned], path[progress.begun]
-    return {log.end_offset: log for log in disasters.process_kill(before, after, layout=layout_of(settings))}
+    return {log.end_offset: log for log in crash(before, after, "process kill", layout=layout_of(settings))}
 
 
 @judge(7)

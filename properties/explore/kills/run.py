@@ -28,7 +28,7 @@ from properties.explore.kills.child import KillMode
 from properties.explore.kills.cycle import KillPoint, KillReport, KillViolation
 from properties.explore.kills.program import CYCLES_PER_PROGRAM, VIOLATIONS_MAX
 from properties.explore.kills.workers import StopWord, run_here, run_in_workers
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.program.case import Settings
 
 __all__ = [
@@ -132,7 +132,7 @@ def _run(
         seed=seed,
         mode=mode,
         settings=settings,
-        components=components or components_of(settings.bug),
+        components=components or parts_of(settings.bug),
         stop=stop,
     )
     count = min(workers, len(programs))

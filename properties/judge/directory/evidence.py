@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from impl.store import MessageStore
@@ -111,7 +111,7 @@ class Evidence:
     def recovered(self) -> Recovered:
         """The recovered store as the judges of the lab look at it; what the image said before is not our store's."""
         assert self.store is not None
-        log = replace(log_of(self.after.records, self.after.end), min_offset=self.after.begin)
+        log = log_of(self.after.records, self.after.end).changed(min_offset=self.after.begin)
         ledger = ImageLedger(self.after.records, file_bytes=self.shape.settings.file_bytes)
         return Recovered(
             self.store,

@@ -55,4 +55,9 @@ def model_record(record: Record) -> ModelRecord:
 
 def log_of(records: Sequence[Record], end_offset: int) -> CommitLog:
     """Return the model's log of these records, flushed and dispatched."""
-    return CommitLog(tuple(map(model_record, records)), end_offset, end_offset, dispatched_offset=end_offset)
+    return CommitLog(
+        records=tuple(map(model_record, records)),
+        end_offset=end_offset,
+        flushed_offset=end_offset,
+        dispatched_offset=end_offset,
+    )

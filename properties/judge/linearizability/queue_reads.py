@@ -119,7 +119,7 @@ def found_by_key(
     _, most = state.bounds(layout)
     ends = [each.end_offset for each in state.log.records if shown.end_offset < each.end_offset <= most]
     for end_offset in (shown.end_offset, *ends):
-        log = replace(state.log, dispatched_offset=end_offset, deleted=())
+        log = state.log.changed(dispatched_offset=end_offset, deleted=())
         records = index.query(log, layout, request.topic, request.key, request.max_num, 0, _FAR)
         if answer == tuple(ReadRecord(each.offset, each.queue_offset, each.message.body or b"") for each in records):
             seen = state.seen(end_offset, _FAR, layout)

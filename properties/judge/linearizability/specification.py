@@ -1,23 +1,23 @@
 """What one store may answer when it is asked one thing after the other: the specification that histories are held to.
 
-Each call becomes one or several moments (properties/judge/linearizability/linearise.py). Puts are those of the model
-(`model.commitlog.put`); a put that goes on in a new log file closes the old one at a moment of its own, since readers
-may see that. A deletion takes the numbers away, then one queue after the other, then what consumers
-had committed. A close refuses puts first, then reads.
-A commit has a begin and an end, and shows the log bit by bit in between.
+Each call becomes one or several moments (properties/judge/linearizability/linearise.py). Puts and deletions are of
+`model.step`. A put that goes on in a new log file closes the old one at a moment of its own, since readers may see
+that. A deletion takes the numbers away, then one queue after the other, then what consumers had committed. A close
+refuses puts first, then reads. A commit has a begin and an end, and shows the log bit by bit in between.
 
 What it leaves out: filters, limits of bytes in one answer, refusals for what a message is: other judges know them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import astuple, replace
 from functools import partial
 from typing import Any
 
-from model import commitlog, retention
+from model import answers as said
 from model.dispatch import Queue
-from model.state import Layout
-from properties.judge.answers import expected_answer
+from model.operations import DeleteTopics, Put
+from model.state import Clock, Layout, State
+from model.step import step
 from properties.judge.linearizability import queue_reads
 from properties.judge.linearizability.calls import Call
 from properties.judge.linearizability.linearise import Moment
@@ -100,7 +100,7 @@ def _rolled(state: StoreState, *, number: int, offset: int, layout: Layout) -> S
     """The file in front of an offset is closed: readers see its blank."""
     if state.rolling >= 0 or not state.takes_puts or not 0 <= offset - state.log.end_offset < layout.file_bytes:
         return ()
-    return (replace(state, rolling=number, log=replace(state.log, end_offset=offset)),)
+    return (replace(state, rolling=number, log=state.log.changed(end_offset=offset)),)
 
 
 def _put(state: StoreState, *, number: int, request: PutRequest, answer: Any, layout: Layout) -> States:
@@ -108,11 +108,11 @@ def _put(state: StoreState, *, number: int, request: PutRequest, answer: Any, la
         return () if state.takes_puts else (state,)
     if not state.takes_puts or state.rolling not in (-1, number):
         return ()
-    timestamp = 0 if answer is None else answer.store_timestamp
-    log, outcome = commitlog.put(state.log, request.given, layout=layout, store_timestamp=timestamp)
-    if answer is not None and expected_answer(outcome) != answer:
-        return ()
-    return (replace(state, log=log, rolling=-1),)
+    clock = Clock(0 if answer is None else answer.store_timestamp)
+    found = None if answer is None else said.Answer(put=said.PutAnswer(*astuple(answer)))
+    outcomes = step(State(state.log, clock=clock), Put(advance_ms=0), layout, given=request.given)
+    legal = outcomes if found is None else said.accepted(outcomes, found)
+    return tuple(replace(state, log=after.log, rolling=-1) for after, _ in legal)
 
 
 # ---- from the log to readers -----------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ def _cleaned(state: StoreState, *, answer: int | None, layout: Layout) -> States
     last = state.log.end_offset - 1
     if begin % layout.file_bytes or not state.log.min_offset <= begin <= max(last, state.log.min_offset):
         return ()
-    return (replace(state, log=replace(state.log, min_offset=begin)),)
+    return (replace(state, log=state.log.changed(min_offset=begin)),)
 
 
 def _deletion_parts(
@@ -202,8 +202,9 @@ def _deletion_parts(
 
 
 def _forgotten(state: StoreState, *, in_use: tuple[str, ...], answer: Any, layout: Layout) -> States:
-    log, names = retention.delete_topics(state.log, layout=layout, in_use=in_use)
-    return (replace(state, log=log),) if answer is None or names == answer else ()
+    found = said.Answer(names=answer)
+    legal = said.accepted(step(State(state.log), DeleteTopics(in_use), layout), found)
+    return tuple(replace(state, log=after.log) for after, _ in legal)
 
 
 def _progress_forgotten(state: StoreState, *, names: Sequence[str]) -> States:

@@ -2,29 +2,42 @@
 
 from dataclasses import dataclass, field
 
+from properties.planted import PLANTED
 from properties.score.holes.hunt import Hunt
 
-__all__ = ["Hole", "smallest_case"]
+__all__ = ["Hole"]
+
+_BUGS = {hole: bug.id for bug in PLANTED.values() for hole in bug.holes}
+_REPRODUCERS = "tests/properties/test_smallest_cases.py::test_the_smallest_case_shows_the_bug_and_holds_without_it"
 
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """`bug` is the planted bug that is this hole in our store; where there is none, `reason` says why.
+    """A planted bug names the holes that it is; where none does, `reason` says why our store cannot have this one.
 
-    `contracts` are the promises of docs/contract.md that the hole breaks. `regression` is the test that pins it, as a
-    path and a name. `paragraph` is the hole under whose heading the analysis of 4.9.3 has this one, its own if empty:
-    56 holes stand in 53 paragraphs.
+    `contracts` are the promises of docs/contract.md that the hole breaks. `pinned_by` is a test of its own that pins
+    it, as a path and a name; without one it is that of the bug's reproducer. `paragraph` is the hole under whose
+    heading the analysis of 4.9.3 has this one, its own if empty: 56 holes stand in 53 paragraphs.
     """
 
     id: str
     sentence: str
     contracts: tuple[int, ...]
     instead: str
-    bug: str = ""
     hunt: Hunt = field(default_factory=Hunt)
-    regression: str = ""
+    pinned_by: str = ""
     reason: str = ""
     paragraph: str = ""
+
+    @property
+    def bug(self) -> str:
+        """The id of the planted bug that is this hole, empty if there is none."""
+        return _BUGS.get(self.id, "")
+
+    @property
+    def regression(self) -> str:
+        """The test that pins it, empty where our store cannot have it."""
+        return self.pinned_by or (f"{_REPRODUCERS}[{self.bug}]" if self.bug else "")
 
     @property
     def heading(self) -> str:
@@ -35,8 +48,3 @@ class Hole:
     def is_hosted(self) -> bool:
         """Whether our store can have it."""
         return bool(self.bug)
-
-
-def smallest_case(bug: str) -> str:
-    """Return the test in which the smallest case of a planted bug shows it (properties/planted/smallest)."""
-    return f"tests/properties/test_smallest_cases.py::test_the_smallest_case_shows_the_bug_and_holds_without_it[{bug}]"

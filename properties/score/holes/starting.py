@@ -1,6 +1,6 @@
 """Holes of starting, and of recovering more than once (G1 to G11, F1, F2)."""
 
-from properties.score.holes.hole import Hole, smallest_case
+from properties.score.holes.hole import Hole
 from properties.score.holes.hunt import Hunt
 from properties.score.holes.log import HOLES as LOG_HOLES
 
@@ -17,17 +17,15 @@ HOLES = (
         "an empty file of log, queue or extension keeps the store from starting (RMQ-B33 plants it for queues)",
         (7,),
         "an empty newest log file is removed, an empty queue file made anew",
-        bug="RMQ-B08",
-        regression=_STARTING + "test_g1_empty_newest_file_is_no_obstacle",
+        pinned_by=_STARTING + "test_g1_empty_newest_file_is_no_obstacle",
     ),
     Hole(
         "G2",
         "a foreign file beside those of log or queue keeps the store from starting",
         (7,),
         "it is ignored, with a finding",
-        bug="stray-file-blocks",
         hunt=_QUEUE,
-        regression=_STARTING + "test_g2_stray_file_is_no_obstacle",
+        pinned_by=_STARTING + "test_g2_stray_file_is_no_obstacle",
     ),
     Hole(
         "G3",
@@ -41,9 +39,8 @@ HOLES = (
         "behind a gap in the log (H4) dispatch finds nothing to read, and the start never ends",
         (7, 16),
         "a gap is damage; dispatch stops with a reason and nobody waits for it",
-        bug=_GAP.bug,
         hunt=_GAP.hunt,
-        regression=_GAP.regression,
+        pinned_by=_GAP.pinned_by,
     ),
     Hole(
         "G5",
@@ -58,26 +55,21 @@ HOLES = (
         "a full disk under a sparse file is an error that ends dispatch for good, and puts go on",
         (16, 17),
         "blocks are reserved, a full disk is an error of the call, and each round is tried again",
-        bug="RMQ-B12",
         hunt=_QUEUE,
-        regression=smallest_case("RMQ-B12"),
     ),
     Hole(
         "G7",
         "the lock is taken behind recovery: a second opener removes files of a store in use before it is refused",
         (14,),
         "the lock comes first",
-        bug="RMQ-B78",
-        regression=_STARTING + "test_g7_second_opener_touches_nothing",
+        pinned_by=_STARTING + "test_g7_second_opener_touches_nothing",
     ),
     Hole(
         "G8",
         "with multi-dispatch a record without properties stops dispatch, and after a kill the start",
         (7, 8),
         "no properties are no further queues",
-        bug="RMQ-B73",
         hunt=Hunt("queue"),
-        regression=smallest_case("RMQ-B73"),
     ),
     Hole(
         "G9",
@@ -91,9 +83,7 @@ HOLES = (
         "the size of a record is used before it is checked: a huge one ends the start",
         (7,),
         "every length is checked before it is used",
-        bug="RMQ-B11",
         hunt=Hunt("commit-log"),
-        regression=smallest_case("RMQ-B11"),
         paragraph="G9",
     ),
     Hole(
@@ -109,17 +99,15 @@ HOLES = (
         "recover, append, recover: what the first recovery cut is there again after the second",
         (3, 6),
         "what is cut is erased, durably, before a put is taken",
-        bug="erase-not-synced",
         hunt=Hunt("commit-log"),
-        regression=_STARTING + "test_f1_second_recovery_brings_nothing_back",
+        pinned_by=_STARTING + "test_f1_second_recovery_brings_nothing_back",
     ),
     Hole(
         "F2",
         "progress of delayed messages lags behind their delivery: they are delivered again after a clean exit",
         (12,),
         "progress counts message by message, and a close saves it",
-        bug="progress-of-the-round",
         hunt=Hunt("delay"),
-        regression=_STARTING + "test_f2_clean_exit_delivers_nothing_again",
+        pinned_by=_STARTING + "test_f2_clean_exit_delivers_nothing_again",
     ),
 )

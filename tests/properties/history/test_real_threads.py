@@ -32,7 +32,7 @@ from properties.judge.linearizability.requests import (
 )
 from properties.judge.linearizability.specification import moments_of
 from properties.judge.linearizability.state import StoreState
-from properties.planted import components_of
+from properties.planted import parts_of
 from properties.program.case import Settings
 from properties.program.translation import layout_of, store_config
 from tests.impl.support import SetClock
@@ -168,6 +168,6 @@ def test_long_histories_of_threads_are_explained(name: str, tmp_path: Path) -> N
 
 def test_threads_at_a_store_that_tells_too_much_are_not_explained(tmp_path: Path) -> None:
     """A bug that needs no luck: a pull looks at a queue whose numbers have gone on behind a deletion."""
-    crowd = Crowd(tmp_path, PLAIN, seed=2, parts=components_of("deleted-numbers-go-on"))
+    crowd = Crowd(tmp_path, PLAIN, seed=2, parts=parts_of("deleted-numbers-go-on"))
     crowd.run(puts=8, reads=12, deletions=6)
     assert crowd.explained().verdict == "broken"

@@ -1,0 +1,126 @@
+"""Every log that recovery may present after a crash (contract 1-3, 6), and the state of the next process.
+
+Power loss keeps the durable records and any longer prefix of what was appended; a process kill keeps everything that
+was committed, which is all of it where no buffer of the pool is in use. An operation that had not returned may have
+happened whole or not at all, a batch in part besides. What recovery presents is durable.
+
+Where the next record goes is part of the answer: a file that was closed with a blank stays closed if the blank
+survived, even when the record after it did not.
+
+The records of a batch are appended as one but torn apart by a crash: each is valid by itself, and recovery keeps valid
+records up to the first that is not. So any prefix of a batch may survive as long as no answer promised more, and a
+batch that was not answered may be found whole, in part or not at all. What follows from the records follows those that
+survive: the queues go on after the last of them, light queues are known that they name, queues and index hold all of
+them and nothing else, whatever was dispatched before. Running flags are those of a fresh process.
+
+A crash in a run that deletes files may fall after any of them, whatever else survives: each unlink is durable before
+the next. A file still held by a reader reappears. A deletion of topics has happened for all of them or for none; so has
+one that a disk refused, until the list of deleted topics is durable again.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+from model import progress, schedule
+from model.queues import all_bounds
+from model.schedule import expired_are_passed_by
+from model.state import CommitLog, Disk, Environment, Layout, Process, State
+from model.step import layout_in
+
+__all__ = ["Kind", "crash", "next_process", "recovered_from", "reopened"]
+
+
+Kind = Literal["power loss", "process kill"]
+"""What ends a process: the power, which takes the page cache with it, or a kill, which does not."""
+
+
+def crash(before: CommitLog, after: CommitLog, kind: Kind, *, layout: Layout) -> Iterator[CommitLog]:
+    """Yield each legal log after a crash while an operation leads from `before` to `after` (equal when at rest).
+
+    The floor is what was safe before the operation, since its answer was not given: what was durable from a power loss,
+    what was committed from a kill. The ceiling is what the operation appends.
+    """
+    floor_offset = before.flushed_offset if kind == "power loss" else before.committed_offset
+    kept = sum(record.end_offset <= floor_offset for record in before.records)
+    for log in _cleaned(before, after, layout):
+        yield from _prefixes(log, kept, layout=layout, floor_offset=floor_offset)
+
+
+def next_process(state: State, log: CommitLog, *, layout: Layout) -> State:
+    """Return the state of the process that opens a log which has survived: its disk, and nothing else of the old one.
+
+    Progress goes on where it was saved, within the bounds of the recovered queues. The environment has mended.
+    """
+    opened = schedule.opened(log, layout=layout_in(state, layout))
+    bounds = all_bounds(opened, layout)
+    consumers = progress.loaded(
+        state.consumers.saved, end_of=lambda topic, number: bounds.get((topic, number), (0, 0))[1]
+    )
+    environment = Environment(replica=state.environment.replica)
+    return State(opened, consumers, state.clock, environment, state.role)
+
+
+def _cleaned(before: CommitLog, after: CommitLog, layout: Layout) -> Iterator[CommitLog]:
+    """Yield the log after an operation with each part of what it may have deleted by then."""
+    for min_offset in range(before.oldest_offset, after.oldest_offset + 1, layout.file_bytes):
+        undecided = (*before.undecided, *after.undecided) if min_offset <= before.min_offset else ()
+        for deleted in dict.fromkeys((before.deleted, after.deleted, *undecided)):
+            yield _with_files_back(after, min_offset, layout).changed(min_offset=min_offset, deleted=deleted)
+
+
+def _with_files_back(log: CommitLog, oldest_offset: int, layout: Layout) -> CommitLog:
+    """Return the log with no held file; those from an offset on that had left it may be back."""
+    if oldest_offset < log.min_offset and log.delays:
+        log = expired_are_passed_by(log, oldest_offset=oldest_offset, layout=layout)
+    return log.changed(hanging=None)
+
+
+def _prefixes(log: CommitLog, least: int, *, layout: Layout, floor_offset: int) -> Iterator[CommitLog]:
+    for count in range(least, len(log.records) + 1):
+        kept = log.records[:count]
+        end_offset = kept[-1].end_offset if kept else 0
+        for end in sorted({end_offset, _next_file(end_offset, layout)}):
+            following = log.records[count].offset if count < len(log.records) else log.end_offset
+            if floor_offset <= end <= following:
+                yield recovered_from(log, count, end, layout=layout)
+
+
+def _next_file(offset: int, layout: Layout) -> int:
+    """Return where the file after the one that holds `offset` begins; a file begins at most at itself."""
+    return -(-offset // layout.file_bytes) * layout.file_bytes
+
+
+def recovered_from(log: CommitLog, count: int, end_offset: int, *, layout: Layout) -> CommitLog:
+    """Return the log of the first `count` records that ends at `end_offset`, all of it durable, in a fresh process."""
+    files = -(-end_offset // layout.file_bytes)
+    if log.oldest_offset:
+        files = max(files, log.oldest_offset // layout.file_bytes + 1)  # the last file stays, be it without a record
+    disk = Disk(
+        records=log.records[:count],
+        end_offset=end_offset,
+        flushed_offset=end_offset,
+        files=files,
+        dispatched_offset=end_offset,
+        cut=(*log.cut, *log.records[count:]),
+        min_offset=log.oldest_offset,
+        deleted=tuple((topic, min(offset, end_offset)) for topic, offset in log.deleted),
+        saved_delays=log.saved_delays,
+        delivered=tuple(delivery for delivery in log.delivered if delivery.end_offset <= end_offset),
+    )
+    return CommitLog(disk)  # of the process nothing is left
+
+
+def reopened(log: CommitLog) -> CommitLog:
+    """Close cleanly and open again: all is durable and dispatched, an empty newest file stays, the rest is fresh."""
+    assert not log.poisoned
+    disk = replace(
+        log.disk,
+        flushed_offset=log.end_offset,
+        dispatched_offset=log.end_offset,
+        min_offset=log.oldest_offset,
+        hanging=None,
+        undecided=(),
+        saved_delays=log.delays,
+    )
+    return CommitLog(disk, Process(delays=log.delays))

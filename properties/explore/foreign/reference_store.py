@@ -1,0 +1,206 @@
+"""A store in memory that answers as the model does: what other stores are compared with, and a mock in tests.
+
+1. It has the verbs that every store under test has: put, get, read, find, flush and close.
+2. All it knows is a `CommitLog` value; what a put or a flush makes of it is `model.step`.
+3. It promises what it was made to promise: after a put, a flush or a close, or never, is a message safe from a power
+   loss (`durable`), or from the death of the process (`kill`).
+4. Disasters are verbs too: `survivors` has every state that one may leave, `crash` goes on with one of them.
+5. Nothing is durable by being recovered: what no answer has promised may be gone after the next disaster.
+
+Standard library only; nothing is written anywhere.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from model import commitlog, index, reading
+from model.answers import Answer, PutAnswer
+from model.crash import crash
+from model.message import Message
+from model.operations import Flush, Operation, Put, Step
+from model.state import Clock, CommitLog, Layout, Record, State
+from model.step import step
+
+__all__ = ["SAFE_AFTER", "Disaster", "ReferenceState", "ReferenceStore", "SafeAfter"]
+
+SafeAfter = Literal["put", "flush", "close", "nothing"]
+"""The answer after which a message is safe."""
+SAFE_AFTER: tuple[SafeAfter, ...] = ("put", "flush", "close", "nothing")
+"""The strongest promise first: whoever keeps one keeps those behind it."""
+Disaster = Literal["kill", "power"]
+
+_BODY_BYTES_MAX = 1 << 20
+_HOST = ("192.0.2.1", 10_911)
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceState:
+    """What the store holds: `log`, and how far (bytes of it) it is safe from a kill.
+
+    How far it is safe from a power loss the log says itself (`flushed_offset`).
+    """
+
+    log: CommitLog
+    killed_offset: int = 0
+
+    def floor(self, disaster: Disaster) -> int:
+        """Return up to which offset everything survives."""
+        return self.killed_offset if disaster == "kill" else self.log.flushed_offset
+
+
+class ReferenceStore:
+    """A message store that does what the model says.
+
+    Raises ValueError for a promise that contradicts itself: what a power loss leaves, a kill leaves too.
+    """
+
+    def __init__(
+        self, *, durable: SafeAfter = "put", kill: SafeAfter | None = None, body_bytes_max: int = _BODY_BYTES_MAX
+    ) -> None:
+        kill = durable if kill is None else kill
+        for promise in (durable, kill):
+            if promise not in SAFE_AFTER:
+                raise ValueError(f"{promise!r} is no promise: {', '.join(SAFE_AFTER)}")
+        if SAFE_AFTER.index(kill) > SAFE_AFTER.index(durable):
+            raise ValueError(f"durable after {durable!r} and kill after {kill!r}: a kill takes less than a power loss")
+        self._durable, self._kill = durable, kill
+        self._body_bytes_max = body_bytes_max
+        self._layout = Layout(
+            file_bytes=1 << 62, record_bytes_max=1 << 40, trailer=False, sync_flush=durable == "put", files_max=1
+        )
+        self._closed = False
+        self.state = ReferenceState(CommitLog())
+
+    @property
+    def promises(self) -> dict[str, Any]:
+        """What it promises, in the words of a handshake."""
+        return {
+            "durable": self._durable,
+            "kill": self._kill,
+            "offsets": True,
+            "queues": True,
+            "index": True,
+            "body_bytes_max": self._body_bytes_max,
+        }
+
+    @property
+    def log(self) -> CommitLog:
+        """The value behind the store."""
+        return self.state.log
+
+    # ---- the verbs of every store --------------------------------------------------------------------------------
+
+    def put(self, topic: str, queue: int, body: bytes, keys: Sequence[str] = ()) -> tuple[int, int]:
+        """Store a message; return its offset, and its number in its queue. Raises ValueError for what it refuses."""
+        self._must_be_open()
+        if len(body) > self._body_bytes_max:
+            raise ValueError(f"a body of {len(body)} bytes, and {self._body_bytes_max} are the most")
+        message = Message(
+            topic=topic,
+            body=body,
+            queue_id=queue,
+            properties={"KEYS": " ".join(keys)} if keys else "",
+            flag=0,
+            sys_flag=0,
+            born_timestamp=0,
+            born_host=_HOST,
+            store_host=_HOST,
+        )
+        log, answer = self._after(Put(advance_ms=0), given=message)
+        assert isinstance(answer.put, PutAnswer)
+        if answer.put.offset < 0:
+            raise ValueError(f"the message is refused: {answer.put.status}")
+        killed_offset = log.end_offset if self._kill == "put" else self.state.killed_offset
+        self.state = ReferenceState(log, killed_offset)
+        self.state = ReferenceState(self._after(Step("reput"))[0], killed_offset)
+        return answer.put.offset, answer.put.queue_offset
+
+    def get(self, offset: int) -> bytes | None:
+        """Return the body of the message at an offset, None if none begins there."""
+        self._must_be_open()
+        return _body(commitlog.get(self.log, offset)[1])
+
+    def read(self, topic: str, queue: int, number: int) -> bytes | None:
+        """Return the body of message `number` of a queue, None if there is none."""
+        self._must_be_open()
+        unit = reading.unit_at(self.log, self._layout, topic, queue, number)
+        return None if unit is None else _body(unit.record)
+
+    def find(self, topic: str, key: str) -> list[bytes]:
+        """Return the bodies of the messages of a topic that have a key, oldest first; of very many the newest 64."""
+        self._must_be_open()
+        found = index.query(self.log, self._layout, topic, key, self._layout.query_max, 0, 1 << 62)
+        return [record.message.body or b"" for record in found]
+
+    def flush(self) -> None:
+        """Keep what a flush promises."""
+        self._must_be_open()
+        self._now_safe_after("flush")
+
+    def close(self) -> None:
+        """Keep what a close promises; every verb but `reopen` raises ValueError from now on."""
+        self._must_be_open()
+        self._now_safe_after("close")
+        self._closed = True
+
+    def reopen(self) -> None:
+        """Open again after a close: everything is there, if a close promises anything."""
+        self._closed = False
+        if self._kill == "nothing":
+            self.state = ReferenceState(CommitLog())
+
+    # ---- crashes --------------------------------------------------------------------------------------------------
+
+    def survivors(self, disaster: Disaster, *, since: ReferenceState | None = None) -> dict[int, ReferenceState]:
+        """Return every state that a disaster may leave, by how many messages it has left.
+
+        With the state that it was `since`, a verb was under way whose answer nobody had.
+        """
+        before = self.state if since is None else since
+        floor = before.floor(disaster)
+        promised = before.log.changed(flushed_offset=floor)
+        found: dict[int, ReferenceState] = {}
+        for log in crash(promised, self.log, "power loss", layout=self._layout):
+            flushed_offset = min(before.log.flushed_offset, log.end_offset)
+            killed_offset = min(before.killed_offset, log.end_offset)
+            found[len(log.records)] = ReferenceState(log.changed(flushed_offset=flushed_offset), killed_offset)
+        return found
+
+    def crash(self, disaster: Disaster, *, messages: int | None = None, since: ReferenceState | None = None) -> int:
+        """Go on with what a disaster has left: so many messages, or as few as it may; return how many.
+
+        Raises ValueError for a number that no such disaster leaves.
+        """
+        left = self.survivors(disaster, since=since)
+        count = min(left) if messages is None else messages
+        if count not in left:
+            raise ValueError(f"{count} messages: a {disaster} leaves {min(left)} to {max(left)}")
+        self.go_on_with(left[count])
+        return count
+
+    def go_on_with(self, state: ReferenceState) -> None:
+        """Be open with a state that `survivors` has given."""
+        self.state, self._closed = state, False
+
+    def _now_safe_after(self, verb: SafeAfter) -> None:
+        log, killed_offset = self.log, self.state.killed_offset
+        if SAFE_AFTER.index(self._durable) <= SAFE_AFTER.index(verb):
+            log, _ = self._after(Flush())
+        if SAFE_AFTER.index(self._kill) <= SAFE_AFTER.index(verb):
+            killed_offset = log.end_offset
+        self.state = ReferenceState(log, killed_offset)
+
+    def _after(self, operation: Operation, given: Message | None = None) -> tuple[CommitLog, Answer]:
+        """Return the log after an operation, and its answer; a message has its number in the log for a time."""
+        before = State(self.log, clock=Clock(len(self.log.records)))
+        after, answer = next(step(before, operation, self._layout, given=given))
+        return after.log, answer
+
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise ValueError("the store is closed")
+
+
+def _body(record: Record | None) -> bytes | None:
+    return None if record is None else record.message.body or b""

@@ -1,0 +1,413 @@
+"""Bugs of delayed delivery: what is delivered, when, in which order, and what of it is remembered."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from impl.config import MessageStoreConfig
+from impl.delay import HALF_TOPIC
+from impl.delay_offsets import DelayOffsets
+from impl.delayed_copy import copy_of, refusal_of_copy
+from impl.dispatching import QueueRun
+from impl.message import Message, PutStatus
+from impl.parts import Parts
+from impl.policy import BrokerRole
+from impl.progress import Progress
+from impl.progress_owner import QueueRange
+from impl.properties_text import format_pairs, parse_pairs
+from impl.queued_records import ReadableQueue
+from impl.schedule import RETRY_MS, DeliverDelayedMessages
+from impl.schedule_async import DeliverDelayedMessagesAsync
+from model.operations import (
+    ChangeRole,
+    Clean,
+    ClockStep,
+    Close,
+    Crash,
+    DelayOffsetsAre,
+    FailAppend,
+    FailSync,
+    Put,
+    Step,
+    SwitchFlag,
+)
+from properties.planted.programs import FLUSH, FULL, REPUT, SMALL
+from properties.planted.record import Origin, PlantedBug
+from properties.program.case import Settings
+
+__all__ = ["BUGS"]
+
+_STAND_IN = "stand-in"
+
+_NO_END = 1 << 62
+_STACK = 200
+
+
+# ---- delivery --------------------------------------------------------------------------------------------------------
+
+
+class _TriedForEver(DeliverDelayedMessages):
+    """A copy that is refused for what it is is tried again, and the level waits for it (RMQ-B22)."""
+
+    def _pass_by(self, queue: ReadableQueue, number: int, offset: int, why: str) -> bool:
+        if why.startswith("its copy"):
+            return False
+        return super()._pass_by(queue, number, offset, why)
+
+
+def _copy_not_asked_for(*_: object, **__: object) -> PutStatus | None:
+    """Take a delayed message in whether or not its copy can be stored (RMQ-B22)."""
+    return None
+
+
+class _EndNotCorrected(DelayOffsets):
+    """A number beyond the end of its queue stays there (RMQ-B57)."""
+
+    def correct(self, range_of: QueueRange) -> None:
+        super().correct(lambda topic, queue_id: (range_of(topic, queue_id)[0], _NO_END))
+
+
+class _CorrectedInVain(DelayOffsets):
+    """The start of the service reads the file once more, and goes by that (RMQ-B58)."""
+
+    def correct(self, range_of: QueueRange) -> None:
+        super().correct(range_of)
+        self._table = dict(self._saved)
+
+
+class _FailedIsSkipped(DeliverDelayedMessages):
+    """A message whose copy is refused for now is passed (RMQ-B61)."""
+
+    def _is_done(self, queue: ReadableQueue, number: int, offset: int) -> bool:
+        super()._is_done(queue, number, offset)
+        return True
+
+
+class _NotSavedAtClose(Progress):
+    """A close leaves the saving of delivery to the timer that it has just stopped (RMQ-B62)."""
+
+    def save_all(self) -> None:
+        self._owners = [owner for owner in self._owners if owner.name != "delay-offsets"]
+        super().save_all()
+
+
+class _SlaveKeepsItsTable(Progress):
+    """What a slave was told at its start is what it goes on with, whatever its master has sent since (RMQ-B64)."""
+
+    def __init__(self, config: MessageStoreConfig, *, config_file: Callable[[str], Any], **others: Any) -> None:
+        super().__init__(config, config_file=config_file, **others)
+        self._stale: DelayOffsets | None = None
+        self._file = config_file("delayOffset.json")
+        if config.broker_role is BrokerRole.SLAVE:
+            self._stale = DelayOffsets(self._file, interval_ms=0, make_copies_durable=lambda: True)
+
+    def open(self, range_of: QueueRange) -> Any:
+        if self._stale is not None:
+            self._stale.load()
+        return super().open(range_of)
+
+    def save_all(self) -> None:
+        super().save_all()
+        if self._stale is not None:
+            self._file.save({"offsetTable": self._stale.by_level()})
+
+
+def _half_message_delivered(stored: Message) -> Message | str:
+    """Deliver a message of the half topic that waits in the schedule topic there (RMQ-B65)."""
+    pairs = parse_pairs(str(stored.properties))
+    if pairs.get("REAL_TOPIC") != HALF_TOPIC:
+        return copy_of(stored)
+    copy = copy_of(replace(stored, properties=format_pairs({**pairs, "REAL_TOPIC": _STAND_IN})))
+    if isinstance(copy, str):
+        return copy
+    return replace(copy, topic=HALF_TOPIC, properties=str(copy.properties).replace(_STAND_IN, HALF_TOPIC))
+
+
+class _BeginOfTheRound(DeliverDelayedMessages):
+    """The progress of a round is that of its first message, as in 4.9.3: after a restart the others come again."""
+
+    _began_at = -1
+
+    def _deliver(self, queue: ReadableQueue, level: int, clock_ms: int) -> int | None:
+        self._began_at = self._first_number(queue, level)
+        return super()._deliver(queue, level, clock_ms)
+
+    def _advance(self, level: int, number: int) -> None:
+        super()._advance(level, self._began_at + 1)
+
+
+class _DueWhenTheClockGoesBack(DeliverDelayedMessages):
+    """What is due later than its level delays from now is due at once, as in 4.9.3."""
+
+    def _due_ms(self, queue: ReadableQueue, number: int, offset: int, code: int) -> int:
+        due_ms, now_ms = super()._due_ms(queue, number, offset, code), self._clock()
+        level = min(queue.queue_id + 1, self._levels.highest)
+        return now_ms if due_ms > now_ms + self._levels.delay_ms(level) else due_ms
+
+
+class _AddressIsNoTime(DeliverDelayedMessages):
+    """Where a unit has an address of the extension, that is taken for the time at which its message is due."""
+
+    def _due_ms(self, queue: ReadableQueue, number: int, offset: int, code: int) -> int:
+        return code
+
+
+class _SavedFirst(DelayOffsets):
+    """The progress is saved, and then its copies are made durable (hole A5)."""
+
+    def save(self) -> None:
+        table = self.by_level()
+        if table != self._saved:
+            self._file.save({"offsetTable": table})
+        super().save()
+
+
+class _SavedAnyway(DelayOffsets):
+    """The progress is saved whether or not its copies are durable."""
+
+    def save(self) -> None:
+        make_durable = self._make_copies_durable
+        self._make_copies_durable = lambda: make_durable() or True
+        super().save()
+
+
+def _delay_stays(stored: Message) -> Message | str:
+    """Leave the delay level in the copy, as in 4.9.3; a reader that goes by it delays the copy again."""
+    copy = copy_of(stored)
+    if isinstance(copy, str):
+        return copy
+    level = parse_pairs(str(stored.properties))["DELAY"]
+    return replace(copy, properties=format_pairs({"DELAY": level, **parse_pairs(str(copy.properties))}))
+
+
+class _OneHoldsAll(DeliverDelayedMessages):
+    """A level whose copy is refused holds up those behind it."""
+
+    _is_held_up = False
+
+    def step(self, now_ms: int) -> int | None:
+        self._is_held_up = False
+        return super().step(now_ms)
+
+    def _round_of(self, queue_id: int, clock_ms: int) -> int | None:
+        return 100 if self._is_held_up else super()._round_of(queue_id, clock_ms)
+
+    def _is_done(self, queue: ReadableQueue, number: int, offset: int) -> bool:
+        done = super()._is_done(queue, number, offset)
+        self._is_held_up |= not done
+        return done
+
+
+class _NobodyWakes(DeliverDelayedMessages):
+    """The dispatcher wakes nobody: what comes while nothing waits is delivered with the next message."""
+
+    def note_runs(self, runs: Sequence[QueueRun]) -> None:
+        wake, self.wake = self.wake, None
+        super().note_runs(runs)
+        self.wake = wake
+
+
+class _SleepsUntilDue(DeliverDelayedMessages):
+    """The service sleeps until the next message is due, by the clock it has just read: nobody sets it forward."""
+
+    def _deliver(self, queue: ReadableQueue, level: int, clock_ms: int) -> int | None:
+        wait_ms = super()._deliver(queue, level, clock_ms)
+        unit = queue.unit(self._first_number(queue, level))
+        if wait_ms is None or unit is None or wait_ms < 1_000:
+            return wait_ms
+        return max(wait_ms, self._due_ms(queue, 0, unit.offset, unit.tags_code) - clock_ms)
+
+
+class _WaitsForTheExpired(DeliverDelayedMessages):
+    """A level waits for the messages in front of it that have expired."""
+
+    def _first_number(self, queue: ReadableQueue, level: int) -> int:
+        number = self._offsets.next_number(level)
+        return 0 if number is None else number
+
+
+# ---- asynchronous delivery -------------------------------------------------------------------------------------------
+
+
+class _RetriesInItsCallback(DeliverDelayedMessagesAsync):
+    """The answer of a copy that is refused puts it again, and so does the answer to that, until the stack is full."""
+
+    def _refusal_of(self, copy: Message) -> PutStatus | None:
+        for _ in range(_STACK):
+            refused = super()._refusal_of(copy)
+            if refused is None or refused is PutStatus.MESSAGE_ILLEGAL:
+                return refused
+        raise RecursionError
+
+
+class _AsksWithoutAPause(DeliverDelayedMessagesAsync):
+    """As long as the first copy of a line is not answered, it is asked again."""
+
+    def _deliver(self, queue: ReadableQueue, level: int, clock_ms: int) -> int | None:
+        pause_ms = super()._deliver(queue, level, clock_ms)
+        return 0 if self._lines[level] else pause_ms
+
+
+class _PutIsEnough(DeliverDelayedMessagesAsync):
+    """A level goes on behind a copy as soon as it is put."""
+
+    def _advance(self, level: int, number: int) -> None:
+        super()._advance(level, number)
+        self._offsets.advance(level, number)
+
+
+class _AnswerIsNotHeard(DeliverDelayedMessagesAsync):
+    """An answer wakes nobody."""
+
+    def _answered(self, _: object) -> None:
+        """Pass."""
+
+
+class _NeverFull(DeliverDelayedMessagesAsync):
+    """A level puts on, however many of its copies are not answered."""
+
+    def _is_full(self, level: int) -> bool:
+        return False
+
+
+class _RefusedComesLater(DeliverDelayedMessagesAsync):
+    """A copy that is refused is put again with the next round, and those behind it at once, as in 4.9.3."""
+
+    _refused: tuple[Message, ...] = ()
+
+    def step(self, now_ms: int) -> int | None:
+        again, self._refused = self._refused, ()
+        for copy in again:
+            self._refusal_of(copy)
+        return super().step(now_ms)
+
+    def _refusal_of(self, copy: Message) -> PutStatus | None:
+        refused = super()._refusal_of(copy)
+        if refused is None or refused is PutStatus.MESSAGE_ILLEGAL:
+            return refused
+        self._refused += (copy,)
+        return None
+
+
+class _CloseHearsNothing(DeliverDelayedMessagesAsync):
+    """What a close is answered for the copies that wait is not noted."""
+
+    _is_in_a_round = False
+
+    def step(self, now_ms: int) -> int | None:
+        self._is_in_a_round = True
+        try:
+            return super().step(now_ms)
+        finally:
+            self._is_in_a_round = False
+
+    def finish(self) -> None:
+        if self._is_in_a_round:
+            super().finish()
+
+
+class _NeverMorePatient(DeliverDelayedMessagesAsync):
+    """A copy that is refused is put again ten times a second, however long that goes on."""
+
+    def _pause_ms(self, level: int) -> int:
+        return RETRY_MS
+
+
+# ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
+
+SAVE_DELAYS = Step(service="progress", after_ms=10_000)
+FIRST_LEVEL = Put(properties="DELAY\x011")
+SECOND_LEVEL = Put(properties="DELAY\x012")
+ROUND_SOON = Step(service="schedule", after_ms=1_000)
+ROUND_LATER = Step(service="schedule", after_ms=2_000)
+LONG = Put(topic="t" * 127, properties="DELAY\x011")
+HALF = Put(topic="RMQ_SYS_TRANS_HALF_TOPIC", properties="DELAY\x011")
+AWAITED = Settings(sync_flush=True, pending_copies=2)
+ALONE = Settings(sync_flush=True, pending_copies=1)
+NARROW_RECORDS = Settings(record_bytes_max=320)
+
+BUGS = (
+    PlantedBug("RMQ-B22", "a delayed message whose copy does not fit blocks its level for ever", 12,
+        Parts({DeliverDelayedMessages: _TriedForEver}),
+        origin=Origin("RMQ-B22", "Message that fits once no longer fits when re-stored", "4.9.4", "yes"),
+        machine="delay", program=(replace(NARROW_RECORDS, java_delays=True), (LONG, REPUT, ROUND_SOON))),
+    PlantedBug("RMQ-B57", "progress of delivery beyond the end of a queue stays there", 12,
+        Parts({DelayOffsets: _EndNotCorrected}),
+        origin=Origin("RMQ-B57", "Delay offset beyond the queue end is never corrected", "4.9.2", "no"),
+        machine="delay", program=(Settings(), (FIRST_LEVEL, REPUT, DelayOffsetsAre(by=2)))),
+    PlantedBug("RMQ-B58", "progress of delivery is corrected when it is loaded, and read again when it counts", 12,
+        Parts({DelayOffsets: _CorrectedInVain}),
+        origin=Origin("RMQ-B58", "Delay offsets corrected on load but not on start", "4.9.4", "yes"), machine="delay",
+        program=(Settings(), (FIRST_LEVEL, REPUT, DelayOffsetsAre(by=2)))),
+    PlantedBug("RMQ-B61", "a delayed message whose copy is refused once is never delivered", 12,
+        Parts({DeliverDelayedMessages: _FailedIsSkipped}),
+        origin=Origin("RMQ-B61", "Failed delivery skips the message", "5.3.3", "no"), machine="delay",
+        program=(Settings(), (FIRST_LEVEL, REPUT, FailAppend(), ROUND_SOON))),
+    PlantedBug("RMQ-B62", "a clean close does not save what was delivered", 12, Parts({Progress: _NotSavedAtClose}),
+        origin=Origin("RMQ-B62", "Delivery progress not saved on shutdown", "4.9.3", "no"), machine="delay",
+        program=(Settings(), (FIRST_LEVEL, REPUT, ROUND_SOON, Close()))),
+    PlantedBug("RMQ-B64", "a slave that becomes a master goes on with its own progress of delivery", 13,
+        Parts({Progress: _SlaveKeepsItsTable}),
+        origin=Origin("RMQ-B64", "Delay offsets not reloaded when a node becomes master", "4.9.0", "no"),
+        machine="delay",
+        program=(Settings(), (FIRST_LEVEL, REPUT, ChangeRole("SLAVE"), DelayOffsetsAre(), ChangeRole()))),
+    PlantedBug("half-message-delivered", "a delayed half message is delivered outside of its transaction", 12,
+        Parts({copy_of: _half_message_delivered}), machine="delay",
+        program=(Settings(java_delays=True), (HALF, REPUT, ROUND_SOON))),
+    PlantedBug("copy-not-asked-for", "a delayed message is taken in although its copy cannot be stored", 8,
+        Parts({refusal_of_copy: _copy_not_asked_for}), machine="delay", program=(NARROW_RECORDS, (LONG,))),
+    PlantedBug("progress-of-the-round", "progress of delivery is that of a round, not of a message", 12,
+        Parts({DeliverDelayedMessages: _BeginOfTheRound}), holes=("F2",), machine="delay",
+        program=(Settings(), (FIRST_LEVEL, FIRST_LEVEL, REPUT, ROUND_SOON))),
+    PlantedBug("due-when-the-clock-goes-back", "a clock that is set back makes delayed messages due", 12,
+        Parts({DeliverDelayedMessages: _DueWhenTheClockGoesBack}), machine="delay",
+        program=(Settings(), (FIRST_LEVEL, REPUT, ClockStep(by_ms=-1), Step(service="schedule")))),
+    PlantedBug("address-is-no-time", "with an extension delayed messages are due at once", 12,
+        Parts({DeliverDelayedMessages: _AddressIsNoTime}), machine="delay",
+        program=(Settings(queue_ext=True), (FIRST_LEVEL, REPUT, Step(service="schedule")))),
+    PlantedBug("saved-before-its-copies", "progress of delivery is on disk before the copies are", 12,
+        Parts({DelayOffsets: _SavedFirst}), kind="reorder flushes", holes=("A5",), machine="delay",
+        program=(Settings(), (FIRST_LEVEL, FLUSH, REPUT, ROUND_SOON, SAVE_DELAYS, Crash(back=14)))),
+    PlantedBug("saved-after-a-failed-sync", "progress of delivery is saved although its copies are not durable", 13,
+        Parts({DelayOffsets: _SavedAnyway}), machine="delay",
+        program=(Settings(), (FIRST_LEVEL, REPUT, ROUND_SOON, FailSync(), SAVE_DELAYS, Crash()))),
+    PlantedBug("delay-stays", "a delivered message says that it is delayed", 12, Parts({copy_of: _delay_stays}),
+        machine="delay", program=(Settings(), (FIRST_LEVEL, REPUT, ROUND_SOON))),
+    PlantedBug("one-level-holds-all", "a delay level that is refused holds up the others", 12,
+        Parts({DeliverDelayedMessages: _OneHoldsAll}), machine="delay",
+        program=(Settings(), (FIRST_LEVEL, SECOND_LEVEL, REPUT, FailAppend(), ROUND_LATER))),
+    PlantedBug("delivery-not-woken", "nobody wakes delivery for a message that is due earlier", 16,
+        Parts({DeliverDelayedMessages: _NobodyWakes}), machine="delay",
+        program=(Settings(), (ROUND_SOON, FIRST_LEVEL, REPUT))),
+    PlantedBug("delivery-sleeps-until-due", "a clock that is set forward does not wake delivery", 16,
+        Parts({DeliverDelayedMessages: _SleepsUntilDue}), machine="delay",
+        program=(Settings(), (SECOND_LEVEL, REPUT, Step(service="schedule")))),
+    PlantedBug("waits-for-the-expired", "a delay level waits for messages that have expired", 12,
+        Parts({DeliverDelayedMessages: _WaitsForTheExpired}), machine="delay",
+        program=(SMALL, (FIRST_LEVEL, FULL, FULL, FIRST_LEVEL, REPUT, FLUSH, Clean(percent=88), ROUND_SOON))),
+    PlantedBug("RMQ-B59",
+        "a delayed message that is refused is put again in the callback of its answer, without an end", 16,
+        Parts({DeliverDelayedMessagesAsync: _RetriesInItsCallback}), machine="delay",
+        program=(AWAITED, (FIRST_LEVEL, REPUT, SwitchFlag(), ROUND_SOON))),
+    PlantedBug("RMQ-B60", "delivery asks for an answer that is open without a pause", 16,
+        Parts({DeliverDelayedMessagesAsync: _AsksWithoutAPause}), machine="delay",
+        program=(AWAITED, (FIRST_LEVEL, REPUT, ROUND_SOON))),
+    PlantedBug("unanswered-is-delivered", "progress of delivery is behind copies that are not answered", 12,
+        Parts({DeliverDelayedMessagesAsync: _PutIsEnough}), machine="delay",
+        program=(AWAITED, (FIRST_LEVEL, REPUT, ROUND_SOON))),
+    PlantedBug("answer-wakes-nobody", "the answer of a copy is noticed when something else happens", 16,
+        Parts({DeliverDelayedMessagesAsync: _AnswerIsNotHeard}), machine="delay",
+        program=(AWAITED, (FIRST_LEVEL, REPUT, ROUND_SOON, Step()))),
+    PlantedBug("line-without-end", "any number of copies of a level waits for an answer", 12,
+        Parts({DeliverDelayedMessagesAsync: _NeverFull}), machine="delay",
+        program=(ALONE, (FIRST_LEVEL, FIRST_LEVEL, REPUT, ROUND_SOON))),
+    PlantedBug("refused-is-overtaken", "a delayed message whose copy is refused comes behind later ones", 12,
+        Parts({DeliverDelayedMessagesAsync: _RefusedComesLater}), machine="delay",
+        program=(AWAITED, (FIRST_LEVEL, REPUT, FailAppend(), ROUND_SOON))),
+    PlantedBug("close-hears-no-answer", "a clean close does not save what was answered last", 12,
+        Parts({DeliverDelayedMessagesAsync: _CloseHearsNothing}), machine="delay",
+        program=(AWAITED, (FIRST_LEVEL, REPUT, ROUND_SOON, Close()))),
+    PlantedBug("refused-ten-times-a-second", "a copy that is refused is put again without patience", 16,
+        Parts({DeliverDelayedMessagesAsync: _NeverMorePatient}), machine="delay",
+        program=(AWAITED, (FIRST_LEVEL, REPUT, SwitchFlag(), ROUND_SOON, Step(service="schedule", after_ms=100)))),
+)  # fmt: skip

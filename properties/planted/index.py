@@ -1,0 +1,388 @@
+"""Bugs of the index: which entries it has, which of them a query sees, and what of it outlives an open."""
+
+import posixpath
+import struct
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from impl.derived import Derived
+from impl.derived_floor import IndexFileProof
+from impl.dispatching import Dispatched, IndexPuts
+from impl.index_entries import PLAIN_ENTRIES, IndexEntries, match_entries, put_entries, trace_entries
+from impl.index_file import IndexFile
+from impl.index_layout import IndexHeader, may_lie
+from impl.index_service import IndexService
+from impl.log_reader import LogSession
+from impl.mapped_file_queue import MappedFileQueue
+from impl.message_query import MessageQuery, QueryMessageResult
+from impl.parts import Parts
+from model.operations import Close, Crash, OffsetByTime, Open, Put, QueryKey, RefuseFile
+from properties.planted.programs import FIRST_LOG_FILE, KEYED, LOG_LOST, PUT, REPUT, SMALL, losing, page_of
+from properties.planted.record import Origin, PlantedBug
+from properties.program.case import Settings
+
+__all__ = ["BUGS"]
+
+_ANY_TIME = -(1 << 62), 1 << 62
+_I64 = struct.Struct(">q")
+_POINTER_BYTES = 8
+_STORE_TIMESTAMP_AT = 56
+_TWO_MESSAGES_BYTES = 8 << 20
+
+
+class _OtherTimes(IndexFile):
+    """Whether an entry lies in a time window is decided by the bug: `_lies(number, difference, begin_ms, end_ms)`."""
+
+    _looked_at = 0, 0
+
+    def entry(self, number: int) -> tuple[int, int, int, int]:
+        found = super().entry(number)
+        self._looked_at = number, found[2]
+        return found
+
+    def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+        least, greatest = self.times
+        if begin_ms <= greatest and least <= end_ms:
+            for offset in super().offsets_of(code, *_ANY_TIME):
+                if not self.is_proven or self._lies(*self._looked_at, begin_ms, end_ms):
+                    yield offset
+
+    def _lies(self, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
+        raise NotImplementedError
+
+
+# ---- entries and files -----------------------------------------------------------------------------------------------
+
+
+class _TimeSinceTheFileBefore(_OtherTimes):
+    """The first entry of a later file counts as so much younger as it came after the file before (4.9.3)."""
+
+    def _lies(self, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
+        return may_lie(self.header, number + 1, difference, begin_ms, end_ms)
+
+
+class _WholeSeconds(_OtherTimes):
+    """An entry is judged by its own time, which is cut to whole seconds (4.9.3)."""
+
+    def _lies(self, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:
+        seconds_ms = 1000 * difference if number > 1 else 0
+        return begin_ms <= self.header.begin_timestamp + seconds_ms <= end_ms
+
+
+class _EndsAtAnOlderTime(IndexFile):
+    """A chain is given up at the first entry that is older than the window (4.9.3)."""
+
+    _begin_ms = 0
+
+    def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+        self._begin_ms = begin_ms
+        return super().offsets_of(code, begin_ms, end_ms)
+
+    def entry(self, number: int) -> tuple[int, int, int, int]:
+        code, offset, difference, previous = super().entry(number)
+        is_older = number > 1 and self.header.begin_timestamp + 1000 * difference < self._begin_ms
+        return code, offset, difference, 0 if is_older else previous
+
+
+def _each_counts(*arguments: Any) -> tuple[int, int, int]:
+    """Put, and count a slot as used for each entry."""
+    _, least, greatest = put_entries(*arguments)
+    start, end = arguments[7:9]
+    return end - start, least, greatest
+
+
+def _each_is_expected(*arguments: Any) -> tuple[int, int, int, int]:
+    index, _, least, greatest = match_entries(*arguments)
+    return index, index - arguments[7], least, greatest
+
+
+def _each_is_traced(*arguments: Any) -> tuple[int, int]:
+    number, _ = trace_entries(*arguments)
+    return number, number - arguments[2]
+
+
+class _OnlyFullFilesFlushed(IndexService):
+    """The last file is flushed when it is full, not before, not even at a clean exit (RMQ-B48)."""
+
+    def flush(self, least_pages: int = 0) -> int:
+        for index_file in self._index_files:
+            if index_file.is_full:
+                index_file.flush(least_pages)
+        if self._has_unsynced_names:
+            self._sync_names()
+        return 0
+
+
+class _NamesNotSynced(IndexService):
+    """The names of new files are left to chance."""
+
+    def _sync_names(self) -> None:
+        self._has_unsynced_names = False
+
+
+class _UnlocksWhatItDoesNotHold(IndexService):
+    """A file that cannot be made stays, and the lock that was never taken is given back, which raises (RMQ-B51)."""
+
+    def _make(self, header: IndexHeader) -> IndexFile:
+        try:
+            return super()._make(header)
+        except OSError as error:
+            raise RuntimeError("attempt to unlock the write lock, not locked by this thread") from error
+
+    def _give_up(self, path: str) -> None:
+        """What was begun stays."""
+
+
+class _NamedByTheMillisecond(IndexService):
+    """Two files made in one millisecond have one name (4.9.3)."""
+
+    def _make(self, header: IndexHeader) -> IndexFile:
+        self._last_name = ""
+        return super()._make(header)
+
+
+class _EqualIsNotSkipped(IndexService):
+    """A record that is told again is indexed again when it was the last one (4.9.3)."""
+
+    def _present(self, puts: IndexPuts) -> int:
+        return sum(offset < self.last_offset for offset in puts.offsets)
+
+
+class _NewestFileDropped(IndexService):
+    """An open drops the newest file, and takes up the log behind what that held (hole I1 of 4.9.3)."""
+
+    _kept = _lost = 0
+
+    def begin_reconcile(
+        self, from_offset: int, *, durable_timestamp: int = 0, proofs: Sequence[IndexFileProof] | None = None
+    ) -> None:
+        if self._index_files:
+            proven = {posixpath.basename(proof.path): proof.header.next_number for proof in proofs or ()}
+            told = [
+                index_file.header.next_number - proven.get(posixpath.basename(index_file.path), 1)
+                for index_file in self._index_files
+            ]
+            self._kept, self._lost = sum(told[:-1]), told[-1]
+            self._remove(self._index_files[-1])
+        super().begin_reconcile(from_offset, durable_timestamp=durable_timestamp, proofs=proofs)
+
+    def reconcile(self, puts: IndexPuts) -> None:
+        kept = min(self._kept, len(puts.hashes))
+        lost = min(self._lost, len(puts.hashes) - kept)
+        self._kept, self._lost = self._kept - kept, self._lost - lost
+        for part in (slice(kept), slice(kept + lost, None)):
+            super().reconcile(IndexPuts(*(column[part] for column in puts)))
+
+
+# ---- queries ---------------------------------------------------------------------------------------------------------
+
+
+class _EqualHashes(MessageQuery):
+    """What the index names is brought, whatever its key (4.9.3)."""
+
+    def _is_about(self, session: LogSession, topic: str, key: str) -> bool:
+        return True
+
+
+class _FirstFew:
+    """An index that names so many records at most."""
+
+    def __init__(self, index: Any, count: int) -> None:
+        self._index = index
+        self._count = count
+
+    def candidates(self, *asked: int) -> Any:
+        return islice(self._index.candidates(*asked), self._count)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._index, name)
+
+
+class _LimitBeforeTheKey(MessageQuery):
+    """Messages with another key of the same hash count against the limit (4.9.3)."""
+
+    def by_key(self, topic: str, key: str, *, max_num: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
+        limit = max(0, min(max_num, self._batch_max))
+        index: Any = self._index and _FirstFew(self._index, limit)
+        query = MessageQuery(index, self._reader, batch_max=self._batch_max)
+        return query.by_key(topic, key, max_num=max_num, begin_ms=begin_ms, end_ms=end_ms)
+
+
+class _RoundsOverlap(MessageQuery):
+    """A query that brought too little goes on at the time of its oldest message, that one included (4.9.3)."""
+
+    def by_key(self, topic: str, key: str, *, max_num: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
+        found = super().by_key(topic, key, max_num=max_num, begin_ms=begin_ms, end_ms=end_ms)
+        left = min(max_num, self._batch_max) - len(found.messages)
+        if not found.messages or left <= 0:
+            return found
+        oldest_ms = found.messages[0].message().store_timestamp
+        more = super().by_key(topic, key, max_num=left, begin_ms=begin_ms, end_ms=oldest_ms)
+        return QueryMessageResult(
+            more.messages + found.messages, found.index_last_update_timestamp, found.index_last_update_phyoffset
+        )
+
+
+class _RoomForAllAskedFor(MessageQuery):
+    """Room for as many messages as the caller names is taken before the limit is looked at (RMQ-B52)."""
+
+    def by_key(self, topic: str, key: str, *, max_num: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
+        bytearray(_POINTER_BYTES * max(0, max_num))
+        return super().by_key(topic, key, max_num=max_num, begin_ms=begin_ms, end_ms=end_ms)
+
+
+class _TwoMessagesForATime(MessageQuery):
+    """A store time is read with room for two of the largest messages, or not at all (RMQ-B47)."""
+
+    def store_timestamp(self, offset: int) -> int:
+        rest = self.rest_of_file(offset)
+        if rest is None:
+            return -1
+        with rest:
+            return super().store_timestamp(offset) if rest.size_bytes >= _TWO_MESSAGES_BYTES else -1
+
+
+class _TimeBehindIPv4(MessageQuery):
+    """A store time is looked for where it lies behind an IPv4 host (RMQ-B47, as it was mended first)."""
+
+    def store_timestamp(self, offset: int) -> int:
+        with self._reader.session() as session:
+            if not session.find(offset):
+                return -1
+            timestamp: int = _I64.unpack_from(session.view, session.position + _STORE_TIMESTAMP_AT)[0]
+            return timestamp
+
+
+# ---- the index of an open --------------------------------------------------------------------------------------------
+
+
+class _AheadStays(IndexService):
+    """Entries of records that the log lost stay, and what they say hides new ones (hole I3)."""
+
+    def end_reconcile(self) -> bool:
+        walk = self._reconcile
+        assert walk is not None
+        has_more = not walk._settled and (walk._number < walk._stored or walk._at + 1 < len(walk._index_files))
+        if not has_more:
+            return super().end_reconcile()
+        self._reconcile = None
+        return False
+
+
+class _KeptForAnEmptyLog(Derived):
+    """With an empty log the queues go and the index stays (hole I4)."""
+
+    def reconcile(self, log: MappedFileQueue, *args: Any, **kwargs: Any) -> None:
+        index = self.index
+        if log.max_offset == log.min_offset:
+            self.index = None
+        super().reconcile(log, *args, **kwargs)
+        self.index = index
+
+
+class _HeaderBelieved(IndexFile):
+    """What the header counts is all there is: what lies behind, and the slots that lead there, stay (hole I5)."""
+
+    def _restore_slots(self, heads: memoryview) -> bool:
+        return False
+
+    def _erase_behind(self, position: int, known_end: int) -> None:
+        """Leave it there."""
+
+
+class _QueuedIsIndexed(Derived):
+    """What the queues have counts as indexed: the keys of a record between the two are never found (hole I6)."""
+
+    _queued_end = 0
+    _indexed = 0
+
+    def load(self) -> None:
+        super().load()
+        self._queued_end = max((queue.max_physic_offset for queue in self.queues.all()), default=0)
+        self._indexed = self.index.last_offset if self.index is not None else 0
+
+    def _reconcile(self, given: Dispatched) -> None:
+        offsets = [int(offset) for offset in given.index.offsets]
+        kept = [n for n, offset in enumerate(offsets) if offset <= self._indexed or offset >= self._queued_end]
+        if len(kept) < len(offsets):
+            given = given._replace(index=IndexPuts(*([column[n] for n in kept] for column in given.index)))
+        super()._reconcile(given)
+
+
+# ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
+
+EARLIER_KEYED = Put(properties="KEYS\x01Aa", advance_ms=-1500)
+KEYED_AA = Put(properties="KEYS\x01Aa")
+OTHER = Put(properties="KEYS\x01BB")
+LATER_KEYED = Put(properties="KEYS\x01Aa", advance_ms=3000)
+TWO_FILES = Settings(index_entries=2)
+BEFORE_THE_ANSWER = losing(page_of(FIRST_LOG_FILE), back=2)
+
+_B47 = Origin("RMQ-B47", "Earliest store time needs more bytes than the log has", "5.1.0", "yes")
+
+BUGS = (
+    PlantedBug("RMQ-B48", "the last index file is not flushed, not even at a clean exit", 5,
+        Parts({IndexService: _OnlyFullFilesFlushed}),
+        origin=Origin("RMQ-B48", "Last index segment not flushed on clean shutdown", "5.0.0", "yes"), holes=("I2",),
+        machine="queue", program=(Settings(), (KEYED_AA, Close()))),
+    PlantedBug("RMQ-B49", "each entry counts as another slot that is used", 5,
+        Parts({PLAIN_ENTRIES: IndexEntries(_each_counts, _each_is_expected, _each_is_traced)}),
+        origin=Origin("RMQ-B49", "Used-slot counter equals entry counter", "4.7.1", "no"), machine="queue",
+        program=(Settings(), (KEYED_AA, KEYED_AA, REPUT, Crash(kill=True)))),
+    PlantedBug("RMQ-B51", "an index file that cannot be made ends dispatch with an exception, and stays", 8,
+        Parts({IndexService: _UnlocksWhatItDoesNotHold}),
+        origin=Origin("RMQ-B51", "Failed index segment creation unlocks a lock it does not hold", "not fixed", "yes"),
+        machine="queue", program=(Settings(), (Put(), REPUT, KEYED_AA, RefuseFile(), REPUT))),
+    PlantedBug("inherited-time", "the first entry of a later index file counts as younger than it is", 5,
+        Parts({IndexFile: _TimeSinceTheFileBefore}), machine="queue",
+        program=(TWO_FILES, (KEYED_AA, LATER_KEYED, REPUT, QueryKey(begin_ms=3000, window_ms=1000)))),
+    PlantedBug("whole-seconds", "entries of the index are judged by times cut to whole seconds", 5,
+        Parts({IndexFile: _WholeSeconds}), machine="queue",
+        program=(Settings(), (KEYED_AA, Put(properties="KEYS\x01Aa", advance_ms=500), REPUT, QueryKey(begin_ms=1)))),
+    PlantedBug("ends-at-an-older-time", "a chain of the index is given up at the first entry before the window", 5,
+        Parts({IndexFile: _EndsAtAnOlderTime}), machine="queue",
+        program=(Settings(), (KEYED_AA, LATER_KEYED, EARLIER_KEYED, REPUT, QueryKey(begin_ms=2000)))),
+    PlantedBug("one-name-a-millisecond", "two index files made in one millisecond have one name", 16,
+        Parts({IndexService: _NamedByTheMillisecond}), machine="queue",
+        program=(TWO_FILES, (KEYED_AA, KEYED_AA, REPUT))),
+    PlantedBug("equal-is-not-skipped", "the last record that was indexed is indexed again when it is told again", 5,
+        Parts({IndexService: _EqualIsNotSkipped}), holes=("I7",), machine="queue",
+        program=(Settings(index_entries=3), (KEYED_AA, REPUT, Put(properties="KEYS\x01Aa k"), RefuseFile(), REPUT,
+            REPUT, Close()))),
+    PlantedBug("newest-index-file-dropped", "an open drops the newest index file and does not make it anew", 5,
+        Parts({IndexService: _NewestFileDropped}), holes=("I1",), machine="queue",
+        program=(Settings(), (KEYED_AA, Close(), Open()))),
+    PlantedBug("index-names-not-synced", "the names of new index files are left to chance", 5,
+        Parts({IndexService: _NamesNotSynced}), kind="skip a directory sync", machine="queue",
+        program=(Settings(), (KEYED_AA, Close()))),
+    PlantedBug("equal-hashes", "a query brings messages of another key with the same hash", 5,
+        Parts({MessageQuery: _EqualHashes}), machine="queue",
+        program=(Settings(), (KEYED_AA, OTHER, REPUT, QueryKey()))),
+    PlantedBug("limit-before-the-key", "messages of another key count against the limit of a query", 5,
+        Parts({MessageQuery: _LimitBeforeTheKey}), machine="queue",
+        program=(Settings(), (KEYED_AA, OTHER, REPUT, QueryKey(max_num=1)))),
+    PlantedBug("rounds-overlap", "a query that goes on brings its oldest messages again", 5,
+        Parts({MessageQuery: _RoundsOverlap}), machine="queue", program=(Settings(), (KEYED_AA, REPUT, QueryKey()))),
+    PlantedBug("RMQ-B52", "a query takes room for as many messages as it is asked for, without a limit", 8,
+        Parts({MessageQuery: _RoomForAllAskedFor}),
+        origin=Origin("RMQ-B52", "Result list sized by the caller before the limit is applied", "5.3.3", "yes"),
+        machine="queue", program=(Settings(), (QueryKey(max_num=1 << 60),))),
+    PlantedBug("RMQ-B47", "the time of the first message is -1 while the log is small", 8,
+        Parts({MessageQuery: _TwoMessagesForATime}), origin=_B47, machine="queue",
+        program=(Settings(), (Put(), REPUT, OffsetByTime()))),
+    PlantedBug("RMQ-B47-IPv6", "the time of the first message is wrong behind an IPv6 host", 8,
+        Parts({MessageQuery: _TimeBehindIPv4}), origin=_B47, machine="queue",
+        program=(Settings(), (Put(born_v6=True), REPUT, OffsetByTime()))),
+    PlantedBug("index-ahead-stays", "entries of records that the log lost stay in the index", 5,
+        Parts({IndexService: _AheadStays}), holes=("I3",), machine="queue", program=(SMALL, (KEYED, REPUT, LOG_LOST))),
+    PlantedBug("index-kept-for-an-empty-log", "the index of a log that lost everything stays", 5,
+        Parts({Derived: _KeptForAnEmptyLog}), holes=("I4",), machine="queue",
+        program=(SMALL, (KEYED, REPUT, BEFORE_THE_ANSWER))),
+    PlantedBug("index-header-believed", "slots and entries that the header of an index file does not count stay", 5,
+        Parts({IndexFile: _HeaderBelieved}), holes=("I5",), machine="queue",
+        program=(SMALL, (KEYED, REPUT, BEFORE_THE_ANSWER))),
+    PlantedBug("queued-is-indexed", "a record that is in its queue counts as indexed", 5,
+        Parts({Derived: _QueuedIsIndexed}), holes=("I6",), machine="queue",
+        program=(SMALL, (PUT, KEYED, KEYED, Crash(others="kept"), Crash(back=6, others="kept")))),
+)  # fmt: skip

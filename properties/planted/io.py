@@ -1,0 +1,358 @@
+"""Bugs on a disk that fails or tears: what the store makes of a refused call, and of small files half written."""
+
+import contextlib
+import struct
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from isal.isal_zlib import crc32
+
+from impl.abort_marker import AbortMarker
+from impl.checkpoint import Checkpoint
+from impl.clean_commit_log import CleanCommitLog
+from impl.config_file import ConfigFile
+from impl.consume_queue import ConsumeQueue
+from impl.consume_queues import ConsumeQueues
+from impl.deleted_topics import DeletedTopics
+from impl.derived_floor import DerivedFloor, DerivedProof
+from impl.dispatching import UNIT_BYTES
+from impl.durable_floor import DurableFloor
+from impl.files import Files
+from impl.index_service import IndexService
+from impl.mapped_file import MappedFile
+from impl.message import Message, PutStatus
+from impl.parts import Parts
+from impl.recovery import Recovery
+from impl.schedule import DeliverDelayedMessages
+from model.operations import AimFault, Clean, Close, Crash, DeleteTopics, HarmDerived, Open, Operation, Put, Step
+from properties.planted.log import B25
+from properties.planted.programs import COMMIT, FLUSH, FLUSH_QUEUES, PUT, REPUT, SAVE, SMALL
+from properties.planted.record import PlantedBug
+from properties.program.case import Settings
+
+__all__ = ["BUGS"]
+
+_HEAD = struct.Struct(">8sqq")
+
+
+# ---- calls that the disk refuses -------------------------------------------------------------------------------------
+
+
+class _SecondSyncTrusted(MappedFile):
+    """A sync that failed is tried again, and the success of the second one counts: the kernel has dropped the pages."""
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError:
+            self.failure = None
+            super().flush()
+
+
+class _PageCacheBelieved(Recovery):
+    """What is read from memory is synced, and counts as durable: pages that count as clean are written by nobody."""
+
+    def _make_durable(self) -> None:
+        clean_exit, self._clean_exit = self._clean_exit, True
+        try:
+            super()._make_durable()
+        finally:
+            self._clean_exit = clean_exit
+
+
+class _ErasureBelieved(MappedFile):
+    """What a recovery before this one has erased in memory counts as erased, although its sync has failed."""
+
+    def rewrite(self, start: int, end: int) -> None:
+        super().rewrite(start, min(end, self.written_position))
+
+
+class _CountsWhatIsGone(ConsumeQueue):
+    """A queue that could not be erased whole still counts the units of the files that are gone."""
+
+    def _erase(self, number: int) -> bool:
+        erased = self._files.cut(number * UNIT_BYTES)
+        self._ext_settled = self.ext is None or self.ext.is_empty
+        self.max_offset = 0 if self.is_empty else number
+        self.min_offset = min(self.min_offset, self.max_offset)
+        return erased
+
+
+class _Unread(ConfigFile):
+    """A file that cannot be read is as good as none, and what it said is forgotten."""
+
+    def _bytes(self, path: str) -> bytes | None:
+        with contextlib.suppress(OSError):
+            return super()._bytes(path)
+        return None
+
+
+class _HalfWritten(ConfigFile):
+    """A new version that the disk has taken half of takes the place of the last one."""
+
+    def _write(self, path: str, content: bytes) -> None:
+        if self._files.stat(path) is not None:
+            self._files.unlink(path)
+        file = self._files.create(path)
+        try:
+            with contextlib.suppress(OSError):
+                self._files.pwrite(file, content, 0)
+            self._files.sync(file)
+        finally:
+            self._files.close(file)
+
+
+class _NotRenamed(ConfigFile):
+    """A new version that did not take the place of the last one counts as saved."""
+
+    def save(self, document: object) -> None:
+        with contextlib.suppress(OSError):
+            super().save(document)
+
+
+class _StaysThere(AbortMarker):
+    """An exit is called clean although its marker could not be removed."""
+
+    def remove(self) -> None:
+        with contextlib.suppress(OSError):
+            super().remove()
+
+
+def _marker(files: Files, root: str) -> AbortMarker:
+    return _StaysThere(files, root)
+
+
+class _PassesOverWhoStays(CleanCommitLog):
+    """A log file that cannot be removed is forgotten, and the next one goes: a gap, and then damage."""
+
+    def delete_first(self, now_ms: int, *, clock_ms: int, urgent: bool) -> bool:
+        try:
+            return super().delete_first(now_ms, clock_ms=clock_ms, urgent=urgent)
+        except OSError:
+            is_passed_over, self._hanging = self._hanging is not None, None
+            return is_passed_over
+
+
+class _QueuesFlushedIfPossible(CleanCommitLog):
+    """What a log file has in queues and index is flushed before it goes, and goes with it if that fails."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        flush = self._make_derived_durable
+
+        def flush_if_possible() -> None:
+            with contextlib.suppress(OSError):
+                flush()
+
+        self._make_derived_durable = flush_if_possible
+
+
+class _KnownAgain(ConsumeQueues):
+    """A queue that cannot be removed whole is known again, although its numbers have begun anew."""
+
+    def remove(self, queue: ConsumeQueue) -> None:
+        try:
+            super().remove(queue)
+        except OSError:
+            self._queues[queue.key] = self._left.pop(queue.key)
+            raise
+
+
+class _LeftBehind(ConsumeQueues):
+    """What cannot be removed of a deleted queue is nobody's business any more."""
+
+    def _destroy(self, queue: ConsumeQueue) -> None:
+        del self._left[queue.key]
+        try:
+            queue.destroy()
+        finally:
+            queue.close()
+
+
+class _DeletionNotTakenBack(DeletedTopics):
+    """A deletion that was refused stays on the disk where only the sync of its name has failed."""
+
+    def make_certain(self) -> None:
+        """Leave it to chance."""
+
+
+class _DeletedIfPossible(DeletedTopics):
+    """Topics are deleted although the disk refuses to remember it."""
+
+    def add(self, topics: Collection[bytes], offset: int) -> None:
+        with contextlib.suppress(OSError):
+            super().add(topics, offset)
+
+
+class _FloorNotForgotten(DerivedFloor):
+    """A derived floor that was found untrue stays, and is true again in the page cache behind a failed sync."""
+
+    def forget(self) -> None:
+        """Leave it there: the next one takes its place."""
+
+
+class _HalfMadeStays(IndexService):
+    """What is left of an index file that could not be made, and not be removed at once, stays until an open."""
+
+    def _give_up(self, path: str) -> None:
+        super()._give_up(path)
+        self._half_made = None
+
+
+class _PutAgainAtOnce(DeliverDelayedMessages):
+    """A copy that has found no file is put again at once, and the first answer counts."""
+
+    def _refusal_of(self, copy: Message) -> PutStatus | None:
+        refused = super()._refusal_of(copy)
+        if refused is PutStatus.CREATE_MAPEDFILE_FAILED:
+            super()._refusal_of(copy)
+        return refused
+
+
+# ---- small files that are torn ---------------------------------------------------------------------------------------
+
+
+class _InTwoWrites(DurableFloor):
+    """A higher floor is written first, its checksum behind it."""
+
+    def raise_to(self, offset: int) -> None:
+        assert self._file is not None
+        if offset > self._offset:
+            head = _HEAD.pack(b"TPFLOOR1", offset, self._file_bytes)
+            self._files.pwrite(self._file, head, 0)
+            self._files.pwrite(self._file, struct.pack(">I", crc32(head)), _HEAD.size)
+            self._offset = offset
+
+
+class _NotSyncedAtOpen(DurableFloor):
+    """An open that finds a floor writes its own there, and does not sync it."""
+
+    def start(self, offset: int) -> None:
+        if self._files.stat(self._path) is None:
+            super().start(offset)
+            return
+        self._file, self._offset = self._files.open(self._path, writable=True), -1
+        self.raise_to(offset)
+
+
+class _RenamedFirst(DerivedFloor):
+    """The new derived floor takes the place of the old one before it is synced."""
+
+    def write(self, proof: DerivedProof) -> None:
+        files = self._files
+        self._files = _SyncsNoFile(files)  # type: ignore[assignment]
+        try:
+            super().write(proof)
+        finally:
+            self._files = files
+        file = files.open(self._path, writable=True)
+        try:
+            files.sync(file)
+        finally:
+            files.close(file)
+
+
+class _SyncsNoFile:
+    """Files of which only the names become durable."""
+
+    def __init__(self, files: Files) -> None:
+        self._files = files
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._files, name)
+
+    def sync(self, file: object) -> None:
+        """Pass."""
+
+
+class _AsLongAsItsTimes(Checkpoint):
+    """A new checkpoint is not made as long as RocketMQ maps it."""
+
+    def start(self) -> None:
+        if self._files.stat(self._path) is None:
+            self._file = self._files.create(self._path)
+        else:
+            super().start()
+
+
+# ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
+
+THREE_PAGES = Settings(file_bytes=16_384)
+BIG = Put(body_bytes=3_000)
+DELAYED_LARGE = Put(body_bytes=500, properties="DELAY\x011")
+THREE_FILES: tuple[Operation, ...] = (Put(queue_id=1, body_bytes=700), *[Put(body_bytes=700)] * 2, FLUSH, REPUT)
+CLEAN_EXPIRED = Clean(after_hours=73, manual=True)
+SECOND_STAYS = AimFault("unlink-error", "kind=marker or kind=queue and nth=2")
+QUEUE_STAYS = AimFault("unlink-error", "kind=queue and nth=1")
+INDEX_STAYS = AimFault("unlink-error", "kind=index and nth=1")
+LOST = AimFault("sync-lost", "kind=log and nth=1")
+
+BUGS = (
+    PlantedBug("second-sync-trusted", "a sync that failed is tried again, and the second one counts (RMQ-B25)", 9,
+        Parts({MappedFile: _SecondSyncTrusted}), origin=B25, machine="failing-disk",
+        program=(SMALL, (PUT, LOST, FLUSH, Crash())), breaks_first=2),
+    PlantedBug("page-cache-believed", "recovery believes pages that a failed sync has dropped", 6,
+        Parts({Recovery: _PageCacheBelieved}), machine="failing-disk", program=(SMALL, (PUT, LOST, FLUSH, Open()))),
+    PlantedBug("erasure-believed", "recovery believes an erasure whose sync has failed", 3,
+        Parts({MappedFile: _ErasureBelieved}), machine="failing-disk",
+        program=(THREE_PAGES, (BIG, FLUSH, BIG, BIG, BIG, LOST,
+            Crash(survived={"page /store/commitlog/00000000000000000000 2": 1})))),
+    PlantedBug("counts-what-is-gone", "a queue that could not be erased whole counts what is gone", 7,
+        Parts({ConsumeQueue: _CountsWhatIsGone}), machine="failing-disk",
+        program=(replace(SMALL, queue_ext=True, queue_units=1), (SECOND_STAYS, PUT, PUT, Open()))),
+    PlantedBug("unread-is-empty", "progress that cannot be read counts as none", 13, Parts({ConfigFile: _Unread}),
+        machine="failing-disk",
+        program=(SMALL, (PUT, REPUT, FLUSH, COMMIT, SAVE, AimFault("read-error",
+            "path=consumerOffset.json and op=open"), Open())), breaks_first=17),
+    PlantedBug("half-written-progress", "progress is replaced by what the disk took of the new version", 13,
+        Parts({ConfigFile: _HalfWritten}), machine="failing-disk",
+        program=(SMALL, (PUT, REPUT, COMMIT, AimFault("short-write", "kind=progress"), Close(), Open()))),
+    PlantedBug("not-renamed", "progress counts as saved although its file was not renamed", 13,
+        Parts({ConfigFile: _NotRenamed}), machine="failing-disk",
+        program=(SMALL, (PUT, REPUT, COMMIT, AimFault("rename-error", "kind=progress"), Close(), Open()))),
+    PlantedBug("marker-stays", "an exit is called clean although the marker is still there", 2,
+        Parts({AbortMarker: _marker}), machine="failing-disk",
+        program=(SMALL, (PUT, AimFault("unlink-error", "kind=marker"), Close()))),
+    PlantedBug("who-stays-is-passed-over", "behind a log file that cannot be removed the next one goes", 10,
+        Parts({CleanCommitLog: _PassesOverWhoStays}), machine="failing-disk",
+        program=(SMALL, (*THREE_FILES, AimFault("unlink-error", "nth=1"), CLEAN_EXPIRED))),
+    PlantedBug("queues-flushed-if-possible", "a log file goes although its queues could not be flushed", 4,
+        Parts({CleanCommitLog: _QueuesFlushedIfPossible}), machine="failing-disk",
+        program=(SMALL, (*THREE_FILES, AimFault("sync-error", "kind=queue"), CLEAN_EXPIRED, Crash()))),
+    PlantedBug("deleted-queue-known-again", "a deleted queue is known again when a file of it cannot be removed", 10,
+        Parts({ConsumeQueues: _KnownAgain}), machine="failing-disk",
+        program=(SMALL, (PUT, REPUT, QUEUE_STAYS, DeleteTopics()))),
+    PlantedBug("deleted-queue-left-behind", "files of a deleted queue that cannot be removed are forgotten", 4,
+        Parts({ConsumeQueues: _LeftBehind}), machine="failing-disk",
+        program=(SMALL, (PUT, REPUT, FLUSH_QUEUES, QUEUE_STAYS, DeleteTopics(), Close()))),
+    PlantedBug("refused-deletion-stays", "a deletion that was refused is found behind a clean exit", 10,
+        Parts({DeletedTopics: _DeletionNotTakenBack}), machine="failing-disk",
+        program=(SMALL, (PUT, AimFault("directory-sync-error", "path=config"), DeleteTopics(), Open()))),
+    PlantedBug("deleted-if-possible", "topics are deleted although the disk refuses to remember it", 10,
+        Parts({DeletedTopics: _DeletedIfPossible}), machine="failing-disk",
+        program=(SMALL, (PUT, FLUSH, AimFault("rename-error", "kind=topics"), DeleteTopics(), Crash()))),
+    PlantedBug("untrue-floor-kept", "a derived floor that was found untrue is not forgotten", 4,
+        Parts({DerivedFloor: _FloorNotForgotten}), machine="failing-disk",
+        program=(SMALL, (PUT, HarmDerived(harm="zeroed"), AimFault("sync-lost"), Open(), Close()))),
+    PlantedBug("half-made-index-file-stays",
+        "what is left of an index file that could not be made stays behind a clean exit", 5,
+        Parts({IndexService: _HalfMadeStays}), machine="failing-disk",
+        program=(SMALL, (Put(properties="KEYS\x01k"), AimFault("short-write", "kind=index and nth=1"), INDEX_STAYS,
+            REPUT, Close()))),
+    PlantedBug("refused-copy-put-again",
+        "a copy that found no file is put again at once, and the first answer counts", 12,
+        Parts({DeliverDelayedMessages: _PutAgainAtOnce}), machine="failing-disk",
+        program=(SMALL, (DELAYED_LARGE, REPUT, AimFault("no-space", "op=create and nth=1"), Step(service="schedule",
+            after_ms=1_000)))),
+    PlantedBug("floor-in-two-writes", "the durable floor is written before its checksum", 13,
+        Parts({DurableFloor: _InTwoWrites}), machine="commit-log",
+        program=(SMALL, (PUT, FLUSH, Crash(back=2, others="kept")))),
+    PlantedBug("floor-not-synced", "an open does not sync the durable floor that it writes", 7,
+        Parts({DurableFloor: _NotSyncedAtOpen}), machine="commit-log", program=(SMALL, (PUT, Crash(kill=True)))),
+    PlantedBug("derived-floor-renamed-first", "a new derived floor takes its place before it is synced", 13,
+        Parts({DerivedFloor: _RenamedFirst}), machine="commit-log",
+        program=(SMALL, (PUT, FLUSH, REPUT, Step(service="flush-queues", after_ms=60_000), Crash(back=2)))),
+    PlantedBug("checkpoint-of-its-times", "a new checkpoint is only as long as its three times", 13,
+        Parts({Checkpoint: _AsLongAsItsTimes}), machine="commit-log", program=(SMALL, (Close(), Crash()))),
+)  # fmt: skip

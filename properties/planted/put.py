@@ -1,0 +1,314 @@
+"""Bugs between a message of a producer and the page cache: what is encoded, refused, delayed and dispatched."""
+
+import struct
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from impl import batch as plain
+from impl.batch import BatchFrame, EncodedBatch
+from impl.batch_encoder import BatchEncoder
+from impl.codec import TRAILER_BYTES
+from impl.commit_log import CommitLog
+from impl.delay import HALF_TOPIC, DelayLevels
+from impl.dispatch_records import dispatch_records, read_record
+from impl.dispatching import Dispatched, DispatchRules, QueueRun
+from impl.encoder import RecordEncoder
+from impl.group_commit import GroupCommit
+from impl.message import Message, MessageBatch, PutResult, PutStatus
+from impl.multi_dispatch import MultiDispatch, QueueKey
+from impl.parts import Parts
+from impl.properties_text import text_of
+from impl.queue_offsets import QueueOffsetTable
+from impl.rewriting import delayed
+from impl.time_outs import Awaited, Request
+from model.operations import Crash, FailAppend, FailSync, Member, Open, Put, PutBatch
+from properties.planted.programs import PUT, SMALL, SYNC
+from properties.planted.record import Origin, PlantedBug
+from properties.program.case import Settings
+
+__all__ = ["BUGS"]
+
+_HEAD = struct.Struct(">iiiii")
+_WRAPS_AT = 1 << 16
+_STAND_IN = "stand-in"
+
+
+# ---- one message -----------------------------------------------------------------------------------------------------
+
+
+class _BeginTimeStays(CommitLog):
+    """After an append that raises, the put lock seems held for ever (RMQ-B16)."""
+
+    def _under_lock(self, append: Callable[[Any, Any, int], PutResult], incoming: Any, draft: Any) -> PutResult:
+        with self._put_lock:
+            self.begin_time_in_lock = store_timestamp = self._clock()
+            if self._stopped:
+                self.begin_time_in_lock = 0
+                return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+            try:
+                result = append(incoming, draft, store_timestamp)
+            except OSError:
+                return PutResult(PutStatus.UNKNOWN_ERROR)
+            self.begin_time_in_lock = 0
+            return result
+
+
+class _OffsetForARefusal(CommitLog):
+    """A refused message uses up an offset of its queue (RMQ-B18)."""
+
+    def put(self, message: Message, *, now_ms: int) -> PutResult:
+        key = (message.topic.encode(errors="replace"), message.queue_id)
+        before = self._queue_offsets.next_offset(key)
+        result = super().put(message, now_ms=now_ms)
+        if result.status in (PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED):
+            self._queue_offsets.advance(key, before + 1)
+        return result
+
+
+class _WrongTimeout(GroupCommit):
+    """A failed flush is reported as a replica that was silent (RMQ-B23)."""
+
+    def submit(self, request: Request) -> None:
+        def say(status: PutStatus) -> None:
+            failed = status is PutStatus.FLUSH_DISK_TIMEOUT
+            request.answer(PutStatus.FLUSH_SLAVE_TIMEOUT if failed else status)
+
+        super().submit(
+            Awaited(say, end_offset=request.end_offset, deadline_ms=request.deadline_ms, too_late=request.too_late)
+        )
+
+
+class _TopicInCharacters(RecordEncoder):
+    """The length of a topic is limited in characters and stored in one signed byte (wire format, limit 11)."""
+
+    def _learn(self, topic: str) -> bytes | None:
+        stored = super()._learn(topic)
+        data = topic.encode(errors="replace")
+        if stored is None and 0 < len(topic) <= 127 < len(data) < 256 and not set(b"\0/") & set(data):
+            return bytes((len(data),)) + data
+        return stored
+
+
+# ---- batches ---------------------------------------------------------------------------------------------------------
+
+
+def _members(body: bytes) -> list[tuple[int, bytes, bytes]]:
+    """Return flag, body and properties of each message of a body that parses."""
+    members, at = [], 0
+    while at < len(body):
+        total, _, _, flag, body_bytes = _HEAD.unpack_from(body, at)
+        members.append((flag, body[at + 20 : at + 20 + body_bytes], body[at + 22 + body_bytes : at + total]))
+        at += total
+    return members
+
+
+def _client_body(members: list[tuple[int, bytes, bytes]]) -> bytes:
+    return b"".join(
+        _HEAD.pack(22 + len(body) + len(properties), 0, 0, flag, len(body))
+        + body
+        + len(properties).to_bytes(2, "big")
+        + properties
+        for flag, body, properties in members
+    )
+
+
+def _wrapping(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
+    """Each part of the properties is checked, their sum is not: its length is stored modulo 65,536."""
+    encoded = plain.encode_batch(body, frame)
+    if encoded is not PutStatus.PROPERTIES_SIZE_EXCEEDED:
+        return encoded
+    data, ends = bytearray(), []
+    for flag, content, properties in _members(body):
+        merged = properties + (b"\x02" if properties and frame.properties else b"") + frame.properties
+        small = plain.encode_batch(_client_body([(flag, content, b"")]), replace(frame, properties=b""))
+        if not isinstance(small, EncodedBatch):
+            return encoded
+        trailer = bytes(TRAILER_BYTES) if frame.trailer else b""
+        head = small.data[: len(small.data) - len(trailer) - 2]
+        length = (len(merged) + len(trailer)) % _WRAPS_AT
+        record = bytearray(head + length.to_bytes(2, "big") + merged + trailer)
+        record[:4] = len(record).to_bytes(4, "big")
+        data += record
+        ends.append(len(data))
+    if len(data) > min(frame.record_bytes_max, frame.room_bytes_max):
+        return PutStatus.MESSAGE_ILLEGAL
+    return EncodedBatch(data, ends, store_timestamp_at=48 + len(frame.born_host), trailer=frame.trailer)
+
+
+def _glued(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
+    """The properties of message and batch stand side by side without a separator."""
+    encoded = plain.encode_batch(body, frame)
+    if not isinstance(encoded, EncodedBatch):
+        return encoded
+    glued = [(flag, content, properties + frame.properties) for flag, content, properties in _members(body)]
+    again = plain.encode_batch(_client_body(glued), replace(frame, properties=b""))
+    return again if isinstance(again, EncodedBatch) else encoded
+
+
+class _PropertyLengthWraps(BatchEncoder):
+    """The length of merged properties wraps in its 16 bits (RMQ-B19)."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(**settings, encode_batch=_wrapping)  # type: ignore[arg-type]
+
+
+class _SeparatorLost(BatchEncoder):
+    """No separator between the properties of a message and those of its batch (RMQ-B20)."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(**settings, encode_batch=_glued)  # type: ignore[arg-type]
+
+
+class _KeyOfTheBatch(BatchEncoder):
+    """Every message gets the unique key of the batch on top of its own (RMQ-B21)."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(**settings, encode_batch=self._with_its_key)  # type: ignore[arg-type]
+        self._batch_text = ""
+
+    def encode(self, batch: MessageBatch, *, now_ms: int) -> EncodedBatch | PutStatus:
+        self._batch_text = text_of(batch.properties) or ""
+        return super().encode(batch, now_ms=now_ms)
+
+    def _with_its_key(self, body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
+        return plain.encode_batch(body, replace(frame, properties=self._batch_text.encode()))
+
+
+def _half_message_delayed(message: Message, text: str, levels: DelayLevels) -> Message | PutStatus:
+    """Delay a half message that has a delay level: it goes into the schedule topic (RMQ-B65)."""
+    if message.topic != HALF_TOPIC:
+        return delayed(message, text, levels)
+    stored = delayed(replace(message, topic=_STAND_IN), text, levels)
+    if isinstance(stored, PutStatus) or stored.topic == _STAND_IN:
+        return message
+    return replace(stored, properties=str(stored.properties).replace(_STAND_IN, HALF_TOPIC))
+
+
+# ---- delayed messages and light queues -------------------------------------------------------------------------------
+
+
+class _LightQueuesForgotten(QueueOffsetTable):
+    """The counters of named queues begin at 0 after a restart (RMQ-B74)."""
+
+    def __init__(self, dispatch: MultiDispatch | None) -> None:
+        super().__init__(dispatch)
+        self._forgotten: set[QueueKey] = set()
+
+    def learn(self, run: QueueRun) -> None:
+        if run.named:
+            self._forgotten.add(run.key)
+            return
+        super().learn(run)
+
+    def learn_maximum(self, key: QueueKey, next_offset: int) -> None:
+        is_light = self._dispatch is not None and self._dispatch.is_light(key)
+        if key not in self._forgotten and not is_light:
+            super().learn_maximum(key, next_offset)
+
+
+class _RetriesDispatched(MultiDispatch):
+    """A message stored again under a retry or schedule topic goes to its light queues again (RMQ-B75)."""
+
+    def queues_of(self, topic: str, queue_id: int, text: str) -> tuple[QueueKey, ...]:
+        return super().queues_of("any other", queue_id, text)
+
+
+class _OffsetsBeforeTheLock(CommitLog):
+    """Offsets of named queues are read before the put lock is taken (RMQ-B76)."""
+
+    def _under_lock(self, append: Callable[[Any, Any, int], PutResult], incoming: Any, draft: Any) -> PutResult:
+        if append == self._append_dispatched:
+            early = self._offsets_of(incoming)
+            append = partial(self._late, early)
+        return super()._under_lock(append, incoming, draft)
+
+    def _late(self, early: dict[QueueKey, int], message: Message, now_ms: int, store_timestamp: int) -> PutResult:
+        return self._append_with_offsets(message, early, now_ms, store_timestamp)
+
+
+class _QuotaOfAnotherVariable(CommitLog):
+    """The limit of light queues is worked out and then not looked at (RMQ-B77)."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options | {"light_queues_max": 1 << 62})
+
+
+def _own_name_forgotten(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
+    """A light queue that a message is put into and names as well counts as its own alone, once it is read again."""
+    given, own = dispatch_records(view, position, end, rules), set()
+    while position < given.end_position and not isinstance(record := read_record(view, position, end), str):
+        position += record.size_bytes
+        own.add(((record.topic, record.queue_id), record.offset + record.size_bytes))
+    runs = [run._replace(named=False) if (run.key, run.end_offset) in own else run for run in given.runs]
+    return given._replace(runs=runs)
+
+
+# ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
+
+NARROW = Settings(file_bytes=1024, record_bytes_max=1_000)
+MULTI_DISPATCH = Settings(file_bytes=1024, multi_dispatch=True)
+NO_LIGHT_QUEUES = Settings(file_bytes=1024, multi_dispatch=True, light_queues=True, light_queues_max=0)
+ONE_LIGHT_QUEUE = replace(NO_LIGHT_QUEUES, light_queues_max=1)
+LATER = Put(advance_ms=2_000)
+DELAYED_TOO_FAR = Put(properties="DELAY\x0199")
+IN_BATCH = "CLUSTER\x01C"
+LONGEST = 32_767
+"""Bytes of properties."""
+
+BUGS = (
+    PlantedBug("RMQ-B16", "after an append that fails, the put lock seems held for ever", 8,
+        Parts({CommitLog: _BeginTimeStays}),
+        origin=Origin("RMQ-B16", "Lock-begin time not cleared when an append throws", "4.9.3", "no"), machine="put",
+        program=(SMALL, (FailAppend(), PUT, LATER))),
+    PlantedBug("RMQ-B18", "a refused message uses up an offset of its queue", 8,
+        Parts({CommitLog: _OffsetForARefusal}),
+        origin=Origin("RMQ-B18", "Queue offset consumed by a rejected message", "5.1.1", "no"), machine="put",
+        program=(NARROW, (Put(body_bytes=950), PUT))),
+    PlantedBug("RMQ-B23", "a failed flush is answered as a replica's time-out", 8,
+        Parts({GroupCommit: _WrongTimeout}),
+        origin=Origin("RMQ-B23", "Disk-flush timeout reported as slave timeout", "4.7.1", "no"), machine="put",
+        program=(SYNC, (PUT, FailSync(), PUT))),
+    PlantedBug("topic-in-characters", "the length of a topic is limited in characters, not bytes", 8,
+        Parts({RecordEncoder: _TopicInCharacters}), machine="put", program=(SMALL, (Put(topic="\u8ba2" * 43),))),
+    PlantedBug("RMQ-B19", "the length of a message's and its batch's properties wraps in 16 bits", 8,
+        Parts({BatchEncoder: _PropertyLengthWraps}),
+        origin=Origin("RMQ-B19", "Property length wraps a signed 16-bit field", "4.9.3", "no"), holes=("H7",),
+        machine="put", program=(SMALL, (PutBatch(members=(Member(properties="m\x01" + "v" * (LONGEST - 2)),)),))),
+    PlantedBug("RMQ-B20", "the separator between a message's and its batch's properties is lost", 1,
+        Parts({BatchEncoder: _SeparatorLost}),
+        origin=Origin("RMQ-B20", "Separator lost between message and batch properties", "4.9.3", "no"), machine="put",
+        program=(SMALL, (PutBatch(members=(Member(properties="TAGS\x01TagB"),), properties=IN_BATCH),)),
+        breaks_first=8),
+    PlantedBug("RMQ-B21", "the unique key of a batch overwrites that of each of its messages", 1,
+        Parts({BatchEncoder: _KeyOfTheBatch}),
+        origin=Origin("RMQ-B21", "Batch-level properties overwrite each member's unique key", "after 5.3.3", "yes"),
+        machine="put", program=(SMALL, (PutBatch(members=(Member(),), properties="UNIQ_KEY\x01batch"),)),
+        breaks_first=8),
+    PlantedBug("RMQ-B65", "a half message with a delay level is delayed", 8, Parts({delayed: _half_message_delayed}),
+        origin=Origin("RMQ-B65", "Delayed half message re-enters the half queue", "4.6.1", "no"), machine="put",
+        program=(SMALL, (Put(topic="RMQ_SYS_TRANS_HALF_TOPIC", properties="DELAY\x012"),))),
+    PlantedBug("RMQ-B74", "the counters of light queues begin at 0 after a restart", 1,
+        Parts({QueueOffsetTable: _LightQueuesForgotten}),
+        origin=Origin("RMQ-B74", "Light-queue counters not restored on restart", "4.9.5 / 5.1.0", "yes"),
+        holes=("C11",), machine="put",
+        program=(MULTI_DISPATCH, (DELAYED_TOO_FAR, Put(topic="%LMQ%a", properties="INNER_MULTI_DISPATCH\x01U,T"),
+            Crash(others="kept")))),
+    PlantedBug("RMQ-B75", "a retried message is dispatched to its light queues again", 8,
+        Parts({MultiDispatch: _RetriesDispatched}),
+        origin=Origin("RMQ-B75", "Retry copies dispatched to the light queues again", "5.1.1", "yes"), machine="put",
+        program=(MULTI_DISPATCH, (Put(topic="SCHEDULE_TOPIC_XXXX", properties="INNER_MULTI_DISPATCH\x01U,T"),))),
+    PlantedBug("RMQ-B76", "the offsets of light queues are read before the put lock is taken", 17,
+        Parts({CommitLog: _OffsetsBeforeTheLock}),
+        origin=Origin("RMQ-B76", "Light-queue offset taken under the wrong lock", "5.2.0", "no"), machine="put"),
+    PlantedBug("RMQ-B77", "the limit of light queues is worked out and not looked at", 8,
+        Parts({CommitLog: _QuotaOfAnotherVariable}),
+        origin=Origin("RMQ-B77", "Light-queue quota checks the wrong variable", "not fixed on 4.9.x", "yes"),
+        machine="put", program=(NO_LIGHT_QUEUES, (Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%a"),))),
+    PlantedBug("own-light-queue-not-counted",
+        "a light queue that its own messages name is not counted after a restart", 8,
+        Parts({dispatch_records: _own_name_forgotten}),
+        program=(ONE_LIGHT_QUEUE, (Put(topic="%LMQ%a", properties="INNER_MULTI_DISPATCH\x01%LMQ%a"), Open(),
+            Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%c")))),
+)  # fmt: skip

@@ -1,0 +1,435 @@
+"""Bugs of consume queues: their units, their files, their extension, and the numbers before their first message."""
+
+from dataclasses import replace
+from functools import partial
+
+from impl.consume_queue import ConsumeQueue
+from impl.consume_queue_ext import ConsumeQueueExt
+from impl.consume_queues import ConsumeQueues
+from impl.delay import DelayLevels
+from impl.derived import Derived
+from impl.derived_floor import DerivedProof
+from impl.dispatch_records import dispatch_records, read_record
+from impl.dispatching import Dispatched, DispatchRules, ExtDraft, QueueRun
+from impl.mapped_file import MappedFile
+from impl.mapped_file_queue import MappedFileQueue
+from impl.parts import Parts
+from impl.queue_files import QueueFiles
+from impl.queue_offsets import QueueOffsetTable
+from impl.queue_pull import Pull
+from impl.queue_reads import QueueReads
+from impl.reput import ReputMessages
+from impl.units import Unit, units_in
+from model.operations import Clean, Close, Flush, GetMessage, HarmDerived, Operation, Put, RefuseFile, Step
+from properties.planted.programs import FLUSH_QUEUES, FULL, KEYED, KILL, NAMES_U, POWER_LOSS, REPUT, SMALL, TAGGED
+from properties.planted.record import Origin, PlantedBug
+from properties.program.case import Settings
+
+__all__ = ["BUGS"]
+
+
+# ---- units and their files -------------------------------------------------------------------------------------------
+
+
+class _OutlivesTheLog(ConsumeQueue):
+    """Recovery cuts the log, and units of what is gone stay (RMQ-B02)."""
+
+    def end_reconcile(self, log_min: int) -> bool:
+        if self._first_proved is not None:
+            self._proved = self.max_offset
+        return super().end_reconcile(log_min)
+
+    def _end_of_expired(self, log_min: int) -> int:
+        return self.max_offset
+
+
+class _NothingIsAdded(ConsumeQueue):
+    """What the log has and the queue has not is left out when a store opens: dispatch begins at the end (RMQ-B03)."""
+
+    _loaded_end = 0
+
+    def load(self) -> None:
+        super().load()
+        self._loaded_end = self.max_offset
+
+    def reconcile(self, run: QueueRun) -> None:
+        if run.queue_offset < self._loaded_end:
+            super().reconcile(run)
+
+
+class _ToldTwice(ConsumeQueue):
+    """A run that is told again is appended again: nobody looks at its number (RMQ-B32)."""
+
+    def _unknown(self, run: QueueRun, known: int) -> QueueRun:
+        return run
+
+
+class _UnitBeforeTheEnd(ConsumeQueue):
+    """The unit in front of the end is read, whether or not there is one (RMQ-B33)."""
+
+    def _last_end_offset(self) -> int:
+        return self._stored(self.max_offset - 1).end_offset
+
+
+class _MinimumStays(ConsumeQueue):
+    """The minimum of a queue that was cut to nothing stays where it was (RMQ-B34)."""
+
+    _loaded_min = 0
+
+    def load(self) -> None:
+        super().load()
+        self._loaded_min = self.min_offset
+
+    def end_reconcile(self, log_min: int) -> bool:
+        erased = super().end_reconcile(log_min)
+        self.min_offset = max(self.min_offset, self._loaded_min)
+        return erased
+
+
+class _TornUnitStays(ConsumeQueue):
+    """A unit is right if its offset and size are: its tags code may have been lost in a tear (hole C2)."""
+
+    def _equal(self, run: QueueRun, count: int) -> int:
+        if run.ext:
+            return super()._equal(run, count)
+        pairs = zip(units_in(self._read(self._proved, count)), units_in(run.units), strict=False)
+        return next((number for number, (stored, told) in enumerate(pairs) if stored[:2] != told[:2]), count)
+
+
+class _ZeroIsNew(ConsumeQueue):
+    """The log is dispatched again after a restart, and the number 0 is never known to be there (hole C15)."""
+
+    def reconcile(self, run: QueueRun) -> None:
+        self.append(run)
+
+    def append(self, run: QueueRun) -> None:
+        if run.queue_offset == 0 and self.max_offset:
+            self._write(run)
+        else:
+            super().append(run)
+
+    def end_reconcile(self, log_min: int) -> bool:
+        return False
+
+
+class _RefusedAndForgotten(ConsumeQueue):
+    """Units that the disk has no room for are given up, and dispatch goes on (hole C10)."""
+
+    def append(self, run: QueueRun) -> None:
+        try:
+            super().append(run)
+        except OSError:
+            return
+
+
+class _NothingErased(QueueFiles):
+    """A cut is one in memory only: the bytes behind it stay in the file (hole C1)."""
+
+    def _cut_file(self, mapped: MappedFile, position: int) -> bool:
+        mapped.written_position = min(position - mapped.base_offset, mapped.size_bytes)
+        mapped.flushed_position = min(mapped.flushed_position, mapped.written_position)
+        return False
+
+
+class _OneFileARound(QueueFiles):
+    """A flush covers one file of each queue, and the checkpoint speaks for all of them (hole C4)."""
+
+    def _unflushed(self) -> tuple[MappedFile, ...]:
+        return super()._unflushed()[:1]
+
+
+class _NamesNotSynced(QueueFiles):
+    """The names of new queue files are left to chance."""
+
+    def _sync_names(self) -> None:
+        self._names_pending = False
+
+
+def _with_files(queue_files: type[QueueFiles]) -> Parts:
+    return Parts({ConsumeQueues: partial(ConsumeQueues, queue_files=queue_files)})
+
+
+# ---- dispatch --------------------------------------------------------------------------------------------------------
+
+
+class _LeavesABacklog(ReputMessages):
+    """A close does not wait for dispatch."""
+
+    def drain(self) -> None:
+        """What the service has not done stays undone."""
+
+    def step(self, now_ms: int) -> int | None:
+        super().drain()
+        return None
+
+
+class _BelievesACleanExit(ConsumeQueue):
+    """After a clean exit a queue is taken for complete."""
+
+    _loaded_end = 0
+
+    def load(self) -> None:
+        super().load()
+        self._loaded_end = self.max_offset
+
+    def reconcile(self, run: QueueRun) -> None:
+        if not self._clean_exit or run.queue_offset < self._loaded_end:
+            super().reconcile(run)
+
+
+class _EndsWithTheFirstError(ReputMessages):
+    """The first error ends the dispatcher for good (RMQ-B12)."""
+
+    _has_ended = False
+
+    def drain(self) -> None:
+        if not self._has_ended:
+            self._has_ended = True
+            super().drain()
+            self._has_ended = False
+
+
+class _SkipsWhatIsHalfThere(Derived):
+    """A record that is not all there yet makes dispatch skip everything it can see (RMQ-B15).
+
+    There it is a replica that has received half of it; here it waits in a buffer of the pool.
+    """
+
+    def dispatch(self, log: MappedFileQueue, readable_end: int) -> bool:
+        seen_end = log.max_offset if readable_end == log.committed_where else readable_end
+        moved = super().dispatch(log, seen_end)
+        if self.error is not None:
+            self.error = None
+            self._move_to(seen_end, self.store_timestamp)
+        return moved
+
+
+class _FromTheFurthestQueue(Derived):
+    """When a store opens, dispatch goes on where the furthest queue ends; others lack what they lack (hole C9)."""
+
+    _furthest = 0
+
+    def load(self) -> None:
+        super().load()
+        self._furthest = max((queue.max_physic_offset for queue in self.queues.all()), default=0)
+
+    def _reconcile(self, given: Dispatched) -> None:
+        super()._reconcile(given._replace(runs=[run for run in given.runs if self._is_taken(run)]))
+
+    def _is_taken(self, run: QueueRun) -> bool:
+        return run.end_offset > self._furthest or run.queue_offset < self.queues.of(run.key).max_offset
+
+
+class _DelaysKnownTooLate(Derived):
+    """Queues are rebuilt before the table of delays is read: delayed messages get a tags code (hole C12)."""
+
+    def reconcile(
+        self, log: MappedFileQueue, table: QueueOffsetTable, *, index_timestamp: int, proof: DerivedProof | None
+    ) -> None:
+        rules = self._rules
+        self._rules = replace(rules, delay_levels=DelayLevels(()))
+        super().reconcile(log, table, index_timestamp=index_timestamp, proof=proof)
+        self._rules = rules
+
+
+def _null_properties(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
+    """With multi-dispatch, a record without properties is one without a map to look into (RMQ-B73)."""
+    given = dispatch_records(view, position, end, rules)
+    while rules.multi_dispatch is not None and position < given.end_position:
+        record = read_record(view, position, end)
+        if isinstance(record, str) or not record.text:
+            raise AttributeError("there are no properties to look into")
+        position += record.size_bytes
+    return given
+
+
+def _own_queues_only(view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
+    """A record gets a unit in its own queue, and in none that it names."""
+    given = dispatch_records(view, position, end, rules)
+    return given._replace(runs=[run for run in given.runs if not run.named])
+
+
+# ---- the extension ---------------------------------------------------------------------------------------------------
+
+
+class _NegativeIsAnAddress(Pull):
+    """Every negative tags code is taken for an address, and lets its message pass (RMQ-B42)."""
+
+    __slots__ = ()
+
+    def _wants_unit(self, code: int) -> bool:
+        return super()._wants_unit(min(code, -(1 << 31) - 1) if code < 0 else code)
+
+
+class _AddressIsBelieved(ConsumeQueue):
+    """An address counts, whether or not the extension has anything there (hole C17)."""
+
+    def _is_kept(self, stored: Unit, draft: ExtDraft) -> bool:
+        return True
+
+
+class _OneTimeForAll(ConsumeQueue):
+    """Extension units that are written at once have the store time of the first one, and any time will do."""
+
+    def _with_addresses(self, run: QueueRun) -> bytes:
+        first = run.ext[0].store_timestamp
+        return super()._with_addresses(run._replace(ext=[each._replace(store_timestamp=first) for each in run.ext]))
+
+    def _is_kept(self, stored: Unit, draft: ExtDraft) -> bool:
+        assert self.ext is not None
+        found = self.ext.get(stored.tags_code)
+        return super()._is_kept(stored, draft if found is None else draft._replace(store_timestamp=found[1]))
+
+
+class _BitMapOfTheOneBefore(ConsumeQueueExt):
+    """A message that passes no filter has the bit map of the one before it."""
+
+    _before = b""
+
+    def put(self, draft: ExtDraft) -> int:
+        self._before = draft.bit_map or self._before
+        return super().put(draft._replace(bit_map=self._before))
+
+
+class _KnownByItsTag(ConsumeQueue):
+    """After a clean exit an extension unit stays whose tags code fits, whatever message it is of."""
+
+    def _is_kept(self, stored: Unit, draft: ExtDraft) -> bool:
+        found = self.ext.get(stored.tags_code) if self.ext is not None else None
+        return found is not None and found.tags_code == draft.tags_code
+
+
+# ---- numbers before the first message --------------------------------------------------------------------------------
+
+
+class _PrefillIsTheFurthest(ConsumeQueue):
+    """A queue of which only pre-fill is left passes all records in front of where that seems to end (hole C5)."""
+
+    _furthest = 0
+
+    def load(self) -> None:
+        super().load()
+        if not self.is_empty and self.max_offset > self.first_number:
+            last = self._stored(self.max_offset - 1)
+            self._furthest = last.end_offset if last.is_prefill else 0
+
+    def reconcile(self, run: QueueRun) -> None:
+        if run.end_offset > self._furthest:
+            super().reconcile(run)
+
+    def append(self, run: QueueRun) -> None:
+        if run.end_offset > self._furthest:
+            super().append(run)
+
+
+class _PrefillIsSeen(ConsumeQueue):
+    """After a restart pre-fill counts as messages (hole C6)."""
+
+    def _first_survivor(self, number: int, log_min: int) -> int:
+        first = super()._first_survivor(number, log_min)
+        while first > self.first_number and self._stored(first - 1).is_prefill:
+            first -= 1
+        return first
+
+
+# ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
+
+COMMIT_ROUND_LATER = Step(service="commit", after_ms=200)
+NEGATIVE = Put(properties="TAGS\x01TagZZZ")
+DELAYED = Put(properties="DELAY\x011")
+PASSES_NO_FILTER = "TAGS\x01TagB"
+"""In topic U: its bit map is empty (properties/program/bit_maps.py)."""
+STORE_TIME_AT = 10
+EXPIRED: tuple[Operation, ...] = (FULL, FULL, REPUT, Flush(), Clean(percent=88))
+"""The first of two messages of a queue is gone: once that is lost it is made anew with pre-fill in front."""
+BEHIND_PRE_FILL = 20
+
+BUGS = (
+    PlantedBug("RMQ-B02", "recovery cuts the log and leaves the units of what it cut", 4,
+        Parts({ConsumeQueue: _OutlivesTheLog}),
+        origin=Origin("RMQ-B02", "Normal recovery cuts the commit log but not the consume queues", "4.3.2", "no"),
+        machine="queue", program=(Settings(), (Put(), REPUT, FLUSH_QUEUES, POWER_LOSS))),
+    PlantedBug("RMQ-B03", "dispatch begins at the end of the log, whatever the queues lack", 4,
+        Parts({ConsumeQueue: _NothingIsAdded}),
+        origin=Origin("RMQ-B03", "Dispatcher starts at the end of the log instead of at the queues' progress",
+            "4.5.0", "no"), machine="queue", program=(Settings(), (Put(), KILL))),
+    PlantedBug("RMQ-B32", "units that are told again are appended again", 17, Parts({ConsumeQueue: _ToldTwice}),
+        origin=Origin("RMQ-B32", "Consume-queue entries appended twice after recovery", "4.2.0", "no"),
+        machine="queue", program=(Settings(), (Put(), REPUT, KEYED, RefuseFile(), REPUT, REPUT))),
+    PlantedBug("RMQ-B33", "an empty queue file keeps the store from starting", 7,
+        Parts({ConsumeQueue: _UnitBeforeTheEnd}),
+        origin=Origin("RMQ-B33", "Empty last queue segment", "merged upstream in 2026", "yes"), machine="queue",
+        program=(Settings(), (Put(), HarmDerived(file="queue", harm="zeroed")))),
+    PlantedBug("RMQ-B34", "a queue that was cut to nothing keeps its minimum", 17,
+        Parts({ConsumeQueue: _MinimumStays}),
+        origin=Origin("RMQ-B34", "Stale minimum after all segments of a queue were truncated away",
+            "merged upstream in 2026", "latent"), machine="queue",
+        program=(Settings(queue_units=1), (Put(), Put(), HarmDerived(file="queue", harm="lost")))),
+    PlantedBug("torn-unit-stays", "a unit that lost its tags code in a tear is taken for whole", 4,
+        Parts({ConsumeQueue: _TornUnitStays}), holes=("C2",), machine="queue",
+        program=(Settings(), (TAGGED, HarmDerived(file="queue", harm="zeroed", amount=12)))),
+    PlantedBug("zero-is-new", "the first unit of a queue is appended again after a restart", 4,
+        Parts({ConsumeQueue: _ZeroIsNew}), holes=("C15",), machine="queue", program=(Settings(), (Put(), REPUT, KILL))),
+    PlantedBug("refused-unit-forgotten", "a unit that the disk has no room for is given up", 17,
+        Parts({ConsumeQueue: _RefusedAndForgotten}), holes=("C10",), machine="queue",
+        program=(Settings(), (Put(), RefuseFile(), REPUT))),
+    PlantedBug("stale-units-behind", "units behind the end of a queue stay in its file", 4,
+        _with_files(_NothingErased), holes=("C1",), machine="queue",
+        program=(Settings(), (Put(), Flush(), Put(), REPUT, FLUSH_QUEUES, POWER_LOSS))),
+    PlantedBug("one-queue-file-a-round", "the checkpoint speaks for queue files that no flush has reached", 9,
+        _with_files(_OneFileARound), holes=("C4",), machine="queue",
+        program=(Settings(queue_units=1), (Put(), Put(), Put(), Flush(), REPUT, FLUSH_QUEUES, POWER_LOSS))),
+    PlantedBug("queue-names-not-synced", "the names of new queue files are not made durable", 9,
+        _with_files(_NamesNotSynced), kind="skip a directory sync", machine="queue",
+        program=(Settings(), (Put(), Put(), Flush(), REPUT, FLUSH_QUEUES, POWER_LOSS))),
+    PlantedBug("RMQ-B01", "a close with a backlog of dispatch counts as clean, and the next start believes it", 9,
+        Parts({ReputMessages: _LeavesABacklog, ConsumeQueue: _BelievesACleanExit}),
+        origin=Origin("RMQ-B01", "Clean-shutdown marker removed while dispatch is still behind", "4.2.0", "no"),
+        machine="queue", program=(Settings(), (Put(), Close()))),
+    PlantedBug("RMQ-B12", "the first error ends the dispatcher for good", 17,
+        Parts({ReputMessages: _EndsWithTheFirstError}),
+        origin=Origin("RMQ-B12", "Dispatcher thread dies on a non-Exception error", "5.3.0", "yes"), holes=("G6",),
+        machine="queue", program=(Settings(), (Put(), RefuseFile(), REPUT, REPUT))),
+    PlantedBug("RMQ-B15", "a record that is only half there makes dispatch skip the rest", 16,
+        Parts({Derived: _SkipsWhatIsHalfThere}),
+        origin=Origin("RMQ-B15", "Slave dispatcher skips the rest of the buffer on a half-received record", "4.5.1",
+            "no"), machine="queue", program=(Settings(pool_buffers=1), (Put(), REPUT, COMMIT_ROUND_LATER))),
+    PlantedBug("RMQ-B73", "a message without properties stops dispatch when multi-dispatch is on", 8,
+        Parts({dispatch_records: _null_properties}),
+        origin=Origin("RMQ-B73", "Message without properties breaks dispatch when multi-dispatch is on", "4.9.4",
+            "yes"), holes=("G8",), machine="queue",
+        program=(Settings(trailer=False, multi_dispatch=True), (Put(), REPUT))),
+    PlantedBug("furthest-queue-first", "dispatch goes on where the furthest queue ends", 4,
+        Parts({Derived: _FromTheFurthestQueue}), holes=("C9",), machine="queue",
+        program=(Settings(), (Put(topic="U"), Put(), HarmDerived(file="queue", harm="lost", number=1)))),
+    PlantedBug("delays-known-too-late", "queues are rebuilt before the table of delays is read", 4,
+        Parts({Derived: _DelaysKnownTooLate}), holes=("C12",), machine="queue", program=(Settings(), (DELAYED, KILL))),
+    PlantedBug("named-queue-forgotten", "a record gets no unit in a queue that it names", 17,
+        Parts({dispatch_records: _own_queues_only}), machine="queue",
+        program=(Settings(multi_dispatch=True), (NAMES_U, REPUT))),
+    PlantedBug("RMQ-B42", "a negative tags code is taken for an address and passes every filter", 17,
+        Parts({QueueReads: partial(QueueReads, pull=_NegativeIsAnAddress)}),
+        origin=Origin("RMQ-B42", "Negative tag hash mistaken for an extension address", "4.2.0", "no"),
+        machine="queue", program=(Settings(), (NEGATIVE, REPUT, GetMessage(tags="TagA")))),
+    PlantedBug("extension-believed", "a unit keeps the address of an extension unit that is gone", 4,
+        Parts({ConsumeQueue: _AddressIsBelieved}), holes=("C17",), machine="queue",
+        program=(Settings(queue_ext=True), (Put(), HarmDerived(file="extension", harm="lost")))),
+    PlantedBug("one-store-time", "extension units that are written at once have one store time", 4,
+        Parts({ConsumeQueue: _OneTimeForAll}), machine="queue",
+        program=(Settings(queue_ext=True), (Put(), Put(), KILL))),
+    PlantedBug("bit-map-of-another",
+        "the extension gives a message that passes no filter the bit map of the one before", 4,
+        Parts({ConsumeQueueExt: _BitMapOfTheOneBefore}), machine="queue",
+        program=(Settings(queue_ext=True, bit_maps=True), (Put(topic="U"), Put(topic="U",
+            properties=PASSES_NO_FILTER), KILL))),
+    PlantedBug("known-by-its-tag", "an extension unit stays whose tags code fits, whatever message it is of", 4,
+        Parts({ConsumeQueue: _KnownByItsTag}), machine="queue",
+        program=(Settings(queue_ext=True), (Put(), HarmDerived(file="extension", harm="zeroed",
+            amount=STORE_TIME_AT + 6)))),
+    PlantedBug("prefill-is-the-furthest", "a queue of which only pre-fill is left passes all records below 2 GiB", 4,
+        Parts({ConsumeQueue: _PrefillIsTheFurthest}), holes=("C5",), machine="retention",
+        program=(SMALL, (*EXPIRED, HarmDerived(), HarmDerived(harm="zeroed", amount=BEHIND_PRE_FILL)))),
+    PlantedBug("prefill-is-seen", "after a restart pre-fill counts as messages", 17,
+        Parts({ConsumeQueue: _PrefillIsSeen}), holes=("C6",), machine="retention",
+        program=(SMALL, (*EXPIRED, HarmDerived()))),
+)  # fmt: skip

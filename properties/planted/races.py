@@ -1,0 +1,226 @@
+"""Bugs that show only when threads meet at one place: what is shown too early, looked at twice, or not kept apart.
+
+Their own lines are yield points of interleavings (explore/interleavings/parts.py), as those of the store are.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from impl.commit_log import CommitLog
+from impl.consume_queue import ConsumeQueue
+from impl.consumer_offsets import ConsumerOffsets
+from impl.dispatching import UNIT_BYTES, QueueRun
+from impl.group_commit import GroupCommit
+from impl.index_file import IndexFile
+from impl.log_reader import LogReader
+from impl.mapped_file import MappedFile
+from impl.mapped_file_queue import MappedFileQueue
+from impl.message import GetResult, GetStatus, PutStatus
+from impl.message_query import MessageQuery, QueryMessageResult
+from impl.parts import Parts
+from impl.queue_pull import GetMessageResult, Pull
+from impl.queue_reads import QueueReads
+from impl.reput import ReputMessages
+from impl.topic_cleaning import TopicCleaning
+from properties.planted.record import Origin, PlantedBug
+
+__all__ = ["BUGS"]
+
+
+class _LookedUpTwice(MappedFileQueue):
+    """A place in the row of files is worked out from its first one, then used on the row as it is by then (RMQ-B24)."""
+
+    def find(self, offset: int) -> MappedFile | None:
+        if not self.mapped:
+            return None
+        number = (offset - self.mapped[0].base_offset) // self.file_bytes
+        files = self.mapped
+        return files[number] if 0 <= number < len(files) else None
+
+
+class _DeletedBesideDispatch(TopicCleaning):
+    """A queue is unmapped while dispatch may be about to write into it, which holds nothing (RMQ-B40)."""
+
+    def __init__(self, *args: Any, alone: Callable[[], Any], **options: Any) -> None:
+        super().__init__(*args, alone=contextlib.nullcontext, **options)
+
+
+class _WrittenBeforeBytes(MappedFile):
+    """The written position moves, then the bytes come."""
+
+    def append(self, record: bytearray) -> None:
+        start = self.written_position
+        end = start + len(record)
+        if end > self._ask_position:
+            self._ask()
+        self.written_position = end
+        self.target[start:end] = record
+        self._files.mark(self._mark)
+
+
+class _CommittedBeforeBytes(MappedFile):
+    """The committed position of a file with a buffer moves, then the buffer is written to the file."""
+
+    def commit(self) -> None:
+        buffer, start, written = self._buffer, self._committed_position, self.written_position
+        if buffer is None:
+            return
+        self._committed_position = written
+        self._files.pwrite(self._file, buffer[start:written], start)
+
+
+class _FlushedReadBehind(MappedFile):
+    """A flush takes what is committed behind its sync for what the sync covered."""
+
+    def flush(self) -> None:
+        super().flush()
+        self.flushed_position = self.committed_position
+
+
+class _MaximumBeforeUnits(ConsumeQueue):
+    """The maximum of a queue rises, then the units come."""
+
+    def _write(self, run: QueueRun) -> None:
+        self.max_offset += len(run.units) // UNIT_BYTES
+        self._files.append(run.units)
+        self.max_physic_offset = run.end_offset
+
+
+class _SleepsUnseen(ReputMessages):
+    """Dispatch looks for work a last time and then says that it sleeps: what comes in between wakes nobody."""
+
+    def drain(self) -> None:
+        with self._guard:
+            self._sleeps = False
+            while self.error is None and self._derived.dispatch(self._log, self._readable_end()):
+                pass
+            self._sleeps = True
+            self._tell_of_error()
+
+
+class _JoinsTheSync(GroupCommit):
+    """A put that comes during a sync is answered with that sync."""
+
+    def _serve(self) -> None:
+        try:
+            self._flush()
+        finally:
+            with self._guard:
+                served, self._waiting = self._waiting, []
+            for request in served:
+                request.answer(PutStatus.PUT_OK)
+
+
+class _EndReadFirst(QueueReads):
+    """The readable end is read before the maximum of the queue, and what comes in between is not looked for again."""
+
+    def _get_from(self, queue: Any, offset: int, **options: Any) -> Any:
+        reader, end = self._reader, self._reader.readable_end
+        frozen = LogReader(reader.log, check=reader.check, buffers=reader.buffers, readable_end=lambda: end)
+        early = QueueReads(self._queues, frozen, records=self._records, limits=self._limits)
+        return QueueReads._get_from(early, queue, offset, **options)
+
+
+class _BeyondItsMaximum(Pull):
+    """A pull brings what came behind the maximum that it then names."""
+
+    def run(self, max_msg_nums: int) -> None:
+        self._end_number = 1 << 62
+        super().run(max_msg_nums)
+
+
+class _LookedAtOnce(QueueReads):
+    """A pull that a deletion overtook answers with what it had by then."""
+
+    def get_message(self, topic: str, queue_id: int, offset: int, **options: Any) -> GetMessageResult:
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            return super().get_message(topic, queue_id, offset, **options)
+        return self._get_from(queue, offset, **options)
+
+
+class _GoneIsNothing(CommitLog):
+    """A get whose file goes meanwhile answers as if no record had ever begun there."""
+
+    def get(self, offset: int, *, readable_end: int) -> GetResult:
+        before = self.log.min_offset
+        found = super().get(offset, readable_end=readable_end)
+        if found.status is GetStatus.OFFSET_TOO_SMALL and offset >= before:
+            return GetResult(GetStatus.OFFSET_FOUND_NULL)
+        return found
+
+
+class _Unguarded(IndexFile):
+    """A slot of the index is read while entries are put: it may point behind what the header counts."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options | {"guard": contextlib.nullcontext})
+
+
+class _ForgottenTooEarly(ConsumerOffsets):
+    """What consumers committed is forgotten before the queues go, and commits go on: old numbers count for new ones."""
+
+    @contextlib.contextmanager
+    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
+        with self._guard:
+            self._forget(is_meant)
+        yield lambda: None
+
+
+class _QueriedOnce(MessageQuery):
+    """A query that a clean-up overtook leaves out what went meanwhile, and what came."""
+
+    def by_key(self, topic: str, key: str, *, max_num: int, begin_ms: int, end_ms: int) -> QueryMessageResult:
+        assert self._index is not None
+        return self._found(self._index, topic, key, min(max_num, self._batch_max), begin_ms, end_ms)
+
+
+class _DeletedBesidePuts(TopicCleaning):
+    """Messages may be put while the numbers of a topic are taken away."""
+
+    def __init__(self, *args: Any, without_puts: Callable[..., Any], **options: Any) -> None:
+        super().__init__(*args, without_puts=lambda deed: deed(), **options)
+
+
+# ---- the bugs, each with its minimal reproducer ---------------------------------------------------------------------
+
+BUGS = (
+    PlantedBug("RMQ-B24", "a log file is looked up in a row that may have lost its head meanwhile", 17,
+        Parts({MappedFileQueue: _LookedUpTwice}),
+        origin=Origin("RMQ-B24", "Segment lookup returns a neighbour after the head was deleted", "4.3.0", "no"),
+        needs_threads=True),
+    PlantedBug("RMQ-B40", "a queue is deleted while dispatch may be about to write into it", 11,
+        Parts({TopicCleaning: _DeletedBesideDispatch}),
+        origin=Origin("RMQ-B40", "Queue append writes into an unmapped segment", "5.3.1 avoids the map by default",
+            "yes"), needs_threads=True),
+    PlantedBug("written-before-bytes", "the written position moves before the bytes are there", 17,
+        Parts({MappedFile: _WrittenBeforeBytes}), needs_threads=True),
+    PlantedBug("committed-before-bytes", "the committed position moves before the buffer is in the file", 17,
+        Parts({MappedFile: _CommittedBeforeBytes}), needs_threads=True),
+    PlantedBug("flushed-read-behind", "a flush says it covered what came during its sync", 2,
+        Parts({MappedFile: _FlushedReadBehind}), needs_threads=True),
+    PlantedBug("maximum-before-units", "the maximum of a queue rises before its units are there", 17,
+        Parts({ConsumeQueue: _MaximumBeforeUnits}), needs_threads=True),
+    PlantedBug("sleeps-unseen", "dispatch falls asleep over work that comes just then", 16,
+        Parts({ReputMessages: _SleepsUnseen}), needs_threads=True),
+    PlantedBug("joins-the-sync", "a put that comes during a sync is answered with it", 2,
+        Parts({GroupCommit: _JoinsTheSync}), needs_threads=True),
+    PlantedBug("end-read-first", "a pull looks where readers may see to before it looks at the queue", 17,
+        Parts({QueueReads: _EndReadFirst}), needs_threads=True),
+    PlantedBug("beyond-its-maximum", "a pull brings messages behind the maximum that it names", 17,
+        Parts({QueueReads: partial(QueueReads, pull=_BeyondItsMaximum)}), needs_threads=True),
+    PlantedBug("looked-at-once", "a pull that a deletion overtakes answers with what it had by then", 17,
+        Parts({QueueReads: _LookedAtOnce}), needs_threads=True),
+    PlantedBug("gone-is-nothing", "a get whose log file goes meanwhile finds no record there", 17,
+        Parts({CommitLog: _GoneIsNothing}), needs_threads=True),
+    PlantedBug("index-unguarded", "a query looks into a slot of the index while it is written", 17,
+        Parts({IndexFile: _Unguarded}), needs_threads=True),
+    PlantedBug("forgotten-too-early", "a commit beside a deletion counts for the numbers that begin anew", 17,
+        Parts({ConsumerOffsets: _ForgottenTooEarly}), needs_threads=True),
+    PlantedBug("queried-once", "a query that a clean-up overtakes leaves out what went meanwhile, and what came", 17,
+        Parts({MessageQuery: _QueriedOnce}), needs_threads=True),
+    PlantedBug("deleted-beside-puts", "a topic is deleted while it is put to", 17,
+        Parts({TopicCleaning: _DeletedBesidePuts}), needs_threads=True),
+)  # fmt: skip

@@ -1,0 +1,72 @@
+"""All planted bugs by id, and the parts of the store that an id stands for."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from impl.parts import Parts
+from properties.planted import (
+    delay,
+    groups,
+    index,
+    io,
+    log,
+    polling,
+    put,
+    queue,
+    races,
+    read,
+    recovery,
+    retention,
+)
+from properties.planted.record import DURABILITY, PlantedBug
+
+__all__ = ["GROUPS", "PLANTED", "REPRODUCERS", "UnknownBug", "bug_of", "bugs_named", "nearest_bugs", "parts_of"]
+
+PLANTED: dict[str, PlantedBug] = {
+    bug.id: bug
+    for module in (log, recovery, put, read, queue, index, delay, retention, groups, polling, races, io)
+    for bug in module.BUGS
+}
+
+REPRODUCERS = {bug.id: bug.reproducer for bug in PLANTED.values() if bug.reproducer is not None}
+"""The minimal reproducers, with the bug in their settings."""
+
+GROUPS = (DURABILITY,)
+"""The named sets of bugs."""
+
+
+class UnknownBug(ValueError):
+    """No planted bug has this id."""
+
+    def __init__(self, bug_id: str) -> None:
+        near = nearest_bugs(bug_id)
+        nearest = f"the nearest are: {', '.join(near)}" if near else "no other is like it"
+        super().__init__(f"no planted bug {bug_id!r}; {nearest} (`tornpage bugs list` has all {len(PLANTED)})")
+
+
+def nearest_bugs(bug_id: str) -> list[str]:
+    """Return the ids that look most like an unknown one, the most alike first."""
+    by_lower = {known.lower(): known for known in PLANTED}
+    wanted = bug_id.lower()
+    within = [known for known in by_lower if wanted and wanted in known]
+    near = dict.fromkeys([*within, *get_close_matches(wanted, by_lower, n=5, cutoff=0.5)])
+    return [by_lower[known] for known in near][:5]
+
+
+def parts_of(bug_id: str) -> Parts:
+    """Return the parts of the store with this bug; the empty id is the store without one. Raises UnknownBug."""
+    return bug_of(bug_id).parts if bug_id else Parts()
+
+
+def bug_of(bug_id: str) -> PlantedBug:
+    """Return the bug of an id. Raises UnknownBug."""
+    if bug_id not in PLANTED:
+        raise UnknownBug(bug_id)
+    return PLANTED[bug_id]
+
+
+def bugs_named(bug_ids: Sequence[str], group: str = "") -> tuple[str, ...]:
+    """Return these ids and those of a group, each once; all ids if neither is given. Raises UnknownBug."""
+    wanted = [bug_of(bug_id).id for bug_id in bug_ids]
+    wanted += [bug.id for bug in PLANTED.values() if group and bug.group == group]
+    return tuple(dict.fromkeys(wanted)) or tuple(PLANTED)

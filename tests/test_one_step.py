@@ -1,0 +1,100 @@
+"""One meaning, one place: operations are declared in `model.operations`, and `model.step` alone gives them a meaning.
+
+A transition is a public function of the model, below `step` and `crash`, that takes a log or consumer progress and
+returns the next one. Modules of `properties` get states from `model.step` and `model.crash`.
+"""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import model
+from model import operations
+
+ROOT = Path(__file__).parent.parent
+ABOVE = ("step", "step_under_faults", "crash", "answers")
+"""Modules of the model that other rooms call."""
+STATES = ("CommitLog", "ConsumerProgress")
+
+ALLOWED = {
+    "properties/lockstep/": "carries out operations by their kinds; the outcomes of model.step replace that",
+    "properties/judge/delay_judges.py": "corrects saved progress as an open does (schedule.opened)",
+}
+"""Places that may call a transition, by the begin of their path, with the reason."""
+
+
+def transitions() -> set[tuple[str, str]]:
+    """Return module and name of each transition of the model."""
+    found = set()
+    for info in pkgutil.iter_modules(model.__path__):
+        if info.name in ABOVE:
+            continue
+        module = importlib.import_module(f"model.{info.name}")
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            if name.startswith("_") or function.__module__ != module.__name__:
+                continue
+            hints = inspect.get_annotations(function, eval_str=False)
+            given = [str(getattr(hint, "__name__", hint)) for key, hint in hints.items() if key != "return"]
+            result = str(hints.get("return"))
+            if given and given[0] in STATES and any(state in result for state in STATES):
+                found.add((info.name, name))
+    return found
+
+
+def calls(source: str, known: set[tuple[str, str]]) -> Iterator[str]:
+    """Yield each transition that a module calls or hands on, as `module.name`."""
+    tree = ast.parse(source)
+    modules: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "model":
+            modules |= {alias.asname or alias.name: alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("model."):
+            home = (node.module or "").removeprefix("model.")
+            yield from (f"{home}.{alias.name}" for alias in node.names if (home, alias.name) in known)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+            place = modules[node.value.id], node.attr
+            if place in known:
+                yield ".".join(place)
+
+
+def test_transitions_are_found() -> None:
+    known = transitions()
+    assert {("commitlog", "append"), ("flushing", "flush"), ("retention", "clean"), ("progress", "commit")} <= known
+    assert ("commitlog", "get") not in known
+    source = "from model import flushing as f\nfrom model.queues import dispatch\nf.flush(log)\n"
+    assert set(calls(source, known)) == {"flushing.flush", "queues.dispatch"}
+
+
+def test_nothing_but_step_maps_an_operation_to_its_meaning() -> None:
+    known, found = transitions(), {}
+    for path in sorted((ROOT / "properties").rglob("*.py")):
+        name = str(path.relative_to(ROOT))
+        called = sorted(set(calls(path.read_text(), known)))
+        if called and not name.startswith(tuple(ALLOWED)):
+            found[name] = called
+    assert not found
+
+
+def test_every_exception_is_still_needed() -> None:
+    known = transitions()
+    for begin in ALLOWED:
+        paths = [path for path in (ROOT / "properties").rglob("*.py") if str(path.relative_to(ROOT)).startswith(begin)]
+        assert any(set(calls(path.read_text(), known)) for path in paths), begin
+
+
+def test_no_operation_is_declared_twice() -> None:
+    names = set(operations.OPERATIONS) | set(operations.INTERLEAVED_OPERATIONS)
+    declared: list[str] = []
+    for room in ("model", "properties", "tornpage"):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == "op":
+                    assert path.name == "operations.py", path
+                    declared.append(ast.literal_eval(node.value) if node.value else "")
+    assert sorted(declared) == sorted(names)
+    kinds = set(operations.OPERATIONS.values()) | set(operations.INTERLEAVED_OPERATIONS.values())
+    assert len(kinds) == len(names)
