@@ -216,8 +216,11 @@ class Stores:
         return cls((right_recovery(tracker), *recovered), stage, tracker, directory)
 
 
-def judge_everywhere(stores: Stores, seed: int) -> Iterator[tuple[str, Ruling]]:
-    """Yield what every judge says of the store that `seed` damages, with the name of the judge."""
+def judge_everywhere(stores: Stores, seed: int, *, images: bool = True) -> Iterator[tuple[str, Ruling]]:
+    """Yield what every judge says of the store that `seed` damages, with the name of the judge.
+
+    Without `images` it is not judged as an image, which recovers it many times.
+    """
     rng = Random(f"damage {seed}")
     right = rng.choice(stores.recovered)
     yield from _evidence_damaged(right, rng)
@@ -225,7 +228,8 @@ def judge_everywhere(stores: Stores, seed: int) -> Iterator[tuple[str, Ruling]]:
     image = _image(files, right.durable.directories)
     yield from _recovered_from(image, right, stores.tracker)
     yield from _killed(image, right, rng, stores.directory / f"killed{seed}")
-    yield from _as_an_image(image, right, rng, stores.directory / f"image{seed}")
+    if images:
+        yield from _as_an_image(image, right, rng, stores.directory / f"image{seed}")
     yield from _foreign(rng)
     yield from _interleaved(stores.stage, rng)
 
