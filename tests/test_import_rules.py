@@ -52,7 +52,8 @@ RULES = {
     "tornpage": Rule(ours=ROOMS),
 }
 ORDER = (
-    ("contract", "interrupts", "promises", "scratch", "decode", "scheduler"),
+    ("contract", "decode", "findings", "interrupts", "promises"),
+    ("scheduler", "scratch"),
     ("program",),
     ("disk",),
     ("inspect",),
