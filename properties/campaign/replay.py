@@ -17,8 +17,8 @@ from properties.disk.choosing import PowerLoss, exceptions, fewest_exceptions
 from properties.disk.dirty import DirtyTracker
 from properties.disk.images import Fact
 from properties.explain.evidence import Evidence, Witness
-from properties.explore.foreign.choosing import AnyTrial, trial_of
 from properties.findings import Finding
+from properties.foreign.choosing import AnyTrial, trial_of
 from properties.program.case import Case, describe
 
 __all__ = ["Failure", "ShrinkStep", "Shrunk", "replay", "shrink", "signature", "with_evidence"]

@@ -46,7 +46,7 @@ class Settings:
     RocketMQ 4.9.3 does, for what RocketMQ has left in its log. `pending_copies` is how many copies of a delay level may
     wait for their answers where delivery is asynchronous; 0 is delivery that is not.
 
-    `target` names a store that is not ours (explore/foreign/spec.py), which may take `answer_seconds` for an answer;
+    `target` names a store that is not ours (foreign/spec.py), which may take `answer_seconds` for an answer;
     of the other settings `disk` and `bug` alone are about it.
     """
 

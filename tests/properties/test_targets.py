@@ -10,15 +10,15 @@ from properties.contract import GuaranteeBroken, HarnessError, Verdict
 from properties.disk.dirty import choose_tracker
 from properties.explore.foreign import campaign
 from properties.explore.foreign.campaign import TargetPlan, run_target_campaign
-from properties.explore.foreign.process import Hung
-from properties.explore.foreign.protocol import BadHandshake, TargetUnusable
-from properties.explore.foreign.spec import BadSpec, read_spec
-from properties.explore.foreign.tracing import why_untraceable
-from properties.explore.foreign.trial import TargetTrial
+from properties.foreign.process import Hung
+from properties.foreign.protocol import BadHandshake, TargetUnusable
+from properties.foreign.spec import BadSpec, read_spec
+from properties.foreign.tracing import why_untraceable
+from properties.foreign.trial import TargetTrial
 from properties.program.case import Case, Settings
 
 STORES = Path(__file__).with_name("broken_stores.py")
-OWN = "properties.explore.foreign.own:open_store"
+OWN = "properties.foreign.own:open_store"
 watched = pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
 
 
@@ -71,17 +71,17 @@ def test_a_right_store_holds(name: str) -> None:
 @watched
 @pytest.mark.parametrize("way", ["open_store", pytest.param("open_store_async", marks=pytest.mark.deep)])
 def test_our_own_store_holds_as_a_target(way: str) -> None:
-    assert run(Settings(target=f"properties.explore.foreign.own:{way}"), *LIFE[:16]) is None
+    assert run(Settings(target=f"properties.foreign.own:{way}"), *LIFE[:16]) is None
 
 
-def test_targets_named_by_old_tokens_are_found() -> None:
-    assert read_spec("properties.targets.memory:open_store") == read_spec(
-        "properties.explore.foreign.memory:open_store"
-    )
+@pytest.mark.parametrize("package", ["properties.targets", "properties.explore.foreign"])
+@pytest.mark.parametrize("module", ["memory", "own"])
+def test_targets_named_by_old_tokens_are_found(package: str, module: str) -> None:
+    assert read_spec(f"{package}.{module}:open_store") == read_spec(f"properties.foreign.{module}:open_store")
 
 
 def test_the_reference_store_holds_what_it_promises_without_a_disk() -> None:
-    memory = "properties.explore.foreign.memory:open_store"
+    memory = "properties.foreign.memory:open_store"
     assert run(Settings(target=memory), *LIFE[:7], Flush(), Crash(kill=True), *LIFE[:3], Close(), Open(), KEYED) is None
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.explore.foreign.tracing import why_untraceable
+from properties.foreign.tracing import why_untraceable
 from tornpage import assert_store_holds
 from tornpage.cli import cli
 

@@ -487,7 +487,7 @@ def machines_outcome(
     if result.silent:
         lines.append(f"vacuous: {', '.join(result.silent)} never happened; give more examples")
     if settings:
-        from properties.explore.foreign.tracing import why_untraceable
+        from properties.foreign.tracing import why_untraceable
 
         lines += [left_out_line(why_untraceable())] if why_untraceable() else []
     verdict = result.verdict.value

@@ -22,8 +22,8 @@ from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import DiskState
 from properties.disk.images import disk_state, facts_of
 from properties.disk.sampling import Chances, armed_faults, draw, fired_faults
-from properties.explore.foreign.protocol import Promises
-from properties.explore.foreign.trial import TargetTrial
+from properties.foreign.protocol import Promises
+from properties.foreign.trial import TargetTrial
 from properties.program.case import Case, Settings
 
 __all__ = ["FAILURES_MAX", "SHRINK_SECONDS", "TargetPlan", "TargetResult", "run_target_campaign"]

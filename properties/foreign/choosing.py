@@ -1,7 +1,7 @@
 """The trial of a case: of our own store on a recorded disk, or of the store that its settings name."""
 
 from properties.disk.dirty import DirtyTracker
-from properties.explore.foreign.trial import TargetTrial
+from properties.foreign.trial import TargetTrial
 from properties.lockstep.lockstep import Lockstep
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
