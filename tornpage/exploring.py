@@ -12,9 +12,9 @@ from tornpage.targets import refusing_targets, usable_settings
 
 if TYPE_CHECKING:
     from model.operations import AimFault
-    from properties.disk.disk import Disk
     from properties.explore.crashes.scheduling import Strategy
     from properties.explore.kills.child import KillMode
+    from properties.program.case import Disk
 
 __all__ = ["Mode", "Request", "asked_mode", "explore_crashes", "explore_kills"]
 
