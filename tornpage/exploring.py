@@ -179,7 +179,7 @@ def explore_restarts(request: Request) -> tuple[Outcome, str]:
     assert request.restarts is not None
     try:
         with counted_progress("restarting", total=request.restarts, unit="restarts") as show:
-            report = run_restarts(
+            result = run_restarts(
                 request.restarts,
                 seed=request.seed,
                 directory=request.directory,
@@ -190,7 +190,7 @@ def explore_restarts(request: Request) -> tuple[Outcome, str]:
         return at_fault("explore", error, seed=request.seed)
     except OSError as error:
         refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
-    return restarts_outcome(report, seed=request.seed)
+    return restarts_outcome(result, seed=request.seed)
 
 
 def explore_recovery(request: Request) -> tuple[Outcome, str]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from properties.explore.interleavings.run import Ran
     from properties.explore.interleavings.scenario import Interleaving
     from properties.explore.kills.child import KillMode
-    from properties.explore.kills.restarts import RestartReport
+    from properties.explore.kills.restarts import RestartResult
     from properties.explore.kills.run import KillResult
     from properties.explore.machines.check import CheckResult
     from properties.explore.real_faults.report import FaultReport, FaultsReport
@@ -219,30 +219,31 @@ def kills_outcome(result: KillResult, *, seed: int, mode: KillMode) -> tuple[Out
     return outcome, "\n".join(lines)
 
 
-def restarts_outcome(report: RestartReport, *, seed: int) -> tuple[Outcome, str]:
+def restarts_outcome(result: RestartResult, *, seed: int) -> tuple[Outcome, str]:
     """Return fresh interpreters that held a store in turn."""
-    rate = report.restarts / max(report.seconds, 1e-9)
+    tally = result.tally
+    rate = tally.restarts / max(result.seconds, 1e-9)
     figures: dict[str, float | int] = {
-        "restarts": report.restarts,
-        "refused": report.refused,
-        "killed": report.killed,
-        "processes": report.processes,
-        "messages": report.messages,
-        "seconds": report.seconds,
+        "restarts": tally.restarts,
+        "refused": tally.refused,
+        "killed": tally.killed,
+        "processes": tally.processes,
+        "messages": tally.messages,
+        "seconds": result.seconds,
         "restarts_per_s": rate,
     }
-    broken = [] if report.broken is None else [report.broken]
+    broken = [each.failure for each in result.found]
     findings = [Finding(f"contract-{each.contract}", "broken", str(each)).document() for each in broken]
-    verdict = report.verdict.value
-    said = "interrupted" if report.interrupted and report.broken is None else verdict
+    verdict = result.verdict.value
+    said = "interrupted" if result.interrupted and not broken else verdict
     lines = [
-        f"{report.restarts:,} restarts by {report.processes:,} fresh processes, {report.seconds:.1f} s: "
-        f"{report.refused:,} refused while another one lived, {report.killed:,} killed, {report.messages:,} messages",
+        f"{tally.restarts:,} restarts by {tally.processes:,} fresh processes, {result.seconds:.1f} s: "
+        f"{tally.refused:,} refused while another one lived, {tally.killed:,} killed, {tally.messages:,} messages",
         *(str(each) for each in broken),
         f"verdict: {said}",
     ]
     outcome = Outcome(
-        "explore", verdict, figures, ("seconds", "restarts_per_s"), findings, seed=seed, interrupted=report.interrupted
+        "explore", verdict, figures, ("seconds", "restarts_per_s"), findings, seed=seed, interrupted=result.interrupted
     )
     return outcome, "\n".join(lines)
 
