@@ -24,10 +24,10 @@ from pipeline.outputs import OutputTaken, claim, whole
 from pipeline.schemas import HISTORY_COLUMNS, arrow_schema, batch
 from properties.campaign.coverage import Tally
 from properties.disk.dirty import choose_tracker
-from properties.disk.disk import Disk
 from properties.explore.crashes.rows import Row, death_row, is_complete, order, result_hash, rows_of
 from properties.explore.crashes.scheduling import silent
 from properties.explore.crashes.shards import Shard, ShardRun, run_shard
+from properties.program.case import Disk
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

@@ -59,9 +59,9 @@ ORDER = (
     ("inspect",),
     ("judge",),
     ("lockstep",),
-    ("planted",),
+    ("explain", "planted"),
+    ("foreign",),
     ("campaign",),
-    ("explain",),
     ("explore",),
     ("score",),
 )

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.explore.foreign.protocol import Promises, read_handshake
-from properties.explore.foreign.tracing import why_untraceable
+from properties.foreign.protocol import Promises, read_handshake
+from properties.foreign.tracing import why_untraceable
 from tornpage.cli import cli
 
 ROOT = Path(__file__).resolve().parent.parent

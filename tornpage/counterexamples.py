@@ -367,7 +367,7 @@ def judged_again(cases: Sequence[GivenCase]) -> tuple[Outcome, str]:
 
 
 def _ruling(given: GivenCase, tracker: "DirtyTracker") -> _Ruling:
-    from properties.explore.foreign.protocol import TargetUnusable
+    from properties.foreign.protocol import TargetUnusable
     from properties.planted import UnknownBug
     from properties.program.case import BadToken
 

@@ -12,9 +12,9 @@ from tornpage.targets import refusing_targets, usable_settings
 
 if TYPE_CHECKING:
     from model.operations import AimFault
-    from properties.disk.disk import Disk
     from properties.explore.crashes.scheduling import Strategy
     from properties.explore.kills.child import KillMode
+    from properties.program.case import Disk
 
 __all__ = ["Mode", "Request", "asked_mode", "explore_crashes", "explore_kills"]
 
@@ -179,7 +179,7 @@ def explore_restarts(request: Request) -> tuple[Outcome, str]:
     assert request.restarts is not None
     try:
         with counted_progress("restarting", total=request.restarts, unit="restarts") as show:
-            report = run_restarts(
+            result = run_restarts(
                 request.restarts,
                 seed=request.seed,
                 directory=request.directory,
@@ -190,7 +190,7 @@ def explore_restarts(request: Request) -> tuple[Outcome, str]:
         return at_fault("explore", error, seed=request.seed)
     except OSError as error:
         refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
-    return restarts_outcome(report, seed=request.seed)
+    return restarts_outcome(result, seed=request.seed)
 
 
 def explore_recovery(request: Request) -> tuple[Outcome, str]:

@@ -5,11 +5,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from properties.disk.disk import Disk
 from properties.judge.directory.given import Given
 from properties.judge.directory.golden import GoldenRow
 from properties.judge.directory.judge import Judgement
 from properties.judge.rulings import Ruling
+from properties.program.case import Disk
 from tornpage.document import Outcome
 from tornpage.inspecting import printable
 from tornpage.progress import steps_progress

@@ -16,7 +16,7 @@ __all__ = ["assert_store_holds", "fixed_settings", "refusing_targets", "usable_s
 @contextmanager
 def refusing_targets() -> Iterator[None]:
     """Say in one line why a target cannot be used, and leave with the exit code of misuse."""
-    from properties.explore.foreign.protocol import TargetUnusable
+    from properties.foreign.protocol import TargetUnusable
 
     try:
         yield
@@ -26,7 +26,7 @@ def refusing_targets() -> Iterator[None]:
 
 def usable_settings(target: str, *, bug: str, disk: str | None, answer_seconds: float | None) -> "Settings":
     """Return the settings of a target that opens and shakes hands; refuses any other. Says what it promises."""
-    from properties.explore.foreign.trial import TargetTrial
+    from properties.foreign.trial import TargetTrial
     from properties.program.case import Settings
 
     settings = Settings(target=target, bug=bug)

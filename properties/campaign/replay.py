@@ -17,8 +17,10 @@ from properties.disk.choosing import PowerLoss, exceptions, fewest_exceptions
 from properties.disk.dirty import DirtyTracker
 from properties.disk.images import Fact
 from properties.explain.evidence import Evidence, Witness
-from properties.explore.foreign.choosing import AnyTrial, trial_of
 from properties.findings import Finding
+from properties.foreign.trial import TargetTrial
+from properties.lockstep.lockstep import Lockstep
+from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, describe
 
 __all__ = ["Failure", "ShrinkStep", "Shrunk", "replay", "shrink", "signature", "with_evidence"]
@@ -86,9 +88,10 @@ def replay(case: Case, *, tracker: DirtyTracker, witness: Witness | None = None)
 
     With a `witness` the failure has the evidence of this run.
     """
-    trial: AnyTrial | None = None
+    trial: Lockstep | TargetTrial | None = None
     try:
-        trial = trial_of(case.settings, tracker=tracker)
+        settings = case.settings
+        trial = TargetTrial(settings) if settings.target else lockstep_of(settings, tracker=tracker)
         for operation in case.operations:
             if witness is not None:
                 witness.note(trial, operation)

@@ -15,7 +15,6 @@ from properties.contract import HarnessError
 from properties.disk.certificate_text import sentences_of
 from properties.disk.disk import (
     DirectoryOperation,
-    Disk,
     DiskState,
     Image,
     apply_operation,
@@ -36,6 +35,7 @@ from properties.disk.journal import (
     Resized,
 )
 from properties.disk.legality import objections
+from properties.program.case import Disk
 
 __all__ = ["Certificate", "FileClaim", "OperationClaim", "Origin", "PageClaim", "assert_legal", "certify"]
 

@@ -7,7 +7,7 @@ A pure reducer over the journal. Facts that reach the disk independently until a
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 from properties.disk.journal import (
     PAGE_BYTES,
@@ -23,12 +23,9 @@ from properties.disk.journal import (
     ProcessKilled,
     Resized,
 )
+from properties.program.case import Disk
 
-__all__ = ["DirectoryOperation", "Disk", "DiskState", "Image", "InodeState", "apply_operation", "parent_of", "put_page"]
-
-Disk = Literal["posix-strict", "journal", "kill"]
-"""Which directory operations survive without a barrier: any subset; a prefix, where syncing a new file makes its name
-durable (what ext4, xfs and btrfs showed); or, when only the process dies, all of them."""
+__all__ = ["DirectoryOperation", "DiskState", "Image", "InodeState", "apply_operation", "parent_of", "put_page"]
 
 DirectoryOperation = FileCreated | DirectoryMade | FileRenamed | FileUnlinked
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from model.operations import Choice
 from properties.disk.disk import (
     DirectoryOperation,
-    Disk,
     DiskState,
     Image,
     InodeState,
@@ -28,6 +27,7 @@ from properties.disk.journal import (
     FileRenamed,
     FileUnlinked,
 )
+from properties.program.case import Disk
 
 __all__ = [
     "JOURNAL_FACT",

@@ -9,11 +9,12 @@ import mmap
 from typing import Self
 
 from impl.files import FileStat, Mapping, OpenFile
-from properties.disk.disk import Disk, DiskState, Image
+from properties.disk.disk import DiskState, Image
 from properties.disk.failing_disk import FailingDisk
 from properties.disk.inodes import Inode, RecordedFile, RecordedMapping, recorded, writable
 from properties.disk.journal import DirectorySynced, Entry, FileCreated, FileSynced, PagesDropped, Resized
 from properties.disk.tracking import Tracked
+from properties.program.case import Disk
 
 __all__ = ["LastDisk"]
 

@@ -5,10 +5,11 @@ which a crash may fall is an *event*: the length of the journal there.
 """
 
 from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Disk, DiskState, Image
+from properties.disk.disk import DiskState, Image
 from properties.disk.fingerprint import fingerprint
 from properties.disk.inodes import Inode, Names
 from properties.disk.journal import PAGE_BYTES, Entry, PageWritten
+from properties.program.case import Disk
 
 __all__ = ["Recording"]
 

@@ -8,14 +8,14 @@ from impl.store import MessageStore
 from model.state import CommitLog, Layout
 from properties.contract import observed
 from properties.decode.deleted_topics import parse_deleted_topics
-from properties.disk.disk import Disk, Image
+from properties.disk.disk import Image
 from properties.disk.images import compose
 from properties.disk.recording_files import RecordingFiles
 from properties.judge.derived_ledger import DerivedLedger
 from properties.judge.ledger import Ledger
 from properties.judge.progress_ledger import LegalVersions, Said
 from properties.judge.rulings import CannotTell
-from properties.program.case import Settings
+from properties.program.case import Disk, Settings
 from properties.program.log_places import LOG_DIRECTORY, ROOT
 
 __all__ = [

@@ -21,13 +21,16 @@ from model.operations import (
     Put,
     PutBatch,
 )
-from properties.disk.disk import Disk
 from properties.program.fault_language import parse_fault
 from properties.program.packing import BadToken, packed, unpacked
 
-__all__ = ["BadToken", "Case", "Settings", "describe"]
+__all__ = ["BadToken", "Case", "Disk", "Settings", "describe"]
 
 Inner = TypeVar("Inner")
+
+Disk = Literal["posix-strict", "journal", "kill"]
+"""Which directory operations survive without a barrier: any subset; a prefix, where syncing a new file makes its name
+durable (what ext4, xfs and btrfs showed); or, when only the process dies, all of them."""
 
 FORMAT = 1
 TOKEN_PREFIX = "tp1-"
@@ -46,7 +49,7 @@ class Settings:
     RocketMQ 4.9.3 does, for what RocketMQ has left in its log. `pending_copies` is how many copies of a delay level may
     wait for their answers where delivery is asynchronous; 0 is delivery that is not.
 
-    `target` names a store that is not ours (explore/foreign/spec.py), which may take `answer_seconds` for an answer;
+    `target` names a store that is not ours (foreign/spec.py), which may take `answer_seconds` for an answer;
     of the other settings `disk` and `bug` alone are about it.
     """
 

@@ -26,11 +26,11 @@ from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
 from properties.disk.recording_files import RecordingFiles
 from properties.explore.crashes.violations import right_recovery
-from properties.explore.foreign.judging import Known, judge_survivors
-from properties.explore.foreign.protocol import Promises
 from properties.explore.interleavings import judges as of_interleavings
 from properties.explore.interleavings.stage import Stage
 from properties.explore.kills.judge import JUDGES_OF_KILLS, evidence_of, judge_directory
+from properties.foreign.judging import Known, judge_survivors
+from properties.foreign.protocol import Promises
 from properties.judge.directory import judge as of_images
 from properties.judge.directory.again import Crashes, is_idempotent
 from properties.judge.directory.image import read_image

@@ -14,7 +14,7 @@ from properties.campaign.replay import Failure, Shrunk
 from properties.campaign.shrink import Watch
 from properties.contract import GuaranteeBroken, Verdict
 from properties.disk.dirty import CompareTracker, DirtyTracker, WriteProtectTracker, write_protect_available
-from properties.disk.disk import Disk, DiskState, Image
+from properties.disk.disk import DiskState, Image
 from properties.disk.images import Choices, compose
 from properties.explore.crashes import explore, scheduling, shards
 from properties.explore.crashes.campaign import CrashResult, Plan, run_campaign
@@ -22,7 +22,7 @@ from properties.explore.crashes.explore import explore_seed
 from properties.explore.crashes.rows import result_hash, rows_of, that_count
 from properties.explore.crashes.shards import Shard, ShardRun, run_shard
 from properties.explore.crashes.violations import VIOLATIONS
-from properties.program.case import Case, Settings
+from properties.program.case import Case, Disk, Settings
 
 
 def ignored(states: int, seconds: float) -> None:

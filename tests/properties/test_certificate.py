@@ -15,7 +15,7 @@ from model.operations import Choice
 from properties.contract import HarnessError
 from properties.disk.certificate import Certificate, FileClaim, OperationClaim, PageClaim, assert_legal, certify
 from properties.disk.dirty import CompareTracker
-from properties.disk.disk import Disk, Image
+from properties.disk.disk import Image
 from properties.disk.failing_disk import FailingDisk
 from properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of
 from properties.disk.journal import (
@@ -33,6 +33,7 @@ from properties.disk.journal import (
 from properties.disk.legality import objections
 from properties.disk.recording_files import EMPTY_DISK
 from properties.disk.sampling import draw
+from properties.program.case import Disk
 
 PAGE = 4096
 DISKS: list[Disk] = ["posix-strict", "journal", "kill"]

@@ -4,7 +4,7 @@ import pytest
 
 from model.operations import Choice
 from properties.disk.certificate import assert_legal, certify
-from properties.disk.disk import Disk, Image
+from properties.disk.disk import Image
 from properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of, mixed
 from properties.disk.journal import (
     DirectoryMade,
@@ -18,6 +18,7 @@ from properties.disk.journal import (
     ProcessKilled,
     Resized,
 )
+from properties.program.case import Disk
 
 PAGE = 4096
 OLD, ONE, TWO = b"o" * PAGE, b"1" * PAGE, b"2" * PAGE

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from properties.disk.certificate import Certificate, FileClaim, OperationClaim, PageClaim, certify
-from properties.disk.disk import Disk, Image
+from properties.disk.disk import Image
 from properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of
 from properties.disk.journal import (
     DirectoryMade,
@@ -28,6 +28,7 @@ from properties.disk.journal import (
 from properties.disk.legality import objections
 from properties.disk.recording_files import EMPTY_DISK
 from properties.disk.sampling import draw
+from properties.program.case import Disk
 from tests.properties.test_certificate import DISKS, FULL, random_steps, recorded, shapes_of
 
 PAGE = 4096

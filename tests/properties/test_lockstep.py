@@ -13,10 +13,9 @@ from impl.recovery import Recovery
 from model.operations import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Disk
 from properties.lockstep.lockstep import Lockstep
 from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
+from properties.program.case import Disk, Settings
 
 SETTINGS = Settings(file_bytes=4096)
 SOME = (Put(body_bytes=900), Put(body_bytes=900, queue_id=1), Put(topic="U"), Flush(), Put(body_bytes=2000), Put())

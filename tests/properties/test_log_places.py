@@ -13,10 +13,9 @@ from impl.parts import Parts
 from model.operations import Close, Crash, Damage, FailSync, Flush, Open, Operation, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Disk
 from properties.lockstep.lockstep import Lockstep
 from properties.planted.lockstep import lockstep_of
-from properties.program.case import BadToken, Case, Settings
+from properties.program.case import BadToken, Case, Disk, Settings
 from properties.program.log_places import ROOT, file_at, log_directories, log_files
 
 SETTINGS = Settings(file_bytes=4096, log_paths=2)

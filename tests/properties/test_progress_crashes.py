@@ -12,10 +12,11 @@ import pytest
 from impl.config_file import ConfigFile
 from model.operations import Choice
 from properties.disk.compare import CompareTracker
-from properties.disk.disk import Disk, Image
+from properties.disk.disk import Image
 from properties.disk.images import Fact, compose, disk_state, facts_of
 from properties.disk.recording_files import RecordingFiles
 from properties.planted import PLANTED
+from properties.program.case import Disk
 
 DISKS: tuple[Disk, ...] = ("posix-strict", "journal", "kill")
 PATH = "/config/consumerOffset.json"

@@ -6,21 +6,21 @@ from pathlib import Path
 import pytest
 
 from properties.contract import HarnessError, Verdict
-from properties.explore.kills.restarts import RestartReport, run_restarts
+from properties.explore.kills.restarts import RestartResult, RestartTally, run_restarts
 
 PROGRAM = str(Path(__file__).with_name("broken_holder.py"))
 
 
-def broken_run(directory: Path, store: str) -> RestartReport:
+def broken_run(directory: Path, store: str) -> RestartResult:
     return run_restarts(1, seed=2, directory=directory, holder=(sys.executable, "-P", PROGRAM, store))
 
 
 def test_a_store_outlives_its_processes_one_at_a_time(tmp_path: Path) -> None:
-    report = run_restarts(1, seed=1, directory=tmp_path)
-    assert report.broken is None
-    assert (report.restarts, report.refused, report.killed, report.processes) == (1, 1, 1, 4)
-    assert report.messages > 1
-    assert report.verdict is Verdict.HOLDS
+    result = run_restarts(1, seed=1, directory=tmp_path)
+    assert result.found == []
+    assert result.tally == RestartTally(restarts=1, refused=1, killed=1, processes=4, messages=result.tally.messages)
+    assert result.tally.messages > 1
+    assert result.verdict is Verdict.HOLDS
     assert list(tmp_path.iterdir()) == []
 
 
@@ -37,11 +37,11 @@ def test_a_store_outlives_its_processes_one_at_a_time(tmp_path: Path) -> None:
     ],
 )
 def test_a_store_that_breaks_a_promise_is_named(tmp_path: Path, store: str, contract: int, sentence: str) -> None:
-    report = broken_run(tmp_path, store)
-    assert report.verdict is Verdict.BROKEN
-    assert report.broken is not None
-    assert report.broken.contract == contract
-    assert sentence in report.broken.sentence
+    result = broken_run(tmp_path, store)
+    assert result.verdict is Verdict.BROKEN
+    assert result.failure is not None
+    assert result.failure.contract == contract
+    assert sentence in result.failure.sentence
     assert list(tmp_path.iterdir()) == []
 
 
@@ -59,6 +59,6 @@ def test_an_interrupt_keeps_what_there_is_and_leaves_nobody(tmp_path: Path) -> N
     def interrupted(restarts: int) -> None:
         raise KeyboardInterrupt
 
-    report = run_restarts(5, seed=1, directory=tmp_path, progress=interrupted)
-    assert (report.interrupted, report.restarts, report.broken) == (True, 1, None)
+    result = run_restarts(5, seed=1, directory=tmp_path, progress=interrupted)
+    assert (result.interrupted, result.tally.restarts, result.failure) == (True, 1, None)
     assert list(tmp_path.iterdir()) == []

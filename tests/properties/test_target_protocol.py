@@ -19,12 +19,12 @@ from properties.disk.journal import (
     PageWritten,
     Resized,
 )
-from properties.explore.foreign.asking import Asked
-from properties.explore.foreign.process import Died, StoreProcess
-from properties.explore.foreign.protocol import BadHandshake, Promises, read_handshake
-from properties.explore.foreign.spec import CommandSpec
-from properties.explore.foreign.syscalls import _MACHINES
-from properties.explore.foreign.watching import WatchedDirectory
+from properties.foreign.asking import Asked
+from properties.foreign.process import Died, StoreProcess
+from properties.foreign.protocol import BadHandshake, Promises, read_handshake
+from properties.foreign.spec import CommandSpec
+from properties.foreign.syscalls import _MACHINES
+from properties.foreign.watching import WatchedDirectory
 
 # ---- the handshake ---------------------------------------------------------------------------------------------------
 

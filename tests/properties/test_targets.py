@@ -8,17 +8,16 @@ from model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operati
 from properties.campaign.replay import Failure, Shrunk, replay, shrink
 from properties.contract import GuaranteeBroken, HarnessError, Verdict
 from properties.disk.dirty import choose_tracker
-from properties.explore.foreign import campaign
 from properties.explore.foreign.campaign import TargetPlan, run_target_campaign
-from properties.explore.foreign.process import Hung
-from properties.explore.foreign.protocol import BadHandshake, TargetUnusable
-from properties.explore.foreign.spec import BadSpec, read_spec
-from properties.explore.foreign.tracing import why_untraceable
-from properties.explore.foreign.trial import TargetTrial
+from properties.foreign.process import Hung
+from properties.foreign.protocol import BadHandshake, TargetUnusable
+from properties.foreign.spec import BadSpec, read_spec
+from properties.foreign.tracing import why_untraceable
+from properties.foreign.trial import TargetTrial
 from properties.program.case import Case, Settings
 
 STORES = Path(__file__).with_name("broken_stores.py")
-OWN = "properties.explore.foreign.own:open_store"
+OWN = "properties.foreign.own:open_store"
 watched = pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
 
 
@@ -71,17 +70,17 @@ def test_a_right_store_holds(name: str) -> None:
 @watched
 @pytest.mark.parametrize("way", ["open_store", pytest.param("open_store_async", marks=pytest.mark.deep)])
 def test_our_own_store_holds_as_a_target(way: str) -> None:
-    assert run(Settings(target=f"properties.explore.foreign.own:{way}"), *LIFE[:16]) is None
+    assert run(Settings(target=f"properties.foreign.own:{way}"), *LIFE[:16]) is None
 
 
-def test_targets_named_by_old_tokens_are_found() -> None:
-    assert read_spec("properties.targets.memory:open_store") == read_spec(
-        "properties.explore.foreign.memory:open_store"
-    )
+@pytest.mark.parametrize("package", ["properties.targets", "properties.explore.foreign"])
+@pytest.mark.parametrize("module", ["memory", "own"])
+def test_targets_named_by_old_tokens_are_found(package: str, module: str) -> None:
+    assert read_spec(f"{package}.{module}:open_store") == read_spec(f"properties.foreign.{module}:open_store")
 
 
 def test_the_reference_store_holds_what_it_promises_without_a_disk() -> None:
-    memory = "properties.explore.foreign.memory:open_store"
+    memory = "properties.foreign.memory:open_store"
     assert run(Settings(target=memory), *LIFE[:7], Flush(), Crash(kill=True), *LIFE[:3], Close(), Open(), KEYED) is None
 
 
@@ -185,8 +184,8 @@ def test_a_campaign_on_a_right_store_holds_and_has_lost_something() -> None:
     with choose_tracker("auto") as tracker:
         found = run_target_campaign(TargetPlan(settings("Mended"), seed=1, states=24), tracker=tracker)
     assert found.verdict is Verdict.HOLDS
-    assert found.mattered["power"]
-    assert found.mattered["lost_page"]
+    assert found.tally.mattered["power"]
+    assert found.tally.mattered["lost_page"]
 
 
 @watched
@@ -194,9 +193,8 @@ def test_equal_seeds_give_equal_campaigns() -> None:
     plan = TargetPlan(settings("Mended"), seed=1, states=5)
     with choose_tracker("auto") as tracker:
         first, again = (run_target_campaign(plan, tracker=tracker) for _ in range(2))
-    assert (first.states, first.armed, first.fired, first.mattered) == (
-        again.states, again.armed, again.fired, again.mattered,
-    )  # fmt: skip
+    assert first.tally == again.tally
+    assert first.result_hash == again.result_hash
 
 
 def test_a_campaign_that_catches_no_canary_is_vacuous(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -204,12 +202,12 @@ def test_a_campaign_that_catches_no_canary_is_vacuous(monkeypatch: pytest.Monkey
     with choose_tracker("auto") as tracker:
         found = run_target_campaign(TargetPlan(settings("Mended"), states=1), tracker=tracker)
     assert found.verdict is Verdict.VACUOUS
-    assert "canary" in found.missing
+    assert (found.canary, found.without_canary) == ("", [0])
 
 
 def test_a_failure_that_does_not_show_again_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("properties.explore.foreign.campaign.replay", lambda case, tracker: None)
-    with choose_tracker("auto") as tracker, pytest.raises(HarnessError, match="does not show again"):
+    monkeypatch.setattr("properties.campaign.engine.replay", lambda case, tracker: None)
+    with choose_tracker("auto") as tracker, pytest.raises(HarnessError, match="does not replay"):
         run_target_campaign(TargetPlan(settings("CountsAnew"), states=50), tracker=tracker)
 
 
@@ -282,8 +280,8 @@ def test_an_interrupt_while_a_failure_is_made_small_ends_the_campaign(monkeypatc
     def shrink(failure: Failure, **_: object) -> Shrunk:
         return Shrunk(failure.case, failure.broken, ended="interrupt")
 
-    monkeypatch.setattr(campaign, "shrink", shrink)
+    monkeypatch.setattr("properties.campaign.engine.shrink", shrink)
     with choose_tracker("auto") as tracker:
         found = run_target_campaign(TargetPlan(settings("CountsAnew"), states=50), tracker=tracker)
     assert found.interrupted
-    assert len(found.failures) == 1
+    assert len(found.found) == 1

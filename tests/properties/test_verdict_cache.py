@@ -18,7 +18,7 @@ from model.operations import AimFault, CommitOffset, Flush, Operation, Put, Step
 from properties.campaign.coverage import Tally, fired_by_recovery, judges_counted
 from properties.contract import GuaranteeBroken, HarnessError
 from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Disk, DiskState, Image
+from properties.disk.disk import DiskState, Image
 from properties.disk.images import compose, facts_of
 from properties.disk.journal import PagesDropped, ProcessKilled
 from properties.disk.last_disk import LastDisk
@@ -31,7 +31,7 @@ from properties.lockstep import cache
 from properties.lockstep.cache import AGAIN_EVERY, Outcome, VerdictCache, cached_walk
 from properties.lockstep.lockstep import Lockstep
 from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
+from properties.program.case import Disk, Settings
 from properties.program.log_places import log_files
 
 

@@ -16,11 +16,11 @@ from tornpage.run_directory import append_run, prepare_history, write_run
 
 if TYPE_CHECKING:
     from pipeline.aggregates import Counted
-    from properties.disk.disk import Disk
     from properties.explore.crashes.campaign import Plan
     from properties.explore.crashes.rows import Row
     from properties.explore.crashes.scheduling import Strategy
     from properties.explore.crashes.shards import Shard
+    from properties.program.case import Disk
 
 __all__ = ["campaign_outcome", "command"]
 

@@ -11,8 +11,8 @@ from tornpage.progress import states_progress
 from tornpage.run_directory import prepare, write_run
 
 if TYPE_CHECKING:
-    from properties.disk.disk import Disk
     from properties.explore.exhaustive.explored import Plan
+    from properties.program.case import Disk
 
 __all__ = ["command"]
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from properties.explore.interleavings.run import Ran
     from properties.explore.interleavings.scenario import Interleaving
     from properties.explore.kills.child import KillMode
-    from properties.explore.kills.restarts import RestartReport
+    from properties.explore.kills.restarts import RestartResult
     from properties.explore.kills.run import KillResult
     from properties.explore.machines.check import CheckResult
     from properties.explore.real_faults.report import FaultReport, FaultsReport
@@ -219,30 +219,31 @@ def kills_outcome(result: KillResult, *, seed: int, mode: KillMode) -> tuple[Out
     return outcome, "\n".join(lines)
 
 
-def restarts_outcome(report: RestartReport, *, seed: int) -> tuple[Outcome, str]:
+def restarts_outcome(result: RestartResult, *, seed: int) -> tuple[Outcome, str]:
     """Return fresh interpreters that held a store in turn."""
-    rate = report.restarts / max(report.seconds, 1e-9)
+    tally = result.tally
+    rate = tally.restarts / max(result.seconds, 1e-9)
     figures: dict[str, float | int] = {
-        "restarts": report.restarts,
-        "refused": report.refused,
-        "killed": report.killed,
-        "processes": report.processes,
-        "messages": report.messages,
-        "seconds": report.seconds,
+        "restarts": tally.restarts,
+        "refused": tally.refused,
+        "killed": tally.killed,
+        "processes": tally.processes,
+        "messages": tally.messages,
+        "seconds": result.seconds,
         "restarts_per_s": rate,
     }
-    broken = [] if report.broken is None else [report.broken]
+    broken = [each.failure for each in result.found]
     findings = [Finding(f"contract-{each.contract}", "broken", str(each)).document() for each in broken]
-    verdict = report.verdict.value
-    said = "interrupted" if report.interrupted and report.broken is None else verdict
+    verdict = result.verdict.value
+    said = "interrupted" if result.interrupted and not broken else verdict
     lines = [
-        f"{report.restarts:,} restarts by {report.processes:,} fresh processes, {report.seconds:.1f} s: "
-        f"{report.refused:,} refused while another one lived, {report.killed:,} killed, {report.messages:,} messages",
+        f"{tally.restarts:,} restarts by {tally.processes:,} fresh processes, {result.seconds:.1f} s: "
+        f"{tally.refused:,} refused while another one lived, {tally.killed:,} killed, {tally.messages:,} messages",
         *(str(each) for each in broken),
         f"verdict: {said}",
     ]
     outcome = Outcome(
-        "explore", verdict, figures, ("seconds", "restarts_per_s"), findings, seed=seed, interrupted=report.interrupted
+        "explore", verdict, figures, ("seconds", "restarts_per_s"), findings, seed=seed, interrupted=result.interrupted
     )
     return outcome, "\n".join(lines)
 
@@ -487,7 +488,7 @@ def machines_outcome(
     if result.silent:
         lines.append(f"vacuous: {', '.join(result.silent)} never happened; give more examples")
     if settings:
-        from properties.explore.foreign.tracing import why_untraceable
+        from properties.foreign.tracing import why_untraceable
 
         lines += [left_out_line(why_untraceable())] if why_untraceable() else []
     verdict = result.verdict.value
@@ -523,20 +524,20 @@ def target_command(plan: TargetPlan) -> str:
 
 
 def target_outcome(result: TargetResult, plan: TargetPlan, *, command: str, out: str | None) -> tuple[Outcome, str]:
-    """Return a campaign on a store of other people, writing case files if there is a place for them."""
-
+    """Return a campaign on a foreign store, writing case files if there is a place for them."""
+    tally = result.tally
     figures: dict[str, float | int] = {
-        "states": result.states,
-        "histories": result.histories,
-        "seconds": result.exploring_s,
-        "states_per_s": result.states / max(result.exploring_s, 1e-9),
+        "states": tally.states,
+        "histories": tally.histories,
+        "seconds": result.seconds,
+        "states_per_s": tally.states / max(result.seconds, 1e-9),
     }
-    for kind in ("armed", "fired", "mattered"):
-        figures |= {f"{kind}_{name}": count for name, count in getattr(result, kind).items()}
-    findings = [saved_finding(failure, out) for failure in result.failures]
-    for name in result.missing if not result.failures else ():
+    for kind, counts in (("armed", tally.armed), ("fired", tally.fired), ("mattered", tally.mattered)):
+        figures |= {f"{kind}_{name}": count for name, count in counts.items()}
+    findings = [saved_finding(each.failure, out) for each in result.found]
+    for name in _never_happened(result) if not result.found else ():
         findings.append(Finding("never-happened", "vacuous", f"{name} never happened").document())
-    extra = {"target": plan.settings.target, "command_line": command, "left_out": result.left_out}
+    extra = {"target": plan.settings.target, "command_line": command, "left_out": tally.left_out or ""}
     verdict = result.verdict.value
     timings = ["seconds", "states_per_s"]
     outcome = Outcome(
@@ -545,21 +546,26 @@ def target_outcome(result: TargetResult, plan: TargetPlan, *, command: str, out:
     return outcome, _target_text(result)
 
 
+def _never_happened(result: TargetResult) -> list[str]:
+    return [*result.silent, *(["canary"] if result.without_canary else [])]
+
+
 def _target_text(result: TargetResult) -> str:
-    lines = [failure_text(failure) + "\n" for failure in result.failures[:1]]
-    if len(result.failures) > 1:
+    tally, failures = result.tally, [each.failure for each in result.found]
+    lines = [failure_text(failure) + "\n" for failure in failures[:1]]
+    if len(failures) > 1:
         lines += ["  other failures:"]
-        lines += [f"    {each.broken}\n      tornpage replay {each.case.token()}" for each in result.failures[1:]]
+        lines += [f"    {each.broken}\n      tornpage replay {each.case.token()}" for each in failures[1:]]
         lines += [""]
-    rate = result.states / max(result.exploring_s, 1e-9)
-    lines += [f"{result.states:,} crash states of {result.histories:,} histories, {rate:,.0f} states/s", ""]
-    names = sorted(result.armed.keys() | result.mattered.keys())
+    rate = tally.states / max(result.seconds, 1e-9)
+    lines += [f"{tally.states:,} crash states of {tally.histories:,} histories, {rate:,.0f} states/s", ""]
+    names = sorted(tally.armed.keys() | tally.mattered.keys())
     lines += [f"  {'':<14}{'armed':>8}{'fired':>8}{'mattered':>10}"]
     lines += [
-        f"  {name:<14}{result.armed[name]:>8,}{result.fired[name]:>8,}{result.mattered[name]:>10,}" for name in names
+        f"  {name:<14}{tally.armed[name]:>8,}{tally.fired[name]:>8,}{tally.mattered[name]:>10,}" for name in names
     ]
-    if result.left_out:
-        lines += ["", left_out_line(result.left_out)]
-    if result.missing and not result.failures:
-        lines += ["", f"vacuous: {', '.join(result.missing)} never happened; give more states"]
+    if tally.left_out:
+        lines += ["", left_out_line(tally.left_out)]
+    if not failures and (missing := _never_happened(result)):
+        lines += ["", f"vacuous: {', '.join(missing)} never happened; give more states"]
     return "\n".join([*lines, "", f"verdict: {result.verdict.value}"])

@@ -30,10 +30,11 @@ from model.operations import (
     Step,
 )
 from properties.campaign.coverage import Tally
-from properties.disk.disk import Disk, DiskState
+from properties.disk.disk import DiskState
 from properties.disk.images import facts_of
 from properties.disk.sampling import draw
 from properties.lockstep.lockstep import Lockstep
+from properties.program.case import Disk
 from properties.program.fault_effects import EFFECTS
 from properties.program.fault_stories import story
 

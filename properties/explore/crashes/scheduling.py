@@ -20,10 +20,10 @@ from typing import Any, Literal, get_args
 
 from model.operations import AimFault, DeleteTopics, DiskUsed, Flush, Operation, Put, ServiceName, Step
 from properties.campaign.coverage import ALL_JUDGES, OF_SOME_STORES, Tally
-from properties.disk.disk import Disk
 from properties.disk.sampling import CHANCES, Chances
 from properties.explore.crashes.harms import harm_classes
 from properties.judge.queue_judges import MADE_GOOD
+from properties.program.case import Disk
 from properties.program.drawing import TOPICS
 from properties.program.workload import RULES, WEIGHTS, Rule
 

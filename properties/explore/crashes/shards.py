@@ -19,11 +19,10 @@ from model.operations import AimFault
 from properties.campaign.coverage import Tally, merged
 from properties.campaign.replay import Failure, signature
 from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Disk
 from properties.explore.crashes.explore import explore_seed
 from properties.explore.crashes.scheduling import Strategy, mix_of, silent
 from properties.explore.crashes.violations import judges_that_go_red
-from properties.program.case import Settings
+from properties.program.case import Disk, Settings
 
 __all__ = [
     "BROKEN_MAX",

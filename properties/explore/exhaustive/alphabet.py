@@ -24,8 +24,7 @@ from model.operations import (
     PutBatch,
     Step,
 )
-from properties.disk.disk import Disk
-from properties.program.case import Settings
+from properties.program.case import Disk, Settings
 
 __all__ = [
     "FILE_BYTES",

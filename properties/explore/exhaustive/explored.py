@@ -7,7 +7,6 @@ from typing import Any
 
 from properties.campaign.replay import Failure
 from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Disk
 from properties.explore.exhaustive.alphabet import (
     FILE_BYTES,
     Letter,
@@ -19,7 +18,7 @@ from properties.explore.exhaustive.alphabet import (
 )
 from properties.explore.exhaustive.outcomes import Sparing
 from properties.explore.exhaustive.workload import Bound, CrashState, WorkloadStates
-from properties.program.case import Settings
+from properties.program.case import Disk, Settings
 
 __all__ = ["Explored", "Plan", "explore_workload"]
 

@@ -5,9 +5,9 @@ from itertools import count, zip_longest
 
 from properties.campaign.replay import Failure
 from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Disk
 from properties.explore.exhaustive.alphabet import MODES, Mode, Workload, letters_of, settings_of, workloads
 from properties.explore.exhaustive.workload import Bound, WorkloadStates
+from properties.program.case import Disk
 
 __all__ = ["hunt_exhaustively"]
 

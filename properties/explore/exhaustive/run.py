@@ -20,12 +20,12 @@ from properties.campaign.shrink import Watch
 from properties.campaign.workers import Control, Died, Launcher
 from properties.contract import HarnessError
 from properties.disk.dirty import DirtyTracker, choose_tracker
-from properties.disk.disk import Disk
 from properties.explain.evidence import Witness
 from properties.explore.exhaustive.alphabet import Workload, workloads
 from properties.explore.exhaustive.checking import Checked, check_workload
 from properties.explore.exhaustive.explored import Explored, Plan, explore_workload
 from properties.explore.exhaustive.hunting import hunt_exhaustively
+from properties.program.case import Disk
 
 __all__ = ["ExhaustResult", "ExhaustTally", "Keeping", "Task", "canary_bug", "caught_canary", "run_exhaust"]
 

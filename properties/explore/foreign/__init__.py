@@ -1,1 +1,1 @@
-"""Stores of other people under test: what they have to offer, how they are driven, killed, and judged."""
+"""Crash campaigns on foreign stores."""

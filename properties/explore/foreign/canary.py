@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from properties.explore.foreign.reference_store import ReferenceStore
+from properties.foreign.reference_store import ReferenceStore
 
 __all__ = ["LyingStore", "open_store"]
 

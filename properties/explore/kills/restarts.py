@@ -4,8 +4,8 @@ In each restart one process has the store open and puts; a second one is refused
 first is killed by SIGKILL: the lock is free, the marker says that the exit was unclean (7), and a fresh process serves
 all that was acknowledged (2), in its order (1). It puts, and closes: the marker is gone, and the next serves the same.
 
-The second process looks at a first one that is stopped (SIGSTOP), so that nobody else changes a file meanwhile. What it
-leaves out: kills inside a verb, which run.py has.
+The second process looks at a first one that is stopped (SIGSTOP), so that no file changes meanwhile. Left out are
+kills inside a verb, which run.py has.
 """
 
 import json
@@ -15,19 +15,24 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, fields
-from time import perf_counter
-from typing import IO, Any
+from itertools import repeat
+from typing import IO, Any, Literal
 
-from properties.contract import GuaranteeBroken, HarnessError, Verdict
+from properties.campaign.engine import Budget, CanaryTime, explore
+from properties.campaign.replay import signature
+from properties.campaign.result import CampaignResult
+from properties.campaign.shrink import Watch
+from properties.campaign.workers import Control, Died, Interrupted, Launcher
+from properties.contract import GuaranteeBroken, HarnessError
 from properties.explore.kills.run import KILL_SETTINGS
 from properties.interrupts import held_interrupts
 from properties.program.case import Settings
 from properties.scratch import memory_directory, scratch_directory
 
-__all__ = ["RestartReport", "run_restarts"]
+__all__ = ["RestartResult", "RestartTally", "run_restarts"]
 
 HOLDER = (sys.executable, "-P", "-m", "properties.explore.kills.holder")
 _PATIENCE_S = 60.0
@@ -37,25 +42,23 @@ Served = list[list[int]]
 
 
 @dataclass
-class RestartReport:
-    """What a run did: how often a process was refused and one was killed, and how many there were in all."""
+class RestartTally:
+    """What was done: how often a process was refused and one was killed, and how many there were in all."""
 
-    seed: int
     restarts: int = 0
     refused: int = 0
     killed: int = 0
     processes: int = 0
     messages: int = 0
-    broken: GuaranteeBroken | None = None
-    seconds: float = 0.0
-    interrupted: bool = False
 
-    @property
-    def verdict(self) -> Verdict:
-        """Broken, vacuous when nobody was killed or refused, or holds."""
-        if self.broken is not None:
-            return Verdict.BROKEN
-        return Verdict.HOLDS if self.killed and self.refused else Verdict.VACUOUS
+    def add(self, other: "RestartTally") -> None:
+        """Count what a part has counted."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+RestartResult = CampaignResult[RestartTally, GuaranteeBroken]
+"""What a campaign of restarts found."""
 
 
 def run_restarts(
@@ -66,28 +69,102 @@ def run_restarts(
     settings: Settings = KILL_SETTINGS,
     holder: Sequence[str] = HOLDER,
     progress: Callable[[int], None] = lambda restarts: None,
-) -> RestartReport:
+) -> RestartResult:
     """Restart a store `count` times, in a new directory below `directory` (else in memory), which goes away.
 
     `settings.bug` names a planted bug; `holder` is the command of a process that holds a store as holder.py does. Ends
     with the first broken promise, or at an interrupt. Raises HarnessError when a holder says what none may, or nothing.
     `progress` is called with the number of restarts after each.
     """
-    report = RestartReport(seed)
-    started = perf_counter()
     below = memory_directory() if directory is None else os.fspath(directory)
-    try:
+    explorer = _Explorer(_RestartJob(below, seed, settings, holder), count)
+    return explore(explorer, progress=lambda done, seconds: progress(done))
+
+
+Step = Literal["restart", "end"]
+"""A part of a campaign: one restart of the store, or the clean exit of the process that has it at the end."""
+
+
+@dataclass
+class _Made:
+    """What one step came to."""
+
+    tally: RestartTally
+    broken: GuaranteeBroken | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _RestartJob:
+    """Carries out steps, each on the store that the one before has left."""
+
+    below: str | None
+    seed: int
+    settings: Settings
+    holder: Sequence[str]
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[Step, Control], _Made]]:
+        """Return what carries out a step in this process; no process of a holder outlives it."""
         with (
-            scratch_directory("tornpage-restart-", below=below) as base,
-            closing(_Restarts(f"{base}/store", settings, holder, report)) as restarts,
+            scratch_directory("tornpage-restart-", below=self.below) as base,
+            closing(_Restarts(f"{base}/store", self.settings, self.holder, self.seed)) as restarts,
         ):
-            restarts.run(count, progress)
-    except GuaranteeBroken as broken:
-        report.broken = broken
-    except KeyboardInterrupt:
-        report.interrupted = True
-    report.seconds = perf_counter() - started
-    return report
+            yield restarts.carry_out
+
+
+class _Explorer:
+    """Restarts of one store as parts of a campaign."""
+
+    launcher: Launcher = "spawn"
+    holds_interrupts = False
+    canary_time: CanaryTime = "in parts"
+
+    def __init__(self, job: _RestartJob, count: int) -> None:
+        self.job = job
+        self._count = count
+
+    def parts(self) -> Iterator[Step]:
+        """Yield the restarts, and the end."""
+        yield from repeat("restart", self._count)
+        yield "end"
+
+    def known(self, part: Step) -> _Made | None:
+        """Know none."""
+        return None
+
+    def tally(self) -> RestartTally:
+        """Return counters of nothing."""
+        return RestartTally()
+
+    def count(self, made: _Made) -> int:
+        """Count restarts."""
+        return made.tally.restarts
+
+    def take(self, result: RestartResult, part: Step, made: _Made | Died[Step]) -> bool:
+        """Take a step in, up to the first broken promise."""
+        assert isinstance(made, _Made)
+        result.tally.add(made.tally)
+        if made.broken is None:
+            return True
+        result.meet(signature(made.broken), made.broken)
+        return False
+
+    def canary(self) -> str:
+        """Return nothing: a process that is refused and one that is killed show what is due."""
+        return ""
+
+    def conclude(self, result: RestartResult) -> None:
+        """Say whether a process was killed, and whether one was refused."""
+        tally = result.tally
+        result.silent = [name for name, number in (("kill", tally.killed), ("refused", tally.refused)) if not number]
+
+    def small(self, failure: GuaranteeBroken, budget: Budget, watch: Watch) -> tuple[GuaranteeBroken | None, bool]:
+        """Return the broken promise as it is: equal seeds give it again."""
+        return failure, False
+
+    def told(self, failure: GuaranteeBroken) -> str:
+        """Return the broken promise."""
+        return str(failure)
 
 
 class _Answer(dict[str, Any]):
@@ -161,39 +238,53 @@ class _Holder:
 
 
 class _Restarts:
-    """One run; `_expected` is what was acknowledged."""
+    """The store of a run and the processes that held it; `_expected` is what was acknowledged."""
 
-    def __init__(self, directory: str, settings: Settings, holder: Sequence[str], report: RestartReport) -> None:
+    def __init__(self, directory: str, settings: Settings, holder: Sequence[str], seed: int) -> None:
         self._directory = directory
         default = Settings()
         changed = {f.name: getattr(settings, f.name) for f in fields(settings) if f.name != "bug"}
         changed = {name: value for name, value in changed.items() if value != getattr(default, name)}
         self._asked = {"directory": directory, "settings": changed, "bug": settings.bug}
         self._command = holder
-        self._report = report
-        self._rng = random.Random(f"restarts {report.seed}")
+        self._tally = RestartTally()
+        self._rng = random.Random(f"restarts {seed}")
         self._expected: Served = []
         self._holders: list[_Holder] = []
+        self._first: _Holder | None = None
 
-    def run(self, count: int, progress: Callable[[int], None]) -> None:
-        first = self._opened("the first process", was_clean=True)
-        for _ in range(count):
-            self._put(first)
-            first.pause()
-            self._second_is_refused()
-            first.kill()
-            self._report.killed += 1
-            self._marker_is(True, "after a kill")
-            following = self._opened("a fresh process behind a kill", was_clean=False)
-            self._put(following)
-            self._close(following)
-            first = self._opened("a fresh process behind a clean exit", was_clean=True)
-            self._report.restarts += 1
-            progress(self._report.restarts)
-        self._close(first)
+    def carry_out(self, step: Step, control: Control) -> _Made:
+        """Carry out a step. The store is opened before the first one."""
+        self._tally = RestartTally()
+        try:
+            first = self._first or self._opened("the first process", was_clean=True)
+            if step == "restart":
+                self._first = self._restart(first)
+            else:
+                self._close(first)
+        except GuaranteeBroken as broken:
+            return _Made(self._tally, broken)
+        except KeyboardInterrupt:
+            raise Interrupted(_Made(self._tally)) from None
+        return _Made(self._tally)
+
+    def _restart(self, first: _Holder) -> _Holder:
+        """Refuse a second process, kill the first, let a fresh one close; return the one after it."""
+        self._put(first)
+        first.pause()
+        self._second_is_refused()
+        first.kill()
+        self._tally.killed += 1
+        self._marker_is(True, "after a kill")
+        following = self._opened("a fresh process behind a kill", was_clean=False)
+        self._put(following)
+        self._close(following)
+        first = self._opened("a fresh process behind a clean exit", was_clean=True)
+        self._tally.restarts += 1
+        return first
 
     def close(self) -> None:
-        """Leave nobody behind."""
+        """Kill the processes that live."""
         for holder in self._holders:
             if holder.lives:
                 holder.kill()
@@ -202,7 +293,7 @@ class _Restarts:
         """Start a process; return what it says of the store."""
         with held_interrupts():
             self._holders.append(holder := _Holder(self._command))
-        self._report.processes += 1
+        self._tally.processes += 1
         return holder, holder.ask(self._asked)
 
     def _opened(self, who: str, *, was_clean: bool) -> _Holder:
@@ -227,10 +318,10 @@ class _Restarts:
             if said["status"] != "PUT_OK":
                 raise GuaranteeBroken(8, "a put into an open store is refused", "PUT_OK", said["status"])
             self._expected.append(said["put"])
-            self._report.messages += 1
+            self._tally.messages += 1
 
     def _second_is_refused(self) -> None:
-        """Contract 14: whoever comes while the store is open is told so, and touches nothing."""
+        """Contract 14: a process that comes while the store is open is told so, and touches nothing."""
         before = _seen(self._directory)
         second, said = self._start()
         if "refused" not in said:
@@ -238,7 +329,7 @@ class _Restarts:
         second.leave()
         if _seen(self._directory) != before:
             raise GuaranteeBroken(14, "a second process is refused and has touched the store already")
-        self._report.refused += 1
+        self._tally.refused += 1
 
     def _close(self, holder: _Holder) -> None:
         reason = holder.ask("close")["read_only"]

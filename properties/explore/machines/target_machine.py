@@ -1,6 +1,6 @@
 """The machine of stores of other people: what they promise holds beside the reference, disasters included.
 
-It takes any store that properties/explore/foreign/protocol.py describes; `check --target` runs it.
+It takes any store that properties/foreign/protocol.py describes; `check --target` runs it.
 """
 
 from typing import Any, ClassVar
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
 from model.operations import Get, GetMessage, Open, Put, QueryKey
-from properties.explore.foreign.trial import TargetTrial
 from properties.explore.machines.machine import TrialMachine
+from properties.foreign.trial import TargetTrial
 from properties.program.case import Settings
 
 __all__ = ["TargetMachine", "target_puts"]

@@ -12,7 +12,6 @@ from properties.contract import Verdict
 from properties.decode.findings import Finding
 from properties.decode.opening import InspectError
 from properties.decode.store import read_floor
-from properties.disk.disk import Disk
 from properties.judge.directory.again import Crashes, is_idempotent
 from properties.judge.directory.derived_rulings import (
     index_is_judged,
@@ -35,6 +34,7 @@ from properties.judge.directory.start_rulings import (
 )
 from properties.judge.directory.truth import Truth
 from properties.judge.rulings import NEVER_JUDGED, Ruling, unknown
+from properties.program.case import Disk
 
 __all__ = ["SAMPLES", "Judgement", "evidence_of", "judge_image", "rulings_on"]
 

@@ -10,12 +10,13 @@ from impl.parts import Parts
 from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from properties.disk.dirty import DirtyTracker, choose_tracker
-from properties.disk.disk import Disk, Image
+from properties.disk.disk import Image
 from properties.disk.images import compose, disk_state
 from properties.disk.journal import Entry
 from properties.disk.recording_files import RecordingFiles
 from properties.judge.directory.image import below_root
 from properties.judge.directory.shape import Shape
+from properties.program.case import Disk
 from properties.program.hand_driven import HandDriven
 from properties.program.log_places import ROOT
 

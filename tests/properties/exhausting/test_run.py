@@ -12,7 +12,7 @@ from model.operations import Choice
 from properties.campaign.replay import replay
 from properties.contract import HarnessError, Verdict
 from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Disk, DiskState, Image
+from properties.disk.disk import DiskState, Image
 from properties.disk.images import compose
 from properties.explore.exhaustive import checking, run, workload
 from properties.explore.exhaustive.alphabet import Letter, Workload, workloads
@@ -21,6 +21,7 @@ from properties.explore.exhaustive.hunting import hunt_exhaustively
 from properties.explore.exhaustive.kept import KEPT_FILE, Kept, OtherPlan
 from properties.explore.exhaustive.run import ExhaustResult, caught_canary, run_exhaust
 from properties.explore.exhaustive.statement import figures_of, statement_of
+from properties.program.case import Disk
 
 SMALL = Plan(ops=1, facts=0, letter_names=("put", "flush", "close", "open"), check_ops=0, check_facts=0)
 

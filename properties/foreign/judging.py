@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from model.index import keys_of
 from model.state import Record
 from properties.contract import GuaranteeBroken
-from properties.explore.foreign.asking import Asked
-from properties.explore.foreign.reference_store import ReferenceState, ReferenceStore
+from properties.foreign.asking import Asked
+from properties.foreign.reference_store import ReferenceState, ReferenceStore
 from properties.judge.rulings import Ruling, holds, judge, require, ruling_of
 
 __all__ = ["Known", "Survived", "found_by_key", "judge_survivors", "keys_in", "shown"]

@@ -19,15 +19,15 @@ from properties.disk.choosing import PowerLoss, chosen, fitted
 from properties.disk.disk import Image
 from properties.disk.images import compose, disk_state, facts_of
 from properties.disk.journal import Entry, ProcessKilled
-from properties.explore.foreign.asking import Asked
-from properties.explore.foreign.judging import Known, found_by_key, judge_survivors, keys_in, shown
-from properties.explore.foreign.process import StoreProcess
-from properties.explore.foreign.protocol import TargetUnusable
-from properties.explore.foreign.reference_store import Disaster, ReferenceState
-from properties.explore.foreign.spec import read_spec
-from properties.explore.foreign.tracing import why_untraceable
-from properties.explore.foreign.watching import EMPTY, Recorded, WatchedDirectory
-from properties.explore.foreign.workplace import Workplace
+from properties.foreign.asking import Asked
+from properties.foreign.judging import Known, found_by_key, judge_survivors, keys_in, shown
+from properties.foreign.process import StoreProcess
+from properties.foreign.protocol import TargetUnusable
+from properties.foreign.reference_store import Disaster, ReferenceState
+from properties.foreign.spec import read_spec
+from properties.foreign.tracing import why_untraceable
+from properties.foreign.watching import EMPTY, Recorded, WatchedDirectory
+from properties.foreign.workplace import Workplace
 from properties.judge.rulings import require
 from properties.program.case import Settings
 

@@ -18,13 +18,15 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from properties.explore.foreign.protocol import Target, TargetUnusable
+from properties.foreign.protocol import Target, TargetUnusable
 
 __all__ = ["BadSpec", "CommandSpec", "PythonSpec", "Spec", "read_spec"]
 
 _MOVED = {
-    "properties.targets.own": "properties.explore.foreign.own",
-    "properties.targets.memory": "properties.explore.foreign.memory",
+    "properties.targets.own": "properties.foreign.own",
+    "properties.targets.memory": "properties.foreign.memory",
+    "properties.explore.foreign.own": "properties.foreign.own",
+    "properties.explore.foreign.memory": "properties.foreign.memory",
 }
 """Stores of ours by the module names that tokens and case files of the past have."""
 
@@ -72,9 +74,7 @@ def read_spec(text: str, bug: str = "") -> Spec:
 def _read(text: str, bug: str, _: tuple[str, int]) -> Spec:
     if text.startswith(COMMAND_PREFIX):
         if bug:
-            raise BadSpec(
-                f"{text}: a bug is planted in our own store alone (properties.explore.foreign.own:open_store)"
-            )
+            raise BadSpec(f"{text}: a bug is planted in our own store alone (properties.foreign.own:open_store)")
         return _command(text)
     place, colon, name = text.rpartition(":")
     if not colon or not place or not _NAME.fullmatch(name):
@@ -87,7 +87,7 @@ def _read(text: str, bug: str, _: tuple[str, int]) -> Spec:
     if not callable(found):
         raise BadSpec(f"{text}: {name} is {type(found).__name__}, and has to be called with a directory")
     if bug and "bug" not in inspect.signature(found).parameters:
-        raise BadSpec(f"{text}: a bug is planted in our own store alone (properties.explore.foreign.own:open_store)")
+        raise BadSpec(f"{text}: a bug is planted in our own store alone (properties.foreign.own:open_store)")
     return PythonSpec(partial(found, bug=bug) if bug else found)
 
 

@@ -22,11 +22,11 @@ from time import monotonic
 from typing import Any, NoReturn
 
 from properties.contract import HarnessError
-from properties.explore.foreign.protocol import TargetUnusable
-from properties.explore.foreign.serving import serve
-from properties.explore.foreign.spec import CommandSpec, PythonSpec, Spec
-from properties.explore.foreign.tracing import Tracer, let_trace
-from properties.explore.foreign.watching import WatchedDirectory
+from properties.foreign.protocol import TargetUnusable
+from properties.foreign.serving import serve
+from properties.foreign.spec import CommandSpec, PythonSpec, Spec
+from properties.foreign.tracing import Tracer, let_trace
+from properties.foreign.watching import WatchedDirectory
 from properties.interrupts import held_interrupts
 
 __all__ = ["ANSWER_SECONDS", "Died", "Hung", "NoAnswer", "StoreFailed", "StoreProcess"]

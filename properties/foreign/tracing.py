@@ -4,7 +4,7 @@
 process are watched with it. One thread of ours calls all of this, the one that began it. When we die, they die.
 
 At a call that may change something the directory is looked at before it happens; a sync counts once it has returned
-successfully. That is all the legality of images rests on (properties/explore/foreign/watching.py).
+successfully. That is all the legality of images rests on (properties/foreign/watching.py).
 
 Source: ptrace(2) (`PTRACE_GET_SYSCALL_INFO` of Linux 5.3), seccomp(2).
 """
@@ -16,8 +16,8 @@ import struct
 from contextlib import suppress
 from functools import cache
 
-from properties.explore.foreign.syscalls import MACHINE, SYNCHRONOUS, TEMPORARY, install_filter
-from properties.explore.foreign.watching import Place, WatchedDirectory
+from properties.foreign.syscalls import MACHINE, SYNCHRONOUS, TEMPORARY, install_filter
+from properties.foreign.watching import Place, WatchedDirectory
 from properties.interrupts import held_interrupts
 
 __all__ = ["Tracer", "let_trace", "why_untraceable"]

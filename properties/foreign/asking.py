@@ -8,8 +8,8 @@ import binascii
 from typing import Any
 
 from properties.contract import GuaranteeBroken
-from properties.explore.foreign.process import Died, Hung, StoreFailed, StoreProcess
-from properties.explore.foreign.protocol import BadHandshake, printable, read_handshake
+from properties.foreign.process import Died, Hung, StoreFailed, StoreProcess
+from properties.foreign.protocol import BadHandshake, printable, read_handshake
 
 __all__ = ["Asked", "broken_by"]
 

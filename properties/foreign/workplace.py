@@ -4,8 +4,8 @@ import tempfile
 from pathlib import Path
 
 from properties.disk.disk import Image
-from properties.explore.foreign.process import StoreProcess
-from properties.explore.foreign.watching import write_directory
+from properties.foreign.process import StoreProcess
+from properties.foreign.watching import write_directory
 from properties.scratch import memory_directory, remove_tree
 
 __all__ = ["Workplace"]
