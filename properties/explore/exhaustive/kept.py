@@ -22,6 +22,7 @@ __all__ = ["KEPT_FILE", "Kept", "OtherPlan"]
 KEPT_FILE = "workloads.jsonl"
 _FORMAT = 1
 _ROOMS = ("impl", "model", "properties")
+_ROOT = Path(__file__).parents[3]
 
 
 class OtherPlan(ValueError):
@@ -31,11 +32,14 @@ class OtherPlan(ValueError):
 @lru_cache(maxsize=1)
 def source_fingerprint() -> str:
     """Return a hash of the source of store, model and judges."""
-    root = Path(__file__).parents[2]
     digest = blake2b(digest_size=8)
-    for path in sorted(path for room in _ROOMS for path in (root / room).rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    for path in _sources():
+        digest.update(str(path.relative_to(_ROOT)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
+
+
+def _sources() -> list[Path]:
+    return sorted(path for room in _ROOMS for path in (_ROOT / room).rglob("*.py"))
 
 
 class Kept:
