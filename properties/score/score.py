@@ -8,8 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from properties.campaign.resume import KeptRows
 from properties.score.apart import Answer, Apart
-from properties.score.kept import KeptRows
 from properties.score.plan import Plan
 from properties.score.trials import ClockName, TrialEnd, TrialKey, TrialRow, run_trial
 

@@ -7,8 +7,10 @@ time; an interleaving as it is when it is found, for a number of tries.
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from properties.campaign.replay import replay, shrink
+from properties.campaign.resume import KeptRows
 from properties.disk.dirty import DirtyTracker, choose_tracker
 from properties.explore.interleavings.run import run_interleaving
 from properties.explore.interleavings.shrink import BrokenInterleaving
@@ -20,7 +22,9 @@ from properties.score.apart import Apart
 from properties.score.sightings import SeenInterleaving
 from properties.score.trials import CLOCKS, ClockName, TrialRow
 
-__all__ = ["SmallRow", "TakesSmall", "make_all_small", "shortest_failures"]
+__all__ = ["SMALL", "SmallRow", "TakesSmall", "kept_small", "make_all_small", "shortest_failures"]
+
+SMALL = "small.jsonl"
 
 _SLACK_S = 60.0
 _WALL_OF_CPU_MAX = 20
@@ -59,6 +63,11 @@ class SmallRow:
 
 
 TakesSmall = Callable[[SmallRow], None]
+
+
+def kept_small(directory: Path | None) -> KeptRows[SmallRow]:
+    """Return the failures made small that a directory holds. Raises BadRows and OSError."""
+    return KeptRows(None if directory is None else directory / SMALL, SmallRow)
 
 
 def shortest_failures(rows: Iterable[TrialRow]) -> tuple[TrialRow, ...]:
