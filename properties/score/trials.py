@@ -15,9 +15,12 @@ from properties.program.case import Settings
 from properties.score.hunt import hunt
 from properties.score.strategies import STRATEGIES
 
-__all__ = ["CLOCKS", "TRIALS", "ClockName", "TrialEnd", "TrialKey", "TrialRow", "kept_trials", "run_trial"]
+__all__ = ["CLOCKS", "PRELOAD", "TRIALS", "ClockName", "TrialEnd", "TrialKey", "TrialRow", "kept_trials", "run_trial"]
 
 TRIALS = "trials.jsonl"
+
+PRELOAD = ("properties.score.trials",)
+"""What a server of processes imports: all that a trial or a hunt needs."""
 
 ClockName = Literal["wall", "cpu"]
 
