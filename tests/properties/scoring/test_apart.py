@@ -96,7 +96,7 @@ def test_an_interrupt_while_a_part_starts_leaves_it_to_be_ended(monkeypatch: pyt
 
 def test_a_part_that_hangs_is_ended_at_its_limit_and_the_others_are_carried_out() -> None:
     assert alone(hang, limit_s=0.5) == Died(21, "", "no answer within its limit", is_hung=True)
-    made = dict(Apart(Plain(hang_at_one), iter(range(4)), 2, 1.0).results())
+    made = dict(Apart(Plain(hang_at_one), iter(range(4)), 2, 5.0).results())
     assert {part: each for part, each in made.items() if part != 1} == {0: 0, 2: 2, 3: 3}
     assert isinstance(made[1], Died)
     assert made[1].is_hung
