@@ -72,6 +72,7 @@ from model.step_under_faults import places_of
 from model.waiting import Waiting
 
 __all__ = [
+    "EndedPulls",
     "applies",
     "begin",
     "conditions",

@@ -15,8 +15,7 @@ from click.shell_completion import CompletionItem
 
 __all__ = ["bug_ids", "case_files", "codes_and_case_files", "fault_names", "names_in_a_store"]
 
-_BUGS = re.compile(r"^BUGS\b.*?= \((.*?)^\)", re.MULTILINE | re.DOTALL)
-_BUG_ID = re.compile(r'^    \(\s*"([^"]+)"', re.MULTILINE)
+_BUG_ID = re.compile(r'^    PlantedBug\(\s*"([^"]+)"', re.MULTILINE)
 _PLAIN = re.compile(r"[\w.%@/-]+", re.ASCII)
 _NAMES_MAX = 300
 
@@ -24,8 +23,7 @@ _NAMES_MAX = 300
 def bug_ids(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Return the planted bugs whose id begins so."""
     sources = [each for each in (files("properties") / "planted").iterdir() if each.name.endswith(".py")]
-    tables = [table for each in sources for table in _BUGS.findall(each.read_text(encoding="utf-8"))]
-    return _beginning((bug_id for table in tables for bug_id in _BUG_ID.findall(table)), incomplete)
+    return _beginning((bug for each in sources for bug in _BUG_ID.findall(each.read_text("utf-8"))), incomplete)
 
 
 def fault_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:

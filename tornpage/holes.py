@@ -7,17 +7,20 @@ a file there as soon as it is known, and a hunt that was made before with the sa
 import json
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from properties.campaign.replay import shrink
+from properties.campaign.workers import Apart, Died, Plain
 from properties.contract import HarnessError
 from properties.disk.dirty import DirtyTracker, choose_tracker
 from properties.program.case import Settings
-from properties.score.apart import alone
 from properties.score.holes import HOLES, Hole
 from properties.score.hunt import hunt
 from properties.score.sightings import SeenCase, Sighting
+from properties.score.trials import PRELOAD
 from tornpage import __version__
 from tornpage.document import Outcome, refuse, warn
 
@@ -125,11 +128,12 @@ def _others(row: Row) -> Row:
 def _hunted(hole: Hole, *, seconds: float, seed: int) -> Row:
     """Hunt one hole in a process of its own, which is ended when it does not end."""
     row = {**_listed(hole), "arguments": _arguments(hole, seconds=seconds, seed=seed), "tries": 0, "seconds": seconds}
-    answer = alone(_hunt_hole, (hole.id, seconds, seed), limit_s=seconds + GRACE_S)
-    if answer.end == "answered":
-        found: Row = answer.value
-        return row | found
-    return row | {"result": "hung" if answer.end == "hung" else "harness", "why": f"the hunt {answer.why}"}
+    job = Plain(partial(_hunt_hole, seconds=seconds, seed=seed))
+    with closing(Apart(job, iter((hole.id,)), 1, seconds + GRACE_S, PRELOAD).results()) as results:
+        _, found = next(results)
+    if isinstance(found, Died):
+        return row | {"result": "hung" if found.is_hung else "harness", "why": f"the hunt {found.how}"}
+    return row | found
 
 
 def _hunt_hole(hole_id: str, seconds: float, seed: int) -> Row:

@@ -8,14 +8,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from properties.campaign.resume import BadRows, KeptRows, NotKept
 from properties.planted import PLANTED
 from properties.score.board import IN_TURNS, Board, BugScore, board_of
-from properties.score.kept import BadRows, KeptRows, NotKept, kept_small, kept_trials
 from properties.score.plan import Plan, may_see, reason_why_not
 from properties.score.score import score
-from properties.score.small import SmallRow, make_all_small, shortest_failures
+from properties.score.small import SmallRow, kept_small, make_all_small, shortest_failures
 from properties.score.survival import Interval
-from properties.score.trials import TrialRow
+from properties.score.trials import TrialRow, kept_trials
 from tornpage.document import Outcome, refuse
 from tornpage.progress import steps_progress, trials_progress
 

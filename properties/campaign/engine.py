@@ -50,7 +50,7 @@ class Budget:
     """What it may cost to make one failure small."""
 
     tries_max: int
-    seconds: float
+    seconds: float | None
 
 
 class Explorer(Protocol[Part, Made, Counts, Broken]):
@@ -201,7 +201,9 @@ def _make_small(
             result.found.append(replace(each, failure=small))
 
 
-def small_case(failure: Failure, budget: Budget, watch: Watch, *, tracker: DirtyTracker) -> tuple[Failure | None, bool]:
+def small_case(
+    failure: Failure, budget: Budget, watch: Watch, *, tracker: DirtyTracker, keep_evidence: bool = True
+) -> tuple[Failure | None, bool]:
     """Replay a failing case and make it small; None if it does not fail again."""
     again = replay(failure.case, tracker=tracker)
     if again is None:
@@ -212,6 +214,6 @@ def small_case(failure: Failure, budget: Budget, watch: Watch, *, tracker: Dirty
         tries_max=budget.tries_max,
         seconds=budget.seconds,
         watch=watch,
-        keep_evidence=True,
+        keep_evidence=keep_evidence,
     )
     return small, small.ended == "interrupt"

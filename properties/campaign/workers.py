@@ -4,27 +4,32 @@ A worker asks for one part after the other over a pipe. It ignores an interrupt,
 processes: the parent turns it into a stop request, and the worker ends the part where it is. A worker that dies loses
 its part and nothing else; another one takes its place. A worker whose parent is gone ends. Workers are new interpreters
 (`spawn`), or copies of this process (`fork`) for parts that fork themselves.
+
+`Apart` gives each part a process of its own with a limit of time, so that a part that hangs, dies or raises is an
+answer: results come as they are made. A server process imports once what parts need, and is forked for each of them.
 """
 
 import logging
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import traceback
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.context import ForkServerProcess, SpawnProcess
 from time import perf_counter
 from types import FrameType
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from properties.interrupts import born_deaf, held_interrupts
 
-__all__ = ["Control", "Died", "Interrupted", "Job", "Launcher", "Told", "Work"]
+__all__ = ["Apart", "Control", "Died", "Interrupted", "Job", "Launcher", "Plain", "Told", "Work"]
 
 Launcher = Literal["spawn", "fork"]
 
@@ -35,6 +40,7 @@ _AHEAD = 32
 
 _READY = "ready"
 _SPAWN = multiprocessing.get_context("spawn")
+_SERVER = multiprocessing.get_context("forkserver")
 
 Part = TypeVar("Part")
 Made = TypeVar("Made")
@@ -72,12 +78,25 @@ class Job(Protocol[PartIn, MadeOut]):
 
 
 @dataclass(frozen=True, slots=True)
+class Plain(Generic[Part, Made]):
+    """The job that calls a function with a part."""
+
+    function: Callable[[Part], Made]
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[Part, Control], Made]]:
+        """Return what calls it."""
+        yield lambda part, control: self.function(part)
+
+
+@dataclass(frozen=True, slots=True)
 class Died(Generic[Part]):
-    """A worker that ended by itself, the part it had, and the last run it told of."""
+    """A worker that ended by itself, or at the limit of its part; the part it had, and the last run it told of."""
 
     part: Part
     at: str
     how: str
+    is_hung: bool = False
 
 
 class Interrupted(KeyboardInterrupt):
@@ -150,6 +169,18 @@ def _made(carry_out: Callable[[Any, Control], object], part: object, control: Co
         return _Raised(error)
 
 
+def _work_once(parent: Connection, job: Job[Any, Any], part: object) -> None:
+    """Carry out one part; what it raises is its answer."""
+    control = Control(is_over=lambda: False, is_stopped=lambda: False, tell=lambda count, at: None)
+    try:
+        with job.opened() as carry_out:
+            said = pickle.dumps(carry_out(part, control))
+    except Exception as error:
+        said = pickle.dumps(Died(part, "", f"{type(error).__name__}: {error}"))
+    with suppress(BrokenPipeError):  # the parent has gone
+        parent.send_bytes(said)
+
+
 @dataclass
 class _Teller:
     """Tells the parent now and then how far a part has come, and of each new run at once."""
@@ -202,12 +233,13 @@ class _Fork:
 class _Worker(Generic[Part]):
     """One process, and the part it has: `number` is -1 without one."""
 
-    process: _Fork | SpawnProcess
+    process: _Fork | SpawnProcess | ForkServerProcess
     pipe: Connection
     number: int = -1
     part: Part | None = None
     at: str = ""
     is_ready: bool = False
+    until: float = 0.0
 
     def say(self, message: object) -> None:
         """Send a message; a worker that is gone is noticed where its pipe is read."""
@@ -221,6 +253,12 @@ class _Worker(Generic[Part]):
         self.process.join()
         code = self.process.exitcode or 0
         return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+    def kill(self) -> None:
+        """End it, if it has not ended, and all that belongs to it here."""
+        self.process.kill()
+        self.process.join()
+        self.pipe.close()
 
 
 @dataclass
@@ -436,7 +474,82 @@ class Work(Generic[Part, Made]):
 
     def _kill(self, workers: list[_Worker[Part]]) -> None:
         for worker in workers:
-            worker.process.kill()
-            worker.process.join()
-            worker.pipe.close()
+            worker.kill()
             self.pool.remove(worker)
+
+
+# ---- a process for each part -----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Apart(Generic[Part, Made]):
+    """Parts in processes of their own, up to `workers` at once, each of up to `limit_s` seconds.
+
+    The next part is asked for as soon as there is room for it, after all results so far were taken. Processes do not
+    hear of an interrupt, and are killed as soon as the caller closes `results`. The server imports the modules of
+    `preload`; `tick` is called now and then while parts are carried out.
+    """
+
+    job: Job[Part, Made]
+    parts: Iterator[Part]
+    workers: int
+    limit_s: float
+    preload: tuple[str, ...] = ()
+    tick: Callable[[], None] = lambda: None
+    pool: list[_Worker[Part]] = field(default_factory=list)
+
+    def results(self) -> Generator[tuple[Part, Made | Died[Part]], None, None]:
+        """Yield what was made of each part as it ends."""
+        try:
+            while self._fill():
+                self.tick()
+                yield from self._ended()
+        finally:
+            for worker in list(self.pool):
+                worker.kill()
+                self.pool.remove(worker)
+
+    def _fill(self) -> bool:
+        """Start the parts that there is room for; return whether any is under way."""
+        while len(self.pool) < self.workers and (part := next(self.parts, None)) is not None:
+            self._start(part)
+        return bool(self.pool)
+
+    def _start(self, part: Part) -> None:
+        with born_deaf():  # the server and its children; the worker is known before an interrupt is raised
+            _SERVER.set_forkserver_preload(list(self.preload))
+            forkserver.ensure_running()
+            ours, theirs = _SERVER.Pipe(duplex=False)
+            process = _SERVER.Process(target=_work_once, args=(theirs, self.job, part), daemon=True)
+            process.start()
+            theirs.close()
+            self.pool.append(_Worker(process, ours, part=part, until=perf_counter() + self.limit_s))
+
+    def _ended(self) -> Iterator[tuple[Part, Made | Died[Part]]]:
+        """Yield what has ended, waiting a moment for the first one at most."""
+        first_limit_s = min(worker.until for worker in self.pool) - perf_counter()
+        wait([worker.pipe for worker in self.pool], max(0.0, min(_LOOK_UP_EVERY_S, first_limit_s)))
+        for worker in list(self.pool):
+            assert worker.part is not None
+            made: Made | Died[Part]
+            if worker.pipe.poll():
+                made = _heard(worker)
+            elif _is_past(worker.until):
+                made = Died(worker.part, "", "no answer within its limit", is_hung=True)
+                worker.kill()
+            else:
+                continue
+            self.pool.remove(worker)
+            yield worker.part, made
+
+
+def _heard(worker: _Worker[Part]) -> Any:
+    """Return what a worker made of its part; nothing or half a message means that it died."""
+    try:
+        made = worker.pipe.recv()
+    except (EOFError, OSError):
+        assert worker.part is not None
+        made = Died(worker.part, "", worker.end())
+    worker.process.join()
+    worker.pipe.close()
+    return made

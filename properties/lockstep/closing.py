@@ -1,15 +1,17 @@
 """Flush and close, compared with the model, and a second process that opens the open store."""
 
-from impl.errors import StoreInUse
-from model import flushing
-from model.progress import save
+from impl.errors import StoreClosed, StoreInUse
+from model.answers import Answer
+from model.operations import Close, Flush
+from model.step import EndedPulls, step
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.journal import DirectorySynced
 from properties.judge.judges import ROOT
 from properties.judge.progress_ledger import DELAY_OFFSETS, said_by
-from properties.lockstep.compare import clean_exit_is_durable, compare_watermarks
+from properties.lockstep.compare import clean_exit_is_durable, compare_watermarks, legal_outcome
+from properties.lockstep.execute import answered_puts
 from properties.lockstep.pair import Pair
-from properties.lockstep.services import answer_all
+from properties.lockstep.puts import note_answers
 
 __all__ = ["close", "flush", "open_twice"]
 
@@ -18,14 +20,10 @@ def flush(pair: Pair) -> None:
     """Flush a store that is open; a failed sync, or a commit that fails, is answered as such and moves nothing."""
     if pair.closed:
         return
-    first = len(pair.files.events)
-    after, durable = flushing.flush(
-        pair.log, sync_fails=bool(pair.files.failing_syncs), write_fails=bool(pair.files.failing_writes)
-    )
-    result = observed("flush", pair.store.flush)
-    if result.durable != durable:
-        raise GuaranteeBroken(9, "a flush answers otherwise than the model", str(durable), str(result.durable))
-    pair.cover("sync_failed_under_flush()", after.poisoned and not pair.log.poisoned)
+    first, before = len(pair.files.events), pair.begin(Flush())
+    found = Answer(durable=observed("flush", pair.store.flush).durable)
+    after, _ = legal_outcome(pair, before, Flush(), found)
+    pair.cover("sync_failed_under_flush()", after.log.poisoned and not before.log.poisoned)
     pair.end_operation(first, after)
     compare_watermarks(pair)
 
@@ -34,34 +32,34 @@ def close(pair: Pair) -> None:
     """Close, cleanly or as a store closes whose disk fails; every wait ends, and nothing may leak."""
     if pair.closed:
         return
-    first = len(pair.files.events)
-    after, clean = flushing.close(
-        pair.log, sync_fails=bool(pair.files.failing_syncs), write_fails=bool(pair.files.failing_writes)
-    )
-    if not after.poisoned:
-        pair.files.failing_syncs = 0  # what it would hit is no sync of the log
-    pair.files.refused_files = 0
+    first, before = len(pair.files.events), pair.begin(Close())
     observed("close", pair.store.close)
-    pair.closed = True
-    if clean:
-        pair.consumers = save(pair.consumers)
-    answer_all(pair, after)
-    pair.cover("sync_failed_under_close()", after.poisoned and not pair.log.poisoned)
-    pair.cover("unclean_for_a_commit", not clean and not after.poisoned)
+    after, expected = legal_outcome(pair, before, Close(), Answer(ended=answered_puts(pair), ended_pulls=_closed(pair)))
+    pair.cover("answered_by_close", note_answers(pair, expected))
+    pair.cover("held_pull_closed", len(pair.clients.pulls))
+    pair.clients.pulls = {}
+    pair.cover("sync_failed_under_close()", after.log.poisoned and not before.log.poisoned)
+    pair.cover("unclean_for_a_commit", not expected.clean and not after.log.poisoned)
     pair.end_operation(first, after)
     pair.note_committed()
     if pair.files.leaks():
         raise GuaranteeBroken(11, "a closed store still holds files", "nothing", "; ".join(pair.files.leaks()))
-    if clean and pair.queue_sync_failed:  # a file that failed may have been the checkpoint, which is written anew
-        clean = pair.store.read_only_reason is None
-    if clean != (pair.store.read_only_reason is None):
-        reason = str(pair.store.read_only_reason)
-        raise GuaranteeBroken(2, "a close says otherwise than the model whether it was clean", str(clean), reason)
-    if clean:
+    clean, reason = expected.clean, pair.store.read_only_reason
+    legal = {answer.clean for _, answer in step(before, Close(), pair.layout)}
+    if (reason is None) not in legal:
+        sentence = "a close says otherwise than the model whether it was clean"
+        raise GuaranteeBroken(2, sentence, str(clean), str(reason))
+    if reason is None:
         clean_exit_is_durable(pair)
     elif f"{ROOT}/abort" not in pair.durable(pair.files).files:
         raise GuaranteeBroken(2, "an exit that was not clean has removed its abort marker")
     _delay_offsets_are_saved(pair)
+
+
+def _closed(pair: Pair) -> EndedPulls:
+    """Return the number of each pull that a close has ended."""
+    done = ((number, answer) for number, answer in pair.clients.pulls.items() if answer.done())
+    return tuple((number, "closed") for number, answer in done if isinstance(answer.exception(), StoreClosed))
 
 
 def _delay_offsets_are_saved(pair: Pair) -> None:

@@ -4,13 +4,19 @@ What one operation answers is compared beside the operation. Each comparison rai
 the contract and the sentence of it that is broken.
 """
 
+from dataclasses import replace
+
 from impl.errors import NotReadable
 from impl.running_flags import RunningFlag
+from model.answers import Answer, Marks, NextRound, PutAnswer, accepted, marks_of
 from model.flushing import checkpoint_times, index_checkpoint_times, queue_checkpoint_times
-from model.operations import ServiceName
+from model.message import Batch, Message
+from model.operations import Operation, ServiceName, Step
 from model.queues import dispatch
-from model.state import CommitLog
+from model.state import CommitLog, State
+from model.step import step
 from properties.contract import GuaranteeBroken, observed
+from properties.judge.answers import Answer as StoreAnswer
 from properties.judge.derived_files import index_is_right, queues_are_right
 from properties.judge.extension_files import bit_maps_of, extensions_are_right
 from properties.judge.judges import ROOT, physic_timestamp
@@ -20,14 +26,122 @@ from properties.lockstep.pair import UNKNOWN_QUEUE, Pair
 from properties.program.log_places import log_files
 
 __all__ = [
+    "broken",
     "checkpoint_is_right",
     "clean_exit_is_durable",
     "compare_queues",
     "compare_watermarks",
     "disk_holds_the_log",
+    "legal_outcome",
+    "marks_found",
     "may_read",
+    "predicted",
     "require_will_step",
 ]
+
+
+# ---- what an operation answers ---------------------------------------------------------------------------------------
+
+
+def predicted(pair: Pair, before: State, operation: Operation) -> tuple[State, Answer]:
+    """Return the outcome of an operation that has one, beside what the disk has left to fail."""
+    return next(step(before, operation, pair.layout, found=Answer(faults=pair.faults_left())))
+
+
+def legal_outcome(
+    pair: Pair, before: State, operation: Operation, found: Answer, *, given: Message | Batch | None = None
+) -> tuple[State, Answer]:
+    """Return the outcome that an answer of the store allows. Raises GuaranteeBroken where it allows none."""
+    found = replace(found, faults=pair.faults_left())
+    for outcome in accepted(step(before, operation, pair.layout, given=given, found=found), found):
+        return outcome
+    expected = next(answer for _, answer in step(before, operation, pair.layout, given=given))
+    raise broken(pair, operation, expected, found)
+
+
+def broken(pair: Pair, operation: Operation, expected: Answer, found: Answer) -> GuaranteeBroken:
+    """Return which contract an answer breaks that is none of the legal ones; `expected` is the first of these."""
+    special = (
+        _broken_by_ended_puts(pair, expected, found),
+        _broken_by_ended_pulls(expected, found),
+        _broken_by_put(expected, found),
+        _broken_by_delivery(operation, expected, found),
+    )
+    for one in special:
+        if one is not None:
+            return one
+    for name, contract, sentence, is_told in _SENTENCES:
+        if (texts := _differing(expected, found, name)) is not None:
+            return GuaranteeBroken(contract, sentence, *(texts if is_told else ()))
+    marks = None if expected.marks is None or found.marks is None else _broken_by_marks(expected.marks, found.marks)
+    unexplained = GuaranteeBroken(8, f"{operation.op} leads to no state that is legal", str(expected), str(found))
+    return unexplained if marks is None else marks
+
+
+_SENTENCES = (
+    ("durable", 9, "a flush answers otherwise than the model", True),
+    ("clean", 2, "a close says otherwise than the model whether it was clean", True),
+    ("names", 10, "other topics were deleted than the model's", True),
+    ("committed", 17, "another offset counts than was committed", True),
+    ("failed", 16, "dispatch fails on a disk that refuses nothing", False),
+    ("delays", 12, "a round leads elsewhere than the model", True),
+    ("next_round", 16, "the next round is not when it has to be", True),
+)
+"""By the field of an answer: the contract that it breaks, the sentence, and whether expected and found are told."""
+
+
+def _differing(expected: Answer, found: Answer, name: str) -> tuple[str, str] | None:
+    """Return what is expected and found of a field that differs, as text."""
+    wanted, said = getattr(expected, name), getattr(found, name)
+    if wanted is None or said is None or wanted == said:
+        return None
+    if isinstance(wanted, NextRound):
+        wanted, said = wanted.due_ms, said.due_ms
+    return str(wanted), str(said)
+
+
+def _broken_by_ended_puts(pair: Pair, expected: Answer, found: Answer) -> GuaranteeBroken | None:
+    """Each put that waits is answered when its wait ends, not before, and rightly."""
+    if expected.ended is None or found.ended is None:
+        return None
+    ended, answered = dict(expected.ended), dict(found.ended)
+    for number, answer in pair.clients.puts.items():
+        if number in ended:
+            one = _broken_by_put(Answer(put=ended[number]), Answer(put=answered.get(number, "waits")))
+            if one is not None:
+                return one
+        elif number in answered:
+            return GuaranteeBroken(16, "a put is answered too early", "no answer yet", str(answer.result()))
+    return None
+
+
+def _broken_by_ended_pulls(expected: Answer, found: Answer) -> GuaranteeBroken | None:
+    """A close ends each pull that waits."""
+    if found.ended_pulls is None or expected.ended_pulls == found.ended_pulls:
+        return None
+    return GuaranteeBroken(16, "a close leaves a pull waiting", "StoreClosed", "no answer, or another")
+
+
+def _broken_by_put(expected: Answer, found: Answer) -> GuaranteeBroken | None:
+    match expected.put, found.put:
+        case "waits", PutAnswer():
+            return GuaranteeBroken(2, "a put is answered before its flush", "no answer yet", str(found.note))
+        case PutAnswer(), "waits":
+            return GuaranteeBroken(16, "a put is not answered", expected.put.status, "no answer")
+        case PutAnswer(), PutAnswer() if expected.put != found.put:
+            texts = str(StoreAnswer(*expected.put)), str(StoreAnswer(*found.put))
+            return GuaranteeBroken(8, "a put answers otherwise than the model", *texts)
+    return None
+
+
+def _broken_by_delivery(operation: Operation, expected: Answer, found: Answer) -> GuaranteeBroken | None:
+    """Contract 12: a round puts the copies that are due, in order, and none that is not."""
+    if not isinstance(operation, Step) or expected.marks is None or found.marks is None:
+        return None
+    if expected.marks.end == found.marks.end:
+        return None
+    ends = f"a log that ends at {expected.marks.end}", f"one that ends at {found.marks.end}"
+    return GuaranteeBroken(12, "a round delivers other messages than the model", *ends)
 
 
 # ---- after every operation -------------------------------------------------------------------------------------------
@@ -59,17 +173,30 @@ def _files_at(pair: Pair, bases: range) -> list[str]:
     return found
 
 
+def _broken_by_marks(expected: Marks, found: Marks) -> GuaranteeBroken | None:
+    if expected.min_offset != found.min_offset:
+        begins = str(expected.min_offset), str(found.min_offset)
+        return GuaranteeBroken(10, "the log begins elsewhere than its clean-up has left it", *begins)
+    if expected != found:
+        sentence = "watermarks (flushed, readable, written) are wrong"
+        return GuaranteeBroken(9, sentence, str(expected[1:]), str(found[1:]))
+    return None
+
+
+def marks_found(pair: Pair) -> Marks:
+    """Return the watermarks of the open store."""
+    store = pair.store
+    return Marks(store.min_offset, store.flushed_offset, store.committed_offset, store.max_offset)
+
+
 def compare_watermarks(pair: Pair) -> None:
     """The store's watermarks are those of the model (contract 9); then what they say is committed is taken in."""
     if not pair.closed:
-        if pair.store.min_offset != pair.log.min_offset:
-            begins = str(pair.log.min_offset), str(pair.store.min_offset)
-            raise GuaranteeBroken(10, "the log begins elsewhere than its clean-up has left it", *begins)
-        observed("check", pair.store.check)
-        expected = (pair.log.flushed_offset, pair.log.readable_end, pair.log.end_offset)
-        found = (pair.store.flushed_offset, pair.store.committed_offset, pair.store.max_offset)
-        if expected != found:
-            raise GuaranteeBroken(9, "watermarks (flushed, readable, written) are wrong", str(expected), str(found))
+        broken_by = _broken_by_marks(marks_of(pair.log), marks_found(pair))
+        if broken_by is None or broken_by.contract != 10:
+            observed("check", pair.store.check)
+        if broken_by is not None:
+            raise broken_by
     pair.note_committed()
 
 

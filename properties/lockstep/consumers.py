@@ -6,26 +6,37 @@ has broken dispatch off half-way no pull is made and no step is taken: the conte
 Judges compare what the progress file says after each crash fault (properties/judge/progress_judges.py).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from impl import pull_hold
-from impl.errors import BadProgress, NotReadable, StoreClosed, TooManyHeldPulls
+from impl.errors import BadProgress, NotReadable, TooManyHeldPulls
 from impl.queue_pull import GetMessageResult
 from impl.running_flags import RunningFlag
-from model import holding, progress, reading
+from model import holding, reading
+from model.answers import Answer
 from model.holding import Holding
-from model.operations import CancelPull, CommitOffset, PullHeld, PullWhileDispatching, QueryOffsets, ServiceName
-from model.queues import bounds_of, dispatch, failed_dispatch
-from model.state import CommitLog
+from model.operations import (
+    CancelPull,
+    CommitOffset,
+    Operation,
+    PullHeld,
+    PullWhileDispatching,
+    QueryOffsets,
+    ServiceName,
+)
+from model.queues import bounds_of
+from model.state import HeldPull, State
+from model.step import applies, step
+from model.step_reads import queue_named
 from properties.contract import GuaranteeBroken, observed
 from properties.judge.reads import pulled_rightly
-from properties.lockstep.compare import compare_watermarks, may_read, require_will_step
+from properties.lockstep.compare import compare_watermarks, legal_outcome, may_read, predicted, require_will_step
 from properties.lockstep.execute import call_pull, service_named
-from properties.lockstep.pair import HeldPull, Pair
-from properties.program.translation import HELD_PULLS_MAX
+from properties.lockstep.pair import Pair
 from properties.scheduler import run_stepped
 
 __all__ = [
@@ -35,7 +46,6 @@ __all__ = [
     "look_at_pulls",
     "pull_held",
     "pull_while_dispatching",
-    "pulls_are_closed",
     "pulls_are_held",
     "query_offsets",
 ]
@@ -53,19 +63,36 @@ def pull_held(pair: Pair, operation: PullHeld) -> None:
     """Pull and wait; compare whether the pull is held, and the answer if it is not."""
     if not may_read(pair):
         return
-    asked = _asked(pair, operation)
-    legal = _legal(pair, asked, pair.log)
-    may_wait = operation.hold_ms > 0 and all(holding.is_held(answer, asked.offset) for answer in legal)
-    if may_wait and len(pair.clients.pulls) >= HELD_PULLS_MAX:
+    before = pair.begin(operation)
+    asked, outcomes = _asked(pair, operation), _outcomes(pair, before, operation)
+    after, expected = outcomes[0]
+    if expected.pull == "refused":
         _finds_no_place(pair, asked, operation.hold_ms)
         return
     answer = observed("pull_async", lambda: call_pull(pair, asked, operation.hold_ms))
-    if may_wait:
-        pair.clients.pulls.append(HeldPull(asked, answer))
+    if expected.pull == "held":
+        _held(pair, after, answer)
         pair.cover("pull_held")
     else:
-        _is_answered(pair, asked, answer)
+        _is_answered(pair, asked, answer, _pulled(outcomes))
         pair.cover("pull_not_held")
+
+
+def _outcomes(pair: Pair, before: State, operation: Operation) -> list[tuple[State, Answer]]:
+    """Return the legal outcomes of an operation, beside what the disk has left to fail."""
+    return list(step(before, operation, pair.layout, found=Answer(faults=pair.faults_left())))
+
+
+def _pulled(outcomes: Sequence[tuple[State, Answer]]) -> tuple[reading.Pulled, ...]:
+    """Return each legal answer of a pull that is not held."""
+    notes = (expected.note for _, expected in outcomes)
+    return tuple(dict.fromkeys(note for note in notes if isinstance(note, reading.Pulled)))
+
+
+def _held(pair: Pair, after: State, answer: Future[GetMessageResult]) -> None:
+    """Note the newest pull that is held, and its answer to come."""
+    pair.model = after
+    pair.clients.pulls[after.pulls[-1].number] = answer
 
 
 def _asked(pair: Pair, operation: PullHeld | PullWhileDispatching) -> Holding:
@@ -78,8 +105,8 @@ def _asked(pair: Pair, operation: PullHeld | PullWhileDispatching) -> Holding:
     return Holding(queue, most, PullHeld().max_msg_nums, tags, pair.environment.now_ms + PullHeld().hold_ms)
 
 
-def _legal(pair: Pair, asked: Holding, log: CommitLog) -> tuple[reading.Pulled, ...]:
-    return reading.legal_answers(log, pair.layout, *asked.queue, asked.offset, asked.max_msg_nums, asked.tags)
+def _legal(pair: Pair, asked: Holding) -> tuple[reading.Pulled, ...]:
+    return reading.legal_answers(pair.log, pair.layout, *asked.queue, asked.offset, asked.max_msg_nums, asked.tags)
 
 
 def _finds_no_place(pair: Pair, asked: Holding, hold_ms: int) -> None:
@@ -93,40 +120,43 @@ def _finds_no_place(pair: Pair, asked: Holding, hold_ms: int) -> None:
 
 def cancel_pull(pair: Pair, operation: CancelPull) -> None:
     """Have a consumer give up."""
-    if pair.clients.pulls:
-        waiting = pair.clients.pulls.pop(operation.number % len(pair.clients.pulls))
-        if not waiting.answer.cancel():
+    if pair.model.pulls:
+        after, _ = predicted(pair, pair.begin(operation), operation)
+        (number,) = {each.number for each in pair.model.pulls} - {each.number for each in after.pulls}
+        if not pair.clients.pulls.pop(number).cancel():
             raise GuaranteeBroken(16, "who waits for a message cannot give up")
+        pair.model = after
         pair.cover("pull_cancelled")
 
 
-def look_at_pulls(pair: Pair) -> None:
-    """Step the service of held pulls, which alone ends them, and compare."""
+def look_at_pulls(pair: Pair, before: State) -> State:
+    """Step the service of held pulls, which alone ends them, and compare; return the state it leads to."""
     service = pair.environment.service(PULL_HOLD)
     if service is None or (found := observed("step", service.step)) is None:
         raise GuaranteeBroken(16, "the store lacks a service", PULL_HOLD, "none of that name, or stopped")
     if found.due_ms is not None and found.due_ms <= found.now_ms:
         raise GuaranteeBroken(16, f"the service {PULL_HOLD} spins", f"later than {found.now_ms}", str(found.due_ms))
-    _compare_pulls(pair)
+    _compare_pulls(pair, before)
+    left = tuple(each for each in before.pulls if each.number in pair.clients.pulls)
+    return replace(pair.model, pulls=left)
 
 
-def _compare_pulls(pair: Pair) -> None:
+def _compare_pulls(pair: Pair, before: State) -> None:
     """Compare what a step has done to each of the pulls that wait, and forget those that were answered."""
-    left = []
-    for waiting in pair.clients.pulls:
-        fate = holding.fate(pair.log, pair.layout, waiting.holding, now_ms=pair.environment.now_ms)
-        if fate == "stays" or (fate == "may end" and not waiting.answer.done()):
+    for waiting in before.pulls:
+        answer = pair.clients.pulls[waiting.number]
+        fate = holding.fate(pair.log, pair.layout, waiting.asked, now_ms=pair.environment.now_ms)
+        if fate == "stays" or (fate == "may end" and not answer.done()):
             _still_waits(pair, waiting)
-            left.append(waiting)
             continue
-        in_time = pair.environment.now_ms < waiting.holding.deadline_ms
-        _is_answered(pair, waiting.holding, waiting.answer)
+        in_time = pair.environment.now_ms < waiting.asked.deadline_ms
+        _is_answered(pair, waiting.asked, answer, _legal(pair, waiting.asked))
         pair.cover("held_pull_woken", in_time)
         pair.cover("held_pull_late", not in_time)
-    pair.clients.pulls = left
+        del pair.clients.pulls[waiting.number]
 
 
-def _is_answered(pair: Pair, asked: Holding, answer: Future[GetMessageResult]) -> None:
+def _is_answered(pair: Pair, asked: Holding, answer: Future[GetMessageResult], legal: Sequence[reading.Pulled]) -> None:
     """Contract 16 and 17: there is an answer, and it is that of a pull now."""
     if not answer.done():
         raise GuaranteeBroken(16, f"a pull from {asked.queue} at {asked.offset} is not answered", found="it waits")
@@ -135,16 +165,16 @@ def _is_answered(pair: Pair, asked: Holding, answer: Future[GetMessageResult]) -
             raise GuaranteeBroken(8, "a held pull reads a store that may not be read", "NotReadable", "an answer")
         return
     with observed("pull_async", answer.result) as found:
-        legal = _legal(pair, asked, pair.log)
         answered = pulled_rightly(found, legal, asked.queue, asked.offset, stored=pair.memory.ledger.stored)
     pair.cover(f"held_pull_{answered.status.value}")
 
 
 def _still_waits(pair: Pair, waiting: HeldPull) -> None:
-    if waiting.answer.done():
-        error = waiting.answer.exception()
-        found = waiting.answer.result().status.value if error is None else repr(error)
-        queue, offset = waiting.holding.queue, waiting.holding.offset
+    answer = pair.clients.pulls[waiting.number]
+    if answer.done():
+        error = answer.exception()
+        found = answer.result().status.value if error is None else repr(error)
+        queue, offset = waiting.asked.queue, waiting.asked.offset
         raise GuaranteeBroken(16, f"a pull from {queue} at {offset} does not wait for its end", "no answer", found)
 
 
@@ -153,15 +183,15 @@ def pull_while_dispatching(pair: Pair, operation: PullWhileDispatching) -> None:
 
     Each line of the hold is a yield point, and so are those of dispatch between the queues.
     """
-    first, after = len(pair.files.events), pair.log
-    if may_read(pair) and len(pair.clients.pulls) < HELD_PULLS_MAX:
-        pair.files.refused_files = 0
-        asked, after = _asked(pair, operation), dispatch(pair.log)
+    first, before, after = len(pair.files.events), pair.state(), pair.model
+    if may_read(pair) and len(before.pulls) < pair.layout.held_pulls_max:
+        pair.begin(operation)
+        asked, ((held, _), *answered) = _asked(pair, operation), _outcomes(pair, before, operation)
         answer = _pull_beside_dispatch(pair, asked, operation.schedule)
         if answer.done():
-            _was_answered_meanwhile(pair, asked, answer, after)
+            after = _was_answered_meanwhile(pair, asked, answer, answered)
         else:
-            pair.clients.pulls.append(HeldPull(asked, answer))
+            pair.clients.pulls[held.pulls[-1].number], after = answer, held
             pair.cover("held_beside_dispatch")
     pair.end_operation(first, after)
     compare_watermarks(pair)
@@ -185,13 +215,14 @@ def _pull_beside_dispatch(pair: Pair, asked: Holding, schedule: tuple[int, ...])
     return answer
 
 
-def _was_answered_meanwhile(pair: Pair, asked: Holding, answer: Future[GetMessageResult], after: CommitLog) -> None:
+def _was_answered_meanwhile(
+    pair: Pair, asked: Holding, answer: Future[GetMessageResult], legal: Sequence[tuple[State, Answer]]
+) -> State:
     """Contract 17: the answer is that of a pull at some moment of the dispatch."""
-    logs = [pair.log, *failed_dispatch(pair.log, pair.layout), after]
-    legal = {pulled: None for log in logs for pulled in _legal(pair, asked, log)}
     with observed("pull_async", answer.result) as found:
-        pulled_rightly(found, tuple(legal), asked.queue, asked.offset, stored=pair.memory.ledger.stored)
+        pulled_rightly(found, _pulled(legal), asked.queue, asked.offset, stored=pair.memory.ledger.stored)
     pair.cover("answered_beside_dispatch")
+    return legal[0][0]
 
 
 def pulls_are_held(pair: Pair) -> None:
@@ -199,49 +230,38 @@ def pulls_are_held(pair: Pair) -> None:
     if pair.store.held_pulls != len(pair.clients.pulls):
         expected, found = str(len(pair.clients.pulls)), str(pair.store.held_pulls)
         raise GuaranteeBroken(16, "another number of pulls waits than was held", expected, found)
-    for waiting in pair.clients.pulls:
+    for waiting in pair.model.pulls:
         _still_waits(pair, waiting)
         ends = (
             not pair.is_partly_dispatched
-            and holding.fate(pair.log, pair.layout, waiting.holding, now_ms=pair.environment.now_ms) == "ends"
+            and holding.fate(pair.log, pair.layout, waiting.asked, now_ms=pair.environment.now_ms) == "ends"
         )
-        require_will_step(pair, PULL_HOLD, by_ms=pair.environment.now_ms if ends else waiting.holding.deadline_ms)
-
-
-def pulls_are_closed(pair: Pair) -> None:
-    """Compare the answers that a close gives."""
-    for waiting in pair.clients.pulls:
-        if not waiting.answer.done() or not isinstance(waiting.answer.exception(), StoreClosed):
-            raise GuaranteeBroken(16, "a close leaves a pull waiting", "StoreClosed", "no answer, or another")
-        pair.cover("held_pull_closed")
-    pair.clients.pulls = []
+        require_will_step(pair, PULL_HOLD, by_ms=pair.environment.now_ms if ends else waiting.asked.deadline_ms)
 
 
 # ---- committed offsets -----------------------------------------------------------------------------------------------
 
 
-def commit_offset(pair: Pair, operation: CommitOffset) -> None:
-    """Commit, and compare what counts (contract 17); where dispatch broke off no end of a queue is known."""
-    if pair.closed or pair.is_partly_dispatched:
+def commit_offset(pair: Pair, operation: CommitOffset, before: State | None = None) -> None:
+    """Commit, and compare what counts (contract 17); where dispatch broke off no end of a queue is known.
+
+    `before` is the state under I/O fault rules, if there are any.
+    """
+    before = pair.begin(operation) if before is None else before
+    if not applies(before, operation, pair.layout):
         return
-    topic, queue_id = queue = pair.queue(operation.queue)
-    end = pair.bounds(queue)[1]
-    offset = max(0, end - operation.behind)
-    if "@" in topic:
+    topic, queue_id = queue = queue_named(before, pair.layout, operation.queue)
+    after, expected = predicted(pair, before, operation)
+    offset = expected.note
+    assert isinstance(offset, int)
+    if expected.committed == "refused":
         _commit_is_refused(pair, operation.group, topic, queue_id, offset)
         return
-
-    def end_of(name: str, each: int) -> int:
-        return pair.bounds((name, each))[1]
-
-    pair.consumers, expected = progress.commit(
-        pair.consumers, operation.group, topic, queue_id, offset, end_of=end_of, light=pair.settings.light_queues
-    )
     found = observed("commit_offset", lambda: pair.store.commit_offset(operation.group, topic, queue_id, offset))
-    if found != expected:
-        raise GuaranteeBroken(17, "another offset counts than was committed", str(expected), str(found))
+    after, _ = legal_outcome(pair, before, operation, Answer(committed=found))
+    pair.model = after
     pair.cover("committed_offsets")
-    pair.cover("committed_beyond_the_end", offset > end)
+    pair.cover("committed_beyond_the_end", offset > pair.bounds(queue)[1])
 
 
 def _commit_is_refused(pair: Pair, group: str, topic: str, queue_id: int, offset: int) -> None:
@@ -256,30 +276,25 @@ def _commit_is_refused(pair: Pair, group: str, topic: str, queue_id: int, offset
 
 def query_offsets(pair: Pair, operation: QueryOffsets) -> None:
     """Ask for everything that is known of a group, and compare."""
-    if pair.closed or pair.is_partly_dispatched:
+    before = pair.begin(operation)
+    if not applies(before, operation, pair.layout):
         return
-    group, (topic, queue_id) = operation.group, pair.queue(operation.queue)
-    begin = pair.bounds((topic, queue_id))[0]
-    ends = [(each, pair.bounds((name, each))[1]) for name, each in pair.memory.derived.queues if name == topic]
-    light = pair.settings.light_queues
-    next_offset = progress.query(pair.consumers, group, topic, queue_id, begin=begin, light=light)
-
-    def begin_of(name: str, each: int) -> int:
-        return pair.bounds((name, each))[0]
-
+    group, (topic, queue_id) = operation.group, queue_named(before, pair.layout, operation.queue)
+    _, answer = predicted(pair, before, operation)
+    known = answer.progress
+    assert known is not None
     for what, expected, found in (
-        ("the least offset of all groups", progress.least_offsets(pair.consumers, topic, begin_of=begin_of),
+        ("the least offset of all groups", dict(known.least),
             observed("query_min_offset_in_all_group", lambda: pair.store.query_min_offset_in_all_group(topic))),
-        ("the least offset of other groups",
-            progress.least_offsets(pair.consumers, topic, begin_of=begin_of, without=(group,)),
+        ("the least offset of other groups", dict(known.least_of_others),
             observed("query_min_offset_in_all_group",
                      lambda: pair.store.query_min_offset_in_all_group(topic, without=(group,)))),
-        ("where a group goes on", next_offset, observed(
+        ("where a group goes on", known.next_offset, observed(
             "query_offset", lambda: pair.store.query_offset(group, topic, queue_id))),
-        ("how far a group is behind", progress.diff_total(pair.consumers, group, topic, ends=ends), observed(
+        ("how far a group is behind", known.left, observed(
             "diff_total", lambda: pair.store.diff_total(group, topic))),
     ):  # fmt: skip
         if found != expected:
             raise GuaranteeBroken(17, f"the store is wrong about {what}", str(expected), str(found))
-    pair.cover("queried_known_offset", bool(next_offset))
-    pair.cover("queried_unknown_offset", next_offset is None)
+    pair.cover("queried_known_offset", bool(known.next_offset))
+    pair.cover("queried_unknown_offset", known.next_offset is None)

@@ -113,12 +113,12 @@ class Corruption:
         store.close()
         if pair.durable(files).files != {**image.files}:
             raise GuaranteeBroken(7, "a damaged store was changed by opening it")
-        pair.files, pair.closed, pair.spans = pair.new_disk(pair.durable(pair.files)), True, []
+        pair.files, pair.spans = pair.new_disk(pair.durable(pair.files)), []
         pair.store = store
         pair.memory.versions = ProgressLedger(
             said_by(image.files, pair.memory.versions.paths)
         )  # the close had saved what was new
-        pair.end_operation(0, pair.log)
+        pair.end_operation(0, replace(pair.model, is_open=False))
         pair.cover(f"damaged_{operation.kind}")
         pair.cover("damaged_beside", not is_complete)
 
@@ -186,7 +186,7 @@ class Corruption:
     def change_role(self, operation: ChangeRole) -> None:
         """Close, and open in another role; a new master continues where the disk says."""
         pair = self._pair
-        if pair.log.poisoned or pair.clients.puts:
+        if pair.log.poisoned or pair.model.puts:
             return
         pair.files.mend()
         close(pair)
@@ -197,7 +197,7 @@ class Corruption:
     def write_delay_offsets(self, operation: DelayOffsetsAre) -> None:
         """Overwrite the saved progress of delay levels; an open continues there, within the bounds of the queues."""
         pair = self._pair
-        if pair.log.poisoned or pair.clients.puts:
+        if pair.log.poisoned or pair.model.puts:
             return
         pair.files.mend()
         if not pair.closed and pair.layout.role == "SLAVE":
@@ -222,7 +222,7 @@ class Corruption:
         files.sync(file)
         files.close(file)
         files.sync_directory(DELAY_OFFSETS.rpartition("/")[0])
-        pair.end_operation(first, self._given(table))
+        pair.end_operation(first, replace(pair.model, log=self._given(table)))
         pair.spans = [replace(pair.spans[-1], first=pair.spans[-1].last)]  # no crash falls into it
         pair.cover("slave_was_sent_progress")
 

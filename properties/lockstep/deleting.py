@@ -6,12 +6,14 @@ Each clean-up is a whole run in which no time passes, so a crash may fall after 
 from functools import partial
 
 from impl.errors import BufferReleased
-from model import progress, retention
-from model.operations import Clean
-from model.state import CommitLog
+from model.answers import Answer
+from model.operations import Clean, DeleteTopics, HoldBuffer
+from model.retention import DISK_FULL, Cleaned
+from model.state import CommitLog, State
+from model.step import applies
 from properties.contract import GuaranteeBroken, observed
 from properties.judge.reads import compare_query
-from properties.lockstep.compare import compare_watermarks, may_read
+from properties.lockstep.compare import compare_watermarks, legal_outcome, may_read, predicted
 from properties.lockstep.execute import service_named
 from properties.lockstep.pair import HeldBuffer, Pair
 
@@ -24,45 +26,34 @@ __all__ = [
     "release_buffer",
 ]
 
-_HOUR_MS = 3_600_000
 _RUN_MS = 10_000
 _STEPS_OF_A_RUN_MAX = 200
 
 
 def clean(pair: Pair, operation: Clean) -> None:
     """Let the clean-up make a run; nothing happens while the store is closed or a disk has broken dispatch off."""
-    first, after = len(pair.files.events), pair.log
-    pair.environment.now_ms += operation.after_hours * _HOUR_MS
-    if not pair.closed and not pair.is_partly_dispatched:
-        after = _cleaned(pair, operation)
+    first, before = len(pair.files.events), pair.begin(operation)
+    after = pair.model
+    if applies(before, operation, pair.layout):
+        after = _cleaned(pair, before, operation)
     pair.end_operation(first, after)
     compare_watermarks(pair)
 
 
-def _cleaned(pair: Pair, operation: Clean) -> CommitLog:
-    before = pair.log
-    pair.files.failing_syncs = 0  # what it would hit is no sync of the log
-    if operation.percent:
-        pair.environment.use_disk(pair.files, operation.percent)
+def _cleaned(pair: Pair, before: State, operation: Clean) -> State:
     if operation.manual:
         observed("delete_expired_files_manually", pair.store.delete_expired_files_manually)
-        before = retention.ask_for_runs(before)
-    after, cleaned = retention.clean(
-        before,
-        layout=pair.layout,
-        now_ms=pair.environment.clock_ms,
-        timer_ms=pair.environment.now_ms,
-        percent=pair.environment.percent_used(pair.files),
-        held=_held_files(pair),
-    )
-    _makes_a_run_inside_a_query(pair, operation.query, after)
+    after, expected = predicted(pair, before, operation)
+    _makes_a_run_inside_a_query(pair, operation.query, after.log)
+    cleaned, old, new = expected.note, before.log, after.log
+    assert isinstance(cleaned, Cleaned)
     pair.cover("log_files_deleted", cleaned.files)
     pair.cover("urgent_run", cleaned.urgent and cleaned.files > 0)
     pair.cover("asked_for_run", operation.manual and cleaned.files > 0)
-    pair.cover("log_file_hangs", after.hanging is not None)
-    pair.cover("hanging_file_deleted", before.hanging is not None and after.hanging is None)
+    pair.cover("log_file_hangs", new.hanging is not None)
+    pair.cover("hanging_file_deleted", old.hanging is not None and new.hanging is None)
     pair.cover("buffers_taken_back", cleaned.forced)
-    pair.cover("disk_full_seen_by_clean_up", bool(after.flags & ~before.flags & retention.DISK_FULL))
+    pair.cover("disk_full_seen_by_clean_up", bool(new.flags & ~old.flags & DISK_FULL))
     return after
 
 
@@ -93,18 +84,15 @@ def _makes_a_run(pair: Pair) -> None:
     raise GuaranteeBroken(16, "a run of the clean-up does not end", found=f"{_STEPS_OF_A_RUN_MAX} steps")
 
 
-def delete_topics(pair: Pair, in_use: tuple[str, ...]) -> None:
+def delete_topics(pair: Pair, operation: DeleteTopics) -> None:
     """Delete all topics but those in use, and compare which were deleted (contract 10)."""
-    first, after = len(pair.files.events), pair.log
-    if not pair.closed and not pair.is_partly_dispatched:
-        pair.files.failing_syncs = 0
-        after, deleted = retention.delete_topics(pair.log, layout=pair.layout, in_use=in_use)
-        found = observed("clean_unused_topics", lambda: pair.store.clean_unused_topics(in_use))
-        if found != deleted:
-            raise GuaranteeBroken(10, "other topics were deleted than the model's", str(deleted), str(found))
-        pair.memory.derived = pair.memory.derived.with_deleted(after.deleted, after.end_offset)
-        pair.consumers = progress.delete_topics(pair.consumers, deleted)
-        pair.cover("topics_deleted", len(deleted))
+    first, before = len(pair.files.events), pair.begin(operation)
+    after = pair.model
+    if applies(before, operation, pair.layout):
+        names = observed("clean_unused_topics", lambda: pair.store.clean_unused_topics(operation.in_use))
+        after, _ = legal_outcome(pair, before, operation, Answer(names=names))
+        pair.memory.derived = pair.memory.derived.with_deleted(after.log.deleted, after.log.end_offset)
+        pair.cover("topics_deleted", len(names))
     pair.end_operation(first, after)
     compare_watermarks(pair)
 
@@ -117,12 +105,13 @@ def has_a_queue_of_numbers_only(pair: Pair) -> bool:
     )
 
 
-def hold_buffer(pair: Pair, number: int) -> None:
+def hold_buffer(pair: Pair, operation: HoldBuffer) -> None:
     """Take a buffer of a record that can be read, and keep it."""
-    readable = [record for record in pair.log.retained if record.end_offset <= pair.log.readable_end]
-    if pair.closed or not readable:
+    before = pair.begin(operation)
+    if not applies(before, operation, pair.layout):
         return
-    record = readable[number % len(readable)]
+    pair.model, _ = predicted(pair, before, operation)
+    record = pair.model.buffers[-1]
     buffer = observed("select_message_by_offset", lambda: pair.store.select_message_by_offset(record.offset))
     if buffer is None:
         raise GuaranteeBroken(8, f"the record at {record.offset} cannot be read")
@@ -133,12 +122,6 @@ def release_buffer(pair: Pair) -> None:
     """Give the oldest buffer back."""
     if pair.clients.buffers:
         pair.clients.buffers.pop(0).buffer.release()
-
-
-def _held_files(pair: Pair) -> frozenset[int]:
-    """Return where the files begin that readers hold a buffer of."""
-    file_bytes = pair.settings.file_bytes
-    return frozenset(each.record.offset // file_bytes * file_bytes for each in pair.clients.buffers)
 
 
 def held_buffers_are_right(pair: Pair) -> None:

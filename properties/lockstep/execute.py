@@ -7,6 +7,7 @@ from impl.message import Message as StoreMessage
 from impl.message import MessageBatch, PutResult
 from impl.message_filter import TagFilter
 from impl.queue_pull import GetMessageResult
+from model.answers import PutAnswer
 from model.holding import Holding
 from model.message import Batch, Message
 from model.operations import Put, PutBatch
@@ -15,7 +16,7 @@ from properties.lockstep.pair import Pair
 from properties.program.hand_driven import HandDriven
 from properties.program.translation import store_batch, store_message
 
-__all__ = ["call_pull", "call_put", "call_put_async", "service_named"]
+__all__ = ["answered_puts", "call_pull", "call_put", "call_put_async", "put_answer", "service_named"]
 
 
 def call_put(pair: Pair, put: Put | PutBatch, given: Message | Batch) -> PutResult:
@@ -36,6 +37,25 @@ def _for_store(put: Put | PutBatch, given: Message | Batch) -> StoreMessage | Me
     """Return what the store is given: all fields of the model's message, but for a born time left to its clock."""
     message = store_batch(given) if isinstance(given, Batch) else store_message(given)
     return replace(message, born_timestamp=None) if put.born_now else message
+
+
+def put_answer(result: PutResult) -> PutAnswer:
+    """Return what a put was answered, in the form of the model."""
+    return PutAnswer(
+        result.status.value,
+        result.offset,
+        result.size_bytes,
+        result.queue_offset,
+        result.store_timestamp,
+        result.message_count,
+        result.message_id,
+    )
+
+
+def answered_puts(pair: Pair) -> tuple[tuple[int, PutAnswer], ...]:
+    """Return the number of each later put that is answered by now, and its answer."""
+    done = ((number, answer) for number, answer in pair.clients.puts.items() if answer.done())
+    return tuple((number, put_answer(observed("put_async", answer.result))) for number, answer in done)
 
 
 def call_pull(pair: Pair, asked: Holding, hold_ms: int) -> Future[GetMessageResult]:

@@ -64,7 +64,6 @@ _RULES = (AimFault(),)
 """Stands for the rules that are armed: where they strike, the disk alone knows."""
 _SERVICES = ("group-commit", "time-outs", "flush", "commit", "allocate", "reput", "flush-queues", "progress")
 """Services whose steps change no log; asynchronous delivery and waiting pulls are compared with one answer only."""
-_HOUR_MS = 3_600_000
 _RUN_MS = 10_000
 _CLEAN_STEPS_MAX = 200
 
@@ -94,29 +93,28 @@ def run_under_fault(pair: Pair, operation: Operation) -> None:
             close_under_fault(pair)
             return
         case Put() | PutBatch():
-            pair.advance(operation.advance_ms)
+            pair.begin(operation, _RULES)
             if not pair.closed:
                 found = _put(pair, operation)
         case Flush() if not pair.closed:
             found = _flushed(pair)
         case CommitOffset(behind=behind) if behind >= 0:  # the end of a queue is unknown under a rule
-            commit_offset(pair, operation)
+            commit_offset(pair, operation, before)
             return
         case Clean() if not pair.closed:
             found = clean_under_fault(pair, operation)
         case DeleteTopics(in_use) if not pair.closed:
             found = delete_under_fault(pair, in_use, first)
         case Step():
-            pair.environment.now_ms += operation.after_ms
+            pair.begin(operation, _RULES)
             if not pair.closed and operation.service in pair.services:
                 found = _stepped(pair, operation)
         case _ if isinstance(operation, WITHOUT_A_VERB):
             return
-    after = before.log
+    after = before
     if found is not None:
-        legal = _legal_state(pair, operation, before, found)
-        after, pair.consumers = legal.log, legal.consumers
-        pair.append(after.records[len(before.log.records) :], end_after=after.end_offset)
+        after = _legal_state(pair, operation, before, found)
+        pair.append(after.log.records[len(before.log.records) :], end_after=after.log.end_offset)
         if isinstance(operation, Step) and operation.service == "progress":
             _may_be_saved(pair, after, first)
     pair.end_operation(first, after)
@@ -214,17 +212,16 @@ def _stepped(pair: Pair, step: Step) -> Answer | None:
     return Answer(failed=found.failed)
 
 
-def _may_be_saved(pair: Pair, log: CommitLog, first: int) -> None:
+def _may_be_saved(pair: Pair, after: State, first: int) -> None:
     """Note that progress files may have the newest version from event `first` on, or the one before."""
-    pair.memory.versions.saved(pair.memory.consumer_file, pair.consumers.saved, first, _FAR)
-    pair.memory.versions.saved(DELAY_OFFSETS, log.delays, first, _FAR)
+    pair.memory.versions.saved(pair.memory.consumer_file, after.consumers.saved, first, _FAR)
+    pair.memory.versions.saved(DELAY_OFFSETS, after.log.delays, first, _FAR)
 
 
 def close_under_fault(pair: Pair) -> None:
     """Close; a store that calls its exit clean, or has durably removed its marker, has made everything durable."""
     before, first, store = pair.state(_RULES), len(pair.files.events), pair.store
     observed("close", store.close)
-    pair.closed = True
     clean = store.read_only_reason is None
     if not clean and not pair.files.fired:
         reason = str(store.read_only_reason)
@@ -232,10 +229,9 @@ def close_under_fault(pair: Pair) -> None:
     _matters(pair, not clean)
     is_marked = None if clean else f"{ROOT}/abort" in pair.durable(pair.files).files
     found = Answer(clean=clean, marked=is_marked, delays=_delays_of_closed(pair), faults=pair.faults_left())
-    legal = next((each for each, _ in accepted(step(before, Close(), pair.layout, found=found), found)), None)
-    if legal is None:
+    after = next((each for each, _ in accepted(step(before, Close(), pair.layout, found=found), found)), None)
+    if after is None:
         raise GuaranteeBroken(12, "a close under a fault leads to no state that is legal", found=str(found))
-    after, pair.consumers = legal.log, legal.consumers
     if not clean:
         _may_be_saved(pair, after, first)
     pair.end_operation(first, after)
@@ -267,9 +263,7 @@ def count_faults(pair: Pair, faults: tuple[ArmedFault, ...], *, mattered: bool) 
 
 def clean_under_fault(pair: Pair, operation: Clean) -> Answer:
     """Let the clean-up make a run, or what the disk lets it make of it."""
-    pair.environment.now_ms += operation.after_hours * _HOUR_MS
-    if operation.percent:
-        pair.environment.use_disk(pair.files, operation.percent)
+    pair.begin(operation, _RULES)
     before = pair.log
     if operation.manual:
         observed("delete_expired_files_manually", pair.store.delete_expired_files_manually)

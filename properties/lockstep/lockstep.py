@@ -53,7 +53,7 @@ from properties.disk.aimed_disk import AimedDisk
 from properties.disk.choosing import PowerLoss
 from properties.disk.dirty import DirtyTracker
 from properties.lockstep.closing import close, flush, open_twice
-from properties.lockstep.compare import compare_queues, disk_holds_the_log
+from properties.lockstep.compare import compare_queues, disk_holds_the_log, predicted
 from properties.lockstep.consumers import cancel_pull, commit_offset, pull_held, pull_while_dispatching, query_offsets
 from properties.lockstep.corruption import Corruption
 from properties.lockstep.deleting import clean, delete_topics, held_buffers_are_right, hold_buffer, release_buffer
@@ -66,12 +66,8 @@ from properties.lockstep.reads import get, get_message, offset_by_time, query_ke
 from properties.lockstep.recovery import Observer, Recovery
 from properties.lockstep.services import services_will_step, step
 from properties.program.case import Settings
-from properties.program.translation import CLEAN_RESOURCE_INTERVAL_MS
 
 __all__ = ["Lockstep"]
-
-_DISK_FULL_ABOVE_PERCENT = 90
-"""`rocketmq.broker.diskSpaceWarningLevelRatio`."""
 
 
 class Lockstep:
@@ -159,7 +155,7 @@ class Lockstep:
     @property
     def waits_for_answers(self) -> bool:
         """Whether a put has no answer yet."""
-        return bool(self.pair.clients.puts)
+        return bool(self.pair.model.puts)
 
     def position(self, back: int) -> int:
         """Return the journal position `back` events before the last answer; 0 is at rest."""
@@ -192,10 +188,10 @@ class Lockstep:
                 open_twice(pair)
             case Clean():
                 clean(pair, operation)
-            case DeleteTopics(in_use):
-                delete_topics(pair, in_use)
-            case HoldBuffer(record):
-                hold_buffer(pair, record)
+            case DeleteTopics():
+                delete_topics(pair, operation)
+            case HoldBuffer():
+                hold_buffer(pair, operation)
             case ReleaseBuffer():
                 release_buffer(pair)
             case PullHeld():
@@ -208,30 +204,19 @@ class Lockstep:
                 commit_offset(pair, operation)
             case QueryOffsets():
                 query_offsets(pair, operation)
-            case _:
-                self._change_the_environment(operation)
-
-    def _change_the_environment(self, operation: Operation) -> None:
-        pair = self.pair
-        match operation:
-            case ClockStep(by_ms):
-                pair.set_clock(by_ms)
-            case SwitchFlag(bit, on):
-                _switch_flag(pair, bit, on=on)
-            case DiskUsed(percent):
-                _use_disk(pair, percent)
-            case ReplicaIs(state):
-                pair.environment.replica = state
-            case FailAppend():
-                pair.environment.append_fails = True
-            case FailSync():
-                pair.files.failing_syncs = 1
-            case FailWrite():
-                pair.files.failing_writes = 1
-            case RefuseFile():
-                pair.files.refused_files = 1
             case AimFault():
                 aim(pair, operation)
+            case (
+                ClockStep()
+                | SwitchFlag()
+                | DiskUsed()
+                | ReplicaIs()
+                | FailAppend()
+                | FailSync()
+                | FailWrite()
+                | RefuseFile()
+            ):
+                _change_the_environment(pair, operation)
             case _:
                 self._end_the_session(operation)
 
@@ -258,21 +243,10 @@ class Lockstep:
                 self._corruption.change_role(operation)
 
 
-def _switch_flag(pair: Pair, bit: int, *, on: bool) -> None:
-    """Set or clear a running flag of the open store."""
-    if not pair.closed:
-        flags = pair.store.running_flags
-        flags.set(RunningFlag(bit)) if on else flags.clear(RunningFlag(bit))
-        _flag(pair, bit, on=on)
-
-
-def _use_disk(pair: Pair, percent: int) -> None:
-    """Use the disk to so many percent and let the store look at it, also if the clock is then set back a little."""
-    if not pair.closed:
-        pair.environment.use_disk(pair.files, percent)
-        pair.environment.now_ms += 2 * CLEAN_RESOURCE_INTERVAL_MS + 1
-        _flag(pair, RunningFlag.DISK_FULL, on=percent > _DISK_FULL_ABOVE_PERCENT)
-
-
-def _flag(pair: Pair, bit: int, *, on: bool) -> None:
-    pair.log = pair.log.changed(flags=pair.log.flags | bit if on else pair.log.flags & ~bit)
+def _change_the_environment(pair: Pair, operation: Operation) -> None:
+    """Change what surrounds the store, or a running flag of the open one."""
+    before = pair.begin(operation)
+    pair.model, _ = predicted(pair, before, operation)
+    if isinstance(operation, SwitchFlag) and not pair.closed:
+        flags, flag = pair.store.running_flags, RunningFlag(operation.bit)
+        flags.set(flag) if operation.on else flags.clear(flag)

@@ -15,14 +15,11 @@ from impl.policy import BrokerRole
 from impl.queue_pull import GetMessageResult
 from impl.read_buffer import RecordBuffer
 from impl.store import MessageStore
-from model.commitlog import Appended
 from model.dispatch import Queue
-from model.holding import Holding
-from model.operations import AimFault, ServiceName
+from model.operations import AimFault, Operation, ServiceName
 from model.progress import ConsumerProgress
-from model.state import Clock, CommitLog, Conditions, Environment, Faults, Hanging, Record, State
-from model.step import services_of
-from model.waiting import Waiting
+from model.state import Clock, CommitLog, Environment, Faults, Hanging, Record, State
+from model.step import begin, services_of
 from properties.contract import GuaranteeBroken
 from properties.disk.aimed_disk import AimedDisk
 from properties.disk.dirty import DirtyTracker
@@ -41,7 +38,7 @@ from properties.program.case import Settings
 from properties.program.log_places import file_at, log_files
 from properties.program.translation import layout_of, store_config
 
-__all__ = ["UNKNOWN_QUEUE", "Clients", "HeldBuffer", "HeldPull", "OpenPut", "Pair", "Span"]
+__all__ = ["UNKNOWN_QUEUE", "Clients", "HeldBuffer", "Pair", "Span"]
 
 UNKNOWN_QUEUE: Queue = ("nobody wrote to this", 0)
 _OTHER_FILES_BYTES = 4096 + 512 + 4
@@ -74,23 +71,6 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class OpenPut:
-    """A put without an answer yet, and what the model says it waits for."""
-
-    answer: Future[PutResult]
-    appended: Appended
-    waits: Waiting
-
-
-@dataclass(frozen=True, slots=True)
-class HeldPull:
-    """A pull that waits by the model, and its answer to come."""
-
-    holding: Holding
-    answer: Future[GetMessageResult]
-
-
-@dataclass(frozen=True, slots=True)
 class HeldBuffer:
     """A buffer that a reader holds, and the record that it has to show."""
 
@@ -100,19 +80,20 @@ class HeldBuffer:
 
 @dataclass(slots=True)
 class Clients:
-    """What the clients of the open store hold: puts without an answer, pulls that wait, buffers of records."""
+    """What the clients of the open store hold: answers to come, by the numbers that the model has, and buffers."""
 
-    puts: list[OpenPut] = field(default_factory=list)
-    pulls: list[HeldPull] = field(default_factory=list)
+    puts: dict[int, Future[PutResult]] = field(default_factory=dict)
+    pulls: dict[int, Future[GetMessageResult]] = field(default_factory=dict)
     buffers: list[HeldBuffer] = field(default_factory=list)
 
 
 class Pair:
     """A store and its model; an empty disk and an open store to begin with.
 
-    `log` and `consumers` are the model, `spans` the operations since the last recovery, `coverage` counts coverage
-    points. After dispatch broke off half-way (`is_partly_dispatched`) the content of queues is unknown until its next
-    step. From `oldest` on log files may be on the disk.
+    `model` is what the last operation led to; its clock and its environment count as `state` takes them from the real
+    ones. `spans` are the operations since the last recovery, `coverage` counts coverage points. After dispatch broke
+    off half-way (`is_partly_dispatched`) the content of queues is unknown until its next step. From `oldest` on log
+    files may be on the disk.
     """
 
     def __init__(self, settings: Settings, *, parts: Parts, tracker: DirtyTracker) -> None:
@@ -122,20 +103,70 @@ class Pair:
         self.memory = Memory(settings, self.layout)
         self.clients = Clients()
         self.coverage: Counter[str] = Counter()
-        self.log = CommitLog()
-        self.consumers = ConsumerProgress()
+        self.model = State()
         self.spans: list[Span] = []
         self.oldest = 0
-        self.closed = False
-        self.is_partly_dispatched = False
-        self.queue_sync_failed = False
         self._tracker = tracker
         self._parts = self.environment.surround(taking_delays_as_java(parts) if settings.java_delays else parts)
         self._config = store_config(settings)
         self.files = self.new_disk(EMPTY_DISK)
         self.store = self.open_on(self.files)
         self.environment.use(self.store)
-        self.end_operation(0, self.log)
+        self.end_operation(0, self.model)
+
+    # ---- the model -----------------------------------------------------------------------------------------------
+
+    @property
+    def log(self) -> CommitLog:
+        """The log of the model."""
+        return self.model.log
+
+    @log.setter
+    def log(self, log: CommitLog) -> None:
+        self.model = replace(self.model, log=log)
+
+    @property
+    def consumers(self) -> ConsumerProgress:
+        """What consumer groups have read."""
+        return self.model.consumers
+
+    @property
+    def closed(self) -> bool:
+        """Whether the store is closed."""
+        return not self.model.is_open
+
+    @property
+    def is_partly_dispatched(self) -> bool:
+        """Whether dispatch broke off half-way."""
+        return self.model.broke_off
+
+    def state(self, rules: tuple[AimFault, ...] = ()) -> State:
+        """Return the state of the model before the next operation, under I/O fault rules if there are any."""
+        around = self.environment
+        environment = Environment(around.replica, around.percent_used(self.files), self.faults_left(), rules)
+        return replace(
+            self.model,
+            clock=Clock(around.now_ms, around.clock_ahead_ms),
+            environment=environment,
+            role=self.layout.role,
+            buffers=tuple(each.record for each in self.clients.buffers),
+        )
+
+    def begin(self, operation: Operation, rules: tuple[AimFault, ...] = ()) -> State:
+        """Let time pass and set the environment as an operation finds it; return the state before that."""
+        before = self.state(rules)
+        begun, around, files = begin(before, operation, self.layout), self.environment, self.files
+        set_by_ms = begun.clock.ahead_ms - before.clock.ahead_ms
+        around.now_ms = begun.clock.now_ms
+        around.set_clock(set_by_ms)
+        self.memory.was_harmed |= set_by_ms < 0  # the checkpoint's times say nothing of what comes after it then
+        if begun.environment != before.environment:
+            faults, percent = begun.environment.faults, begun.environment.percent_used
+            around.replica, around.append_fails = begun.environment.replica, faults.append
+            files.failing_syncs, files.failing_writes, files.refused_files = faults.syncs, faults.writes, faults.files
+            if percent != before.environment.percent_used:
+                around.use_disk(files, percent)
+        return before
 
     # ---- disks and stores ----------------------------------------------------------------------------------------
 
@@ -227,33 +258,6 @@ class Pair:
 
     # ---- operations ----------------------------------------------------------------------------------------------
 
-    def conditions(self) -> Conditions:
-        """Return what the environment will do to the next put, or to the next step of a service."""
-        usage = self.files.scripted_usage
-        return Conditions(
-            sync_fails=bool(self.files.failing_syncs),
-            no_room=usage is not None and usage.free_bytes < self.layout.file_bytes,
-            append_fails=self.environment.append_fails,
-            replica=self.environment.replica,
-        )
-
-    def state(self, rules: tuple[AimFault, ...] = ()) -> State:
-        """Return the state of the model before the next operation, under I/O fault rules if there are any."""
-        environment = Environment(
-            self.environment.replica, self.environment.percent_used(self.files), self.faults_left(), rules
-        )
-        return State(
-            log=self.log,
-            consumers=self.consumers,
-            clock=Clock(self.environment.now_ms, self.environment.clock_ahead_ms),
-            environment=environment,
-            role=self.layout.role,
-            is_open=not self.closed,
-            broke_off=self.is_partly_dispatched,
-            queue_sync_failed=self.queue_sync_failed,
-            buffers=tuple(each.record for each in self.clients.buffers),
-        )
-
     def faults_left(self) -> Faults:
         """Return what the environment has left to fail, as the disk says it."""
         files = self.files
@@ -266,36 +270,20 @@ class Pair:
             half_written_end=files.half_written_end,
         )
 
-    def advance(self, by_ms: int) -> None:
-        """Let time pass; a negative value sets the wall clock back."""
-        self.environment.advance(by_ms)
-        self.memory.was_harmed |= by_ms < 0  # the checkpoint's times say nothing of what comes after it then
-
-    def set_clock(self, by_ms: int) -> None:
-        """Set the wall clock."""
-        self.environment.set_clock(by_ms)
-        self.memory.was_harmed |= by_ms < 0
-
-    def by_monotonic_time(self, after: CommitLog) -> CommitLog:
-        """Return the log after a put at wall-clock time, with the retry of a new file at monotonic time."""
-        if after.retry_ms in (0, self.log.retry_ms):
-            return after
-        return after.changed(retry_ms=after.retry_ms - self.environment.clock_ahead_ms)
-
     def append(self, records: Sequence[Record], *, end_after: int) -> None:
         """Note what a put wrote: its records, or only the blank before a refused append."""
         self.memory.append(records, end_before=self.log.end_offset, end_after=end_after)
 
-    def end_operation(self, first: int, after: CommitLog) -> None:
-        """End an operation that began at event `first` and led to the log `after`."""
+    def end_operation(self, first: int, after: State) -> None:
+        """End an operation that began at event `first` and led to a state."""
         self.files.mark("returned")
-        memory, last = self.memory, len(self.files.events)
-        memory.versions.saved(memory.consumer_file, self.consumers.saved, first, last)
-        memory.versions.saved(DELAY_OFFSETS, after.saved_delays, first, last)
-        self.spans.append(Span(first, last, self.log, after, self.environment.now_ms, self.oldest))
-        self.log = after
+        memory, last, log = self.memory, len(self.files.events), after.log
+        memory.versions.saved(memory.consumer_file, after.consumers.saved, first, last)
+        memory.versions.saved(DELAY_OFFSETS, log.saved_delays, first, last)
+        self.spans.append(Span(first, last, self.log, log, self.environment.now_ms, self.oldest))
+        self.model = after
         if not self.files.aimed:
-            self.oldest = after.oldest_offset
+            self.oldest = log.oldest_offset
 
     def note_committed(self) -> None:
         """Take what no buffer of the pool holds back into the judges' memory."""

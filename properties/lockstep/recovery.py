@@ -20,7 +20,7 @@ from model.flushing import flush
 from model.operations import Crash, Operation
 from model.pending import answered
 from model.progress import ConsumerProgress
-from model.state import CommitLog, Record
+from model.state import CommitLog, Record, State
 from model.waiting import flushed
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.aimed_disk import AimedDisk
@@ -253,23 +253,21 @@ class Recovery:
         pair = self._pair
         legal = None if before is None else found.legal_versions
         pair.memory.recover(found, legal=legal, until=len(pair.files.events))
-        pair.is_partly_dispatched = pair.queue_sync_failed = False
-        pair.store, pair.closed, pair.spans = found.store, False, []
+        pair.store, pair.spans = found.store, []
         pair.clients = Clients()
         pair.environment.use(pair.store)
         there = expected_offsets(found, pair.memory.consumer_file)
-        pair.consumers = ConsumerProgress(there, there)
+        consumers = ConsumerProgress(there, there)
         pair.cover("progress_corrected", there != found.said_before[pair.memory.consumer_file])
         pair.cover("progress_recovered", bool(there))
         pair.cover("progress_crashed_in_save", len(found.legal_versions[pair.memory.consumer_file]) > 1)
         adopted = opened_log(found)
-        pair.log = adopted
         if before is None:
-            pair.oldest = adopted.oldest_offset
+            pair.log, pair.oldest = adopted, adopted.oldest_offset
         else:
             # the begin too: a file whose removal only the page cache knows may come back until this open has ended
             pair.log = before.changed(poisoned=False, flags=0)
-        pair.end_operation(first, adopted)
+        pair.end_operation(first, State(adopted, consumers))
         self._serves_all()
 
     def _serves_all(self) -> None:

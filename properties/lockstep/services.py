@@ -6,26 +6,29 @@ A timed service that says nothing would never run again.
 A round of delivery puts several copies, and a crash may fall between any two of them.
 """
 
-from collections.abc import Callable
+from typing import Any
 
-from model import schedule, waiting
-from model.allocation import allocate_round
-from model.flushing import flush, flush_round, note_round
+from model import schedule
+from model.answers import Answer, NextRound
 from model.operations import ServiceName, Step
 from model.pending import is_full
-from model.pool import commit_round
-from model.progress import save_round
-from model.queues import dispatch
-from model.state import CommitLog
+from model.state import State
+from model.step import applies
 from properties.contract import GuaranteeBroken, observed
-from properties.lockstep.compare import checkpoint_is_right, compare_watermarks, require_will_step
-from properties.lockstep.consumers import PULL_HOLD, look_at_pulls, pulls_are_closed, pulls_are_held
-from properties.lockstep.execute import service_named
+from properties.lockstep.compare import (
+    checkpoint_is_right,
+    compare_watermarks,
+    legal_outcome,
+    marks_found,
+    require_will_step,
+)
+from properties.lockstep.consumers import PULL_HOLD, look_at_pulls, pulls_are_held
+from properties.lockstep.execute import answered_puts, service_named
 from properties.lockstep.pair import Pair
-from properties.lockstep.puts import end_waits
+from properties.lockstep.puts import note_answers
 from properties.program.hand_driven import Round
 
-__all__ = ["answer_all", "services_will_step", "step"]
+__all__ = ["services_will_step", "step"]
 
 _INTERVALS_MS: dict[ServiceName, int] = {"flush": 500, "commit": 200, "flush-queues": 1_000, "progress": 5_000}
 """The timed services, and how long they sleep at most; a step whose disk fails may rest a second."""
@@ -33,18 +36,20 @@ _LOOKS_AFTER_MS_MAX = 1_000
 """A clock that is set forward is noticed within a second (docs/statuses.md)."""
 
 
-def step(pair: Pair, step: Step) -> None:
+def step(pair: Pair, operation: Step) -> None:
     """Let time pass and a service take a step; one that is closed, or that the store does not have, takes none.
 
     Contract 16: dispatch wakes the schedule service for a message that is due before that service would look.
     """
-    if step.service == "schedule":
-        _end_step(pair, step, _deliver)
-        return
-    schedule_service = pair.environment.service("schedule")
-    before_ms = schedule.earliest_due(pair.log, pair.layout)
-    _end_step(pair, step, _look_at_pulls if step.service == PULL_HOLD else _step_service)
-    if pair.closed or schedule_service is None or step.service != "reput":
+    first, schedule_service = len(pair.files.events), pair.environment.service("schedule")
+    before_ms = schedule.earliest_due(pair.log, pair.layout) if operation.service == "reput" else None
+    before = pair.begin(operation)
+    after = pair.model
+    if applies(before, operation, pair.layout):
+        after = look_at_pulls(pair, before) if operation.service == PULL_HOLD else _stepped(pair, before, operation)
+    pair.end_operation(first, after)
+    compare_watermarks(pair)
+    if pair.closed or schedule_service is None or operation.service != "reput":
         return
     if pair.is_partly_dispatched or pair.log.poisoned:
         return
@@ -53,91 +58,82 @@ def step(pair: Pair, step: Step) -> None:
         require_will_step(pair, "schedule", by_ms=_seen_by(pair, due_ms - pair.environment.clock_ahead_ms))
 
 
-def _end_step(pair: Pair, step: Step, take: Callable[[Pair, Step], CommitLog]) -> None:
-    first = len(pair.files.events)
-    pair.environment.now_ms += step.after_ms
-    pair.end_operation(first, pair.log if pair.closed else take(pair, step))
-    compare_watermarks(pair)
-
-
-def _look_at_pulls(pair: Pair, step: Step) -> CommitLog:
-    if not pair.is_partly_dispatched:
-        look_at_pulls(pair)
-    return pair.log
-
-
-def _step_service(pair: Pair, step: Step) -> CommitLog:
-    """Step a service; that of progress saves delayed messages last, and makes their copies durable first."""
-    name = step.service
-    if name not in pair.services:
-        return pair.log
-    others, now_ms = pair.consumers, pair.environment.now_ms
-    comes = others.is_changed and not pair.log.poisoned and not (others.due_ms and now_ms < others.due_ms)
-    sync_fails, write_fails = bool(pair.files.failing_syncs) and not comes, bool(pair.files.failing_writes)
-    before = _stepped(pair, name)
-    if name != "progress" or pair.layout.role == "SLAVE":
-        return before
-    after, is_saved = schedule.save_round(before, now_ms=now_ms, sync_fails=sync_fails, write_fails=write_fails)
-    pair.cover("delay_offsets_saved", after.saved_delays != before.saved_delays)
-    pair.cover("delay_offsets_not_saved", not is_saved)
+def _stepped(pair: Pair, before: State, operation: Step) -> State:
+    """Step a service of the store, compare what it answers, and return the state it leads to."""
+    name = operation.service
+    if name == "schedule":
+        pair.environment.set_forward_ms = 0
+    found = _round_of(pair, name)
+    answer = Answer()
+    if name in ("group-commit", "time-outs"):
+        answer = Answer(ended=answered_puts(pair))
+    elif name in ("reput", "flush-queues"):
+        answer = Answer(failed=found.failed)
+    elif name == "schedule":
+        delays = tuple(observed("delay_offsets", pair.store.delay_offsets).items())
+        answer = Answer(delays=delays, next_round=NextRound(found.due_ms), marks=marks_found(pair))
+    after, expected = legal_outcome(pair, before, operation, answer)
+    ended = note_answers(pair, expected)
+    _count(pair, name, before, after, expected.note)
+    pair.cover("answered_by_group_commit", ended if name == "group-commit" else 0)
+    pair.cover("timed_out", ended if name == "time-outs" else 0)
+    pair.cover("dispatch_failed", name == "reput" and found.failed)
+    if name == "flush-queues" and expected.note:
+        checkpoint_is_right(pair, after.log)
+    if name == "schedule":
+        pair.append(after.log.records[len(before.log.records) :], end_after=after.log.end_offset)
     return after
 
 
-def _stepped(pair: Pair, name: ServiceName) -> CommitLog:
-    """Step a service of the store and of the model, compare the answers, and return the log."""
-    service, entries = service_named(pair, name), len(pair.files.journal)
-    before, conditions, now_ms = pair.log, pair.conditions(), pair.environment.now_ms
-    write_fails, refused_before = bool(pair.files.failing_writes), pair.files.refused_files
-    found = observed("step", service.step)
-    if found is None:
-        raise GuaranteeBroken(16, "a service of an open store was stopped", name, "stopped")
-    _goes_on(pair, name, found, worked=len(pair.files.journal) > entries)
-    if name == "group-commit":
-        after, _ = flush(before, sync_fails=conditions.sync_fails)
-        after, ended = end_waits(pair, after, lambda each: waiting.flushed(each, after))
-        pair.cover("answered_by_group_commit", ended)
-    elif name == "time-outs":
-        after, ended = end_waits(pair, before, lambda each: waiting.late(each, now_ms=pair.environment.now_ms))
-        pair.cover("timed_out", ended)
-    elif name == "flush":
-        after, flushed = flush_round(
-            before, layout=pair.layout, now_ms=pair.environment.now_ms, sync_fails=conditions.sync_fails
-        )
-        pair.cover("flushed_by_the_timer", flushed.moved)
-        pair.cover("flushed_by_the_page_rule", flushed.moved and not flushed.thorough)
-        pair.cover("left_alone_by_the_page_rule", flushed.left_alone)
-    elif name == "commit":
-        after, committed = commit_round(before, layout=pair.layout, now_ms=now_ms, write_fails=write_fails)
-        pair.cover("committed", committed.moved)
-        pair.cover("commits_failed", committed.failed)
-        pair.cover("committed_by_the_page_rule", committed.moved and not committed.thorough)
-    elif name == "allocate":
-        after, made = allocate_round(before, layout=pair.layout, now_ms=pair.environment.now_ms, conditions=conditions)
-        pair.cover("files_prepared", made)
-        pair.cover("preparations_failed", after.retry_ms > before.retry_ms)
-    elif name == "progress":
-        after = before
-        fails, saved = conditions.sync_fails, pair.consumers.saved
-        pair.consumers = save_round(
-            pair.consumers, now_ms=pair.environment.now_ms, poisoned=before.poisoned, sync_fails=fails
-        )
-        pair.cover("progress_saved", pair.consumers.saved != saved)
-    elif name == "reput":
-        if found.failed and pair.files.refused_files == refused_before:
-            raise GuaranteeBroken(16, "dispatch fails on a disk that refuses nothing")
-        after = before if found.failed else dispatch(before)
-        pair.is_partly_dispatched = found.failed
-        pair.cover("dispatched", after.dispatched_offset > before.dispatched_offset)
-        pair.cover("dispatch_failed", found.failed)
+def _round_of(pair: Pair, name: ServiceName) -> Round:
+    """Let a service of the store make a round. Contract 16: it is there, and goes on."""
+    if name == "schedule":
+        service, entries = pair.environment.service(name), len(pair.files.journal)
+        found = None if service is None else observed("step", service.step)
+        if found is None:
+            raise GuaranteeBroken(16, "the store lacks a service, or has stopped it", name, "none")
     else:
-        after, thorough = note_round(before, layout=pair.layout, now_ms=pair.environment.now_ms)
-        if found.failed:
-            after, pair.queue_sync_failed = before, True
-        pair.cover("checkpoints_written", thorough and not found.failed)
-        if thorough and not found.failed:
-            checkpoint_is_right(pair, after)
-    pair.cover(f"sync_failed_under_{name}", after.poisoned and not before.poisoned)
-    return after
+        service, entries = service_named(pair, name), len(pair.files.journal)
+        found = observed("step", service.step)
+        if found is None:
+            raise GuaranteeBroken(16, "a service of an open store was stopped", name, "stopped")
+    _goes_on(pair, name, found, worked=len(pair.files.journal) > entries)
+    return found
+
+
+def _count(pair: Pair, name: ServiceName, before: State, after: State, note: Any) -> None:
+    """Note what a step came to; `note` is how the model came to it."""
+    old, new = before.log, after.log
+    match name:
+        case "flush":
+            pair.cover("flushed_by_the_timer", note.moved)
+            pair.cover("flushed_by_the_page_rule", note.moved and not note.thorough)
+            pair.cover("left_alone_by_the_page_rule", note.left_alone)
+        case "commit":
+            pair.cover("committed", note.moved)
+            pair.cover("commits_failed", note.failed)
+            pair.cover("committed_by_the_page_rule", note.moved and not note.thorough)
+        case "allocate":
+            pair.cover("files_prepared", note)
+            pair.cover("preparations_failed", new.retry_ms > old.retry_ms)
+        case "progress":
+            pair.cover("progress_saved", after.consumers.saved != before.consumers.saved)
+            pair.cover("delay_offsets_saved", new.saved_delays != old.saved_delays)
+            pair.cover("delay_offsets_not_saved", pair.layout.role != "SLAVE" and not note)
+        case "reput":
+            pair.cover("dispatched", new.dispatched_offset > old.dispatched_offset)
+        case "flush-queues":
+            pair.cover("checkpoints_written", bool(note))
+        case "schedule":
+            pair.cover("delayed_delivered", len(note.records))
+            pair.cover("delayed_delivered_in_a_row", len(note.records) > 1)
+            pair.cover("delayed_skipped", note.skipped)
+            pair.cover("delivery_refused", note.refused)
+            pair.cover("delayed_not_yet", note.due_ms is not None and not note.refused)
+            pair.cover("copies_awaited", len(new.pending))
+            pair.cover("copies_answered", len(old.pending) and len(old.pending) > len(new.pending))
+            pair.cover("line_full", any(is_full(new, each.level, layout=pair.layout) for each in new.pending))
+    pair.cover(f"sync_failed_under_{name}", name not in ("schedule", "progress") and new.poisoned and not old.poisoned)
 
 
 def _goes_on(pair: Pair, name: ServiceName, found: Round, *, worked: bool) -> None:
@@ -150,55 +146,12 @@ def _goes_on(pair: Pair, name: ServiceName, found: Round, *, worked: bool) -> No
         raise GuaranteeBroken(16, f"the service {name} sleeps for too long", f"{latest} at the latest", str(due_ms))
 
 
-# ---- delivery --------------------------------------------------------------------------------------------------------
-
-
-def _deliver(pair: Pair, step: Step) -> CommitLog:
-    """Contract 12: a round puts the copies that are due, in order, and none that is not."""
-    if step.service not in pair.services or pair.is_partly_dispatched:
-        return pair.log
-    pair.environment.set_forward_ms = 0
-    pair.files.failing_syncs = 0  # which of the round's files it would hit is not worth a model
-    after, outcome = schedule.deliver_round(
-        pair.log,
-        layout=pair.layout,
-        now_ms=pair.environment.clock_ms,
-        timer_ms=pair.environment.now_ms,
-        conditions=pair.conditions(),
-    )
-    after = pair.by_monotonic_time(after)
-    service, entries = pair.environment.service("schedule"), len(pair.files.journal)
-    found = None if service is None else observed("step", service.step)
-    if found is None:
-        raise GuaranteeBroken(16, "the store lacks a service, or has stopped it", "schedule", "none")
-    _goes_on(pair, "schedule", found, worked=len(pair.files.journal) > entries)
-    if pair.store.max_offset != after.end_offset:
-        expected, ended = f"a log that ends at {after.end_offset}", f"one that ends at {pair.store.max_offset}"
-        raise GuaranteeBroken(12, "a round delivers other messages than the model", expected, ended)
-    progress = tuple(observed("delay_offsets", pair.store.delay_offsets).items())
-    if progress != after.delays:
-        raise GuaranteeBroken(12, "a round leads elsewhere than the model", str(after.delays), str(progress))
-    due_ms = None if outcome.due_ms is None else outcome.due_ms - pair.environment.clock_ahead_ms
-    if found.due_ms != due_ms:
-        raise GuaranteeBroken(16, "the next round is not when it has to be", str(due_ms), str(found.due_ms))
-    pair.append(outcome.records, end_after=after.end_offset)
-    pair.cover("delayed_delivered", len(outcome.records))
-    pair.cover("delayed_delivered_in_a_row", len(outcome.records) > 1)
-    pair.cover("delayed_skipped", outcome.skipped)
-    pair.cover("delivery_refused", outcome.refused)
-    pair.cover("delayed_not_yet", outcome.due_ms is not None and not outcome.refused)
-    pair.cover("copies_awaited", len(after.pending))
-    pair.cover("copies_answered", len(pair.log.pending) and len(pair.log.pending) > len(after.pending))
-    pair.cover("line_full", any(is_full(after, pending.level, layout=pair.layout) for pending in after.pending))
-    return after
-
-
 def _seen_by(pair: Pair, due_ms: int) -> int:
     """Return by when the service looks at what is due then: a second later if the clock was set forward meanwhile."""
     return max(due_ms, min(due_ms + pair.environment.set_forward_ms, pair.environment.now_ms + _LOOKS_AFTER_MS_MAX))
 
 
-# ---- after every operation, and at a close ---------------------------------------------------------------------------
+# ---- after every operation -------------------------------------------------------------------------------------------
 
 
 def services_will_step(pair: Pair) -> None:
@@ -208,7 +161,7 @@ def services_will_step(pair: Pair) -> None:
     for name in _INTERVALS_MS:
         if name in pair.services:
             require_will_step(pair, name, by_ms=None)
-    deadlines = [each.waits.deadline_ms for each in pair.clients.puts]
+    deadlines = [each.waits.deadline_ms for each in pair.model.puts]
     if deadlines:
         require_will_step(pair, "time-outs", by_ms=min(deadlines))
     if pair.log.prepared < pair.log.asked:
@@ -230,10 +183,3 @@ def _delivery_will_step(pair: Pair) -> None:
         require_will_step(pair, "time-outs", by_ms=min(waits.deadline_ms for waits in open_waits))
     if any(waits.disk is None for waits in open_waits):
         require_will_step(pair, "group-commit")
-
-
-def answer_all(pair: Pair, log: CommitLog) -> None:
-    """Compare the answers that a close gives: the disk's by what is durable then, a replica's that it was late."""
-    _, ended = end_waits(pair, log, lambda each: waiting.given_up(waiting.flushed(each, log)))
-    pair.cover("answered_by_close", ended)
-    pulls_are_closed(pair)

@@ -5,20 +5,21 @@ that nobody has killed comes before one that was killed, and among equals the st
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 
-from properties.score.apart import Answer, Apart
-from properties.score.kept import KeptRows
+from properties.campaign.resume import KeptRows
+from properties.campaign.workers import Apart, Died, Plain
 from properties.score.plan import Plan
-from properties.score.trials import ClockName, TrialEnd, TrialKey, TrialRow, run_trial
+from properties.score.trials import PRELOAD, TrialKey, TrialRow, run_trial
 
 __all__ = ["SLACK_S", "Progress", "Queue", "score"]
 
 SLACK_S = 60.0
 """So long beyond its budget a trial may take, to start and to replay what it has seen; then it hangs."""
 
-_LOOK_EVERY_S = 0.5
 _WALL_OF_CPU_MAX = 20
 """A second of the processor may take so many of the wall before a trial counts as one that hangs."""
 
@@ -86,35 +87,37 @@ def score(
     for row in known:
         queue.note(row)
     limit_s = plan.budget_s * (_WALL_OF_CPU_MAX if plan.clock == "cpu" else 1) + slack_s
-    apart: Apart[TrialKey] = Apart(run_trial, workers)
 
     def tell() -> None:
-        left = len(queue.open) + apart.busy
+        left = len(queue.open) + len(apart.pool)
         at_most = left * plan.budget_s / workers if plan.clock == "wall" else None
         progress(Progress(len(wanted) - left, len(wanted), missing - left, at_most))
 
-    try:
-        while queue.open or apart.busy:
-            while queue.open and apart.has_room:
-                key = queue.take()
-                apart.start(key, (key, plan.budget_s, plan.clock), limit_s=limit_s)
-            tell()
-            for row in _rows(apart.finished(timeout_s=_LOOK_EVERY_S), plan.budget_s, plan.clock):
-                kept.add(row)
-                queue.note(row)
-        tell()
-    finally:
-        apart.stop()
+    job = Plain(partial(run_trial, budget_s=plan.budget_s, clock=plan.clock))
+    apart = Apart(job, _taken(queue), workers, limit_s, PRELOAD, tell)
+    with closing(apart.results()) as results:
+        for key, made in results:
+            row = _lost(key, plan, made) if isinstance(made, Died) else made
+            kept.add(row)
+            queue.note(row)
+    tell()
 
 
-def _rows(answers: Iterable[Answer[TrialKey]], budget_s: float, clock: ClockName) -> Iterable[TrialRow]:
-    for answer in answers:
-        if answer.end == "answered":
-            row: TrialRow = answer.value
-            yield row
-        else:
-            end: TrialEnd = answer.end
-            key = answer.key
-            yield TrialRow(
-                key.bug, key.strategy, key.number, key.base_seed, clock, budget_s, end, seconds=budget_s, why=answer.why
-            )
+def _taken(queue: Queue) -> Iterator[TrialKey]:
+    while queue.open:
+        yield queue.take()
+
+
+def _lost(key: TrialKey, plan: Plan, died: Died[TrialKey]) -> TrialRow:
+    """Return the row of a trial that died or hung."""
+    return TrialRow(
+        key.bug,
+        key.strategy,
+        key.number,
+        key.base_seed,
+        plan.clock,
+        plan.budget_s,
+        "hung" if died.is_hung else "died",
+        seconds=plan.budget_s,
+        why=died.how,
+    )

@@ -5,10 +5,15 @@ time; an interleaving as it is when it is found, for a number of tries.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 
 from properties.campaign.replay import replay, shrink
+from properties.campaign.resume import KeptRows
+from properties.campaign.workers import Apart, Died, Plain
 from properties.disk.dirty import DirtyTracker, choose_tracker
 from properties.explore.interleavings.run import run_interleaving
 from properties.explore.interleavings.shrink import BrokenInterleaving
@@ -16,15 +21,15 @@ from properties.explore.interleavings.shrink import shrink as shrink_interleavin
 from properties.explore.interleavings.token import from_token as interleaving_of
 from properties.program.case import TOKEN_PREFIX as CASE_PREFIX
 from properties.program.case import Case
-from properties.score.apart import Apart
 from properties.score.sightings import SeenInterleaving
-from properties.score.trials import CLOCKS, ClockName, TrialRow
+from properties.score.trials import CLOCKS, PRELOAD, ClockName, TrialRow
 
-__all__ = ["SmallRow", "TakesSmall", "make_all_small", "shortest_failures"]
+__all__ = ["SMALL", "SmallRow", "TakesSmall", "kept_small", "make_all_small", "shortest_failures"]
+
+SMALL = "small.jsonl"
 
 _SLACK_S = 60.0
 _WALL_OF_CPU_MAX = 20
-_LOOK_EVERY_S = 0.5
 _TRIES_MAX = 1_000_000
 
 
@@ -61,6 +66,11 @@ class SmallRow:
 TakesSmall = Callable[[SmallRow], None]
 
 
+def kept_small(directory: Path | None) -> KeptRows[SmallRow]:
+    """Return the failures made small that a directory holds. Raises BadRows and OSError."""
+    return KeptRows(None if directory is None else directory / SMALL, SmallRow)
+
+
 def shortest_failures(rows: Iterable[TrialRow]) -> tuple[TrialRow, ...]:
     """Return the kill with the fewest operations of each bug, bugs in the order of their first kill."""
     shortest: dict[str, TrialRow] = {}
@@ -95,20 +105,19 @@ def make_all_small(
     for failure in failures:
         if failure.token in have:
             progress(failure.bug)
-    apart: Apart[TrialRow] = Apart(_made_small, workers)
-    try:
-        while missing or apart.busy:
-            while missing and apart.has_room:
-                failure = missing.pop(0)
-                progress(failure.bug)
-                apart.start(failure, (failure, budget_s, clock), limit_s=limit_s)
-            for answer in apart.finished(timeout_s=_LOOK_EVERY_S):
-                if answer.end == "answered":
-                    take(answer.value)
-                else:
-                    take(replace(_row_of(answer.key, budget_s, clock), ended=answer.end, why=answer.why))
-    finally:
-        apart.stop()
+
+    def begun() -> Iterator[TrialRow]:
+        for failure in missing:
+            progress(failure.bug)
+            yield failure
+
+    job = Plain(partial(_made_small, budget_s=budget_s, clock=clock))
+    with closing(Apart(job, begun(), workers, limit_s, PRELOAD).results()) as results:
+        for failure, made in results:
+            if isinstance(made, Died):
+                ended = "hung" if made.is_hung else "died"
+                made = replace(_row_of(failure, budget_s, clock), ended=ended, why=made.how)
+            take(made)
 
 
 def _row_of(failure: TrialRow, budget_s: float, clock: ClockName) -> SmallRow:

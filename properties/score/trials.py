@@ -3,17 +3,24 @@
 import logging
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
+from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, Literal
 
 from properties.campaign.replay import signature
+from properties.campaign.resume import KeptRows
 from properties.contract import HarnessError
 from properties.disk.dirty import choose_tracker
 from properties.program.case import Settings
 from properties.score.hunt import hunt
 from properties.score.strategies import STRATEGIES
 
-__all__ = ["CLOCKS", "ClockName", "TrialEnd", "TrialKey", "TrialRow", "run_trial"]
+__all__ = ["CLOCKS", "PRELOAD", "TRIALS", "ClockName", "TrialEnd", "TrialKey", "TrialRow", "kept_trials", "run_trial"]
+
+TRIALS = "trials.jsonl"
+
+PRELOAD = ("properties.score.trials",)
+"""What a server of processes imports: all that a trial or a hunt needs."""
 
 ClockName = Literal["wall", "cpu"]
 
@@ -77,6 +84,11 @@ class TrialRow:
         if self.clock != clock:
             return False
         return self.budget_s >= budget_s or (self.end in ("killed", "exhausted") and self.seconds < budget_s)
+
+
+def kept_trials(directory: Path | None) -> KeptRows[TrialRow]:
+    """Return the trials that a directory holds. Raises BadRows and OSError."""
+    return KeptRows(None if directory is None else directory / TRIALS, TrialRow)
 
 
 def run_trial(key: TrialKey, budget_s: float, clock: ClockName) -> TrialRow:

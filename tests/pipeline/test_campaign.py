@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline.campaign import _write, complete_shards, prepare_output, read_rows, rows_of_shard, run_serial, silent_in
 from pipeline.outputs import OutputTaken
-from properties.campaign.replay import replay
+from properties.campaign.replay import Failure, replay
 from properties.disk.dirty import choose_tracker
 from properties.explore.crashes.campaign import Plan
+from properties.explore.crashes.explore import explore_seed
 from properties.explore.crashes.rows import Row, result_hash
 from properties.explore.crashes.shards import Shard
 from properties.program.case import Case, Settings
@@ -61,7 +64,9 @@ def test_failing_history_is_a_row_with_a_token_that_replays() -> None:
 
 
 def test_fault_of_the_harness_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object, **__: object) -> None:
+    def fails(seed: str, base: Settings, **options: Any) -> Iterator[Failure | None]:
+        if base.bug:  # the canary of the shard
+            return explore_seed(seed, base, **options)
         raise RuntimeError("tooling")
 
     monkeypatch.setattr("properties.explore.crashes.shards.explore_seed", fails)

@@ -47,7 +47,7 @@ def test_a_run_in_which_an_effect_never_happened_is_vacuous(
 ) -> None:
     monkeypatch.setattr(PutMachine, "must_happen", (*PutMachine.must_happen, ("batches_stored", "neither"), ("never",)))
     result = check(bug="", examples=30, steps=20, start_seed=11, tracker=tracker, machines=("put",))
-    assert (result.verdict, result.silent) == (Verdict.VACUOUS, ("never",))
+    assert (result.verdict, result.silent) == (Verdict.VACUOUS, ["never"])
 
 
 def test_machines_share_a_small_run_equally(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,8 +100,8 @@ def test_an_interrupted_check_says_what_it_has(tracker: DirtyTracker) -> None:
         bug="", examples=40, steps=5, start_seed=0, tracker=tracker, machines=["put"], progress=interrupting_at(12)
     )
     assert (result.verdict, result.interrupted, result.failure) == (Verdict.UNKNOWN, True, None)
-    assert result.examples == 12
-    assert result.fired["put"]
+    assert result.tally.examples == 12
+    assert result.tally.fired["put"]
 
 
 def test_an_interrupt_in_the_last_run_of_a_failure_is_one(

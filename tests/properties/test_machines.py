@@ -71,9 +71,9 @@ def test_store_and_model_agree(name: str) -> None:
 def test_equal_seeds_take_equal_ways_and_others_do_not(name: str, tracker: DirtyTracker) -> None:
     size = PLANS[name].repeated
     first, second = checked(name, size, tracker), checked(name, size, tracker)
-    assert first == second
+    assert (first.tally, first.result_hash) == (second.tally, second.result_hash)
     assert first.failure is None
-    assert checked(name, size, tracker, start_seed=12).fired != first.fired
+    assert checked(name, size, tracker, start_seed=12).tally.fired != first.tally.fired
 
 
 @each_machine

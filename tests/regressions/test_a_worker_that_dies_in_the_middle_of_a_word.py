@@ -17,12 +17,14 @@ from typing import Any, NoReturn
 
 import pytest
 
+from properties.campaign.engine import explore
 from properties.campaign.workers import Died, Work, _Worker
 from properties.contract import HarnessError
 from properties.explore.crashes.campaign import death_sentence
 from properties.explore.crashes.shards import Shard, ShardRun
 from properties.explore.kills.cycle import KillReport
-from properties.explore.kills.run import run_kills
+from properties.explore.kills.program import CYCLES_PER_PROGRAM
+from properties.explore.kills.run import _Explorer
 from properties.program.case import Settings
 
 
@@ -55,5 +57,7 @@ def test_a_run_of_kills_says_which_program_is_missing(monkeypatch: pytest.Monkey
         os._exit(0)
 
     monkeypatch.setattr("properties.campaign.workers._work", work)
+    job: Any = SimpleNamespace(seed=0, mode="step")
+    explorer = _Explorer(job, [(0,), (CYCLES_PER_PROGRAM,)])
     with pytest.raises(HarnessError, match="a worker ended before its program 1"):
-        run_kills(50, seed=0, workers=2)
+        explore(explorer, workers=2)

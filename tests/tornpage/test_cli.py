@@ -228,7 +228,7 @@ def test_a_closed_standard_output_is_nobody_who_reads() -> None:
     [
         ("audit /nonexistent", 2),
         ("explore --nonsense", 2),
-        ("explore --states 1 --workers 1", 3),
+        ("explore --states 1 --workers 1", 0),
         ("explore --interleavings --states 20", 3),
         ("exhaust --ops 1 --facts 0 --workers 1", 0),
         ("bugs score gap-accepted --strategy machine --trials 1 --budget 0.1", 3),

@@ -476,10 +476,12 @@ def machines_outcome(
     result: CheckResult, *, asked: int, seconds: float, seed: int, out: str | None, settings: Settings | None
 ) -> tuple[Outcome, str]:
     """Return a run of the machines, `asked` examples of them; `settings` are those of a target."""
-    figures: dict[str, float | int] = {"examples": result.examples, "seconds": seconds}
-    figures |= {f"ran_{name}": number for name, number in result.fired.items()}
+    is_unfinished = result.interrupted and result.failure is None
+    fired = result.tally.fired
+    figures: dict[str, float | int] = {"examples": result.tally.examples if is_unfinished else asked}
+    figures |= {"seconds": seconds} | {f"ran_{name}": number for name, number in fired.items()}
     findings: list[dict[str, Any]] = []
-    lines = [", ".join(f"{number:,} {name}" for name, number in sorted(result.fired.items()))]
+    lines = [", ".join(f"{number:,} {name}" for name, number in sorted(fired.items()))]
     if result.failure is not None:
         findings.append(saved_finding(result.failure, out))
         lines = [failure_text(result.failure)]
@@ -492,8 +494,8 @@ def machines_outcome(
 
         lines += [left_out_line(why_untraceable())] if why_untraceable() else []
     verdict = result.verdict.value
-    if result.interrupted and result.failure is None:
-        lines.append(f"interrupted: {result.examples:,} of {asked:,} examples are done")
+    if is_unfinished:
+        lines.append(f"interrupted: {result.tally.examples:,} of {asked:,} examples are done")
         verdict = "interrupted"
     outcome = Outcome(
         "check",

@@ -5,7 +5,6 @@ store, the model or the judges, and everything is explored again.
 """
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import lru_cache
@@ -13,6 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from properties.campaign.resume import LineFile
 from properties.explore.exhaustive.alphabet import Workload
 from properties.explore.exhaustive.checking import Checked
 from properties.explore.exhaustive.explored import Explored, Plan
@@ -22,6 +22,7 @@ __all__ = ["KEPT_FILE", "Kept", "OtherPlan"]
 KEPT_FILE = "workloads.jsonl"
 _FORMAT = 1
 _ROOMS = ("impl", "model", "properties")
+_ROOT = Path(__file__).parents[3]
 
 
 class OtherPlan(ValueError):
@@ -31,11 +32,14 @@ class OtherPlan(ValueError):
 @lru_cache(maxsize=1)
 def source_fingerprint() -> str:
     """Return a hash of the source of store, model and judges."""
-    root = Path(__file__).parents[2]
     digest = blake2b(digest_size=8)
-    for path in sorted(path for room in _ROOMS for path in (root / room).rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    for path in _sources():
+        digest.update(str(path.relative_to(_ROOT)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
+
+
+def _sources() -> list[Path]:
+    return sorted(path for room in _ROOMS for path in (_ROOT / room).rglob("*.py"))
 
 
 class Kept:
@@ -45,26 +49,26 @@ class Kept:
         """Read what there is. Raises OtherPlan for another plan's, OSError when the disk refuses."""
         self.explored: dict[Workload, Explored] = {}
         self.checked: dict[Workload, Checked] = {}
-        self._path = directory / KEPT_FILE
+        self._file = LineFile(directory / KEPT_FILE)
         self._header = _header(plan)
-        content = self._path.read_bytes() if self._path.exists() else b""
-        whole_bytes = content.rfind(b"\n") + 1  # whoever was killed while it wrote has left half a line
-        if whole_bytes:
-            self._read(content[:whole_bytes].decode(errors="replace").splitlines())
-            os.truncate(self._path, whole_bytes)
-        else:
-            self._path.write_text(json.dumps(self._header) + "\n")
+        lines = self._file.lines()
+        if lines:
+            self._read(lines)
+        self._file.cut()
+        if not lines:
+            self._file.append(self._header)
 
-    def _read(self, lines: Sequence[str]) -> None:
-        found = _loaded(lines[0], self._path)
+    def _read(self, lines: Sequence[bytes]) -> None:
+        path = self._file.path
+        found = _loaded(lines[0], path)
         different = [name for name in self._header if found.get(name) != self._header[name]]
         if different == ["source"]:
-            raise OtherPlan(f"{self._path} was made by another version of the source; name a new --out directory")
+            raise OtherPlan(f"{path} was made by another version of the source; name a new --out directory")
         if different:
             told = ", ".join(f"{name.replace('_', ' ')} {found.get(name)}" for name in different)
-            raise OtherPlan(f"{self._path} belongs to another bound ({told}); name a new --out directory")
+            raise OtherPlan(f"{path} belongs to another bound ({told}); name a new --out directory")
         for line in lines[1:]:
-            document = _loaded(line, self._path)
+            document = _loaded(line, path)
             try:
                 if "differences" in document:
                     checked = Checked(**{**document, "workload": tuple(document["workload"])})
@@ -73,19 +77,15 @@ class Kept:
                     explored = Explored.from_document(document)
                     self.explored[explored.workload] = explored
             except (KeyError, TypeError, ValueError) as error:
-                raise OtherPlan(f"{self._path} has a line that cannot be read: {error!r}") from error
+                raise OtherPlan(f"{path} has a line that cannot be read: {error!r}") from error
 
     def add(self, done: Explored | Checked) -> None:
         """Keep one more, unless something was wrong with it: that is found again. Raises OSError."""
         if isinstance(done, Explored):
             if done.failure is None:
-                self._append(done.document())
+                self._file.append(done.document())
         elif not done.differences:
-            self._append({**asdict(done), "workload": list(done.workload)})
-
-    def _append(self, document: dict[str, Any]) -> None:
-        with self._path.open("a") as file:
-            file.write(json.dumps(document) + "\n")
+            self._file.append({**asdict(done), "workload": list(done.workload)})
 
 
 def _header(plan: Plan) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _header(plan: Plan) -> dict[str, Any]:
     return {"tornpage_exhaust": _FORMAT, **wanted, "alphabet": letters, "source": source_fingerprint()}
 
 
-def _loaded(line: str, path: Path) -> dict[str, Any]:
+def _loaded(line: bytes, path: Path) -> dict[str, Any]:
     try:
         document = json.loads(line)
     except (ValueError, RecursionError) as error:

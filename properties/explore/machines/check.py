@@ -1,8 +1,11 @@
-"""Run the Hypothesis machines as a command does: seeded, silent, and with the failure as a case."""
+"""A campaign of the Hypothesis machines: seeded, silent, the machines in turns, and with the failure as a case."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, seed, settings
@@ -10,9 +13,12 @@ from hypothesis.errors import HypothesisException
 from hypothesis.reporting import with_reporter
 from hypothesis.stateful import run_state_machine_as_test
 
-from properties.campaign.replay import Failure, Shrunk, replay, shrink
+from properties.campaign.engine import Budget, CanaryTime, explore, small_case
+from properties.campaign.replay import Failure, signature
+from properties.campaign.result import CampaignResult
 from properties.campaign.shrink import Watch
-from properties.contract import HarnessError, Verdict
+from properties.campaign.workers import Control, Died, Interrupted, Launcher
+from properties.contract import HarnessError
 from properties.disk.dirty import DirtyTracker
 from properties.explore.machines.consumer_machine import ConsumerMachine
 from properties.explore.machines.delay_machine import DelayMachine
@@ -25,7 +31,7 @@ from properties.explore.machines.queue_machine import QueueMachine
 from properties.explore.machines.retention_machine import RetentionMachine
 from properties.explore.machines.target_machine import TargetMachine
 
-__all__ = ["MACHINES", "PROFILES", "TARGET_PROFILES", "TURN_EXAMPLES_MAX", "CheckResult", "check"]
+__all__ = ["MACHINES", "PROFILES", "TARGET_PROFILES", "TURN_EXAMPLES_MAX", "CheckResult", "MachineTally", "check"]
 
 MACHINES: dict[str, type[TrialMachine]] = {
     "commit-log": CommitLogMachine,
@@ -53,18 +59,47 @@ turn examples resemble each other, as Hypothesis makes them from those before.""
 
 
 @dataclass(frozen=True, slots=True)
-class CheckResult:
-    """What the machines found; `fired` counts operations that were carried out, by kind, `silent` names what never
-    happened and makes the run vacuous. `examples` were asked for, or done when somebody interrupted and nothing
-    was found.
-    """
+class Turn:
+    """One turn of a machine: so many examples, drawn from one seed."""
 
-    verdict: Verdict
-    fired: Counter[str]
+    machine: str
     examples: int
-    failure: Shrunk | None = None
-    silent: tuple[str, ...] = ()
-    interrupted: bool = False
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnMade:
+    """What a turn came to: the examples that ended, and how often each operation and each effect happened."""
+
+    machine: str
+    examples: int
+    fired: Counter[str]
+    effects: Counter[str]
+    failure: Failure | None = None
+
+
+@dataclass
+class MachineTally:
+    """What the machines did: the `examples` that ended, and by machine how often operations and effects happened."""
+
+    examples: int = 0
+    operations: dict[str, Counter[str]] = field(default_factory=dict)
+    effects: dict[str, Counter[str]] = field(default_factory=dict)
+
+    @property
+    def fired(self) -> Counter[str]:
+        """How many operations were carried out, by kind."""
+        return sum(self.operations.values(), Counter())
+
+    def add(self, made: TurnMade) -> None:
+        """Take a turn in."""
+        self.examples += made.examples
+        self.operations[made.machine].update(made.fired)
+        self.effects[made.machine].update(made.effects)
+
+
+CheckResult = CampaignResult[MachineTally, Failure]
+"""What a campaign of machines found; `silent` names what never happened."""
 
 
 def check(
@@ -90,64 +125,151 @@ def check(
     its evidence. Raises HarnessError when a failure does not replay from its own case.
     """
     draw_from_seeds_alone()
-    planted = [planted_machine(_EVERY[name], bug) for name in machines]
-    told = _Examples(progress)
-    for machine in planted:
-        machine.tracker = tracker
-        machine.fixed = fixed or {}
-        machine.progress = Progress(told.begins)
-    turn_examples = max(1, min(turn_examples_max, examples // len(planted)))
-    left, turn = examples, 0
+    turn_examples = max(1, min(turn_examples_max, examples // len(machines)))
+    turns = partial(_turns, tuple(machines), examples, turn_examples, start_seed * 1_000_003)
+    budget = Budget(shrink_tries_max, shrink_seconds)
+    explorer = _Explorer(_MachineJob(tuple(machines), bug, steps, tracker, fixed or {}), turns, budget, keep_evidence)
+    result = explore(
+        explorer,
+        progress=lambda done, seconds: progress(done),
+        making_small=lambda number, tries, operations, losses: making_small(tries, operations, losses),
+    )
+    if result.faults:
+        raise HarnessError(result.faults[0])
+    return result
+
+
+def _turns(machines: Sequence[str], examples: int, turn_examples: int, first_seed: int) -> Iterator[Turn]:
+    """Yield turns, the machines one after the other, until no examples are left."""
+    left, number = examples, first_seed
     while left > 0:
-        for machine in planted:
+        for machine in machines:
             count = min(left, turn_examples)
-            told.next_turn(count)
-            try:
-                failure = _run(machine, count, steps=steps, start_seed=start_seed * 1_000_003 + turn) if count else None
-                again = None if failure is None else replay(failure.case, tracker=tracker)
-            except KeyboardInterrupt:
-                return CheckResult(Verdict.UNKNOWN, _fired(planted), told.ended, interrupted=True)
-            if again is not None:
-                small = shrink(
-                    again,
-                    tracker=tracker,
-                    tries_max=shrink_tries_max,
-                    seconds=shrink_seconds,
-                    watch=making_small,
-                    keep_evidence=keep_evidence,
-                )
-                is_cut = small.ended == "interrupt"
-                return CheckResult(Verdict.BROKEN, _fired(planted), examples, small, interrupted=is_cut)
-            if failure is not None:
-                raise HarnessError(f"a failure does not replay: {failure.broken}")
-            left, turn = left - count, turn + 1
-    silent = tuple(dict.fromkeys(name for machine in planted for name in machine.missing()))
-    return CheckResult(Verdict.VACUOUS if silent else Verdict.HOLDS, _fired(planted), examples, silent=silent)
+            if count:
+                yield Turn(machine, count, number)
+            left, number = left - count, number + 1
+
+
+@dataclass(frozen=True, slots=True)
+class _MachineJob:
+    """Lets machines have their turns, beside the tracker of this process."""
+
+    machines: tuple[str, ...]
+    bug: str
+    steps: int
+    tracker: DirtyTracker
+    fixed: Mapping[str, Any]
+
+    @contextmanager
+    def opened(self) -> Iterator[Callable[[Turn, Control], TurnMade]]:
+        """Return what carries out a turn."""
+        planted = {name: planted_machine(_EVERY[name], self.bug) for name in self.machines}
+        for machine in planted.values():
+            machine.tracker = self.tracker
+            machine.fixed = self.fixed
+        yield lambda turn, control: self._carry_out(planted[turn.machine], turn, control)
+
+    def _carry_out(self, machine: type[TrialMachine], turn: Turn, control: Control) -> TurnMade:
+        """Carry out a turn; an interrupt raises Interrupted with what the turn has come to."""
+        told = _Examples(turn.examples, control)
+        machine.fired, machine.effects = Counter(), Counter()
+        machine.progress = Progress(told.begins)
+        try:
+            failure = _run(machine, turn.examples, steps=self.steps, start_seed=turn.seed)
+        except KeyboardInterrupt as interrupt:
+            made = TurnMade(turn.machine, told.ended, machine.fired, machine.effects)
+            raise Interrupted(made) from interrupt
+        return TurnMade(turn.machine, turn.examples, machine.fired, machine.effects, failure)
+
+
+class _Explorer:
+    """Turns of machines as parts of a campaign."""
+
+    launcher: Launcher = "fork"
+    holds_interrupts = False
+    canary_time: CanaryTime = "in parts"
+
+    def __init__(
+        self, job: _MachineJob, turns: Callable[[], Iterator[Turn]], budget: Budget, keep_evidence: bool
+    ) -> None:
+        self.job = job
+        self._turns = turns
+        self._budget = budget
+        self._keep_evidence = keep_evidence
+
+    def parts(self) -> Iterator[Turn]:
+        """Yield the turns."""
+        return self._turns()
+
+    def known(self, part: Turn) -> TurnMade | None:
+        """Know none."""
+        return None
+
+    def tally(self) -> MachineTally:
+        """Return counters of nothing, in the order of the machines."""
+        names = self.job.machines
+        return MachineTally(0, {name: Counter() for name in names}, {name: Counter() for name in names})
+
+    def count(self, made: TurnMade) -> int:
+        """Count examples."""
+        return made.examples
+
+    def take(self, result: CheckResult, part: Turn, made: TurnMade | Died[Turn]) -> bool:
+        """Take a turn in; the first failure ends the campaign. Raises HarnessError without a result."""
+        if isinstance(made, Died):
+            raise HarnessError(f"a worker ended in a turn of the machine {part.machine}: it {made.how}")
+        result.tally.add(made)
+        if made.failure is not None:
+            result.meet(signature(made.failure.broken), made.failure, history=str(part.seed))
+        return made.failure is None
+
+    def canary(self) -> str:
+        """Return nothing: machines are held against what has to happen in them."""
+        return ""
+
+    def conclude(self, result: CheckResult) -> None:
+        """Say what never happened; of a campaign that was interrupted, that nothing is decided."""
+        tally = result.tally
+        told = (tally.examples, tally.operations, tally.effects, [each.failure.case.token() for each in result.found])
+        result.result_hash = blake2b(repr(told).encode(), digest_size=16).hexdigest()
+        if result.found:
+            return
+        if result.interrupted:
+            result.undecided.append(f"interrupted after {tally.examples:,} examples")
+            return
+        silent = [
+            name
+            for machine in self.job.machines
+            for name in _EVERY[machine].never_happened(tally.operations[machine], tally.effects[machine])
+        ]
+        result.silent = list(dict.fromkeys(silent))
+
+    def small(self, failure: Failure, budget: Budget, watch: Watch) -> tuple[Failure | None, bool]:
+        """Return the failure made small with what its caller lets it cost."""
+        return small_case(failure, self._budget, watch, tracker=self.job.tracker, keep_evidence=self._keep_evidence)
+
+    def told(self, failure: Failure) -> str:
+        """Return the broken guarantee."""
+        return str(failure.broken)
 
 
 class _Examples:
-    """Counts examples. Hypothesis may try a few more than a turn has, or less, where there are no more."""
+    """Counts examples of a turn. Hypothesis may try a few more than it has, or less, where there are no more."""
 
-    def __init__(self, progress: Callable[[int], None]) -> None:
-        self._progress = progress
-        self._before = self._turn = self._begun = 0
-
-    def next_turn(self, examples: int) -> None:
-        self._before += self._turn
-        self._turn, self._begun = examples, 0
+    def __init__(self, examples: int, control: Control) -> None:
+        self._examples = examples
+        self._control = control
+        self._begun = 0
 
     @property
     def ended(self) -> int:
         """How many have come to their end; the last one that began has not."""
-        return self._before + min(max(self._begun - 1, 0), self._turn)
+        return min(max(self._begun - 1, 0), self._examples)
 
     def begins(self) -> None:
+        """Note that an example begins."""
         self._begun += 1
-        self._progress(self.ended)
-
-
-def _fired(machines: Sequence[type[TrialMachine]]) -> Counter[str]:
-    return sum((machine.fired for machine in machines), Counter())
+        self._control.tell(self.ended, "")
 
 
 def _run(machine: type[TrialMachine], examples: int, *, steps: int, start_seed: int) -> Failure | None:

@@ -182,8 +182,13 @@ class TrialMachine(RuleBasedStateMachine):
     @classmethod
     def missing(cls) -> list[str]:
         """Return what has not happened in the runs so far, and has to."""
-        operations = [name for name in cls.must_run if not cls.fired[name]]
-        return operations + [" or ".join(some) for some in cls.must_happen if not any(cls.effects[e] for e in some)]
+        return cls.never_happened(cls.fired, cls.effects)
+
+    @classmethod
+    def never_happened(cls, fired: Counter[str], effects: Counter[str]) -> list[str]:
+        """Return what has to happen and is not among these operations and effects."""
+        operations = [name for name in cls.must_run if not fired[name]]
+        return operations + [" or ".join(some) for some in cls.must_happen if not any(effects[e] for e in some)]
 
 
 class CommitLogMachine(TrialMachine):

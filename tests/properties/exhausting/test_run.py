@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
+import impl.commit_log
+import model.operations
 from model.operations import Choice
 from properties.campaign.replay import replay
 from properties.contract import HarnessError, Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import DiskState, Image
 from properties.disk.images import compose
-from properties.explore.exhaustive import checking, run, workload
+from properties.explore.exhaustive import checking, kept, run, workload
 from properties.explore.exhaustive.alphabet import Letter, Workload, workloads
 from properties.explore.exhaustive.explored import Plan
 from properties.explore.exhaustive.hunting import hunt_exhaustively
@@ -97,11 +99,11 @@ def test_an_interrupted_run_claims_the_smaller_bound_and_goes_on_from_there(
 
 def test_a_line_that_was_not_finished_is_done_again(tmp_path: Path) -> None:
     run_exhaust(SMALL, kept=Kept(tmp_path, SMALL), progress=stopping_at(3))
-    kept = tmp_path / KEPT_FILE
-    lines = kept.read_text().splitlines(keepends=True)
-    kept.write_text("".join(lines[:-1]) + lines[-1][:40])
+    file = tmp_path / KEPT_FILE
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[:-1]) + lines[-1][:40])
     assert len(Kept(tmp_path, SMALL).explored) == 1
-    assert len(kept.read_text().splitlines()) == 3, "the rest of it is gone"
+    assert len(file.read_text().splitlines()) == 3, "the rest of it is gone"
 
 
 @pytest.mark.parametrize(
@@ -118,6 +120,12 @@ def test_what_other_source_has_shown_is_not_believed(tmp_path: Path, monkeypatch
     monkeypatch.setattr("properties.explore.exhaustive.kept.source_fingerprint", lambda: "other")
     with pytest.raises(OtherPlan, match="another version of the source"):
         Kept(tmp_path, SMALL)
+
+
+def test_the_source_is_that_of_store_model_and_judges() -> None:
+    """After a move of its module the fingerprint was that of no file at all."""
+    files = {source.__file__ for source in (impl.commit_log, model.operations, run)}
+    assert files <= {str(path) for path in kept._sources()}
 
 
 @pytest.mark.parametrize("text", ["no JSON\n", "[1]\n", '{"tornpage_exhaust": 0}\n'])

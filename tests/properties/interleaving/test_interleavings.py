@@ -147,6 +147,25 @@ def test_a_token_says_all_of_an_interleaving(family: Family) -> None:
         assert source_has_changed(read, "00000000")
 
 
+OF_ANOTHER_NAME = (
+    "ti1-212af7da-eNqNU9tuwyAM_Rc_0yrpbVX-Y09VhQhxUjQCjEu3quq_z9DbNmnt3sA2x-ccmyO02FuP0GyO0NruwNtDxADNuqoY9EpraOo"
+    "qn62DBlyKcGKPKut_V85-VZZLiOiAQUC_V5JYgccf-V6nsIPTlsFou6Qz6gbU6PRUWhPSiJ7bvg8YA6GUeJe8aDXyPfr2FhyFc9hx4oL8PWH"
+    "CayJapySXGoVRZrhGk1EF0Hnr0EeFYeq0MBG7qRcyFxIhI8ZMuLydpKzC-g49EZyxOVuyii1YTXWEINFEsmN1E1pknKVuczBGAqUg-ZcGAh2"
+    "swYkKE2Pj7syrUL_4WlezBTE1HX5C0wsdkEFRxc_Em_mJQG3yxdFV1S8WcrnONn-oKHel-6Z-YfMtNY8ivJXAXxMpAh9M7J_5Lbt2GDByj5L"
+    "cur_6FmNwOWQZj9KT-gJaFoBsuS0YbRwJy6Ol6-uTLnVJP8Uorb5vd_3jk9zlXVc2e2u9cWJArmh3PPmwz8Okjl8Nbyit"
+)
+"""A token of when properties.planted.races was called properties.planted.racing."""
+
+
+def test_a_token_that_names_a_module_as_it_was_called_is_read(tracker: DirtyTracker) -> None:
+    interleaving, source = from_token(OF_ANOTHER_NAME)
+    assert interleaving.modules[-1] == "properties.planted.races"
+    assert interleaving.scenario.settings.bug == "gone-is-nothing"
+    assert source_has_changed(interleaving, source)
+    assert run_interleaving(interleaving, tracker=tracker).trace.steps
+    assert from_token(token_of(interleaving))[0] == interleaving
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

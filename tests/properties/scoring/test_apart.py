@@ -1,47 +1,61 @@
-"""Jobs apart: one that answers, one that raises, one that dies, one that hangs, and those that are ended."""
+"""Parts apart: one that answers, one that raises, one that dies, one that hangs, and those that are ended."""
 
 import multiprocessing
 import os
 import signal
+from collections.abc import Callable
+from contextlib import closing
 from multiprocessing.context import ForkServerProcess
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
 
-from properties.score.apart import Apart, _answer_of, _child, _Running, alone
+from properties.campaign.workers import Apart, Died, Plain, _heard, _work_once, _Worker
 
 
 def double(number: int) -> int:
     return 2 * number
 
 
-def fail() -> None:
+def fail(number: int) -> None:
     raise KeyError("gone")
 
 
-def die() -> None:
+def die(number: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def hang() -> None:
+def hang(number: int) -> None:
     while True:
         signal.pause()
 
 
-def ask_for_an_interrupt() -> str:
+def hang_at_one(number: int) -> int:
+    if number == 1:
+        hang(number)
+    return number
+
+
+def ask_for_an_interrupt(number: int) -> str:
     os.kill(os.getpid(), signal.SIGINT)
     return "deaf"
 
 
-def test_a_job_answers() -> None:
-    answer = alone(double, (21,), limit_s=60)
-    assert (answer.end, answer.value) == ("answered", 42)
+def alone(function: Callable[[int], Any], *, limit_s: float = 60.0) -> Any:
+    """Return what became of the part 21."""
+    ((part, made),) = Apart(Plain(function), iter((21,)), 1, limit_s).results()
+    assert part == 21
+    return made
 
 
-def test_a_job_that_raises_or_dies_is_an_answer_too() -> None:
-    raised, died = alone(fail, (), limit_s=60), alone(die, (), limit_s=60)
-    assert (raised.end, raised.why) == ("died", "KeyError: 'gone'")
-    assert (died.end, died.why) == ("died", "ended with exit code -9")
+def test_a_part_answers() -> None:
+    assert alone(double) == 42
+
+
+def test_a_part_that_raises_or_dies_is_an_answer_too() -> None:
+    assert alone(fail) == Died(21, "", "KeyError: 'gone'")
+    assert alone(die) == Died(21, "", "was killed by SIGKILL")
 
 
 def test_half_an_answer_is_none() -> None:
@@ -49,52 +63,82 @@ def test_half_an_answer_is_none() -> None:
     os.write(theirs.fileno(), (100).to_bytes(4, "big") + b"x")
     theirs.close()
     process = Mock(exitcode=-9)
-    assert _answer_of(_Running("", process, ours, 0.0)).why == "ended with exit code -9"
+    assert _heard(_Worker(process, ours, part="part")) == Died("part", "", "was killed by SIGKILL")
 
 
-def test_a_job_whose_asker_has_gone_says_nothing() -> None:
-    """Each job that an interrupt had left behind ended in a traceback."""
+def test_a_part_whose_parent_has_gone_says_nothing() -> None:
+    """Each part that an interrupt had left behind ended in a traceback."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
     ours.close()
-    _child(theirs, double, (21,))
+    _work_once(theirs, Plain(double), 21)
 
 
-def test_an_interrupt_while_a_job_starts_leaves_it_to_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_while_a_part_starts_leaves_it_to_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """It was forgotten, and went on behind the command."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a worker of pytest-xdist ignores it
     real = ForkServerProcess.start
+    started: list[int | None] = []
 
     def interrupted(process: ForkServerProcess) -> None:
         real(process)
+        started.append(process.pid)
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(ForkServerProcess, "start", interrupted)
-    apart: Apart[str] = Apart(hang, workers=1)
+    apart = Apart(Plain(hang), iter((0,)), 1, 60.0)
     with pytest.raises(KeyboardInterrupt):
-        apart.start("job", (), limit_s=60)
+        next(apart.results())
     signal.signal(signal.SIGINT, before)
-    assert apart.busy == 1
-    apart.stop()
-    assert apart.busy == 0
+    assert apart.pool == []
+    (pid,) = started
+    assert is_gone(pid)
 
 
-def test_a_job_that_hangs_is_ended_at_its_limit() -> None:
-    assert alone(hang, (), limit_s=0.5).end == "hung"
+def test_a_part_that_hangs_is_ended_at_its_limit_and_the_others_are_carried_out() -> None:
+    assert alone(hang, limit_s=0.5) == Died(21, "", "no answer within its limit", is_hung=True)
+    made = dict(Apart(Plain(hang_at_one), iter(range(4)), 2, 1.0).results())
+    assert {part: each for part, each in made.items() if part != 1} == {0: 0, 2: 2, 3: 3}
+    assert isinstance(made[1], Died)
+    assert made[1].is_hung
 
 
-def test_jobs_do_not_hear_of_an_interrupt() -> None:
-    assert alone(ask_for_an_interrupt, (), limit_s=60).value == "deaf"
+def test_parts_do_not_hear_of_an_interrupt() -> None:
+    assert alone(ask_for_an_interrupt) == "deaf"
+
+
+def test_a_part_is_asked_for_after_the_results_before_it() -> None:
+    """What comes next may hang on what is known, as the order of trials does."""
+    taken: list[int] = []
+    seen: list[int] = []
+
+    def parts() -> Any:
+        for number in range(3):
+            seen.append(len(taken))
+            yield number
+
+    for part, _ in Apart(Plain(double), parts(), 1, 60.0).results():
+        taken.append(part)
+    assert seen == [0, 1, 2]
 
 
 def test_so_many_run_at_once_and_all_are_ended() -> None:
-    apart: Apart[int] = Apart(hang, workers=2)
-    for number in range(2):
-        apart.start(number, (), limit_s=60)
-    assert (apart.busy, apart.has_room) == (2, False)
-    pids = [job.process.pid for job in apart._running]
-    apart.stop()
-    assert apart.busy == 0
-    for pid in pids:
-        assert pid is not None
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+    pids: list[int | None] = []
+
+    def tick() -> None:
+        pids.extend(worker.process.pid for worker in apart.pool)  # type: ignore[union-attr]
+        raise KeyboardInterrupt
+
+    apart = Apart(Plain(hang), iter(range(3)), 2, 60.0, tick=tick)
+    with closing(apart.results()) as results, pytest.raises(KeyboardInterrupt):
+        next(results)
+    assert len(pids) == 2
+    assert all(map(is_gone, pids))
+
+
+def is_gone(pid: int | None) -> bool:
+    assert pid is not None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
