@@ -117,7 +117,7 @@ def explore_crashes(request: Request) -> tuple[Outcome, str]:
 
 
 def explore_target(request: Request) -> tuple[Outcome, str]:
-    """Run a crash campaign on a store of other people; return its outcome and its text."""
+    """Run a crash campaign on a foreign store; return its outcome and its text."""
     from properties.contract import HarnessError
     from properties.disk.dirty import choose_tracker
     from properties.explore.foreign.campaign import FAILURES_MAX, TargetPlan, run_target_campaign

@@ -1,4 +1,4 @@
-"""Stores of other people as commands meet them: found and asked what they promise before anything is tested."""
+"""Foreign stores as commands meet them: found and asked what they promise before anything is tested."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

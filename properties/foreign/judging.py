@@ -1,4 +1,4 @@
-"""What a store of other people holds after a disaster, and whether it may.
+"""What a foreign store holds after a disaster, and whether it may.
 
 1. It is asked for every message that was ever put, by queue and number and by offset, as far as it promises these.
 2. What it holds has to be one of the states that the reference says a disaster may leave, a beginning of what was put.
@@ -128,7 +128,7 @@ def _first_ones(records: Sequence[Record], is_there: Sequence[bool]) -> int:
 
 
 def _agrees_by_offset(store: Asked, known: Known, count: int) -> None:
-    """Offsets lead to what survived, and to nothing else (contract 1 and 3)."""
+    """Offsets lead to what survived alone (contract 1 and 3)."""
     survived = {known.offsets[record.offset] for record in known.records[:count] if record.offset in known.offsets}
     for number, record in enumerate(known.records):
         offset = known.offsets.get(record.offset)

@@ -1,6 +1,6 @@
 """Our own store as a target like any other: it shows that the road for other stores finds what the crash lab finds.
 
-Its services take their steps behind each verb, in the one thread there is, by a clock that counts verbs.
+Its services take their steps after each verb, in the one thread there is, by a clock that counts verbs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _START_MS = 1_700_000_000_000
 
 
 class OwnStore:
-    """A store of ours behind the verbs of a target."""
+    """A store of ours with the verbs of a target."""
 
     name = "tornpage"
 

@@ -1,4 +1,4 @@
-"""The process of a store under test: started, asked, killed, and never left behind.
+"""The process of a store under test: started, asked, killed, and never left running.
 
 Requests and answers are JSON, one object a line; an answer that does not come in time is a hang. A command gets them on
 standard input and output; a callable runs in a fork of this process and gets them on pipes of its own, so that it may
@@ -135,7 +135,7 @@ class StoreProcess:
             except BlockingIOError:
                 self._wait(do, until)
             except BrokenPipeError:
-                return  # whoever closed its input is waited for, and told by how it ended
+                return  # a store that closed its input is waited for, and told by how it ended
 
     def _wait(self, do: str, until: float) -> None:
         """Go on until something has come, or there is nothing to be done for a moment. Raises Died and Hung."""
@@ -183,7 +183,7 @@ class StoreProcess:
         self.kill()
 
     def kill(self) -> None:
-        """End it and everybody it has started, as SIGKILL does; may be called again."""
+        """End it and every process it has started, as SIGKILL does; may be called again."""
         if self._requests < 0:
             return
         tasks = {self._id} if self._tracer is None else self._tracer.tasks() | {self._id}
@@ -193,7 +193,7 @@ class StoreProcess:
                 with suppress(ProcessLookupError):
                     os.kill(task, signal.SIGKILL)
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._id, signal.SIGKILL)  # whom it has started and nobody watches
+                os.killpg(self._id, signal.SIGKILL)  # the processes it has started that are not watched
             select.select([], [], [], _PAUSE_S)
         self._last_words = self.said()
         for descriptor in (self._requests, self._answers):

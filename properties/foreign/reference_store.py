@@ -27,7 +27,7 @@ __all__ = ["SAFE_AFTER", "Disaster", "ReferenceState", "ReferenceStore", "SafeAf
 SafeAfter = Literal["put", "flush", "close", "nothing"]
 """The answer after which a message is safe."""
 SAFE_AFTER: tuple[SafeAfter, ...] = ("put", "flush", "close", "nothing")
-"""The strongest promise first: whoever keeps one keeps those behind it."""
+"""The strongest promise first: a store that keeps one keeps those that follow it."""
 Disaster = Literal["kill", "power"]
 
 _BODY_BYTES_MAX = 1 << 20
@@ -86,7 +86,7 @@ class ReferenceStore:
 
     @property
     def log(self) -> CommitLog:
-        """The value behind the store."""
+        """The value that the store has."""
         return self.state.log
 
     # ---- the verbs of every store --------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class ReferenceStore:
     def survivors(self, disaster: Disaster, *, since: ReferenceState | None = None) -> dict[int, ReferenceState]:
         """Return every state that a disaster may leave, by how many messages it has left.
 
-        With the state that it was `since`, a verb was under way whose answer nobody had.
+        With the state that it was `since`, a verb was under way that had not answered.
         """
         before = self.state if since is None else since
         floor = before.floor(disaster)

@@ -20,7 +20,7 @@ _SENTENCE_CHARACTERS_MAX = 300
 
 
 def serve(open_store: Callable[[Path], Target], directory: Path, *, requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer until the store was closed, or nobody asks any more."""
+    """Answer until the store was closed, or the input ends."""
     store: Target | None = None
     for line in requests:
         request = json.loads(line)

@@ -65,11 +65,11 @@ _MACHINES = {
     "aarch64": Machine(0xC00000B7, _AARCH64, {"openat": (56, 2)}),
 }
 MACHINE = _MACHINES.get(platform.machine())
-"""This machine, None if nobody knows its calls."""
+"""This machine, None if its calls are not known."""
 
 
 def install_filter(machine: Machine, libc: ctypes.CDLL) -> None:
-    """Have the kernel stop this process at the calls, and its children; whoever traces it goes on from there.
+    """Have the kernel stop this process at the calls, and its children; the tracer goes on from there.
 
     Raises OSError.
     """

@@ -112,7 +112,7 @@ class Tracer:
         _ptrace(_CONT, child)
 
     def step(self) -> bool:
-        """Handle everybody who is held, and send him on; say whether there was anybody."""
+        """Handle every process that is held, and let it go on; return whether there was one."""
         was_held = False
         for task in tuple(self._tasks):
             try:

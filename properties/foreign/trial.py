@@ -1,4 +1,4 @@
-"""A store of other people beside the reference: verbs are compared as they return, disasters are judged.
+"""A foreign store beside the reference: verbs are compared as they return, disasters are judged.
 
 It carries out the operations that cases have (properties/program), as far as other stores can: puts, reads, flushes,
 closing, opening, and crashes. What it writes is recorded as our own disks are, so that the same crash images, choices,
@@ -38,7 +38,7 @@ __all__ = ["TargetTrial", "TargetWindow", "keys_of_put"]
 class TargetWindow:
     """One verb: events `first` to `last` (exclusive) fall into it; the reference goes from `before` to `after`.
 
-    So many `operations` had been carried out behind it.
+    So many `operations` had been carried out after it.
     """
 
     first: int

@@ -1,6 +1,6 @@
 """The directory of a foreign process as a recorded disk: what it wrote, and what it made durable, in order.
 
-Whoever watches the process calls `look` while it is held at a system call, and says which of its syncs returned. Each
+The tracer of the process calls `look` while it is held at a system call, and says which of its syncs returned. Each
 look compares all files with the look before; what differs becomes entries of the same journal that a recorded disk of
 ours has (properties/disk/journal.py). So crash images of foreign stores are made, and proven legal, by the same
 code: an image of a page holds a version that the page really had at a look, no older than its last sync.
@@ -74,7 +74,7 @@ class WatchedDirectory:
         self.events: list[int] = []
         self.unsupported = ""
         self.names_may_change = True
-        """Whether anybody who is watched has asked for a change of names since this was said last."""
+        """Whether a watched process has asked for a change of names since this was said last."""
         state = DiskState(base, disk="kill")
         state.apply_all(journal)
         names, _ = state.visible()
@@ -100,7 +100,7 @@ class WatchedDirectory:
             self.events.append(len(self.journal))
 
     def refuse(self, reason: str) -> None:
-        """Say that from here on nobody can know what is durable."""
+        """Say that from here on it cannot be known what is durable."""
         self.unsupported = self.unsupported or reason
 
     def _scan(self) -> tuple[dict[str, Place], dict[str, Place]]:
@@ -174,7 +174,7 @@ class WatchedDirectory:
     def _note_content(self, number: int, before: bytes, now: bytes) -> None:
         if now == before:
             return
-        if len(now) < len(before):  # what is cut is zeros to whoever makes the file longer again
+        if len(now) < len(before):  # what is cut is zeros when the file is made longer again
             zeroed = before[: len(now)].ljust(len(before), b"\0")
             self._note_pages(number, before, zeroed)
             before = zeroed

@@ -12,7 +12,7 @@ __all__ = ["Workplace"]
 
 
 class Workplace:
-    """A directory for one disk after the other, and the process on the present one; gone when nobody uses it."""
+    """A directory for one disk after the other, and the process on the present one; gone when it is no longer used."""
 
     def __init__(self) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="tornpage-target-", dir=memory_directory()))

@@ -2,7 +2,7 @@
 
 The first line of its input is an object with `directory`, `settings` (those of a case) and `bug`; it answers with what
 the store serves, or that it was refused. Each further line is a put (the fields of one in a case), or `close`, and is
-answered once that has returned. Nobody tells it to die: it is killed.
+answered once that has returned. It is not told to end: it is killed.
 """
 
 import json

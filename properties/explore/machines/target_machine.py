@@ -1,4 +1,4 @@
-"""The machine of stores of other people: what they promise holds beside the reference, disasters included.
+"""The machine of foreign stores: what they promise holds beside the reference, disasters included.
 
 It takes any store that properties/foreign/protocol.py describes; `check --target` runs it.
 """
@@ -64,7 +64,7 @@ class TargetMachine(TrialMachine):
     @precondition(lambda self: not self.trial.closed and self.trial.promises.queues)
     @rule(queue=st.integers(0, 3), number=st.integers(0, 8))
     def read(self, queue: int, number: int) -> None:
-        """Read a message of a queue, or behind its end."""
+        """Read a message of a queue, or past its end."""
         self.carry_out(GetMessage(queue=queue, shift=number))
 
     @precondition(lambda self: not self.trial.closed and self.trial.promises.index)
@@ -87,7 +87,7 @@ class TargetMachine(TrialMachine):
             super()._lose_power(data, back=back)
 
     def teardown(self) -> None:
-        """Close, and leave no process and no directory behind."""
+        """Close, and leave no process and no directory."""
         super().teardown()
         if hasattr(self, "trial"):
             self.trial.end()
