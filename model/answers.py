@@ -12,7 +12,8 @@ None is not compared. `accepted` keeps the outcomes that an answer of the store 
 import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
-from typing import Literal, NamedTuple
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
 from model.commitlog import PutOutcome
 from model.message import PutStatus
@@ -191,18 +192,25 @@ class Answer:
     faults: Faults | None = None
     note: object = field(default=None, compare=False)
 
+    def with_all(self, **fields_said: Any) -> "Answer":
+        """Return the answer with these fields; each step ends in one, so it is faster than `dataclasses.replace`."""
+        return Answer(**{name: getattr(self, name) for name in _NAMES if name not in fields_said}, **fields_said)
 
-_COMPARED = tuple(each.name for each in fields(Answer) if each.compare)
+
+_NAMES = tuple(each.name for each in fields(Answer))
+_values = attrgetter(*(each.name for each in fields(Answer) if each.compare))
+"""Returns the fields of an answer that are compared."""
 
 
 def matches(expected: Answer, found: Answer) -> bool:
     """Whether an answer of the store is one that the model predicts."""
-    return not any(_differ(getattr(expected, name), getattr(found, name)) for name in _COMPARED)
+    for wanted, said in zip(_values(expected), _values(found), strict=True):
+        if wanted is not None and said is not None and wanted != said and _differ(wanted, said):
+            return False
+    return True
 
 
 def _differ(expected: object, found: object) -> bool:
-    if expected is None or found is None or expected == found:
-        return False
     if isinstance(expected, PutAnswer) and isinstance(found, PutAnswer) and expected.status == ANY_REFUSAL:
         return found.offset >= 0 or found.status == PutStatus.PUT_OK.value
     return True

@@ -303,6 +303,8 @@ def conditions(state: State, layout: Layout) -> Conditions:
 
 def _after(state: State, by_ms: int) -> State:
     """Let time pass; a negative time sets the wall clock back, monotonic time never goes back."""
+    if not by_ms:
+        return state
     clock = state.clock
     return replace(state, clock=Clock(clock.now_ms + max(0, by_ms), clock.ahead_ms + min(0, by_ms)))
 
@@ -342,7 +344,7 @@ def _with_what_all_say(outcomes: Outcomes, begun: State, found: Answer | None, *
         needs_fault = answer.faults is not None and answer.faults.fired
         for faults in _left(state.environment.faults, found, is_ruled=is_ruled):
             if faults.fired >= needs_fault:
-                yield _as_left(state, faults), replace(answer, faults=faults, **added)
+                yield _as_left(state, faults), answer.with_all(faults=faults, **added)
 
 
 def _left(faults: Faults, found: Answer | None, *, is_ruled: bool) -> Iterable[Faults]:

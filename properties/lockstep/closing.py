@@ -21,7 +21,7 @@ def flush(pair: Pair) -> None:
     if pair.closed:
         return
     first, before = len(pair.files.events), pair.begin(Flush())
-    found = Answer(durable=observed("flush", pair.store.flush).durable)
+    found = Answer(durable=observed("flush", pair.store.flush).durable, faults=pair.faults_left())
     after, _ = legal_outcome(pair, before, Flush(), found)
     pair.cover("sync_failed_under_flush()", after.log.poisoned and not before.log.poisoned)
     pair.end_operation(first, after)
@@ -34,7 +34,8 @@ def close(pair: Pair) -> None:
         return
     first, before = len(pair.files.events), pair.begin(Close())
     observed("close", pair.store.close)
-    after, expected = legal_outcome(pair, before, Close(), Answer(ended=answered_puts(pair), ended_pulls=_closed(pair)))
+    found = Answer(ended=answered_puts(pair), ended_pulls=_closed(pair), faults=pair.faults_left())
+    after, expected = legal_outcome(pair, before, Close(), found)
     pair.cover("answered_by_close", note_answers(pair, expected))
     pair.cover("held_pull_closed", len(pair.clients.pulls))
     pair.clients.pulls = {}

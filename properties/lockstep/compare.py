@@ -4,8 +4,6 @@ What one operation answers is compared beside the operation. Each comparison rai
 the contract and the sentence of it that is broken.
 """
 
-from dataclasses import replace
-
 from impl.errors import NotReadable
 from impl.running_flags import RunningFlag
 from model.answers import Answer, Marks, NextRound, PutAnswer, accepted, marks_of
@@ -51,8 +49,10 @@ def predicted(pair: Pair, before: State, operation: Operation) -> tuple[State, A
 def legal_outcome(
     pair: Pair, before: State, operation: Operation, found: Answer, *, given: Message | Batch | None = None
 ) -> tuple[State, Answer]:
-    """Return the outcome that an answer of the store allows. Raises GuaranteeBroken where it allows none."""
-    found = replace(found, faults=pair.faults_left())
+    """Return the outcome that an answer of the store allows. Raises GuaranteeBroken where it allows none.
+
+    The answer has what the disk has left to fail (`Pair.faults_left`).
+    """
     for outcome in accepted(step(before, operation, pair.layout, given=given, found=found), found):
         return outcome
     expected = next(answer for _, answer in step(before, operation, pair.layout, given=given))
@@ -80,7 +80,6 @@ def broken(pair: Pair, operation: Operation, expected: Answer, found: Answer) ->
 
 _SENTENCES = (
     ("durable", 9, "a flush answers otherwise than the model", True),
-    ("clean", 2, "a close says otherwise than the model whether it was clean", True),
     ("names", 10, "other topics were deleted than the model's", True),
     ("committed", 17, "another offset counts than was committed", True),
     ("failed", 16, "dispatch fails on a disk that refuses nothing", False),
@@ -152,13 +151,14 @@ def disk_holds_the_log(pair: Pair) -> None:
 
     A file without a buffer that follows uncommitted ones is looked at once they are committed.
     """
-    file_bytes, committed = pair.settings.file_bytes, pair.log.committed_offset
-    buffered = {buffer.base_offset for buffer in pair.log.buffers}
-    bases = range(pair.log.oldest_offset, (pair.log.files + pair.log.prepared) * file_bytes, file_bytes)
+    log, file_bytes = pair.log, pair.settings.file_bytes
+    committed, half_written_end = log.committed_offset, pair.files.half_written_end
+    buffered = {buffer.base_offset for buffer in log.buffers}
+    bases = range(log.oldest_offset, (log.files + log.prepared) * file_bytes, file_bytes)
     for base, path in zip(bases, _files_at(pair, bases), strict=True):
-        if base <= committed or base in buffered or base >= pair.log.end_offset:
+        if base <= committed or base in buffered or base >= log.end_offset:
             found, kept = pair.files.peek(path, 0, file_bytes), max(0, committed - base)
-            half = max(kept, pair.files.half_written_end - base if committed < pair.log.end_offset else 0)
+            half = max(kept, half_written_end - base if committed < log.end_offset else 0)
             expected = pair.memory.ledger.expected(base, committed)
             if found[:kept] != expected[:kept] or found[half:] != expected[half:]:
                 raise GuaranteeBroken(1, f"the log file at {base} holds other bytes than were put")
@@ -205,14 +205,14 @@ def compare_queues(pair: Pair) -> None:
     if pair.closed:
         return
     behind_bytes = max(0, pair.log.readable_end - pair.log.dispatched_offset)
+    store = pair.store
     if pair.is_partly_dispatched:
         _queues_are_at_most_dispatched(pair)
         return
     for queue in dict.fromkeys((*pair.memory.derived.queues, *observed("queues", pair.store.queues))):
-        bounds = pair.store.min_offset_in_queue(*queue), pair.store.max_offset_in_queue(*queue)
-        if bounds != pair.bounds(queue):
-            expected = str(pair.bounds(queue))
-            raise GuaranteeBroken(17, f"the bounds of queue {queue} are wrong", expected, str(bounds))
+        bounds, expected = (store.min_offset_in_queue(*queue), store.max_offset_in_queue(*queue)), pair.bounds(queue)
+        if bounds != expected:
+            raise GuaranteeBroken(17, f"the bounds of queue {queue} are wrong", str(expected), str(bounds))
     if pair.store.dispatch_behind_bytes != behind_bytes:
         found, sentence = str(pair.store.dispatch_behind_bytes), "dispatch is not where its steps have led it"
         raise GuaranteeBroken(16, sentence, str(behind_bytes), found)

@@ -258,7 +258,7 @@ def commit_offset(pair: Pair, operation: CommitOffset, before: State | None = No
         _commit_is_refused(pair, operation.group, topic, queue_id, offset)
         return
     found = observed("commit_offset", lambda: pair.store.commit_offset(operation.group, topic, queue_id, offset))
-    after, _ = legal_outcome(pair, before, operation, Answer(committed=found))
+    after, _ = legal_outcome(pair, before, operation, Answer(committed=found, faults=pair.faults_left()))
     pair.model = after
     pair.cover("committed_offsets")
     pair.cover("committed_beyond_the_end", offset > pair.bounds(queue)[1])

@@ -90,7 +90,7 @@ def delete_topics(pair: Pair, operation: DeleteTopics) -> None:
     after = pair.model
     if applies(before, operation, pair.layout):
         names = observed("clean_unused_topics", lambda: pair.store.clean_unused_topics(operation.in_use))
-        after, _ = legal_outcome(pair, before, operation, Answer(names=names))
+        after, _ = legal_outcome(pair, before, operation, Answer(names=names, faults=pair.faults_left()))
         pair.memory.derived = pair.memory.derived.with_deleted(after.log.deleted, after.log.end_offset)
         pair.cover("topics_deleted", len(names))
     pair.end_operation(first, after)

@@ -91,14 +91,15 @@ class Pair:
     """A store and its model; an empty disk and an open store to begin with.
 
     `model` is what the last operation led to; its clock and its environment count as `state` takes them from the real
-    ones. `spans` are the operations since the last recovery, `coverage` counts coverage points. After dispatch broke
-    off half-way (`is_partly_dispatched`) the content of queues is unknown until its next step. From `oldest` on log
-    files may be on the disk.
+    ones. `services` are those that the store has to have, `spans` the operations since the last recovery, and
+    `coverage` counts coverage points. After dispatch broke off half-way (`is_partly_dispatched`) the content of queues
+    is unknown until its next step. From `oldest` on log files may be on the disk.
     """
 
     def __init__(self, settings: Settings, *, parts: Parts, tracker: DirtyTracker) -> None:
         self.settings = settings
         self.layout = layout_of(settings)
+        self.services: tuple[ServiceName, ...] = services_of(self.layout)
         self.environment = StoreEnvironment()
         self.memory = Memory(settings, self.layout)
         self.clients = Clients()
@@ -142,14 +143,21 @@ class Pair:
 
     def state(self, rules: tuple[AimFault, ...] = ()) -> State:
         """Return the state of the model before the next operation, under I/O fault rules if there are any."""
-        around = self.environment
-        environment = Environment(around.replica, around.percent_used(self.files), self.faults_left(), rules)
-        return replace(
-            self.model,
-            clock=Clock(around.now_ms, around.clock_ahead_ms),
-            environment=environment,
-            role=self.layout.role,
-            buffers=tuple(each.record for each in self.clients.buffers),
+        around, model = self.environment, self.model
+        return State(
+            model.log,
+            model.consumers,
+            Clock(around.now_ms, around.clock_ahead_ms),
+            Environment(around.replica, around.percent_used(self.files), self.faults_left(), rules),
+            self.layout.role,
+            model.is_open,
+            model.broke_off,
+            model.queue_sync_failed,
+            model.puts,
+            model.puts_later,
+            model.pulls,
+            model.pulls_begun,
+            tuple(each.record for each in self.clients.buffers),
         )
 
     def begin(self, operation: Operation, rules: tuple[AimFault, ...] = ()) -> State:
@@ -217,15 +225,11 @@ class Pair:
         """Open in another role from now on."""
         self.layout = replace(self.layout, role=role)
         self._config = replace(self._config, broker_role=BrokerRole(role))
+        self.services = services_of(self.layout)
 
     def durable(self, files: RecordingFiles) -> Image:
         """Return what a disk holds for sure."""
         return durable_image(files, disk=self.settings.disk)
-
-    @property
-    def services(self) -> tuple[ServiceName, ...]:
-        """The services that the store has to have."""
-        return services_of(self.layout)
 
     # ---- log files -----------------------------------------------------------------------------------------------
 
@@ -249,12 +253,12 @@ class Pair:
 
     def bounds(self, queue: Queue) -> tuple[int, int]:
         """Return minimum and maximum of a queue as far as the model has dispatched."""
-        memory = self.memory.derived.queues.get(queue)
-        count = memory.count_at(self.log.dispatched_offset) if memory is not None else 0
+        memory, disk = self.memory.derived.queues.get(queue), self.model.log.disk
+        count = memory.count_at(disk.dispatched_offset) if memory is not None else 0
         if memory is None or not count:
             return 0, 0
         first = memory.units[0].queue_offset
-        return first + min(memory.first_at(self.log.min_offset), count), first + count
+        return first + min(memory.first_at(disk.min_offset), count), first + count
 
     # ---- operations ----------------------------------------------------------------------------------------------
 

@@ -60,7 +60,9 @@ def _count_files(pair: Pair, before: State, after: State, expected: Answer) -> N
 
 def _put_now(pair: Pair, before: State, operation: Put | PutBatch, given: Message | Batch) -> tuple[State, Answer]:
     """Put and wait: a put that waits for the disk steps group commit, which answers all other puts as well."""
-    found = Answer(put=put_answer(call_put(pair, operation, given)), ended=answered_puts(pair))
+    found = Answer(
+        put=put_answer(call_put(pair, operation, given)), ended=answered_puts(pair), faults=pair.faults_left()
+    )
     after, expected = legal_outcome(pair, before, operation, found, given=given)
     pair.cover("answered_with_another", note_answers(pair, expected))
     return after, expected
@@ -70,7 +72,7 @@ def _put_later(pair: Pair, before: State, operation: Put | PutBatch, given: Mess
     """Put with `put_async`: a put that waits for disk or replica is answered later, any other at once."""
     answer = call_put_async(pair, operation, given)
     result = observed("put_async", answer.result) if answer.done() else None
-    found = Answer(put="waits" if result is None else put_answer(result), note=result)
+    found = Answer(put="waits" if result is None else put_answer(result), faults=pair.faults_left(), note=result)
     after, expected = legal_outcome(pair, before, operation, found, given=given)
     note_answers(pair, expected)
     if expected.put == "waits":

@@ -64,14 +64,15 @@ def _stepped(pair: Pair, before: State, operation: Step) -> State:
     if name == "schedule":
         pair.environment.set_forward_ms = 0
     found = _round_of(pair, name)
-    answer = Answer()
+    left = pair.faults_left()
+    answer = Answer(faults=left)
     if name in ("group-commit", "time-outs"):
-        answer = Answer(ended=answered_puts(pair))
+        answer = Answer(ended=answered_puts(pair), faults=left)
     elif name in ("reput", "flush-queues"):
-        answer = Answer(failed=found.failed)
+        answer = Answer(failed=found.failed, faults=left)
     elif name == "schedule":
         delays = tuple(observed("delay_offsets", pair.store.delay_offsets).items())
-        answer = Answer(delays=delays, next_round=NextRound(found.due_ms), marks=marks_found(pair))
+        answer = Answer(delays=delays, next_round=NextRound(found.due_ms), marks=marks_found(pair), faults=left)
     after, expected = legal_outcome(pair, before, operation, answer)
     ended = note_answers(pair, expected)
     _count(pair, name, before, after, expected.note)
