@@ -104,6 +104,8 @@ def counted(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int
 
 def _given_by_name(record: Record, layout: Layout) -> list[tuple[Queue, int]]:
     """Return the named queues of a record with their offsets; none if it was appended without multi-dispatch."""
+    if OFFSETS not in record.message.properties:  # no offset was written: true of most records
+        return []
     queues = named_queues(record.message, layout=layout)
     if not queues:
         return []
