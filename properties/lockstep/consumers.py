@@ -17,7 +17,7 @@ from impl.errors import BadProgress, NotReadable, TooManyHeldPulls
 from impl.queue_pull import GetMessageResult
 from impl.running_flags import RunningFlag
 from model import holding, reading
-from model.answers import Answer
+from model.answers import Answer, matches
 from model.holding import Holding
 from model.operations import (
     CancelPull,
@@ -34,7 +34,7 @@ from model.step import applies, step
 from model.step_reads import queue_named
 from properties.contract import GuaranteeBroken, observed
 from properties.judge.reads import pulled_rightly
-from properties.lockstep.compare import compare_watermarks, legal_outcome, may_read, predicted, require_will_step
+from properties.lockstep.compare import broken, compare_watermarks, may_read, predicted, require_will_step
 from properties.lockstep.execute import call_pull, service_named
 from properties.lockstep.pair import Pair
 from properties.scheduler import run_stepped
@@ -257,8 +257,10 @@ def commit_offset(pair: Pair, operation: CommitOffset, before: State | None = No
     if expected.committed == "refused":
         _commit_is_refused(pair, operation.group, topic, queue_id, offset)
         return
-    found = observed("commit_offset", lambda: pair.store.commit_offset(operation.group, topic, queue_id, offset))
-    after, _ = legal_outcome(pair, before, operation, Answer(committed=found, faults=pair.faults_left()))
+    counts = observed("commit_offset", lambda: pair.store.commit_offset(operation.group, topic, queue_id, offset))
+    found = Answer(committed=counts)
+    if not matches(expected, found):
+        raise broken(pair, operation, expected, found)
     pair.model = after
     pair.cover("committed_offsets")
     pair.cover("committed_beyond_the_end", offset > pair.bounds(queue)[1])
