@@ -27,7 +27,6 @@ from typing import Any
 
 from model import progress
 from model.answers import Answer, QueueRead, accepted, matches
-from model.client_reads import Read
 from model.dispatch import Queue, places
 from model.operations import (
     AnyOperation,
@@ -72,7 +71,8 @@ class Shared:
     With a pool readers surely see the log up to `least`, and up to `most` at most. `commits` are those under way: the
     caller of each, what has to be seen at its end, and where the log ended at its begin. `rolling` is the caller whose
     put has closed a log file and appended nothing yet, -1 for none. `shown` is what each queue shows, where it is not
-    what the log says. In topics that `begin_anew` commits of offsets count for nothing.
+    what the log says; all queues have followed the deletions `deleted`, and a log that began at `min_offset`. In topics
+    that `begin_anew` commits of offsets count for nothing.
     """
 
     state: State
@@ -81,8 +81,16 @@ class Shared:
     commits: tuple[tuple[int, int, int], ...] = ()
     rolling: int = -1
     shown: tuple[tuple[Queue, Shown], ...] = ()
+    deleted: tuple[tuple[str, int], ...] = ()
+    min_offset: int = 0
     begin_anew: tuple[str, ...] = ()
     takes_puts: bool = True
+
+    @classmethod
+    def of(cls, state: State) -> "Shared":
+        """Return a state while no operation is under way, with all that clients may see of it known."""
+        log, readable = state.log, state.log.readable_end
+        return cls(state, readable, readable, deleted=log.deleted, min_offset=log.min_offset, takes_puts=state.is_open)
 
     def __hash__(self) -> int:
         """Hash what tells most states apart; records are compared only where that is equal."""
@@ -123,7 +131,7 @@ class Shared:
 
     def shown_of(self, queue: Queue) -> Shown:
         """Return what a queue shows."""
-        shown = next((shown for found, shown in self.shown if found == queue), Shown())
+        shown = next((shown for found, shown in self.shown if found == queue), Shown(0, 0, self.deleted))
         dispatched = self.state.log.dispatched_offset
         return shown if shown.end_offset >= dispatched else replace(shown, end_offset=dispatched)
 
@@ -139,6 +147,7 @@ class Shared:
 
 
 Outcomes = Iterator[tuple[Shared, Answer]]
+QueueOperation = Pull | AskMaximum | AskMinimum | Commit | QueryProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +172,7 @@ def parts(
     out. `queues` are those that a deletion of topics may take away.
     """
     if found is not None and found.client == "closed":
-        return (Part("is refused", _refused),)
+        return (Part("is refused", partial(_refused, found=found)),)
     match operation:
         case Put() | PutBatch():
             put = Part("put", partial(_put, operation=operation, layout=layout, caller=caller, found=found))
@@ -177,8 +186,8 @@ def parts(
         case Step("clean"):
             return (Part("cleaned", partial(_cleaned, layout=layout, found=found)),)
         case Flush():
-            flushed = Part("flushed", partial(_flushed, operation=operation, layout=layout, found=found))
-            return (*_commit(operation, layout, caller, is_thorough=True), flushed)
+            flushed = partial(_flushed, operation=operation, layout=layout, found=found)
+            return (*_commit(operation, layout, caller, is_thorough=True), _answered("flushed", flushed, found))
         case DeleteTopics():
             return _deletion(operation, layout, found, queues)
         case Close():
@@ -188,13 +197,14 @@ def parts(
                 Part("is closed", partial(_whole, operation=operation, layout=layout, found=found)),
             )
         case GetAt():
-            return (Part("answered", partial(_got, operation=operation, layout=layout, found=found)),)
-        case Pull(topic, queue_id) | AskMaximum(topic, queue_id) | AskMinimum(topic, queue_id):
-            return (_queue_part((topic, queue_id), operation, layout, found),)
-        case Commit(topic, queue_id) | QueryProgress(topic, queue_id):
-            return (_queue_part((topic, queue_id), operation, layout, found),)
+            got = partial(_got, operation=operation, layout=layout, found=found)
+            return (_answered("answered", got, found),)
         case Query():
-            return (Part("answered", partial(_queried, operation=operation, layout=layout, found=found)),)
+            queried = partial(_queried, operation=operation, layout=layout, found=found)
+            return (_answered("answered", queried, found),)
+        case Pull() | AskMaximum() | AskMinimum() | Commit() | QueryProgress():
+            read = partial(_queue_read, operation=operation, layout=layout, found=found)
+            return (_answered("answered", read, found),)
         case _:
             return (Part("done", partial(_whole, operation=operation, layout=layout, found=found)),)
 
@@ -202,6 +212,11 @@ def parts(
 def step_part(shared: Shared, part: Part) -> Outcomes:
     """Yield every legal state and answer after a part; an answer says nothing of what other parts decide."""
     return part.outcomes(shared)
+
+
+def _answered(name: str, outcomes: Callable[[Shared], Outcomes], found: Answer | None) -> Part:
+    """Return a part that a closed store refuses."""
+    return Part(name, lambda shared: outcomes(shared) if shared.state.is_open else _refused(shared, found=found))
 
 
 def _ruled(outcomes: Iterator[tuple[State, Answer]], found: Answer | None) -> Iterator[tuple[State, Answer]]:
@@ -213,8 +228,9 @@ def _whole(shared: Shared, *, operation: AnyOperation, layout: Layout, found: An
         yield replace(shared, state=state), answer
 
 
-def _refused(shared: Shared) -> Outcomes:
-    if not shared.state.is_open:
+def _refused(shared: Shared, *, found: Answer | None) -> Outcomes:
+    """Refuse what is asked of a closed store."""
+    if not shared.state.is_open and (found is None or found.client == "closed"):
         yield shared, Answer(client="closed")
 
 
@@ -236,9 +252,11 @@ def _rolled(shared: Shared, *, layout: Layout, caller: int, found: Answer | None
 
 def _put(shared: Shared, *, operation: Put | PutBatch, layout: Layout, caller: int, found: Answer | None) -> Outcomes:
     """Put, unless another put is about to begin a new file; a store that is being closed gives no service."""
+    is_open = shared.state.is_open
     if not shared.takes_puts:
-        for _, answer in _ruled(step(replace(shared.state, is_open=False), operation, layout, found=found), found):
-            yield shared, answer
+        closed = replace(shared.state, is_open=False)
+        for state, answer in _ruled(step(closed, operation, layout, found=found), found):
+            yield replace(shared, state=replace(state, is_open=is_open)), answer
     elif shared.rolling in (-1, caller):
         for state, answer in _ruled(step(shared.state, operation, layout, found=found), found):
             yield replace(shared, state=state, rolling=-1), answer
@@ -310,6 +328,7 @@ def _as_seen(state: State, end_offset: int, **changes: Any) -> State:
     log = state.log
     if log.buffers or end_offset != log.end_offset:
         changes |= {"end_offset": end_offset, "buffers": ()}
+    changes = {name: value for name, value in changes.items() if getattr(log, name) != value}
     return replace(state, log=log.changed(**changes)) if changes else state
 
 
@@ -333,10 +352,11 @@ def _deletion(
     operation: DeleteTopics, layout: Layout, found: Answer | None, queues: Iterable[Queue]
 ) -> tuple[Part, ...]:
     names = None if found is None else found.names
+    begin_anew = partial(_numbers_begin_anew, operation=operation, layout=layout, found=found)
     known = sorted({queue for queue in queues if names is None or queue[0] in names})
     return (
         Part("commits stop", partial(_commits_stop, operation=operation, layout=layout, found=found)),
-        Part("numbers begin anew", partial(_numbers_begin_anew, operation=operation, layout=layout, found=found)),
+        _answered("numbers begin anew", begin_anew, found),
         *(Part(f"{topic}/{number} is gone", partial(_gone, queue=(topic, number))) for topic, number in known),
         Part("progress is forgotten", _progress_forgotten),
     )
@@ -386,12 +406,9 @@ def _got(shared: Shared, *, operation: GetAt, layout: Layout, found: Answer | No
         yield shared.seen(first, FAR if last == places_seen[-1] else last, layout), answer
 
 
-def _queue_part(queue: Queue, operation: Read, layout: Layout, found: Answer | None) -> Part:
-    return Part("answered", partial(_queue_read, queue=queue, operation=operation, layout=layout, found=found))
-
-
-def _queue_read(shared: Shared, *, queue: Queue, operation: Read, layout: Layout, found: Answer | None) -> Outcomes:
+def _queue_read(shared: Shared, *, operation: QueueOperation, layout: Layout, found: Answer | None) -> Outcomes:
     """Read a queue that shows the log up to some place, and begins at some number."""
+    queue = operation.topic, operation.queue_id
     if isinstance(operation, Commit) and queue[0] in shared.begin_anew:
         if found is None or found.committed == 0:
             yield shared, Answer(committed=0)
@@ -415,7 +432,7 @@ _SAYS_BEGIN = Pull, AskMinimum, QueryProgress
 """The reads whose answers depend on where a queue begins."""
 
 
-def _least(answer: Answer, operation: Read, shown: Shown) -> int:
+def _least(answer: Answer, operation: QueueOperation, shown: Shown) -> int:
     """Return the number at which a queue begins at least, after an answer that says so."""
     if isinstance(answer.client, QueueRead):
         return answer.client.min_offset
@@ -438,8 +455,9 @@ def _begins(shared: Shared, queue: Queue, shown: Shown, place: int, layout: Layo
     """
     log = shared.state.log
     deleted = dict(shown.deleted).get(queue[0], 0)
-    for record in log.records if log.min_offset else ():
-        if deleted <= record.offset < log.min_offset and record.end_offset <= place:
+    first = max(deleted, shared.min_offset)
+    for record in log.records if first < log.min_offset else ():
+        if first <= record.offset < log.min_offset and record.end_offset <= place:
             number = dict(places(record, layout)).get(queue, -1)
             if number >= shown.least:
                 yield record.offset
@@ -447,7 +465,7 @@ def _begins(shared: Shared, queue: Queue, shown: Shown, place: int, layout: Layo
 
 
 def _read_at(
-    shared: Shared, operation: Read, layout: Layout, place: int, begin: int | None, shown: Shown
+    shared: Shared, operation: QueueOperation, layout: Layout, place: int, begin: int | None, shown: Shown
 ) -> Iterator[tuple[State, Answer]]:
     """Yield what a read brings where a queue shows the log up to a place, and begins with the record at `begin`."""
     least, _ = shared.bounds(layout)

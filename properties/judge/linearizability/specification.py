@@ -13,7 +13,7 @@ from model.client_reads import Read
 from model.dispatch import Queue
 from model.operations import Close, Put, PutBatch
 from model.parts import Part, Shared, parts, step_part
-from model.state import Clock, CommitLog, Layout, State
+from model.state import Clock, Layout, State
 from properties.judge.linearizability.calls import Call, asked_text
 from properties.judge.linearizability.linearise import Moment
 
@@ -22,7 +22,7 @@ __all__ = ["moments_of", "shared_at"]
 
 def shared_at(wall_ms: int) -> Shared:
     """Return the state of a new store whose clock stands still at a time."""
-    return Shared(State(CommitLog(), clock=Clock(wall_ms)))
+    return Shared.of(State(clock=Clock(wall_ms)))
 
 
 def moments_of(calls: Sequence[Call], layout: Layout) -> list[Moment[Shared]]:

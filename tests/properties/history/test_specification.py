@@ -183,6 +183,12 @@ BROKEN: dict[str, Sequence[Call]] = {
     "a flush that leaves a put out": in_turn(PUT_A, PUT_B, (Flush(), Answer(durable=True, client=SIZE))),
     "a flush beyond the end": in_turn(PUT_A, (Flush(), Answer(durable=True, client=2 * SIZE))),
     "a put behind a close": in_turn(CLOSES, PUT_A),
+    "a flush after a close": in_turn(PUT_A, CLOSES, (Flush(), Answer(durable=True, client=SIZE))),
+    "a deletion after a close": in_turn(PUT_A, CLOSES, T_GONE),
+    "a refusal that says where the record is": in_turn(
+        CLOSES, (A, Answer(put=FIRST._replace(status="SERVICE_NOT_AVAILABLE"))),
+    ),
+    "a put that is stored at another time": in_turn((A, Answer(put=FIRST._replace(store_timestamp=NOW_MS + 1)))),
     "a refusal without a close": in_turn((A, REFUSED)),
     "a read that is refused before the close": in_turn((PULL, CLOSED), CLOSES),
     "a queue that outlives its deletion": in_turn(
