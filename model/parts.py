@@ -8,9 +8,9 @@ order, with nothing between them, are one `step` (tests/model/test_parts.py).
 2. Without a pool readers see all of the log. With one they see up to some place that moves only while a commit is under
    way, bit by bit; at its end they see all that a thorough one found at its begin. What was seen is never taken back.
 3. Each queue, and the index, shows the log up to a place of its own, which only rises, up to what readers see. A step
-   of dispatch brings all of them to what readers surely see.
+   of dispatch brings all of them to what readers surely see. A queue may be known before it shows its first unit.
 4. A clean-up takes files from the head at one point. Which of them depends on what is durable, and no client is told.
-   The queues follow each in its own time: till then a pull passes by what is gone.
+   The queues follow each in its own time: before that a pull passes by what is gone.
 5. A deletion of topics stops their commits, takes their numbers away, then one queue after the other, then their
    progress.
 6. A close refuses puts first, then makes all of the log visible, then refuses everything.

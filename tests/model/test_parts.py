@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from model.answers import Answer, QueueRead, matches
+from model.answers import Answer, PutAnswer, QueueRead, matches
 from model.dispatch import Queue
 from model.operations import (
     AnyOperation,
@@ -115,7 +115,7 @@ def test_all_parts_in_order_are_one_step(name: str) -> None:
                 after = list(carried_out(Shared.of(before), order))
                 assert [each.state for each, _ in after] == [state], (seed, operation)
                 assert matches(after[0][1], found)
-    assert several > 100
+    assert several > 30
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
@@ -214,7 +214,9 @@ def test_a_deletion_takes_numbers_before_the_queue() -> None:
     ]  # fmt: skip
     ((after, _),) = carried_out(shared, order[:2])
     assert answers(after, AskMaximum()) == [1]
-    assert [answer.put.queue_offset for _, answer in carried_out(after, parts(Put(fill=1), PLAIN)) if answer.put] == [0]
+    ((_, answer),) = carried_out(after, parts(Put(fill=1), PLAIN))
+    assert isinstance(answer.put, PutAnswer)
+    assert answer.put.queue_offset == 0
     ((gone, _),) = carried_out(after, order[2:])
     assert answers(gone, AskMaximum()) == [0]
 

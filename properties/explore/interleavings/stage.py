@@ -25,7 +25,6 @@ from model.operations import (
     PutBatch,
     Query,
     QueryProgress,
-    ServiceName,
     Step,
 )
 from model.operations import InterleavedOperation as Operation
@@ -46,7 +45,7 @@ __all__ = ["Promise", "Stage"]
 
 _TOTAL_BYTES = 10**12
 _BUDGET_BYTES = 1 << 30
-_KNOWN_STEPS = ("reput", "commit", "clean")
+_KNOWN_STEPS = {"reput": Step("reput"), "commit": Step("commit"), "clean": Step("clean")}
 """The steps that callers can tell; others change nothing that they are answered."""
 
 
@@ -114,12 +113,13 @@ class Stage:
             case _:
                 raise HarnessError(f"no task does {operation!r}")
 
-    def step(self, task: int, name: ServiceName) -> None:
+    def step(self, task: int, name: str) -> None:
         """Let a service take a step, and record what callers may know of it."""
         runner = self.services.get(name)
         if runner is None:
             raise HarnessError(f"the store has no service {name!r}")
-        call = self.history.begin(task, Step(name)) if name in _KNOWN_STEPS else None
+        known = _KNOWN_STEPS.get(name)
+        call = None if known is None else self.history.begin(task, known)
         runner.step()
         if call is not None:
             self.history.end(call, Answer(client=self.store.min_offset) if name == "clean" else Answer())

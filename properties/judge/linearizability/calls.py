@@ -120,12 +120,12 @@ def told_text(answer: Answer | None) -> str:
     match answer.client:
         case QueueRead(status, following, least, most, records):
             return f"{status} {_records_text(records)}, next {following}, queue {least} to {most}"
-        case tuple():
-            return _records_text(answer.client)
         case None:
             return "done"
-        case _:
+        case int() | str():
             return f"{answer.client}"
+        case _:
+            return _records_text(answer.client)
 
 
 def _records_text(records: tuple[RecordRead, ...]) -> str:
