@@ -30,6 +30,8 @@ __all__ = [
     "ProgressAnswer",
     "PullAnswer",
     "PutAnswer",
+    "QueueRead",
+    "RecordRead",
     "accepted",
     "marks_of",
     "matches",
@@ -114,6 +116,24 @@ def pull_answer(pulled: Pulled) -> PullAnswer:
     )
 
 
+class RecordRead(NamedTuple):
+    """A message as a reader sees it: where its record begins, its number in the queue, and its body."""
+
+    offset: int
+    queue_offset: int
+    body: bytes
+
+
+class QueueRead(NamedTuple):
+    """What a pull brings to a client that names the queue, and what it says of that queue."""
+
+    status: str
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    records: tuple[RecordRead, ...] = ()
+
+
 class ProgressAnswer(NamedTuple):
     """What is known of a topic: least offsets of all groups, of the others, the group's next one, what it has left."""
 
@@ -159,6 +179,10 @@ class Answer:
     `level_ends` of its delay levels. The disk says at which `oldest_offset` the log files begin, and whether the abort
     marker is durably there (`marked`). `is_anew`: the numbers of deleted topics begin at 0.
 
+    `client` is what one of several clients is told (`model.client_reads`): what a pull or a query brings, or a number,
+    which is a minimum, a maximum, where a group goes on, up to where a flush made the log durable, or where the log
+    begins after a clean-up; "unknown" where a group has to know itself, and "closed" by a store that is.
+
     `note` is how the model came to the outcome, for coverage; it is not compared.
     """
 
@@ -188,6 +212,7 @@ class Answer:
     level_ends: tuple[tuple[int, int], ...] | None = None
     oldest_offset: int | None = None
     marked: bool | None = None
+    client: QueueRead | tuple[RecordRead, ...] | int | Literal["unknown", "closed"] | None = None
     marks: Marks | None = None
     faults: Faults | None = None
     note: object = field(default=None, compare=False)

@@ -7,9 +7,11 @@ an operation names a record, a queue or a key by number, the number counts modul
 2. The process: `Step` of a service, `Flush`, `Close`, `Open`, `OpenTwice`.
 3. The environment: `SwitchFlag`, `DiskUsed`, `ReplicaIs`, `ClockStep`, faults of the disk.
 4. Crash faults and corruption: `Crash`, `Damage`, `HarmDerived`, `HarmProgress`, `DelayOffsetsAre`, `ChangeRole`.
-5. Several clients at once, by plain offsets: `GetRecord`, `Pull`, `AskMaximum`, `AskMinimum`, `Query`, `Commit`.
+5. Several clients at once, by plain offsets: `GetAt`, `Pull`, `AskMaximum`, `AskMinimum`, `Query`, `Commit`,
+   `QueryProgress`. A client that asks for a `GetRecord`, or for offset -1, has worked the offset out before it asks.
 
-`model.step` gives the meaning of groups 1 to 3, `model.crash` that of group 4.
+`model.step` gives the meaning of groups 1 to 3 and 5, `model.crash` that of group 4, and `model.parts` takes the
+operations of several clients apart.
 """
 
 from collections.abc import Mapping
@@ -21,6 +23,7 @@ __all__ = [
     "OPERATIONS",
     "WITHOUT_A_VERB",
     "AimFault",
+    "AnyOperation",
     "AskMaximum",
     "AskMinimum",
     "BatchDefect",
@@ -46,6 +49,7 @@ __all__ = [
     "FailWrite",
     "Flush",
     "Get",
+    "GetAt",
     "GetMessage",
     "GetRecord",
     "HarmDerived",
@@ -575,6 +579,14 @@ class GetRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class GetAt:
+    """Get the record that begins at a physical offset."""
+
+    offset: int = 0
+    op: Literal["get_at"] = "get_at"
+
+
+@dataclass(frozen=True, slots=True)
 class Pull:
     """Read a queue from `offset` on; -1 is where the last pull of this task said to go on."""
 
@@ -703,6 +715,7 @@ InterleavedOperation = (
     Put
     | PutBatch
     | GetRecord
+    | GetAt
     | Pull
     | AskMaximum
     | AskMinimum
@@ -714,6 +727,8 @@ InterleavedOperation = (
     | Step
     | DeleteTopics
 )
+
+AnyOperation = Operation | InterleavedOperation
 
 INTERLEAVED_OPERATIONS: dict[str, Any] = {kind().op: kind for kind in get_args(InterleavedOperation)}
 """The operations of several clients at once by their names in the JSON."""

@@ -17,7 +17,7 @@ from functools import partial
 from itertools import product
 from typing import Any, Literal
 
-from model import commitlog, flushing, index, pool, progress, retention, schedule, step_reads, waiting
+from model import client_reads, commitlog, flushing, index, pool, progress, retention, schedule, step_reads, waiting
 from model import step_under_faults as under_faults
 from model.allocation import allocate_round
 from model.answers import (
@@ -33,10 +33,14 @@ from model.commitlog import Appended, PutOutcome
 from model.message import Batch, Message, PutStatus
 from model.operations import (
     AimFault,
+    AnyOperation,
+    AskMaximum,
+    AskMinimum,
     CancelPull,
     Clean,
     ClockStep,
     Close,
+    Commit,
     CommitOffset,
     Concurrent,
     DeleteTopics,
@@ -46,17 +50,20 @@ from model.operations import (
     FailWrite,
     Flush,
     Get,
+    GetAt,
     GetMessage,
     HoldBuffer,
     OffsetByTime,
     OpenTwice,
-    Operation,
+    Pull,
     PullHeld,
     PullWhileDispatching,
     Put,
     PutBatch,
+    Query,
     QueryKey,
     QueryOffsets,
+    QueryProgress,
     RefuseFile,
     ReleaseBuffer,
     ReplicaIs,
@@ -91,7 +98,7 @@ DISK_FULL = 16
 
 def step(
     state: State,
-    operation: Operation,
+    operation: AnyOperation,
     layout: Layout,
     *,
     given: Message | Batch | None = None,
@@ -112,7 +119,7 @@ def step(
 
 
 def _outcomes(
-    state: State, operation: Operation, layout: Layout, given: Message | Batch | None, found: Answer | None
+    state: State, operation: AnyOperation, layout: Layout, given: Message | Batch | None, found: Answer | None
 ) -> Outcomes:
     """Map each operation to its meaning."""
     ruled = bool(state.environment.rules)
@@ -163,6 +170,8 @@ def _outcomes(
             return iter((step_reads.commit_offset(state, operation, layout),))
         case QueryOffsets():
             return iter(((state, Answer(progress=step_reads.query_offsets(state, operation, layout))),))
+        case GetAt() | Pull() | AskMaximum() | AskMinimum() | Query() | Commit() | QueryProgress():
+            return client_reads.told(state, operation, layout)
         case AimFault():
             return _aim(state, operation)
         case _:
@@ -172,7 +181,7 @@ def _outcomes(
 # ---- how an operation begins -----------------------------------------------------------------------------------------
 
 
-def begin(state: State, operation: Operation, layout: Layout) -> State:
+def begin(state: State, operation: AnyOperation, layout: Layout) -> State:
     """Return the state as the operation finds it: time has passed, and the environment is as it will be meanwhile."""
     layout = layout_in(state, layout)
     ruled = bool(state.environment.rules)
@@ -228,7 +237,7 @@ def begin(state: State, operation: Operation, layout: Layout) -> State:
     return state
 
 
-def applies(state: State, operation: Operation, layout: Layout) -> bool:
+def applies(state: State, operation: AnyOperation, layout: Layout) -> bool:
     """Return whether an operation is carried out in a state; one that is not lets time pass at most."""
     layout = layout_in(state, layout)
     if state.environment.rules:
@@ -256,7 +265,7 @@ def applies(state: State, operation: Operation, layout: Layout) -> bool:
     return True
 
 
-def _applies_under_rules(state: State, operation: Operation, layout: Layout) -> bool:
+def _applies_under_rules(state: State, operation: AnyOperation, layout: Layout) -> bool:
     match operation:
         case AimFault():
             return not state.log.poisoned

@@ -15,7 +15,7 @@ import model
 from model import operations
 
 ROOT = Path(__file__).parent.parent
-ABOVE = ("step", "step_under_faults", "crash", "answers")
+ABOVE = ("step", "step_under_faults", "parts", "crash", "answers")
 """Modules of the model that other rooms call."""
 STATES = ("CommitLog", "ConsumerProgress")
 

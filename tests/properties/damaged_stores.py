@@ -38,8 +38,7 @@ from properties.judge.directory.truth import Told, Truth
 from properties.judge.image_directory import write_image
 from properties.judge.judges import JUDGES, Recovered
 from properties.judge.linearizability.linearise import linearise
-from properties.judge.linearizability.specification import moments_of
-from properties.judge.linearizability.state import StoreState
+from properties.judge.linearizability.specification import moments_of, shared_at
 from properties.judge.rulings import Ruling, ruling_of
 from properties.planted.lockstep import lockstep_of
 from properties.program.bit_maps import filters_of
@@ -418,7 +417,7 @@ def _interleaved(stage: Stage, rng: Random) -> Iterator[tuple[str, Ruling]]:
     yield "dispatch_has_caught_up", of_interleavings.dispatch_has_caught_up(damaged_stage)
     yield "promises_are_kept", of_interleavings.promises_are_kept(damaged_stage)
     moments = moments_of(stage.history.calls, stage.layout)
-    found = linearise(moments, StoreState(of_interleavings.EMPTY))
+    found = linearise(moments, shared_at(stage.wall_ms))
     yield "an_order_explains", of_interleavings.an_order_explains(stage.history.calls, moments, found)
     store.check = store.flush = store.close = lambda: None
     yield "ends_as_explained", of_interleavings.ends_as_explained(damaged_stage, found.state)

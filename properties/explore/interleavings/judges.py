@@ -2,31 +2,22 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
+from model.answers import Answer, PutAnswer, QueueRead
+from model.dispatch import Queue, places
+from model.operations import Close, Commit, DeleteTopics, Put, PutBatch, Query, Step
+from model.parts import Shared
+from model.queues import queue_of
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, HarnessError, observed
 from properties.disk.disk import DiskState
 from properties.explore.interleavings.stage import Stage
 from properties.judge.linearizability.calls import Call
 from properties.judge.linearizability.linearise import Found, Moment
-from properties.judge.linearizability.requests import (
-    CleanStep,
-    Closing,
-    CommitOffset,
-    DispatchStep,
-    Got,
-    KeyRequest,
-    Pulled,
-    PutRequest,
-    TopicDeletion,
-)
-from properties.judge.linearizability.state import StoreState
 from properties.judge.rulings import Ruling, broken, holds, judge, ruling_of, unknown
 from properties.program.log_places import file_at
 
 __all__ = [
-    "EMPTY",
     "an_order_explains",
     "count_effects",
     "dispatch_has_caught_up",
@@ -35,7 +26,7 @@ __all__ = [
     "promises_are_kept",
 ]
 
-EMPTY = CommitLog()
+DISPATCH, CLEAN = Step("reput"), Step("clean")
 _CALLS_SHOWN = 12
 
 
@@ -57,7 +48,7 @@ def escaped(error: BaseException) -> Ruling:
 @judge(16)
 def dispatch_has_caught_up(stage: Stage) -> None:
     """Contracts 4 and 16: dispatch meets no error; where it has a thread, nothing is left to it once all is quiet."""
-    steps = [call for call in stage.history.calls if isinstance(call.request, DispatchStep)]
+    steps = [call for call in stage.history.calls if call.request == DISPATCH]
     reput, store = stage.services["reput"], stage.store
     if store.dispatch_error is not None:
         raise GuaranteeBroken(4, "dispatch meets what no put has written", found=store.dispatch_error)
@@ -68,7 +59,7 @@ def dispatch_has_caught_up(stage: Stage) -> None:
         raise GuaranteeBroken(16, "dispatch sleeps and was not woken for what is there", "all dispatched", found)
 
 
-def an_order_explains(calls: Sequence[Call], moments: Sequence[Moment[StoreState]], found: Found[StoreState]) -> Ruling:
+def an_order_explains(calls: Sequence[Call], moments: Sequence[Moment[Shared]], found: Found[Shared]) -> Ruling:
     """Contract 17: an order of the calls explains their answers; tell which ones the longest one leaves over."""
     if found.verdict != "broken":
         return holds(17, "") if found.verdict == "holds" else unknown(17, "the search for an order was given up")
@@ -106,31 +97,30 @@ def promises_are_kept(stage: Stage) -> None:
 
 
 @judge(1)
-def ends_as_explained(stage: Stage, state: StoreState) -> None:
+def ends_as_explained(stage: Stage, state: Shared) -> None:
     """Contracts 1 and 4: behind a close the store has the log of the order that was found, each record in its queue."""
     store = stage.store
-    if any(isinstance(call.request, Closing) for call in stage.history.calls):
+    if any(isinstance(call.request, Close) for call in stage.history.calls):
         return
     observed("check", store.check)
     observed("flush", store.flush)
     stage.services["reput"].step()
-    expected = [record.offset for record in state.log.retained]
+    expected = [record.offset for record in state.state.log.retained]
     found = [message.offset for message in observed("messages", lambda: list(store.messages()))]
     if found != expected:
         raise GuaranteeBroken(1, "the log has other records than its callers were told", str(expected), str(found))
-    for topic, queue_id in sorted(set(state.queues(stage.layout))):
-        _queue_ends_as_explained(stage, state, topic, queue_id)
+    log = state.state.log
+    for queue in sorted({queue for record in log.records for queue, _ in places(record, stage.layout)}):
+        _queue_ends_as_explained(stage, log, queue)
     observed("close", store.close)
     if store.read_only_reason is not None:
         raise GuaranteeBroken(16, "the store does not close", found=store.read_only_reason)
 
 
-def _queue_ends_as_explained(stage: Stage, state: StoreState, topic: str, queue_id: int) -> None:
-    shown = state.shown_of((topic, queue_id))
-    units = state.units(
-        (topic, queue_id), replace(shown, deleted=state.log.deleted), state.log.end_offset, stage.layout
-    )
-    expected = [(number, record.offset) for number, record in units if record.offset >= state.log.min_offset]
+def _queue_ends_as_explained(stage: Stage, log: CommitLog, queue: Queue) -> None:
+    units = queue_of(log.changed(dispatched_offset=log.end_offset), stage.layout, queue)
+    expected = [(unit.queue_offset, unit.record.offset) for unit in units]
+    topic, queue_id = queue
     store = stage.store
     first = observed("min_offset_in_queue", lambda: store.min_offset_in_queue(topic, queue_id))
     with observed("get_message", lambda: store.get_message(topic, queue_id, first, max_msg_nums=1000)) as result:
@@ -144,24 +134,44 @@ def count_effects(stage: Stage, effects: Counter[str]) -> None:
     """Count what happened, so that a campaign can tell what never did."""
     calls = stage.history.calls
     tasks = [call for call in calls if call.task >= 0]
-    puts = [call for call in tasks if isinstance(call.request, PutRequest) and call.answer.offset >= 0]
+    puts = [call for call in tasks if isinstance(call.request, Put | PutBatch) and _put_offset(call) >= 0]
     file_bytes = stage.layout.file_bytes
     effects["puts"] += len(puts)
-    effects["rolls"] += sum(call.answer.offset > 0 and call.answer.offset % file_bytes == 0 for call in puts)
-    effects["reads_found"] += sum(isinstance(c.answer, Got | Pulled) and c.answer.status == "FOUND" for c in tasks)
-    effects["queries_found"] += sum(isinstance(call.request, KeyRequest) and bool(call.answer) for call in tasks)
-    effects["commits"] += sum(isinstance(call.request, CommitOffset) and bool(call.answer) for call in tasks)
-    effects["reads_between"] += sum(
-        isinstance(read.answer, Got | Pulled) and any(read.overlaps(put) for put in puts) for read in tasks
-    )
+    effects["rolls"] += sum(_put_offset(call) > 0 and _put_offset(call) % file_bytes == 0 for call in puts)
+    reads = [call for call in tasks if _read_status(call.answer)]
+    effects["reads_found"] += sum(_read_status(call.answer) == "FOUND" for call in reads)
+    effects["queries_found"] += sum(isinstance(c.request, Query) and _brings_any(c.answer) for c in tasks)
+    effects["commits"] += sum(isinstance(c.request, Commit) and _told(c).committed not in (0, None) for c in tasks)
+    effects["reads_between"] += sum(any(read.overlaps(put) for put in puts) for read in reads)
     effects["dispatched_between"] += sum(
-        isinstance(step.request, DispatchStep) and any(step.overlaps(put) for put in puts) for step in tasks
+        step.request == DISPATCH and any(step.overlaps(put) for put in puts) for step in tasks
     )
     effects["promises"] += len(stage.promises)
-    effects["log_files_deleted"] += sum(
-        isinstance(call.request, CleanStep) and isinstance(call.answer, int) and call.answer > 0 for call in tasks
-    )
-    effects["topics_deleted"] += sum(isinstance(c.request, TopicDeletion) and bool(c.answer) for c in tasks)
+    effects["log_files_deleted"] += sum(call.request == CLEAN and _told(call).client not in (0, None) for call in tasks)
+    effects["topics_deleted"] += sum(isinstance(c.request, DeleteTopics) and bool(_told(c).names) for c in tasks)
     effects["closed_between"] += sum(
-        isinstance(each.request, Closing) and any(each.overlaps(o) for o in tasks if o is not each) for each in tasks
+        isinstance(each.request, Close) and any(each.overlaps(o) for o in tasks if o is not each) for each in tasks
     )
+
+
+def _told(call: Call) -> Answer:
+    return call.answer or Answer()
+
+
+def _put_offset(call: Call) -> int:
+    """Return where the record of a put is, -1 without one."""
+    put = _told(call).put
+    return put.offset if isinstance(put, PutAnswer) else -1
+
+
+def _read_status(answer: Answer | None) -> str:
+    """Return the status of a read, of a queue or by physical offset; nothing for other answers."""
+    if answer is None:
+        return ""
+    if answer.got is not None:
+        return answer.got.status
+    return answer.client.status if isinstance(answer.client, QueueRead) else ""
+
+
+def _brings_any(answer: Answer | None) -> bool:
+    return answer is not None and answer.client not in ((), "closed", None)

@@ -17,10 +17,9 @@ from properties.disk.dirty import DirtyTracker
 from properties.explore.interleavings import judges
 from properties.explore.interleavings.scenario import Interleaving
 from properties.explore.interleavings.stage import Stage
-from properties.judge.linearizability.calls import Call
+from properties.judge.linearizability.calls import Call, asked_text, told_text
 from properties.judge.linearizability.linearise import linearise
-from properties.judge.linearizability.specification import moments_of
-from properties.judge.linearizability.state import StoreState
+from properties.judge.linearizability.specification import moments_of, shared_at
 from properties.judge.rulings import require
 from properties.planted import parts_of
 from properties.scheduler import StepTrace, run_stepped
@@ -48,7 +47,7 @@ class Ran:
     @property
     def outcome(self) -> tuple[str, ...]:
         """The answers, in the order of the calls: what somebody outside can tell interleavings by."""
-        return tuple(f"{call.task} {call.request} {call.answer}" for call in self.calls)
+        return tuple(f"{call.task} {asked_text(call.request)} {told_text(call.answer)}" for call in self.calls)
 
 
 def run_interleaving(interleaving: Interleaving, *, tracker: DirtyTracker, parts: Parts | None = None) -> Ran:
@@ -112,7 +111,7 @@ def _judge(stage: Stage, effects: Counter[str]) -> Verdict:
     judges.count_effects(stage, effects)
     require(judges.dispatch_has_caught_up(stage))
     moments = moments_of(stage.history.calls, stage.layout)
-    found = linearise(moments, StoreState(judges.EMPTY))
+    found = linearise(moments, shared_at(stage.wall_ms))
     order = judges.an_order_explains(stage.history.calls, moments, found)
     require(order)
     require(judges.promises_are_kept(stage))

@@ -4,13 +4,13 @@ A task that comes to no end, or that ends in an error nobody promised, is told a
 here depends on time.
 """
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from impl.files import DiskUsage
 from impl.parts import Parts
 from impl.runner import Service
 from impl.store import MessageStore
+from model.answers import Answer, PutAnswer, QueueRead
 from model.operations import (
     AskMaximum,
     AskMinimum,
@@ -18,6 +18,7 @@ from model.operations import (
     Commit,
     DeleteTopics,
     Flush,
+    GetAt,
     GetRecord,
     Pull,
     Put,
@@ -27,43 +28,24 @@ from model.operations import (
     Step,
 )
 from model.operations import InterleavedOperation as Operation
-from model.payloads import BORN_TIMESTAMP, given_of
+from model.payloads import BORN_TIMESTAMP
 from properties.contract import HarnessError
 from properties.disk.dirty import DirtyTracker
 from properties.disk.failing_disk import UnmarkedDisk
 from properties.disk.recording_files import EMPTY_DISK
 from properties.explore.interleavings.parts import stepped_parts
 from properties.explore.interleavings.runner import SteppedRunner
-from properties.judge.answers import Answer
 from properties.judge.linearizability.asking import asked
-from properties.judge.linearizability.calls import Call, Recorder
-from properties.judge.linearizability.requests import (
-    CLOSED,
-    CleanStep,
-    Closing,
-    CommitOffset,
-    CommitStep,
-    DispatchStep,
-    FlushRequest,
-    GetRequest,
-    KeyRequest,
-    PullRequest,
-    PutRequest,
-    QueryOffset,
-    QueueMaximum,
-    QueueMinimum,
-    TopicDeletion,
-)
+from properties.judge.linearizability.calls import Recorder, asked_text
 from properties.program.case import Settings
 from properties.program.log_places import ROOT
 from properties.program.translation import layout_of, store_config
 
 __all__ = ["Promise", "Stage"]
 
-_GROUP = "g"
 _TOTAL_BYTES = 10**12
 _BUDGET_BYTES = 1 << 30
-_KNOWN_STEPS = {"reput": DispatchStep(), "commit": CommitStep(), "clean": CleanStep()}
+_KNOWN_STEPS = {"reput": Step("reput"), "commit": Step("commit"), "clean": Step("clean")}
 """The steps that callers can tell; others change nothing that they are answered."""
 
 
@@ -81,6 +63,7 @@ class Stage:
 
     def __init__(self, settings: Settings, *, tracker: DirtyTracker, parts: Parts) -> None:
         self.layout = layout_of(settings)
+        self.wall_ms = BORN_TIMESTAMP
         self.history = Recorder()
         self.promises: list[Promise] = []
         self.services: dict[str, SteppedRunner] = {}
@@ -96,9 +79,8 @@ class Stage:
             memory_bytes=1 << 33,
         )
 
-    @staticmethod
-    def _clock() -> int:
-        return BORN_TIMESTAMP
+    def _clock(self) -> int:
+        return self.wall_ms
 
     def _runner(self, service: Service) -> SteppedRunner:
         runner = self.services[service.name] = SteppedRunner(service, self._clock)
@@ -116,26 +98,16 @@ class Stage:
             case Put() | PutBatch():
                 self._put(task, operation)
             case GetRecord():
-                self._ask(task, GetRequest(self._place_of(operation)))
+                self._ask(task, GetAt(self._place_of(operation)))
             case Pull():
                 self._pull(task, operation)
-            case AskMaximum(topic, queue_id):
-                self._ask(task, QueueMaximum(topic, queue_id))
-            case AskMinimum(topic, queue_id):
-                self._ask(task, QueueMinimum(topic, queue_id))
             case Commit(topic, queue_id, offset):
                 wanted = self._next.get((task, topic, queue_id), 0) if offset < 0 else offset
-                self._ask(task, CommitOffset(_GROUP, topic, queue_id, wanted))
-            case QueryProgress(topic, queue_id):
-                self._ask(task, QueryOffset(_GROUP, topic, queue_id))
-            case Query(topic, key, max_num):
-                self._ask(task, KeyRequest(topic, key, max_num))
+                self._ask(task, Commit(topic, queue_id, wanted))
             case Flush():
                 self._flush(task)
-            case Close():
-                self._ask(task, Closing())
-            case DeleteTopics(in_use):
-                self._ask(task, TopicDeletion(in_use))
+            case GetAt() | AskMaximum() | AskMinimum() | Query() | QueryProgress() | Close() | DeleteTopics():
+                self._ask(task, operation)
             case Step(service):
                 self.step(task, service)
             case _:
@@ -146,46 +118,45 @@ class Stage:
         runner = self.services.get(name)
         if runner is None:
             raise HarnessError(f"the store has no service {name!r}")
-        request = _KNOWN_STEPS.get(name)
-        call = None if request is None else self.history.begin(task, request)
+        known = _KNOWN_STEPS.get(name)
+        call = None if known is None else self.history.begin(task, known)
         runner.step()
         if call is not None:
-            self.history.end(call, self.store.min_offset if isinstance(request, CleanStep) else None)
+            self.history.end(call, Answer(client=self.store.min_offset) if name == "clean" else Answer())
 
-    def _ask(self, task: int, request: Any) -> Call:
-        return asked(self.store, self.history, task, request)
+    def _ask(self, task: int, operation: Operation) -> Answer:
+        call = asked(self.store, self.history, task, operation)
+        assert call.answer is not None
+        return call.answer
 
     def _put(self, task: int, put: Put | PutBatch) -> None:
-        call = self._ask(task, PutRequest(given_of(put)))
-        answer = call.answer
-        if self.layout.sync_flush and answer.status == "PUT_OK":
-            self._promised(answer.offset + answer.size_bytes, f"{call.request}")
+        put = replace(put, advance_ms=0)
+        answer = self._ask(task, put).put
+        if self.layout.sync_flush and isinstance(answer, PutAnswer) and answer.status == "PUT_OK":
+            self._promised(answer.offset + answer.size_bytes, asked_text(put))
 
     def _flush(self, task: int) -> None:
-        call = self._ask(task, FlushRequest())
-        if call.answer is not CLOSED and call.answer.durable:
-            self._promised(call.answer.flushed_offset, "flush()")
+        answer = self._ask(task, Flush())
+        if answer.durable and isinstance(answer.client, int):
+            self._promised(answer.client, "flush()")
 
     def _promised(self, end_offset: int, who: str) -> None:
         self.promises.append(Promise(len(self.files.journal), end_offset, who))
 
     def _place_of(self, operation: GetRecord) -> int:
-        answered = [each for each in self.answers() if each.offset >= 0]
+        answered = [offset for offset in self._put_offsets() if offset >= 0]
         if operation.record < 0 or not answered:
             return self.store.max_offset
-        return answered[operation.record % len(answered)].offset + operation.behind
+        return answered[operation.record % len(answered)] + operation.behind
 
     def _pull(self, task: int, operation: Pull) -> None:
         place = (task, operation.topic, operation.queue_id)
         offset = self._next.get(place, 0) if operation.offset < 0 else operation.offset
-        call = self._ask(task, PullRequest(operation.topic, operation.queue_id, offset, operation.max_msg_nums))
-        if call.answer is not CLOSED:
-            self._next[place] = call.answer.next_begin_offset
+        answer = self._ask(task, replace(operation, offset=offset)).client
+        if isinstance(answer, QueueRead):
+            self._next[place] = answer.next_begin_offset
 
-    def answers(self) -> list[Answer]:
-        """Return the answers to puts so far, in the order in which the puts began."""
-        return [
-            call.answer
-            for call in self.history.calls
-            if isinstance(call.request, PutRequest) and call.answer is not None
-        ]
+    def _put_offsets(self) -> list[int]:
+        """Return where the records of the puts so far are, in the order in which the puts began."""
+        answers = (call.answer.put for call in self.history.calls if call.answer is not None)
+        return [answer.offset for answer in answers if isinstance(answer, PutAnswer)]

@@ -1,98 +1,115 @@
-"""A request put to a store, and its answer in words that are not the store's."""
-
-from typing import Any
+"""An operation of a client carried out by a store, and its answer in the words of the model."""
 
 from impl.errors import BufferReleased, StoreClosed
+from impl.message import PutResult
 from impl.read_buffer import RecordBuffer
 from impl.store import MessageStore
+from model.answers import Answer, Got, PutAnswer, QueueRead, RecordRead
+from model.client_reads import GROUP
 from model.message import Batch
-from properties.contract import HarnessError
-from properties.judge.answers import Answer, found_answer
-from properties.judge.linearizability.calls import Call, Recorder
-from properties.judge.linearizability.requests import (
-    CLOSED,
-    Closing,
-    CommitOffset,
-    Flushed,
-    FlushRequest,
-    GetRequest,
-    Got,
-    KeyRequest,
-    Pulled,
-    PullRequest,
-    PutRequest,
-    QueryOffset,
-    QueueMaximum,
-    QueueMinimum,
-    ReadRecord,
-    TopicDeletion,
+from model.operations import (
+    AnyOperation,
+    AskMaximum,
+    AskMinimum,
+    Close,
+    Commit,
+    DeleteTopics,
+    Flush,
+    GetAt,
+    Pull,
+    Put,
+    PutBatch,
+    Query,
+    QueryProgress,
 )
+from model.payloads import given_of
+from properties.contract import HarnessError
+from properties.judge.linearizability.calls import CLOSED, Call, Recorder
 from properties.program.translation import store_batch, store_message
 
 __all__ = ["asked"]
 
 
-def asked(store: MessageStore, history: Recorder, task: int, request: Any) -> Call:
+def asked(store: MessageStore, history: Recorder, task: int, operation: AnyOperation) -> Call:
     """Ask, record when, and return the call. A close takes the buffers of its readers back: that is its answer too."""
-    call = history.begin(task, request)
+    call = history.begin(task, operation)
     try:
-        answer = _answer(store, request)
+        answer = _answer(store, operation)
     except (StoreClosed, BufferReleased):
         answer = CLOSED
     history.end(call, answer)
     return call
 
 
-def _answer(store: MessageStore, request: Any) -> Any:
-    match request:
-        case PutRequest(given):
-            return _put(store, given)
-        case GetRequest(offset):
-            return _got(store, offset)
-        case PullRequest():
-            return _pulled(store, request)
-        case KeyRequest(topic, key, max_num):
+def _answer(store: MessageStore, operation: AnyOperation) -> Answer:
+    match operation:
+        case Put() | PutBatch():
+            return Answer(put=_put(store, operation))
+        case GetAt(offset):
+            return Answer(got=_got(store, offset))
+        case Pull():
+            return Answer(client=_pulled(store, operation))
+        case Query(topic, key, max_num):
             with store.query_message(topic, key, max_num=max_num) as found:
-                return tuple(_seen(buffer) for buffer in found.messages)
-        case QueueMaximum(topic, queue_id):
-            return store.max_offset_in_queue(topic, queue_id)
-        case QueueMinimum(topic, queue_id):
-            return store.min_offset_in_queue(topic, queue_id)
-        case CommitOffset(group, topic, queue_id, offset):
-            return store.commit_offset(group, topic, queue_id, offset)
-        case QueryOffset(group, topic, queue_id):
-            return store.query_offset(group, topic, queue_id)
-        case FlushRequest():
+                return Answer(client=tuple(_seen(buffer) for buffer in found.messages))
+        case AskMaximum(topic, queue_id):
+            return Answer(client=store.max_offset_in_queue(topic, queue_id))
+        case AskMinimum(topic, queue_id):
+            return Answer(client=store.min_offset_in_queue(topic, queue_id))
+        case Commit(topic, queue_id, offset):
+            return Answer(committed=store.commit_offset(GROUP, topic, queue_id, offset))
+        case QueryProgress(topic, queue_id):
+            wanted = store.query_offset(GROUP, topic, queue_id)
+            return Answer(client="unknown" if wanted is None else wanted)
+        case Flush():
             result = store.flush()
-            return Flushed(result.durable, result.flushed_offset)
-        case TopicDeletion(in_use):
-            return store.clean_unused_topics(in_use)
-        case Closing():
-            return store.close()
+            return Answer(durable=result.durable, client=result.flushed_offset)
+        case DeleteTopics(in_use):
+            return Answer(names=tuple(store.clean_unused_topics(in_use)))
+        case Close():
+            store.close()
+            return Answer()
         case _:
-            raise HarnessError(f"no store is asked {request!r}")
+            raise HarnessError(f"no store is asked for {operation!r}")
 
 
-def _put(store: MessageStore, given: Any) -> Answer:
-    if isinstance(given, Batch):
-        return found_answer(store.put_batch(store_batch(given)))
-    return found_answer(store.put(store_message(given)))
+def _put(store: MessageStore, operation: Put | PutBatch) -> PutAnswer:
+    given = given_of(operation)
+    result: PutResult = (
+        store.put_batch(store_batch(given)) if isinstance(given, Batch) else store.put(store_message(given))
+    )
+    return PutAnswer(
+        result.status.value,
+        result.offset,
+        result.size_bytes,
+        result.queue_offset,
+        result.store_timestamp,
+        result.message_count,
+        result.message_id,
+    )
 
 
 def _got(store: MessageStore, offset: int) -> Got:
     result = store.get(offset)
     message = result.message
-    record = None if message is None else ReadRecord(message.offset, message.queue_offset, message.body)
-    return Got(result.status.value, record)
+    if message is None:
+        return Got(result.status.value)
+    return Got(
+        result.status.value,
+        message.topic,
+        message.body,
+        message.queue_id,
+        message.queue_offset,
+        message.store_timestamp,
+    )
 
 
-def _pulled(store: MessageStore, request: PullRequest) -> Pulled:
-    topic, queue_id, offset, count = request.topic, request.queue_id, request.offset, request.max_msg_nums
-    with store.get_message(topic, queue_id, offset, max_msg_nums=count) as result:
+def _pulled(store: MessageStore, pull: Pull) -> QueueRead:
+    with store.get_message(pull.topic, pull.queue_id, pull.offset, max_msg_nums=pull.max_msg_nums) as result:
         records = tuple(_seen(buffer) for buffer in result.messages)
-    return Pulled(result.status.value, result.next_begin_offset, result.min_offset, result.max_offset, records)
+    return QueueRead(result.status.value, result.next_begin_offset, result.min_offset, result.max_offset, records)
 
 
-def _seen(buffer: RecordBuffer) -> ReadRecord:
+def _seen(buffer: RecordBuffer) -> RecordRead:
     message = buffer.message()
-    return ReadRecord(message.offset, buffer.queue_offset, message.body)
+    return RecordRead(message.offset, buffer.queue_offset, message.body)

@@ -7,11 +7,30 @@ appending to a list are one step each for the interpreter.
 
 import itertools
 from dataclasses import dataclass, field
-from typing import Any
 
-from properties.judge.answers import Answer
+from model.answers import Answer, PutAnswer, QueueRead, RecordRead
+from model.operations import (
+    AnyOperation,
+    AskMaximum,
+    AskMinimum,
+    Close,
+    Commit,
+    DeleteTopics,
+    Flush,
+    GetAt,
+    Pull,
+    Put,
+    PutBatch,
+    Query,
+    QueryProgress,
+    Step,
+)
+from model.payloads import given_of
 
-__all__ = ["Call", "Recorder"]
+__all__ = ["CLOSED", "Call", "Recorder", "asked_text", "told_text"]
+
+CLOSED = Answer(client="closed")
+"""The answer to a call that comes after a close."""
 
 
 @dataclass(slots=True)
@@ -19,9 +38,9 @@ class Call:
     """One call of one task. `ended` is None while there is no answer; the call may or may not have had an effect."""
 
     task: int
-    request: Any
+    request: AnyOperation
     began: int
-    answer: Any = None
+    answer: Answer | None = None
     ended: int | None = None
 
     def overlaps(self, other: "Call") -> bool:
@@ -29,10 +48,9 @@ class Call:
         return (other.ended is None or self.began < other.ended) and (self.ended is None or other.began < self.ended)
 
     def __str__(self) -> str:
-        answered = "no answer" if self.ended is None else _told(self.answer)
-        return (
-            f"task {self.task} [{self.began}, {'…' if self.ended is None else self.ended}] {self.request}: {answered}"
-        )
+        answered = "no answer" if self.ended is None else told_text(self.answer)
+        times = f"[{self.began}, {'…' if self.ended is None else self.ended}]"
+        return f"task {self.task} {times} {asked_text(self.request)}: {answered}"
 
 
 @dataclass(slots=True)
@@ -42,22 +60,73 @@ class Recorder:
     calls: list[Call] = field(default_factory=list)
     _times: "itertools.count[int]" = field(default_factory=itertools.count)
 
-    def begin(self, task: int, request: Any) -> Call:
+    def begin(self, task: int, request: AnyOperation) -> Call:
         """Note that a task is about to ask."""
         call = Call(task, request, next(self._times))
         self.calls.append(call)
         return call
 
-    def end(self, call: Call, answer: Any) -> None:
+    def end(self, call: Call, answer: Answer) -> None:
         """Note what was answered."""
         call.answer = answer
         call.ended = next(self._times)
 
 
-def _told(answer: Any) -> str:
+def asked_text(request: AnyOperation) -> str:
+    """Return an operation as a client asks for it, in short."""
+    match request:
+        case Put() | PutBatch():
+            given = given_of(request)
+            return f"put({given.topic}/{given.queue_id}, {len(given.body or b'')} bytes)"
+        case GetAt(offset):
+            return f"get({offset})"
+        case Pull(topic, queue_id, offset):
+            return f"get_message({topic}/{queue_id}, from {offset})"
+        case Query(topic, key, max_num):
+            return f"query_message({topic}, {key!r}, {max_num} at most)"
+        case AskMinimum(topic, queue_id):
+            return f"min_offset_in_queue({topic}/{queue_id})"
+        case AskMaximum(topic, queue_id):
+            return f"max_offset_in_queue({topic}/{queue_id})"
+        case Commit(topic, queue_id, offset):
+            return f"commit_offset({topic}/{queue_id}, {offset})"
+        case QueryProgress(topic, queue_id):
+            return f"query_offset({topic}/{queue_id})"
+        case DeleteTopics(in_use):
+            return f"clean_unused_topics(in use: {', '.join(in_use) or 'none'})"
+        case Step(service):
+            return f"step of {service}"
+        case Flush() | Close():
+            return f"{request.op}()"
+        case _:
+            return f"{request}"
+
+
+def told_text(answer: Answer | None) -> str:
     """Return an answer in short; to a put: where its record is, and its number."""
-    if isinstance(answer, Answer):
-        return answer.status if answer.offset < 0 else f"{answer.status} #{answer.queue_offset} at {answer.offset}"
-    if isinstance(answer, tuple):
-        return f"[{', '.join(map(str, answer))}]"
-    return "done" if answer is None else f"{answer}"
+    if answer is None:
+        return "done"
+    if isinstance(answer.put, PutAnswer):
+        put = answer.put
+        return put.status if put.offset < 0 else f"{put.status} #{put.queue_offset} at {put.offset}"
+    if answer.got is not None:
+        return answer.got.status if answer.got.body is None else f"{answer.got.status} #{answer.got.queue_offset}"
+    if answer.durable is not None:
+        return f"{'durable' if answer.durable else 'not durable'} up to {answer.client}"
+    if answer.names is not None:
+        return f"[{', '.join(answer.names)}]"
+    if answer.committed is not None:
+        return f"{answer.committed}"
+    match answer.client:
+        case QueueRead(status, following, least, most, records):
+            return f"{status} {_records_text(records)}, next {following}, queue {least} to {most}"
+        case None:
+            return "done"
+        case int() | str():
+            return f"{answer.client}"
+        case _:
+            return _records_text(answer.client)
+
+
+def _records_text(records: tuple[RecordRead, ...]) -> str:
+    return f"[{', '.join(f'#{each.queue_offset} at {each.offset}' for each in records)}]"

@@ -13,25 +13,14 @@ from impl.config import MessageStoreConfig
 from impl.os_files import OsFiles
 from impl.parts import Parts
 from impl.store import MessageStore
-from model.operations import Put
-from model.payloads import message_of
-from model.state import CommitLog, Layout
+from model.answers import Answer, QueueRead
+from model.operations import AnyOperation, AskMaximum, Close, DeleteTopics, Flush, GetAt, Pull, Put, Step
+from model.parts import Shared
+from model.state import Layout
 from properties.judge.linearizability.asking import asked
 from properties.judge.linearizability.calls import Call, Recorder
 from properties.judge.linearizability.linearise import Found, linearise
-from properties.judge.linearizability.requests import (
-    CLOSED,
-    Closing,
-    CommitStep,
-    FlushRequest,
-    GetRequest,
-    PullRequest,
-    PutRequest,
-    QueueMaximum,
-    TopicDeletion,
-)
-from properties.judge.linearizability.specification import moments_of
-from properties.judge.linearizability.state import StoreState
+from properties.judge.linearizability.specification import moments_of, shared_at
 from properties.planted import parts_of
 from properties.program.case import Settings
 from properties.program.translation import layout_of, store_config
@@ -64,7 +53,9 @@ class Crowd:
         self.failures: list[BaseException] = []
         self._seed = seed
         self._is_under_way = threading.Event()
-        self._store = MessageStore.open(directory, config_of(settings), files=OsFiles(), clock=SetClock(), parts=parts)
+        self._clock = SetClock()
+        config = config_of(settings)
+        self._store = MessageStore.open(directory, config, files=OsFiles(), clock=self._clock, parts=parts)
 
     def run(self, *, puts: int, reads: int, deletions: int = 0, close: bool = False) -> None:
         """Let them all go, and wait for them."""
@@ -91,7 +82,7 @@ class Crowd:
 
         return threading.Thread(target=guarded, daemon=True)
 
-    def _ask(self, task: int, request: object) -> Call:
+    def _ask(self, task: int, request: AnyOperation) -> Call:
         call = asked(self._store, self.history, task, request)
         if len(self.history.calls) >= 30:
             self._is_under_way.set()
@@ -99,8 +90,10 @@ class Crowd:
 
     def _produce(self, task: int, count: int, rng: random.Random) -> None:
         for number in range(count):
-            put = Put(topic=rng.choice("TTU"), body_bytes=rng.choice((0, 60, 900)), fill=1000 * task + number)
-            self._ask(task, PutRequest(message_of(put)))
+            put = Put(
+                topic=rng.choice("TTU"), body_bytes=rng.choice((0, 60, 900)), fill=1000 * task + number, advance_ms=0
+            )
+            self._ask(task, put)
 
     def _read(self, task: int, count: int, rng: random.Random) -> None:
         following = {"T": 0, "U": 0}
@@ -108,32 +101,33 @@ class Crowd:
             topic = rng.choice("TU")
             kind = rng.randrange(4)
             if kind == 0:
-                self._ask(task, QueueMaximum(topic, 0))
+                self._ask(task, AskMaximum(topic, 0))
             elif kind == 1:
-                self._ask(task, GetRequest(rng.choice((0, 112, self._store.max_offset))))
+                self._ask(task, GetAt(rng.choice((0, 112, self._store.max_offset))))
             else:
-                call = self._ask(task, PullRequest(topic, 0, following[topic], rng.choice((1, 32))))
-                if call.answer is not CLOSED:
-                    following[topic] = call.answer.next_begin_offset
+                call = self._ask(task, Pull(topic, 0, following[topic], rng.choice((1, 32))))
+                assert call.answer is not None
+                if isinstance(call.answer.client, QueueRead):
+                    following[topic] = call.answer.client.next_begin_offset
 
     def _flush(self, task: int, count: int, rng: random.Random) -> None:
         for _ in range(count):
-            self._ask(task, FlushRequest())
+            self._ask(task, Flush())
 
     def _delete(self, task: int, count: int, rng: random.Random) -> None:
         for _ in range(count):
-            self._ask(task, TopicDeletion(rng.choice((("U",), ("T",), ()))))
+            self._ask(task, DeleteTopics(rng.choice((("U",), ("T",), ()))))
 
     def _close(self, task: int, count: int, rng: random.Random) -> None:
         assert self._is_under_way.wait(60)
-        self._ask(task, Closing())
+        self._ask(task, Close())
 
-    def explained(self) -> Found[StoreState]:
+    def explained(self) -> Found[Shared]:
         """Look for an order; the services commit whenever they like."""
         calls = list(self.history.calls)
         if self.layout.has_pool:
-            calls.append(Call(-1, CommitStep(), -1, None, ALWAYS))
-        return linearise(moments_of(calls, self.layout), StoreState(CommitLog()), steps_max=400_000)
+            calls.append(Call(-1, Step("commit"), -1, Answer(), ALWAYS))
+        return linearise(moments_of(calls, self.layout), shared_at(self._clock.now_ms), steps_max=400_000)
 
 
 CROWDS = {
