@@ -17,7 +17,6 @@ Source: docs/statuses.md, "flush"; contract 2 and 9.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from model.index import keys_of
 from model.pending import answered, settled
@@ -116,7 +115,8 @@ def index_checkpoint_times(log: CommitLog, *, layout: Layout) -> tuple[int, int]
     return _newest(r for r in _dispatched_in_this_life(log) if layout.index and keys_of(r)), _newest(dispatched(log))
 
 
-class CheckpointTimes(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CheckpointTimes:
     """The earliest and the latest store timestamps that a checkpoint may have, of the log, the queues and the index."""
 
     log: tuple[int, int]
