@@ -1,13 +1,10 @@
-"""Answers to puts, from the store and from the model, in one comparable form; message ids are worked out here."""
+"""Answers to puts as a store gives them; the model says the same by `model.answers.PutAnswer`."""
 
-import ipaddress
 from dataclasses import dataclass
 
 from impl.message import PutResult
-from model.commitlog import PutOutcome
-from model.state import Record
 
-__all__ = ["Answer", "expected_answer", "found_answer"]
+__all__ = ["Answer", "found_answer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,25 +31,3 @@ def found_answer(result: PutResult) -> Answer:
         result.message_count,
         result.message_id,
     )
-
-
-def expected_answer(outcome: PutOutcome) -> Answer:
-    """Return what the model says."""
-    if not outcome.records:
-        return Answer(outcome.status.value)
-    first, last = outcome.records[0], outcome.records[-1]
-    return Answer(
-        outcome.status.value,
-        first.offset,
-        last.end_offset - first.offset,
-        first.queue_offset,
-        first.store_timestamp,
-        len(outcome.records),
-        ",".join(map(_message_id, outcome.records)),
-    )
-
-
-def _message_id(record: Record) -> str:
-    """Return the offset message id: address, port and physical offset in hex (docs/format.md)."""
-    address, port = record.message.store_host
-    return f"{ipaddress.ip_address(address).packed.hex()}{port:08x}{record.offset:016x}".upper()

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from model import commitlog
+from model.answers import put_answer
 from model.message import Batch, Message
 from model.operations import Put
 from model.payloads import message_of
 from model.state import CommitLog, Layout
-from properties.judge.answers import Answer, expected_answer
+from properties.judge.answers import Answer
 from properties.judge.linearizability.calls import Call
 from properties.judge.linearizability.linearise import linearise
 from properties.judge.linearizability.requests import (
@@ -55,7 +56,7 @@ def answers(*messages: Message | Batch, layout: Layout = PLAIN) -> list[Answer]:
     log, found = CommitLog(), []
     for message in messages:
         log, outcome = commitlog.put(log, message, layout=layout, store_timestamp=7)
-        found.append(expected_answer(outcome))
+        found.append(Answer(*put_answer(outcome)))
     return found
 
 
