@@ -1,4 +1,4 @@
-"""Every log that recovery may present after a crash (contract 1-3, 6), and the state of the next process.
+"""Every log that recovery may present after a crash (contract 1-3, 6), and what an open makes of it.
 
 Power loss keeps the durable records and any longer prefix of what was appended; a process kill keeps everything that
 was committed, which is all of it where no buffer of the pool is in use. An operation that had not returned may have
@@ -16,10 +16,15 @@ them and nothing else, whatever was dispatched before. Running flags are those o
 A crash in a run that deletes files may fall after any of them, whatever else survives: each unlink is durable before
 the next. A file still held by a reader reappears. A deletion of topics has happened for all of them or for none; so has
 one that a disk refused, until the list of deleted topics is durable again.
+
+An open goes on where progress was saved, within the bounds of the recovered queues. The progress of delay levels is
+saved as that at once. A disk that fails may have refused the queue of a level; such a level keeps a number that lies
+before its first message until its next round. A slave takes the progress that its master has sent as it is.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 from typing import Literal
 
 from model import progress, schedule
@@ -28,7 +33,7 @@ from model.schedule import expired_are_passed_by
 from model.state import CommitLog, Disk, Environment, Layout, Process, State
 from model.step import layout_in
 
-__all__ = ["Kind", "crash", "next_process", "recovered_from", "reopened"]
+__all__ = ["Kind", "crash", "next_process", "opened", "recovered_from", "reopened"]
 
 
 Kind = Literal["power loss", "process kill"]
@@ -47,18 +52,34 @@ def crash(before: CommitLog, after: CommitLog, kind: Kind, *, layout: Layout) ->
         yield from _prefixes(log, kept, layout=layout, floor_offset=floor_offset)
 
 
+def opened(log: CommitLog, *, layout: Layout, queues_came_late: bool = False) -> Iterator[CommitLog]:
+    """Yield each legal log of a process that opens a log which has survived, its saved progress being on the disk.
+
+    `queues_came_late` says that a failing disk may have refused queues during the open: then there are several.
+    """
+    first = schedule.opened(log, layout=layout)
+    yield first
+    if queues_came_late:
+        levels = [level for level, _ in first.delays]
+        unheard = schedule.opened(log, layout=layout, unheard=levels)
+        behind = [level for level, number in unheard.delays if number < dict(first.delays)[level]]
+        for count in range(1, len(behind) + 1):
+            for some in combinations(behind, count):
+                yield schedule.opened(log, layout=layout, unheard=some)
+
+
 def next_process(state: State, log: CommitLog, *, layout: Layout) -> State:
     """Return the state of the process that opens a log which has survived: its disk, and nothing else of the old one.
 
     Progress goes on where it was saved, within the bounds of the recovered queues. The environment has mended.
     """
-    opened = schedule.opened(log, layout=layout_in(state, layout))
-    bounds = all_bounds(opened, layout)
+    there = next(opened(log, layout=layout_in(state, layout)))
+    bounds = all_bounds(there, layout)
     consumers = progress.loaded(
         state.consumers.saved, end_of=lambda topic, number: bounds.get((topic, number), (0, 0))[1]
     )
     environment = Environment(replica=state.environment.replica)
-    return State(opened, consumers, state.clock, environment, state.role)
+    return State(there, consumers, state.clock, environment, state.role)
 
 
 def _cleaned(before: CommitLog, after: CommitLog, layout: Layout) -> Iterator[CommitLog]:

@@ -22,16 +22,18 @@ from model.index import keys_of
 from model.pending import answered, settled
 from model.pool import commit, is_worth_it
 from model.queues import dispatch, dispatched
-from model.state import CommitLog, Layout, Record
+from model.state import CommitLog, Layout, Record, State
 from model.waiting import given_up
 
 __all__ = [
+    "CheckpointTimes",
     "Flushed",
     "checkpoint_times",
     "close",
     "flush",
     "flush_round",
     "index_checkpoint_times",
+    "legal_checkpoint",
     "note_round",
     "queue_checkpoint_times",
 ]
@@ -111,6 +113,27 @@ def queue_checkpoint_times(log: CommitLog) -> tuple[int, int]:
 def index_checkpoint_times(log: CommitLog, *, layout: Layout) -> tuple[int, int]:
     """Return the same for the index: the earliest is that of the newest record with a key."""
     return _newest(r for r in _dispatched_in_this_life(log) if layout.index and keys_of(r)), _newest(dispatched(log))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointTimes:
+    """The earliest and the latest store timestamps that a checkpoint may have, of the log, the queues and the index."""
+
+    log: tuple[int, int]
+    queues: tuple[int, int]
+    index: tuple[int, int]
+
+
+def legal_checkpoint(state: State, layout: Layout) -> CheckpointTimes:
+    """Return what a checkpoint may say that is written in a state.
+
+    A round of dispatch that broke off may have come to the file that was refused, or not have begun.
+    """
+    log = state.log
+    furthest = dispatch(log) if state.broke_off else log
+    queues = queue_checkpoint_times(log)[0], queue_checkpoint_times(furthest)[1]
+    index = index_checkpoint_times(log, layout=layout)[0], index_checkpoint_times(furthest, layout=layout)[1]
+    return CheckpointTimes(checkpoint_times(log), queues, index)
 
 
 def _dispatched_in_this_life(log: CommitLog) -> Iterator[Record]:

@@ -32,7 +32,18 @@ from model.queues import Unit
 from model.schedule import DELIVERIES_OF_A_ROUND, FINAL
 from model.state import Buffer, CommitLog, Delivery, Faults, Hanging, Layout, Progress, State
 
-__all__ = ["STEPS", "clean", "close", "delete", "flush", "places_of", "put", "stepped"]
+__all__ = [
+    "STEPS",
+    "clean",
+    "close",
+    "delete",
+    "flush",
+    "messages_of_levels",
+    "numbers_of_level",
+    "places_of",
+    "put",
+    "stepped",
+]
 
 Outcomes = Iterator[tuple[State, Answer]]
 
@@ -101,7 +112,7 @@ def put(state: State, given: Message | Batch, layout: Layout, found: Answer | No
         refused = Answer(put=PutAnswer(ANY_REFUSAL), faults=None if is_usual else FIRED)
         for log in (before, *_with_last_file_closed(before, layout)):
             for each in marked(before, log, layout, found):
-                yield _said(state, each, replace(refused, note=Appended(appended.status)))
+                yield _said(state, each, replace(refused, note=appended))
 
 
 def _stored(state: State, after: CommitLog, appended: Appended, layout: Layout, found: Answer | None) -> Outcomes:
@@ -257,15 +268,13 @@ class _Round:
 
 def _delivered(state: State, layout: Layout, found: Answer | None) -> Outcomes:
     """Let each level go on, as far as it says where it says so."""
-    before = state.log
-    all_dispatched = before.changed(dispatched_offset=before.end_offset, buffers=())
-    levels = schedule.units_of_levels(all_dispatched, layout)
+    before, levels = state.log, messages_of_levels(state.log, layout)
     said = {} if found is None or found.delays is None else dict(found.delays)
     is_said = found is not None and found.delays is not None
     rounds = [_Round(before, ())]
     for level in sorted({*levels, *dict(before.delays), *said}):
         units = levels.get(level, ())
-        ways = _ways(before, level, units, layout, state.clock.wall_ms)
+        ways: Iterable[int | None] = numbers_of_level(state, level, units, layout)
         if is_said:
             ways = {said.get(level)}.intersection(ways)
         rounds = [
@@ -280,11 +289,17 @@ def _delivered(state: State, layout: Layout, found: Answer | None) -> Outcomes:
             yield _said(state, one, Answer(delays=each.delays, note=each.refused))
 
 
-def _ways(log: CommitLog, level: int, units: Sequence[Unit], layout: Layout, wall_ms: int) -> Iterable[int | None]:
-    """Return each number to which a level may have gone on, None for a level that stays without progress.
+def messages_of_levels(log: CommitLog, layout: Layout) -> dict[int, tuple[Unit, ...]]:
+    """Return the messages of each level, those too that dispatch may have come to or not."""
+    return schedule.units_of_levels(log.changed(dispatched_offset=log.end_offset, buffers=()), layout)
 
-    A level without a message may pass what its queue still has of those that have expired.
+
+def numbers_of_level(state: State, level: int, units: Sequence[Unit], layout: Layout) -> tuple[int | None, ...]:
+    """Return each number to which a level may have gone on after a round, ascending; None is no progress.
+
+    `units` are its messages. A level without a message may pass what its queue still has of those that have expired.
     """
+    log = state.log
     known = dict(log.delays).get(level)
     stays: tuple[int | None, ...] = (None,) if known is None else ()
     if not units:
@@ -295,7 +310,7 @@ def _ways(log: CommitLog, level: int, units: Sequence[Unit], layout: Layout, wal
     begin = end = max(start, units[0].queue_offset)
     for unit in units:
         if unit.queue_offset >= begin:
-            if unit.tags_code > wall_ms or unit.queue_offset >= begin + DELIVERIES_OF_A_ROUND:
+            if unit.tags_code > state.clock.wall_ms or unit.queue_offset >= begin + DELIVERIES_OF_A_ROUND:
                 break
             end = unit.queue_offset + 1
     return *stays, *range(start, end + 1)

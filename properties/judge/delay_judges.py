@@ -4,7 +4,10 @@ Which versions of the saved progress may be on the disk at all is the matter of 
 (properties/judge/progress_judges.py).
 """
 
+from itertools import chain
+
 from model import schedule
+from model.crash import opened
 from model.delay import SCHEDULE_TOPIC
 from model.state import CommitLog, Progress
 from properties.contract import GuaranteeBroken, observed
@@ -21,17 +24,13 @@ def opened_log(found: Recovered) -> CommitLog:
         said = found.said_before.get(DELAY_OFFSETS, ())
         saved: Progress = said if isinstance(said, tuple) else ()
         before = found.log.changed(saved_delays=saved)
-        opened = schedule.opened(before, layout=found.layout)
-        if found.queues_came_late and (unheard := _behind(opened, found)):
-            opened = schedule.opened(before, layout=found.layout, unheard=unheard)
-        found.worked_out["opened"] = opened
+        legal = opened(before, layout=found.layout, queues_came_late=found.queues_came_late)
+        log = next(legal)
+        if found.queues_came_late:
+            says = tuple(observed("delay_offsets", found.store.delay_offsets).items())
+            log = next((each for each in chain((log,), legal) if each.delays == says), log)
+        found.worked_out["opened"] = log
     return found.worked_out["opened"]
-
-
-def _behind(opened: CommitLog, found: Recovered) -> set[int]:
-    """Return the levels that the store has in front of where they go on: their queues may not have been there."""
-    says = observed("delay_offsets", found.store.delay_offsets)
-    return {level for level, number in opened.delays if says.get(level, number) < number}
 
 
 @judge(12)

@@ -7,14 +7,12 @@ the contract and the sentence of it that is broken.
 from impl.errors import NotReadable
 from impl.running_flags import RunningFlag
 from model.answers import Answer, Marks, NextRound, PutAnswer, accepted, marks_of
-from model.flushing import checkpoint_times, index_checkpoint_times, queue_checkpoint_times
+from model.flushing import legal_checkpoint
 from model.message import Batch, Message
 from model.operations import Operation, ServiceName, Step
-from model.queues import dispatch
-from model.state import CommitLog, State
+from model.state import State
 from model.step import step
 from properties.contract import GuaranteeBroken, observed
-from properties.judge.answers import Answer as StoreAnswer
 from properties.judge.derived_files import index_is_right, queues_are_right
 from properties.judge.extension_files import bit_maps_of, extensions_are_right
 from properties.judge.judges import ROOT, physic_timestamp
@@ -128,7 +126,7 @@ def _broken_by_put(expected: Answer, found: Answer) -> GuaranteeBroken | None:
         case PutAnswer(), "waits":
             return GuaranteeBroken(16, "a put is not answered", expected.put.status, "no answer")
         case PutAnswer(), PutAnswer() if expected.put != found.put:
-            texts = str(StoreAnswer(*expected.put)), str(StoreAnswer(*found.put))
+            texts = str(expected.put), str(found.put)
             return GuaranteeBroken(8, "a put answers otherwise than the model", *texts)
     return None
 
@@ -271,7 +269,7 @@ def clean_exit_is_durable(pair: Pair, *, unused_may_stay: bool = False) -> None:
         raise GuaranteeBroken(2, "a clean exit left the log not durable, or files that it has no use for")
     if f"{ROOT}/abort" in stored:
         raise GuaranteeBroken(2, "a clean exit left its abort marker on disk")
-    checkpoint_is_right(pair, pair.log)
+    checkpoint_is_right(pair, pair.model)
     content, end, begin = derived_on(image), pair.log.end_offset, pair.log.min_offset
     queues_are_right(
         content, pair.memory.derived, end, settings=pair.settings, min_offset=begin, was_harmed=pair.memory.was_harmed
@@ -288,21 +286,17 @@ def clean_exit_is_durable(pair: Pair, *, unused_may_stay: bool = False) -> None:
         )
 
 
-def checkpoint_is_right(pair: Pair, log: CommitLog) -> None:
-    """Contract 9: a checkpoint just written says how far log, queues and index are durable, neither too much nor
-    too little. A round of dispatch that failed may have come to the file that was refused, or not have begun."""
+def checkpoint_is_right(pair: Pair, state: State) -> None:
+    """Contract 9: a checkpoint written in a state says how far log, queues and index are durable: neither too much nor
+    too little.
+    """
     durable = pair.durable(pair.files)
     queues_ms, index_ms = derived_checkpoint_times(durable)
-    furthest = dispatch(log) if pair.is_partly_dispatched else log
-    queues = queue_checkpoint_times(log)[0], queue_checkpoint_times(furthest)[1]
-    index = (
-        index_checkpoint_times(log, layout=pair.layout)[0],
-        index_checkpoint_times(furthest, layout=pair.layout)[1],
-    )
+    legal = legal_checkpoint(state, pair.layout)
     for what, found, (earliest, latest) in (
-        ("the log", physic_timestamp(durable), checkpoint_times(log)),
-        ("the queues", queues_ms, queues),
-        ("the index", index_ms, index),
+        ("the log", physic_timestamp(durable), legal.log),
+        ("the queues", queues_ms, legal.queues),
+        ("the index", index_ms, legal.index),
     ):
         if not earliest <= found <= latest:
             sentence = f"the checkpoint on disk is wrong about {what}"

@@ -22,7 +22,6 @@ from model.payloads import given_of
 from model.state import State
 from model.step import step
 from properties.contract import GuaranteeBroken, observed
-from properties.judge.answers import found_answer
 from properties.lockstep.compare import broken, marks_found
 from properties.lockstep.execute import answered_puts, call_put, put_answer
 from properties.lockstep.pair import Pair
@@ -59,7 +58,7 @@ def explained(pair: Pair, before: State, operation: Concurrent) -> tuple[State, 
     )
     legal = list(accepted(step(before, operation, pair.layout, found=found), found))
     if not legal:
-        text = " | ".join(", ".join(str(found_answer(c.result)) for c in producer) for producer in producers)
+        text = " | ".join(", ".join(str(put_answer(c.result)) for c in producer) for producer in producers)
         raise GuaranteeBroken(17, "no order of the puts of two producers explains their answers", found=text)
     _stamped_under_the_lock(pair, producers)
     for called in (*producers[0], *producers[1]):

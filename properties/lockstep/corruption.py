@@ -7,22 +7,22 @@ lost progress file is named, unless it had no backup. Saved progress of delay le
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from impl.store import MessageStore
-from model import schedule
+from model import corruption
 from model.dispatch import Queue
 from model.operations import ChangeRole, Damage, DelayOffsetsAre, HarmDerived, HarmProgress, ProgressHarm
 from model.queues import Unit
-from model.state import CommitLog, Progress, Record
+from model.state import Progress, Record
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.disk import Image
 from properties.disk.page_versions import earlier_contents
 from properties.judge.derived_ledger import DerivedLedger, Key
-from properties.judge.progress_ledger import DELAY_OFFSETS, ProgressLedger, said_by, torn_in
+from properties.judge.progress_ledger import DELAY_OFFSETS, ProgressLedger, Said, said_by, torn_in
 from properties.judge.reads import Stored
 from properties.lockstep.closing import close
 from properties.lockstep.corrupt_images import Lost, damaged_image, harmed_image
-from properties.lockstep.deleting import has_a_queue_of_numbers_only
 from properties.lockstep.pair import Pair
 from properties.lockstep.recovery import Recovery
 from properties.program.log_places import log_files
@@ -45,7 +45,7 @@ class Corruption:
     def corrupt_derived(self, harm: HarmDerived) -> None:
         """Corrupt a file that the log can do without: the store opens read-write and rebuilds it (contract 7)."""
         pair = self._pair
-        if pair.log.poisoned:
+        if not corruption.applies(pair.model, harm):
             return
         pair.files.mend()
         close(pair)
@@ -57,7 +57,7 @@ class Corruption:
             index_slots=pair.settings.index_slots,
             tags_codes=self._tags_codes(),
         )
-        if harmed is None or (harm.file == "queue" and has_a_queue_of_numbers_only(pair)):
+        if harmed is None or not corruption.is_replaced(pair.model, harm, pair.layout):
             self._recovery.open()
             return
         before, is_noticed = pair.log, harmed.is_noticed and pair.store.read_only_reason is None
@@ -83,7 +83,7 @@ class Corruption:
         Where the whole log is checked it opens read-only besides, names the place, and changes nothing.
         """
         pair = self._pair
-        if pair.log.poisoned or not pair.log.retained or pair.log.hanging is not None:
+        if not corruption.applies(pair.model, operation):
             return
         pair.files.mend()
         close(pair)
@@ -118,7 +118,7 @@ class Corruption:
         pair.memory.versions = ProgressLedger(
             said_by(image.files, pair.memory.versions.paths)
         )  # the close had saved what was new
-        pair.end_operation(0, replace(pair.model, is_open=False))
+        pair.end_operation(0, corruption.corrupted(pair.model, operation, pair.layout))
         pair.cover(f"damaged_{operation.kind}")
         pair.cover("damaged_beside", not is_complete)
 
@@ -158,7 +158,7 @@ class Corruption:
         One that is lost without having had a backup is not known to have been there.
         """
         pair = self._pair
-        if pair.log.poisoned:
+        if not corruption.applies(pair.model, operation):
             return
         pair.files.mend()
         close(pair)
@@ -171,9 +171,8 @@ class Corruption:
         if harm == "stale" and said_by(harmed.files, (path,)) == said_by(image.files, (path,)):
             self._recovery.open()
             return
-        versions = {
-            each: frozenset((said,)) for each, said in said_by(harmed.files, pair.memory.versions.paths).items()
-        }
+        after = corruption.corrupted(pair.model, operation, pair.layout, saved_before=_said_by_backup(image, path))
+        versions = {**_versions_in(harmed, pair), path: frozenset((after.consumers.saved,))}
         pair.memory.torn_files = torn_in(harmed.files, pair.memory.versions.paths)
         files = pair.new_disk(harmed)
         found = self._recovery.recover(files, self._recovery.legal_between(pair.log, pair.log, kill=True), versions)
@@ -186,7 +185,7 @@ class Corruption:
     def change_role(self, operation: ChangeRole) -> None:
         """Close, and open in another role; a new master continues where the disk says."""
         pair = self._pair
-        if pair.log.poisoned or pair.model.puts:
+        if not corruption.applies(pair.model, operation):
             return
         pair.files.mend()
         close(pair)
@@ -197,7 +196,7 @@ class Corruption:
     def write_delay_offsets(self, operation: DelayOffsetsAre) -> None:
         """Overwrite the saved progress of delay levels; an open continues there, within the bounds of the queues."""
         pair = self._pair
-        if pair.log.poisoned or pair.model.puts:
+        if not corruption.applies(pair.model, operation):
             return
         pair.files.mend()
         if not pair.closed and pair.layout.role == "SLAVE":
@@ -206,23 +205,19 @@ class Corruption:
             close(pair)
             self._open_with(operation)
 
-    def _moved(self, operation: DelayOffsetsAre) -> Progress:
-        pair = self._pair
-        levels = dict.fromkeys(schedule.units_of_levels(pair.log, pair.layout), 0) | dict(pair.log.delays)
-        return tuple(sorted((level, max(0, number + operation.by)) for level, number in levels.items()))
-
     def _write_beside(self, operation: DelayOffsetsAre) -> None:
         """Write it durably beside an open slave, as its master does."""
         pair = self._pair
-        first, files, table = len(pair.files.events), pair.files, self._moved(operation)
+        first, files = len(pair.files.events), pair.files
+        after = corruption.corrupted(pair.model, operation, pair.layout)
         if DELAY_OFFSETS in files.paths():
             files.unlink(DELAY_OFFSETS)
         file = files.create(DELAY_OFFSETS)
-        files.pwrite(file, _written(table), 0)
+        files.pwrite(file, _written(after.log.saved_delays), 0)
         files.sync(file)
         files.close(file)
         files.sync_directory(DELAY_OFFSETS.rpartition("/")[0])
-        pair.end_operation(first, replace(pair.model, log=self._given(table)))
+        pair.end_operation(first, after)
         pair.spans = [replace(pair.spans[-1], first=pair.spans[-1].last)]  # no crash falls into it
         pair.cover("slave_was_sent_progress")
 
@@ -230,21 +225,19 @@ class Corruption:
         """Open the closed store with another file."""
         pair = self._pair
         durable = pair.durable(pair.files)
-        stored = dict(durable.files)
+        backup = _said_by_backup(durable, DELAY_OFFSETS)
+        after = corruption.corrupted(pair.model, operation, pair.layout, delays_before=backup)
+        given, saved, stored = after.log, after.log.saved_delays, dict(durable.files)
         match operation.kind:
             case "moved":
-                stored[DELAY_OFFSETS] = _written(self._moved(operation))
+                stored[DELAY_OFFSETS] = _written(saved)
             case "lost":
                 stored.pop(DELAY_OFFSETS, None)
             case "garbage":
                 stored |= dict.fromkeys({DELAY_OFFSETS, _BACKUP} & stored.keys(), _GARBAGE)
-        said = said_by(stored, pair.memory.versions.paths)
-        saved = said[DELAY_OFFSETS]
-        assert isinstance(saved, tuple)
-        given = self._given(saved)
-        versions = {path: frozenset((each,)) for path, each in said.items()}
         pair.memory.torn_files = torn_in(stored, pair.memory.versions.paths)
-        files = pair.new_disk(Image(durable.directories, stored))
+        image = Image(durable.directories, stored)
+        files, versions = pair.new_disk(image), {**_versions_in(image, pair), DELAY_OFFSETS: frozenset((saved,))}
         found = self._recovery.recover(files, self._recovery.legal_between(given, given, kill=True), versions)
         self._recovery.continue_with(found, files)
         is_corrected = pair.log.delays != saved
@@ -254,14 +247,16 @@ class Corruption:
         pair.cover("delay_offsets_corrected", is_corrected)
         pair.cover(f"delay_offsets_{operation.kind}")
 
-    def _given(self, table: Progress) -> CommitLog:
-        """Return the log after its delay progress was overwritten; messages that progress skips are no longer owed."""
-        pair = self._pair
-        log = pair.log.changed(saved_delays=table)
-        if pair.layout.role == "SLAVE":
-            within = schedule.loaded(log, table, layout=pair.layout)
-            return schedule.passed_by(log.changed(delays=within), layout=pair.layout).changed(delays=table)
-        return schedule.passed_by(schedule.opened(log, layout=pair.layout), layout=pair.layout)
+
+def _versions_in(image: Image, pair: Pair) -> dict[str, frozenset[Said]]:
+    """Return what each progress file of an image says, as the one version that it may have."""
+    return {path: frozenset((said,)) for path, said in said_by(image.files, pair.memory.versions.paths).items()}
+
+
+def _said_by_backup(image: Image, path: str) -> Any:
+    """Return what the backup of a progress file says, () where there is none."""
+    content = image.files.get(f"{path}.bak")
+    return () if content is None else said_by({path: content}, (path,))[path]
 
 
 def _harmed_progress(image: Image, path: str, harm: ProgressHarm) -> Image:

@@ -20,7 +20,6 @@ from properties.lockstep.pair import HeldBuffer, Pair
 __all__ = [
     "clean",
     "delete_topics",
-    "has_a_queue_of_numbers_only",
     "held_buffers_are_right",
     "hold_buffer",
     "release_buffer",
@@ -95,14 +94,6 @@ def delete_topics(pair: Pair, operation: DeleteTopics) -> None:
         pair.cover("topics_deleted", len(names))
     pair.end_operation(first, after)
     compare_watermarks(pair)
-
-
-def has_a_queue_of_numbers_only(pair: Pair) -> bool:
-    """Whether some queue has lost all its records: its last number is nowhere but in its file."""
-    return any(
-        memory.first_at(pair.log.min_offset) >= count
-        for _, memory, count in pair.memory.derived.queues_at(pair.log.end_offset)
-    )
 
 
 def hold_buffer(pair: Pair, operation: HoldBuffer) -> None:

@@ -16,12 +16,11 @@ from impl.errors import StoreError
 from impl.store import MessageStore
 from model import crash as crashes
 from model import progress, schedule
-from model.flushing import flush
-from model.operations import Crash, Operation
-from model.pending import answered
+from model.operations import Crash, Operation, Step
 from model.progress import ConsumerProgress
-from model.state import CommitLog, Record, State
-from model.waiting import flushed
+from model.schedule import Delivered
+from model.state import Clock, CommitLog, Record, State
+from model.step import step
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.aimed_disk import AimedDisk
 from properties.disk.certificate import assert_legal
@@ -50,6 +49,7 @@ __all__ = ["Observer", "Recovery"]
 
 _SEEN = (*LOG_PATHS, *DERIVED_PATHS)
 _OF_MORE_THAN_THE_PROCESS = tuple(judge for judge in JUDGES if judge not in OF_THE_PROCESS)
+_DELIVERY, _GROUP_COMMIT = Step("schedule"), Step("group-commit")
 
 Observer = Callable[[Recovered], None]
 """Called with each store that was recovered and judged outside of a shared verdict cache."""
@@ -360,10 +360,11 @@ class Recovery:
     def _of_levels(self, versions: Iterable[Said], legal: LegalLogs) -> frozenset[Said]:
         """Return saved progress of delay levels as an open brings it within the bounds of their queues."""
         return frozenset(
-            schedule.opened(log.changed(saved_delays=said), layout=self._pair.layout).saved_delays
+            after.saved_delays
             for said in versions
             for log in legal.values()
             if isinstance(said, tuple)
+            for after in crashes.opened(log.changed(saved_delays=said), layout=self._pair.layout)
         )
 
     def _corrected(self, versions: Iterable[Said], ends: Iterable[int]) -> frozenset[Said]:
@@ -384,34 +385,36 @@ def _delivers_the_rest(pair: Pair, found: Recovered) -> None:
 
     Each message comes at the first moment at which it is due, in the order of its level, and not a moment before.
     """
-    log, environment = opened_log(found), pair.environment
-    now_ms, append_fails, replica = pair.environment.now_ms, environment.append_fails, environment.replica
-    due_ms = None if found.layout.role == "SLAVE" else schedule.earliest_due(log, found.layout)
+    log, layout, environment = opened_log(found), found.layout, pair.environment
+    due_ms = None if layout.role == "SLAVE" else schedule.earliest_due(log, layout)
     if due_ms is None:
         return
     service = environment.service_of(found.store, "schedule")
     if service is None:
         raise GuaranteeBroken(16, "the store lacks a service", "schedule", "none of that name")
     copies: list[Record] = []
+    now_ms, append_fails, replica = environment.now_ms, environment.append_fails, environment.replica
+    ahead_ms = environment.clock_ahead_ms
     environment.append_fails, environment.replica = False, "none"  # those are for the store in use
     try:
-        pair.environment.now_ms = due_ms - 1 - pair.environment.clock_ahead_ms
+        environment.now_ms = due_ms - 1 - ahead_ms
         _round(found, log, service)
         while due_ms is not None:
-            pair.environment.now_ms = max(pair.environment.now_ms, due_ms - pair.environment.clock_ahead_ms)
-            log, outcome = schedule.deliver_round(log, layout=found.layout, now_ms=pair.environment.clock_ms)
-            _round(found, log, service)
-            log = _answered(pair, found, log)
-            copies += outcome.records
-            due_ms = pair.environment.clock_ms if log.pending else schedule.earliest_due(log, found.layout)
-            due_ms = None if outcome.refused else due_ms
+            environment.now_ms = max(environment.now_ms, due_ms - ahead_ms)
+            state, answer = next(step(State(log, clock=Clock(environment.now_ms, ahead_ms)), _DELIVERY, layout))
+            _round(found, state.log, service)
+            log = _answered(pair, found, state)
+            assert isinstance(answer.note, Delivered)
+            copies += answer.note.records
+            due_ms = environment.clock_ms if log.pending else schedule.earliest_due(log, layout)
+            due_ms = None if answer.note.refused else due_ms
         _are_there(found, copies)
         progress = tuple(observed("delay_offsets", found.store.delay_offsets).items())
         if progress != log.delays:
             sentence = "what came after recovery is not what is noted of it"
             raise GuaranteeBroken(12, sentence, str(log.delays), str(progress))
     finally:
-        pair.environment.now_ms, environment.append_fails, environment.replica = now_ms, append_fails, replica
+        environment.now_ms, environment.append_fails, environment.replica = now_ms, append_fails, replica
     pair.cover("delivered_after_recovery", len(copies))
 
 
@@ -423,14 +426,14 @@ def _round(found: Recovered, log: CommitLog, service: HandDriven) -> None:
         raise GuaranteeBroken(12, sentence, *ends)
 
 
-def _answered(pair: Pair, found: Recovered, log: CommitLog) -> CommitLog:
+def _answered(pair: Pair, found: Recovered, state: State) -> CommitLog:
     """Step group commit for the copies that wait for the disk; no copy waits for a replica."""
     service = pair.environment.service_of(found.store, "group-commit")
-    if not log.pending or service is None:
-        return log
+    if not state.log.pending or service is None:
+        return state.log
     observed("step", service.step)
-    after, _ = flush(log)
-    return answered(after, lambda each: flushed(each, after))
+    after, _ = next(step(state, _GROUP_COMMIT, found.layout))
+    return after.log
 
 
 def _are_there(found: Recovered, copies: list[Record]) -> None:

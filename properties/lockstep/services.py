@@ -80,7 +80,7 @@ def _stepped(pair: Pair, before: State, operation: Step) -> State:
     pair.cover("timed_out", ended if name == "time-outs" else 0)
     pair.cover("dispatch_failed", name == "reput" and found.failed)
     if name == "flush-queues" and expected.note:
-        checkpoint_is_right(pair, after.log)
+        checkpoint_is_right(pair, after)
     if name == "schedule":
         pair.append(after.log.records[len(before.log.records) :], end_after=after.log.end_offset)
     return after

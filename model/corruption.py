@@ -1,0 +1,89 @@
+"""What corruption of a store outside the crash model means for its promises: what stands, and what is owed no more.
+
+1. A store whose log is poisoned is not corrupted, since nothing says what is on its disk.
+2. A corrupted log keeps the records that verify. The store opens read-only and is closed again, as it was.
+3. A file that the log replaces takes nothing with it. A queue without a record in the log has its next number in its
+   file alone: such a queue file is not one of those.
+4. A corrupted progress file says what its backup says, or nothing without one; so does one that is lost.
+5. Overwritten progress of delay levels counts. A message that it passes is no longer owed. A slave takes it as it is;
+   any other store brings it within the bounds of its queues, as an open does (model/crash.py).
+6. A change of role changes nothing on the disk.
+"""
+
+from dataclasses import replace
+
+from model import schedule
+from model.crash import opened
+from model.operations import ChangeRole, Damage, DelayOffsetsAre, HarmDerived, HarmProgress
+from model.progress import Offsets
+from model.queues import all_bounds
+from model.state import CommitLog, Layout, Progress, State
+from model.step import layout_in
+
+__all__ = ["Corruption", "applies", "corrupted", "is_replaced"]
+
+Corruption = Damage | HarmDerived | HarmProgress | DelayOffsetsAre | ChangeRole
+"""The operations that change the files of a store, or its role, outside the store."""
+
+
+def applies(state: State, operation: Corruption) -> bool:
+    """Return whether a corruption happens in a state; the store is closed before it if need be."""
+    log = state.log
+    match operation:
+        case Damage():
+            return not log.poisoned and bool(log.retained) and log.hanging is None
+        case DelayOffsetsAre() | ChangeRole():
+            return not log.poisoned and not state.puts
+    return not log.poisoned
+
+
+def is_replaced(state: State, operation: HarmDerived, layout: Layout) -> bool:
+    """Return whether the log replaces all that a corrupted file of this kind held."""
+    if operation.file != "queue":
+        return True
+    bounds = all_bounds(state.log.changed(dispatched_offset=state.log.end_offset), layout)
+    return all(first < end for first, end in bounds.values())
+
+
+def corrupted(
+    state: State,
+    operation: Corruption,
+    layout: Layout,
+    *,
+    saved_before: Offsets = (),
+    delays_before: Progress = (),
+) -> State:
+    """Return the state after a corruption, whose next open is judged by what its disk says then.
+
+    The backups of the progress files say `saved_before` and `delays_before`, () where there are none.
+    """
+    match operation:
+        case Damage():
+            return replace(state, is_open=False)
+        case HarmProgress(harm):
+            saved = () if harm == "both" else saved_before
+            return replace(state, consumers=replace(state.consumers, saved=saved))
+        case DelayOffsetsAre(kind):
+            layout = layout_in(state, layout)
+            is_moved = kind == "moved" or (state.is_open and layout.role == "SLAVE")
+            lost = delays_before if kind == "lost" else ()
+            table = _moved(state.log, operation.by, layout) if is_moved else lost
+            return replace(state, log=_with_delays(state.log, table, layout))
+        case ChangeRole(role):
+            return replace(state, role=role)
+    return state
+
+
+def _moved(log: CommitLog, by: int, layout: Layout) -> Progress:
+    """Return the progress of every level of the table so many messages ahead, or back."""
+    levels = dict.fromkeys(schedule.units_of_levels(log, layout), 0) | dict(log.delays)
+    return tuple(sorted((level, max(0, number + by)) for level, number in levels.items()))
+
+
+def _with_delays(log: CommitLog, table: Progress, layout: Layout) -> CommitLog:
+    """Return the log after its delay progress was overwritten, messages passed by that it skips."""
+    log = log.changed(saved_delays=table)
+    if layout.role == "SLAVE":
+        within = schedule.loaded(log, table, layout=layout)
+        return schedule.passed_by(log.changed(delays=within), layout=layout).changed(delays=table)
+    return schedule.passed_by(next(opened(log, layout=layout)), layout=layout).changed(saved_delays=table)
