@@ -24,7 +24,7 @@ ALLOWED = {
     "properties/lockstep/corruption.py": "overwrites saved progress of delay levels, which no store does",
     "properties/lockstep/io_faults.py": "tells which contract is broken where no outcome under a rule is legal",
     "properties/lockstep/recovery.py": "delivers what is left on a recovered store, which has no clients and no faults",
-    "properties/judge/delay_judges.py": "corrects saved progress as an open does (schedule.opened)",
+    "properties/judge/delay.py": "corrects saved progress as an open does (schedule.opened)",
 }
 """Places that may call a transition, by the begin of their path, with the reason."""
 

@@ -49,13 +49,12 @@ from model.step import step
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.armed import ArmedFault
 from properties.judge.answers import expected_answer, found_answer
-from properties.judge.judges import ROOT
-from properties.judge.progress_ledger import DELAY_OFFSETS
+from properties.judge.ledgers import DELAY_OFFSETS
 from properties.lockstep.compare import clean_exit_is_durable
 from properties.lockstep.consumers import commit_offset
 from properties.lockstep.execute import call_put, service_named
 from properties.lockstep.pair import Pair
-from properties.program.log_places import log_files
+from properties.program.log_places import ROOT, log_files
 
 __all__ = ["aim", "close_under_fault", "count_faults", "run_under_fault"]
 

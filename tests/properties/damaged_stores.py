@@ -31,12 +31,11 @@ from properties.explore.interleavings.stage import Stage
 from properties.explore.kills.judge import JUDGES_OF_KILLS, evidence_of, judge_directory
 from properties.foreign.judging import Known, judge_survivors
 from properties.foreign.protocol import Promises
-from properties.judge.directory import judge as of_images
-from properties.judge.directory.again import Crashes, is_idempotent
-from properties.judge.directory.image import read_image
-from properties.judge.directory.truth import Told, Truth
-from properties.judge.image_directory import write_image
-from properties.judge.judges import JUDGES, Recovered
+from properties.judge import judgement as of_images
+from properties.judge.evidence import Recovered
+from properties.judge.idempotence import Crashes, is_idempotent
+from properties.judge.image import Told, Truth, read_image, write_image
+from properties.judge.judges import JUDGES
 from properties.judge.linearizability.linearise import linearise
 from properties.judge.linearizability.specification import moments_of
 from properties.judge.linearizability.state import StoreState

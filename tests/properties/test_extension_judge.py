@@ -12,12 +12,12 @@ from properties.campaign.replay import replay
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.explore.crashes import scheduling
-from properties.judge.extension_files import bit_maps_of, extensions_are_right
-from properties.judge.queue_judges import is_derived
-from properties.judge.recovered import ROOT, Recovered
+from properties.judge.evidence import Recovered, is_derived
+from properties.judge.queues import bit_maps_of, extensions_are_right
 from properties.planted.lockstep import lockstep_of
 from properties.program.bit_maps import BIT_MAP_BYTES_MAX, bit_map_of
 from properties.program.case import Case, Settings
+from properties.program.log_places import ROOT
 
 QUEUE = f"consumequeue/T/0/{0:020d}"
 EXTENSION = f"consumequeue_ext/T/0/{0:020d}"

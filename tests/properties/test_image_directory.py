@@ -15,7 +15,7 @@ from properties.disk.disk import Image
 from properties.disk.images import compose, disk_state, facts_of
 from properties.disk.sampling import draw
 from properties.explain.evidence import Witness
-from properties.judge.image_directory import write_image
+from properties.judge.image import write_image
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings
 

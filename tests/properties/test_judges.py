@@ -11,12 +11,17 @@ from model.operations import Close, Flush, Put
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
-from properties.judge import judges
-from properties.judge.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered
-from properties.judge.ledger import Ledger
+from properties.judge.evidence import Recovered
+from properties.judge.idempotence import recovered_is_durable
+from properties.judge.judges import JUDGES
+from properties.judge.ledgers import Ledger
+from properties.judge.log import covers_the_floor, is_a_prefix, nothing_behind_the_end, watermarks_in_order
 from properties.judge.rulings import require
+from properties.judge.small_files import checkpoint_is_not_ahead, physic_timestamp
+from properties.judge.start import opens_for_writing
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
+from properties.program.log_places import LOG_DIRECTORY, ROOT
 
 FIRST = f"{LOG_DIRECTORY}/{0:020d}"
 
@@ -75,58 +80,56 @@ def flip(path: str, at: int) -> Callable[[dict[str, bytes]], object]:
 
 def test_read_only_is_no_recovery(harmed: Harmed) -> None:
     with pytest.raises(GuaranteeBroken, match="contract 7"):
-        require(judges.opens_for_writing(harmed.store(read_only_reason="a reason")))
+        require(opens_for_writing(harmed.store(read_only_reason="a reason")))
 
 
 @pytest.mark.parametrize("at", [0, 50, 1019, 1021, 4095])
 def test_a_changed_byte_is_no_prefix(harmed: Harmed, at: int) -> None:
     with pytest.raises(GuaranteeBroken, match=rf"contract 1.*offset {at}"):
-        require(judges.is_a_prefix(harmed.live(flip(FIRST, at))))
+        require(is_a_prefix(harmed.live(flip(FIRST, at))))
 
 
 def test_a_missing_or_a_spare_file_is_no_prefix(harmed: Harmed) -> None:
     spare = f"{LOG_DIRECTORY}/{8192:020d}"
     with pytest.raises(GuaranteeBroken, match="contract 1"):
-        require(judges.is_a_prefix(harmed.live(lambda content: content.pop(FIRST))))
+        require(is_a_prefix(harmed.live(lambda content: content.pop(FIRST))))
     with pytest.raises(GuaranteeBroken, match="contract 1"):
-        require(judges.is_a_prefix(harmed.live(lambda content: content.update({spare: bytes(4096)}))))
+        require(is_a_prefix(harmed.live(lambda content: content.update({spare: bytes(4096)}))))
 
 
 @pytest.mark.parametrize("change", [lambda data: data[:-1], lambda data: data + b"\0"], ids=["short", "long"])
 def test_a_file_of_another_size_is_no_prefix(harmed: Harmed, change: Callable[[bytes], bytes]) -> None:
     second = f"{LOG_DIRECTORY}/{4096:020d}"
     with pytest.raises(GuaranteeBroken, match=r"contract 1: .* has the wrong size"):
-        require(judges.is_a_prefix(harmed.live(lambda content: content.update({second: change(content[second])}))))
+        require(is_a_prefix(harmed.live(lambda content: content.update({second: change(content[second])}))))
 
 
 def test_a_lost_record_is_below_the_floor(harmed: Harmed) -> None:
     ends = harmed.found.ledger.ends
     with pytest.raises(GuaranteeBroken, match="contract 2"):
-        require(judges.covers_the_floor(harmed.store(max_offset=ends[-2])))
+        require(covers_the_floor(harmed.store(max_offset=ends[-2])))
     with pytest.raises(GuaranteeBroken, match="contract 2"):
-        require(judges.covers_the_floor(harmed.store(max_offset=ends[-1] + 1)))
+        require(covers_the_floor(harmed.store(max_offset=ends[-1] + 1)))
 
 
 @pytest.mark.parametrize("where", ["live", "durable"])
 def test_a_byte_behind_the_end_can_come_back(harmed: Harmed, where: str) -> None:
     second = f"{LOG_DIRECTORY}/{4096:020d}"
     with pytest.raises(GuaranteeBroken, match=r"contract 3.*offset 8191"):
-        require(judges.nothing_behind_the_end(getattr(harmed, where)(flip(second, 4095))))
+        require(nothing_behind_the_end(getattr(harmed, where)(flip(second, 4095))))
 
 
 def test_a_removed_file_that_is_still_on_disk_can_come_back(harmed: Harmed) -> None:
     spare = f"{LOG_DIRECTORY}/{8192:020d}"
     with pytest.raises(GuaranteeBroken, match=r"contract 3.*offset 8192"):
-        require(
-            judges.nothing_behind_the_end(harmed.durable(lambda content: content.update({spare: b"\1" + bytes(4095)})))
-        )
+        require(nothing_behind_the_end(harmed.durable(lambda content: content.update({spare: b"\1" + bytes(4095)}))))
 
 
 def test_what_is_presented_must_be_on_disk(harmed: Harmed) -> None:
     with pytest.raises(GuaranteeBroken, match="contract 6"):
-        require(judges.recovered_is_durable(harmed.durable(flip(FIRST, 7))))
+        require(recovered_is_durable(harmed.durable(flip(FIRST, 7))))
     with pytest.raises(GuaranteeBroken, match="contract 6"):
-        require(judges.recovered_is_durable(harmed.durable(lambda content: content.pop(FIRST))))
+        require(recovered_is_durable(harmed.durable(lambda content: content.pop(FIRST))))
 
 
 @pytest.mark.parametrize(("later_ms", "ahead"), [(0, False), (1, True), (-1, False)])
@@ -135,15 +138,15 @@ def test_a_checkpoint_that_is_newer_than_the_log_is_noticed(harmed: Harmed, late
 
     def change(content: dict[str, bytes]) -> None:
         path = f"{ROOT}/checkpoint"
-        assert judges.physic_timestamp(harmed.found.durable) == newest
+        assert physic_timestamp(harmed.found.durable) == newest
         content[path] = (newest + later_ms).to_bytes(8, "big") + content[path][8:]
 
     found = harmed.durable(change)
     if ahead:
         with pytest.raises(GuaranteeBroken, match="contract 9: the checkpoint is newer"):
-            require(judges.checkpoint_is_not_ahead(found))
+            require(checkpoint_is_not_ahead(found))
     else:
-        require(judges.checkpoint_is_not_ahead(found))
+        require(checkpoint_is_not_ahead(found))
 
 
 def test_a_checkpoint_that_was_ahead_when_the_crash_came_is_noticed_though_recovery_set_it_back(harmed: Harmed) -> None:
@@ -153,14 +156,14 @@ def test_a_checkpoint_that_was_ahead_when_the_crash_came_is_noticed_though_recov
     files: Any = SimpleNamespace(base=Image(before.directories, {**before.files, **later}))
     found = replace(harmed.found, files=files)
     with pytest.raises(GuaranteeBroken, match="contract 9: the checkpoint is newer"):
-        require(judges.checkpoint_is_not_ahead(found))
-    require(judges.checkpoint_is_not_ahead(replace(found, was_harmed=True)))
+        require(checkpoint_is_not_ahead(found))
+    require(checkpoint_is_not_ahead(replace(found, was_harmed=True)))
 
 
 @pytest.mark.parametrize("says", [{"flushed_offset": 0}, {"min_offset": 1 << 40}, {"committed_offset": 5}])
 def test_watermarks_out_of_order_are_noticed(harmed: Harmed, says: dict[str, int]) -> None:
     with pytest.raises(GuaranteeBroken, match="contract 9"):
-        require(judges.watermarks_in_order(harmed.store(**says)))
+        require(watermarks_in_order(harmed.store(**says)))
 
 
 def test_the_ledger_refuses_what_is_no_record_of_the_model(tracker: DirtyTracker) -> None:

@@ -19,13 +19,11 @@ from model.operations import Flush, Operation, Put
 from properties.decode.opening import InspectError
 from properties.disk.dirty import DirtyTracker
 from properties.disk.images import compose, disk_state, facts_of
-from properties.judge.directory.given import Given, delays_of, read_given
-from properties.judge.directory.golden import GoldenImage, judged_golden
-from properties.judge.directory.image import IMAGE_BYTES_MAX, read_image
-from properties.judge.directory.judge import Judgement, judge_image
-from properties.judge.directory.truth import read_truth, truth_of
-from properties.judge.image_directory import write_image
+from properties.judge.golden import GoldenImage, judged_golden
+from properties.judge.image import IMAGE_BYTES_MAX, read_image, read_truth, truth_of, write_image
+from properties.judge.judgement import Judgement, judge_image
 from properties.judge.rulings import NAMES, NEVER_JUDGED, Ruling
+from properties.judge.shape import Given, delays_of, read_given
 from properties.planted import parts_of
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from properties.judge.directory.golden import GoldenImage, GoldenRow, golden_images, judged_golden
+from properties.judge.golden import GoldenImage, GoldenRow, golden_images, judged_golden
 from properties.judge.rulings import NEVER_JUDGED
 from tests.impl.golden import ROOT, golden
 from tests.impl.golden_figures import DAMAGED

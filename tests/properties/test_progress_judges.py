@@ -11,17 +11,11 @@ from model.operations import Close, CommitOffset, Flush, Open, Operation, Put, Q
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
-from properties.judge.delay_judges import delivery_goes_on_where_it_was_saved
+from properties.judge.delay import delivery_goes_on_where_it_was_saved
+from properties.judge.evidence import DELETED_TOPICS, Recovered
 from properties.judge.judges import JUDGES
-from properties.judge.progress_judges import files_are_old_or_new, nobody_is_led_past, progress_effects
-from properties.judge.progress_ledger import (
-    CONSUMER_OFFSETS,
-    DELAY_OFFSETS,
-    LIGHT_CONSUMER_OFFSETS,
-    ProgressLedger,
-    said_by,
-)
-from properties.judge.recovered import DELETED_TOPICS, Recovered
+from properties.judge.ledgers import CONSUMER_OFFSETS, DELAY_OFFSETS, LIGHT_CONSUMER_OFFSETS, ProgressLedger, said_by
+from properties.judge.progress import files_are_old_or_new, nobody_is_led_past, progress_effects
 from properties.judge.rulings import require
 from properties.lockstep.lockstep import Lockstep
 from properties.planted.lockstep import lockstep_of

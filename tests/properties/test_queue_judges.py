@@ -24,13 +24,16 @@ from properties.campaign.passes import SIMPLER
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
-from properties.judge import queue_judges
-from properties.judge.queue_judges import QUEUE_JUDGES, checkpoint_times, made_good
-from properties.judge.recovered import ROOT, Recovered
+from properties.judge.evidence import Recovered
+from properties.judge.index import index_holds_the_log, keys_are_found
+from properties.judge.judges import QUEUE_JUDGES
+from properties.judge.queues import made_good, queues_are_read_in_order, queues_have_their_bounds, queues_hold_the_log
 from properties.judge.rulings import require
+from properties.judge.small_files import checkpoint_is_not_ahead_of_queues, checkpoint_times
 from properties.lockstep.lockstep import Lockstep
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings
+from properties.program.log_places import ROOT
 
 QUEUE = f"{ROOT}/consumequeue/T/0/{0:020d}"
 SECOND = f"{ROOT}/consumequeue/T/0/{80:020d}"
@@ -108,7 +111,7 @@ def test_a_right_recovery_passes_all(harmed: Harmed) -> None:
 @pytest.mark.parametrize("at", [7, 11, 19, 27, 79])
 def test_a_changed_unit_is_noticed(harmed: Harmed, at: int) -> None:
     with pytest.raises(GuaranteeBroken, match="contract 4"):
-        require(queue_judges.queues_hold_the_log(harmed.live(flip(QUEUE, at))))
+        require(queues_hold_the_log(harmed.live(flip(QUEUE, at))))
 
 
 @pytest.mark.parametrize(
@@ -127,34 +130,34 @@ def test_a_queue_file_too_many_or_too_few_is_noticed(
     harmed: Harmed, change: Callable[[dict[str, bytes]], None]
 ) -> None:
     with pytest.raises(GuaranteeBroken, match="contract 4"):
-        require(queue_judges.queues_hold_the_log(harmed.live(change)))
+        require(queues_hold_the_log(harmed.live(change)))
 
 
 def test_an_empty_file_behind_the_last_unit_is_no_harm(harmed: Harmed) -> None:
     def change(content: dict[str, bytes]) -> None:
         content[f"{ROOT}/consumequeue/T/0/{160:020d}"] = bytes(80)
 
-    require(queue_judges.queues_hold_the_log(harmed.live(change)))
+    require(queues_hold_the_log(harmed.live(change)))
 
 
 @pytest.mark.parametrize("at", [7, 15, 23, 35, 39, 43, 55, 63, 87, 99])
 def test_a_changed_byte_in_the_index_is_noticed(harmed: Harmed, at: int) -> None:
     with pytest.raises(GuaranteeBroken, match="contract 5"):
-        require(queue_judges.index_holds_the_log(harmed.live(flip(index_file(harmed.found), at))))
+        require(index_holds_the_log(harmed.live(flip(index_file(harmed.found), at))))
 
 
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_lost_index_file_is_noticed(harmed: Harmed, number: int) -> None:
     path = index_file(harmed.found, number)
     with pytest.raises(GuaranteeBroken, match="contract 5"):
-        require(queue_judges.index_holds_the_log(harmed.live(lambda content: content.pop(path))))
+        require(index_holds_the_log(harmed.live(lambda content: content.pop(path))))
 
 
 def test_wrong_bounds_are_noticed(harmed: Harmed) -> None:
     with pytest.raises(GuaranteeBroken, match="contract 17"):
-        require(queue_judges.queues_have_their_bounds(harmed.store(max_offset_in_queue=lambda topic, queue_id: 1)))
+        require(queues_have_their_bounds(harmed.store(max_offset_in_queue=lambda topic, queue_id: 1)))
     with pytest.raises(GuaranteeBroken, match="contract 16"):
-        require(queue_judges.queues_have_their_bounds(harmed.store(dispatch_behind_bytes=5)))
+        require(queues_have_their_bounds(harmed.store(dispatch_behind_bytes=5)))
 
 
 def test_a_reader_who_gets_nothing_is_noticed(harmed: Harmed) -> None:
@@ -162,7 +165,7 @@ def test_a_reader_who_gets_nothing_is_noticed(harmed: Harmed) -> None:
         return harmed.found.store.get_message(topic, 1 - queue_id, 0, **options)
 
     with pytest.raises(GuaranteeBroken, match="contract 17"):
-        require(queue_judges.queues_are_read_in_order(harmed.store(get_message=other_queue)))
+        require(queues_are_read_in_order(harmed.store(get_message=other_queue)))
 
 
 def test_a_query_that_brings_too_much_is_noticed(harmed: Harmed) -> None:
@@ -174,7 +177,7 @@ def test_a_query_that_brings_too_much_is_noticed(harmed: Harmed) -> None:
 
     for lie in (everything, nothing):
         with pytest.raises(GuaranteeBroken, match="contract 5"):
-            require(queue_judges.keys_are_found(harmed.store(query_message=lie)))
+            require(keys_are_found(harmed.store(query_message=lie)))
 
 
 @pytest.mark.parametrize("what", ["queue", "index"])
@@ -187,7 +190,7 @@ def test_a_checkpoint_ahead_of_queues_or_index_is_noticed(harmed: Harmed, what: 
         assert checkpoint_times(harmed.found.durable) == (0, 0)  # whoever opens a store says nothing, to begin with
         content[checkpoint] = content[checkpoint][:8] + newest_ms.to_bytes(8, "big") * 2 + content[checkpoint][24:]
 
-    require(queue_judges.checkpoint_is_not_ahead_of_queues(harmed.durable(change)))
+    require(checkpoint_is_not_ahead_of_queues(harmed.durable(change)))
 
     def change_and_lose(content: dict[str, bytes]) -> None:
         change(content)
@@ -195,8 +198,8 @@ def test_a_checkpoint_ahead_of_queues_or_index_is_noticed(harmed: Harmed, what: 
 
     broken = harmed.durable(change_and_lose)
     with pytest.raises(GuaranteeBroken, match="contract 9"):
-        require(queue_judges.checkpoint_is_not_ahead_of_queues(broken))
-    require(queue_judges.checkpoint_is_not_ahead_of_queues(replace(broken, was_harmed=True)))
+        require(checkpoint_is_not_ahead_of_queues(broken))
+    require(checkpoint_is_not_ahead_of_queues(replace(broken, was_harmed=True)))
 
 
 # ---- the trial -------------------------------------------------------------------------------------------------------

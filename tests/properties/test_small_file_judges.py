@@ -13,9 +13,9 @@ from model.operations import Crash, Flush, HarmDerived, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
-from properties.judge.recovered import ROOT, Recovered
+from properties.judge.evidence import Recovered
 from properties.judge.rulings import require
-from properties.judge.small_file_judges import (
+from properties.judge.small_files import (
     DERIVED_FLOOR,
     DURABLE_FLOOR,
     SMALL_FILE_JUDGES,
@@ -24,6 +24,7 @@ from properties.judge.small_file_judges import (
 )
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
+from properties.program.log_places import ROOT
 
 CHECKPOINT = f"{ROOT}/checkpoint"
 FILE_BYTES = 1024

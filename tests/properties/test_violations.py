@@ -6,7 +6,8 @@ from properties.campaign.coverage import NEEDS, fired_judges
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.explore.crashes.violations import VIOLATIONS, judges_that_go_red, right_recovery
-from properties.judge.judges import JUDGES, Recovered
+from properties.judge.evidence import Recovered
+from properties.judge.judges import JUDGES
 from properties.judge.rulings import require
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings

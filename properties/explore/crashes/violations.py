@@ -14,12 +14,13 @@ from model.operations import CommitOffset, DeleteTopics, Flush, Operation, Put, 
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image
-from properties.judge.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered, physic_timestamp
-from properties.judge.progress_ledger import CONSUMER_OFFSETS
-from properties.judge.small_file_judges import DURABLE_FLOOR
+from properties.judge.evidence import Recovered
+from properties.judge.judges import JUDGES
+from properties.judge.ledgers import CONSUMER_OFFSETS
+from properties.judge.small_files import DURABLE_FLOOR, physic_timestamp
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
-from properties.program.log_places import log_files
+from properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
 
 __all__ = ["VIOLATIONS", "judges_that_go_red", "right_recovery"]
 

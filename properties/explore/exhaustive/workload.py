@@ -21,8 +21,8 @@ from properties.disk.recording_files import RecordingFiles
 from properties.explore.exhaustive.alphabet import LETTERS, Workload, is_crashed, operations_of
 from properties.explore.exhaustive.choices import bounded_choices
 from properties.explore.exhaustive.outcomes import Judging, Sparing, image_hash
-from properties.judge.judges import LegalLogs, Recovered
-from properties.judge.progress_ledger import LegalVersions, said_by
+from properties.judge.evidence import LegalLogs, Recovered
+from properties.judge.ledgers import LegalVersions, said_by
 from properties.lockstep.lockstep import Lockstep
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings

@@ -22,20 +22,19 @@ from properties.contract import GuaranteeBroken, observed
 from properties.disk.disk import Image
 from properties.explore.kills.child import Progress
 from properties.explore.kills.snapshot import Snapshot, snapshot_of
-from properties.judge.derived_ledger import DerivedLedger
-from properties.judge.judges import (
+from properties.judge.evidence import Recovered, key_of
+from properties.judge.judges import QUEUE_JUDGES
+from properties.judge.ledgers import DerivedLedger, Ledger
+from properties.judge.log import (
     begins_where_it_may,
     covers_the_floor,
     is_a_prefix,
     messages_are_served,
     nothing_behind_the_end,
-    opens_for_writing,
     watermarks_in_order,
 )
-from properties.judge.ledger import Ledger
-from properties.judge.queue_judges import QUEUE_JUDGES
-from properties.judge.recovered import Recovered, key_of
 from properties.judge.rulings import Ruling, holds, judge, require, ruling_of
+from properties.judge.start import opens_for_writing
 from properties.program.bit_maps import filters_of
 from properties.program.case import Settings
 from properties.program.hand_driven import HandDriven

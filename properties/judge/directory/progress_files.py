@@ -12,8 +12,8 @@ from impl.policy import BrokerRole
 from impl.store import MessageStore
 from properties.contract import observed
 from properties.decode.config_files import load_config, parse_config
-from properties.judge.directory.evidence import Evidence
-from properties.judge.progress_ledger import CONSUMER_OFFSETS, DELAY_OFFSETS, LIGHT_CONSUMER_OFFSETS, READERS, Said
+from properties.judge.image_evidence import Evidence
+from properties.judge.ledgers import CONSUMER_OFFSETS, DELAY_OFFSETS, LIGHT_CONSUMER_OFFSETS, READERS, Said
 from properties.program.log_places import ROOT
 
 __all__ = ["badly_changed", "is_progress", "is_whole"]

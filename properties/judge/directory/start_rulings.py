@@ -8,13 +8,17 @@ from dataclasses import replace
 from properties.contract import GuaranteeBroken, observed
 from properties.decode.record import Record
 from properties.disk.journal import DirectorySynced, FileSynced
-from properties.judge.derived_files import missing_before
-from properties.judge.directory.evidence import Evidence
 from properties.judge.directory.progress_files import badly_changed, is_progress, is_whole
-from properties.judge.judges import checkpoint_is_not_ahead
-from properties.judge.queue_judges import checkpoint_times
+from properties.judge.image_evidence import Evidence
 from properties.judge.rulings import Ruling, broken, counted, holds, judge, unknown
-from properties.judge.small_file_judges import CHECKPOINT_BYTES, floor_in, has_times
+from properties.judge.small_files import (
+    CHECKPOINT_BYTES,
+    checkpoint_is_not_ahead,
+    checkpoint_times,
+    floor_in,
+    has_times,
+    missing_before,
+)
 
 __all__ = ["is_exclusive", "is_in_quarantine", "progress_files_are_whole", "starts", "watermarks_are_in_order"]
 

@@ -1,4 +1,4 @@
-"""A store just after recovery, and everything a judge may compare it with."""
+"""State what judges look at: a store just after recovery, and everything that it may be compared with."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -11,25 +11,61 @@ from properties.decode.deleted_topics import parse_deleted_topics
 from properties.disk.disk import Image
 from properties.disk.images import compose
 from properties.disk.recording_files import RecordingFiles
-from properties.judge.derived_ledger import DerivedLedger
-from properties.judge.ledger import Ledger
-from properties.judge.progress_ledger import LegalVersions, Said
+from properties.judge.ledgers import DerivedLedger, Ledger, LegalVersions, Said
 from properties.judge.rulings import CannotTell
 from properties.program.case import Disk, Settings
-from properties.program.log_places import LOG_DIRECTORY, ROOT
+from properties.program.log_places import ROOT
 
 __all__ = [
     "DELETED_TOPICS",
-    "LOG_DIRECTORY",
-    "ROOT",
+    "DERIVED",
+    "DERIVED_PATHS",
+    "EXTENSIONS",
+    "INDEX",
+    "QUEUES",
+    "STRAY",
     "Key",
     "LegalLogs",
     "Recovered",
     "View",
+    "derived_on",
     "durable_image",
+    "is_base",
+    "is_derived",
     "key_of",
     "remembered_topics",
 ]
+
+QUEUES, EXTENSIONS, INDEX = "consumequeue/", "consumequeue_ext/", "index/"
+
+DERIVED = (QUEUES, EXTENSIONS, INDEX)
+"""The directories whose files are made from the log."""
+
+STRAY = "stray.txt"
+"""What a trial calls a file that does not belong to a store: it is left alone."""
+
+_BASE_DIGITS = 20
+
+
+def is_base(name: str) -> bool:
+    """Whether a file can have this name for the offset or the position that it begins at."""
+    return len(name) == _BASE_DIGITS and name.isascii() and name.isdecimal()
+
+
+DERIVED_PATHS = tuple(f"{ROOT}/{directory}" for directory in DERIVED)
+"""How paths of files begin that are made from the log."""
+
+
+def is_derived(path: str) -> bool:
+    """Whether a file on a recorded disk is made from the log."""
+    return path.startswith(DERIVED_PATHS)
+
+
+def derived_on(image: Image) -> Mapping[str, bytes]:
+    """Return what a disk holds of the files that are made from the log, by name below the store."""
+    start = len(ROOT) + 1
+    return {path[start:]: data for path, data in image.files.items() if is_derived(path)}
+
 
 DELETED_TOPICS = f"{ROOT}/config/deletedTopics"
 

@@ -1,8 +1,7 @@
-"""Number 6: recovering again changes nothing, and a crash in the middle of recovery is one more crash.
+"""The judges: each looks at one recovered store and knows one numbered promise (docs/contract.md).
 
-The first recovery was recorded. It is stopped at its file operations, by a kill and by power losses (nothing un-synced
-survives; a draw), and what is left is recovered again: the same log, queues and index have to come out, and nothing
-that was cut may be lost from quarantine or come back.
+Expected bytes come from the ledger, legal logs from the model, stored bytes from the recorded disk; nothing is decoded
+with the store's codec. A judge returns a ruling; its name is what activation tables count.
 """
 
 from __future__ import annotations
@@ -12,19 +11,33 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from properties.contract import GuaranteeBroken
 from properties.disk.certificate import assert_legal
 from properties.disk.disk import Image
 from properties.disk.images import compose, disk_state, facts_of
 from properties.disk.journal import Entry, ProcessKilled
 from properties.disk.sampling import draw
-from properties.judge.derived_files import INDEX
 from properties.judge.directory.derived_rulings import index_of, queues_of
-from properties.judge.directory.evidence import Evidence
-from properties.judge.directory.recoveries import Opened
 from properties.judge.directory.start_rulings import is_in_quarantine
+from properties.judge.evidence import INDEX, Recovered
+from properties.judge.image_evidence import Evidence, Opened
+from properties.judge.log import _name
 from properties.judge.rulings import Ruling, broken, holds, judge, unknown
+from properties.program.log_places import log_files
 
-__all__ = ["Crash", "Crashes", "crashes_of", "is_idempotent"]
+__all__ = ["Crash", "Crashes", "crashes_of", "is_idempotent", "recovered_is_durable"]
+
+
+@judge(6)
+def recovered_is_durable(found: Recovered) -> None:
+    """Contract 6: what recovery presents is on disk, so that the next recovery presents it again."""
+    end = found.store.max_offset
+    durable = {_name(path): found.durable.files[path] for path in log_files(found.durable.files)}
+    for base in range(found.store.min_offset, end, found.ledger.file_bytes):
+        stored = durable.get(f"{base:020d}")
+        kept = min(found.ledger.file_bytes, end - base)
+        if stored is None or stored[:kept] != found.ledger.expected(base, end)[:kept]:
+            raise GuaranteeBroken(6, f"recovery presents bytes from offset {base} on that are not durable")
 
 
 @dataclass(frozen=True, slots=True)

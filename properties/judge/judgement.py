@@ -12,19 +12,13 @@ from properties.contract import Verdict
 from properties.decode.findings import Finding
 from properties.decode.opening import InspectError
 from properties.decode.store import read_floor
-from properties.judge.directory.again import Crashes, is_idempotent
 from properties.judge.directory.derived_rulings import (
     index_is_judged,
     liveness_is_judged,
     queues_are_judged,
     readers_are_judged,
 )
-from properties.judge.directory.evidence import Evidence, is_damaged
-from properties.judge.directory.given import Given
-from properties.judge.directory.image import SeenImage
 from properties.judge.directory.log_rulings import floor_is_covered, is_a_prefix, nothing_comes_back
-from properties.judge.directory.recoveries import recoveries_of
-from properties.judge.directory.shape import first_look, shape_of
 from properties.judge.directory.start_rulings import (
     is_exclusive,
     is_in_quarantine,
@@ -32,8 +26,11 @@ from properties.judge.directory.start_rulings import (
     starts,
     watermarks_are_in_order,
 )
-from properties.judge.directory.truth import Truth
+from properties.judge.idempotence import Crashes, is_idempotent
+from properties.judge.image import SeenImage, Truth
+from properties.judge.image_evidence import Evidence, is_damaged, recoveries_of
 from properties.judge.rulings import NEVER_JUDGED, Ruling, unknown
+from properties.judge.shape import Given, first_look, shape_of
 from properties.program.case import Disk
 
 __all__ = ["SAMPLES", "Judgement", "evidence_of", "judge_image", "rulings_on"]

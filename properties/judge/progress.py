@@ -8,11 +8,19 @@ from functools import partial
 
 from model import progress
 from properties.contract import GuaranteeBroken, observed
-from properties.judge.progress_ledger import CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS, LegalVersions, said_by, torn_in
-from properties.judge.recovered import DELETED_TOPICS, Recovered, remembered_topics
+from properties.judge.evidence import DELETED_TOPICS, Recovered, remembered_topics
+from properties.judge.ledgers import CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS, LegalVersions, said_by, torn_in
 from properties.judge.rulings import judge
 
-__all__ = ["PROGRESS_JUDGES", "being_saved", "expected_offsets", "progress_effects"]
+__all__ = [
+    "CONSUMER_FILES",
+    "PROGRESS_JUDGES",
+    "being_saved",
+    "expected_offsets",
+    "files_are_old_or_new",
+    "nobody_is_led_past",
+    "progress_effects",
+]
 
 CONSUMER_FILES = (CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS)
 

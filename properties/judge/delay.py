@@ -1,18 +1,24 @@
 """Judges of delayed delivery: what a recovery must not lose of it, and where it goes on (contract 12).
 
 Which versions of the saved progress may be on the disk at all is the matter of contract 13
-(properties/judge/progress_judges.py).
+(properties/judge/progress.py).
 """
 
 from model import schedule
 from model.delay import SCHEDULE_TOPIC
 from model.state import CommitLog, Progress
 from properties.contract import GuaranteeBroken, observed
-from properties.judge.progress_ledger import DELAY_OFFSETS, said_by
-from properties.judge.recovered import Recovered
+from properties.judge.evidence import Recovered
+from properties.judge.ledgers import DELAY_OFFSETS, said_by
 from properties.judge.rulings import judge
 
-__all__ = ["DELAY_JUDGES", "delay_effects", "nothing_delayed_is_left_out", "opened_log"]
+__all__ = [
+    "DELAY_JUDGES",
+    "delay_effects",
+    "delivery_goes_on_where_it_was_saved",
+    "nothing_delayed_is_left_out",
+    "opened_log",
+]
 
 
 def opened_log(found: Recovered) -> CommitLog:

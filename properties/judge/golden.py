@@ -17,10 +17,9 @@ from typing import Any
 
 from impl.parts import Parts
 from properties.decode.opening import InspectError, shown
-from properties.judge.directory.given import Given, read_given
-from properties.judge.directory.image import read_image
-from properties.judge.directory.judge import SAMPLES, Judgement, judge_image
-from properties.judge.directory.truth import truth_of
+from properties.judge.image import read_image, truth_of
+from properties.judge.judgement import SAMPLES, Judgement, judge_image
+from properties.judge.shape import Given, read_given
 from properties.program.case import Disk
 from properties.scratch import scratch_directory
 
@@ -33,6 +32,7 @@ _SERVED_WRONG = (
     "recordsInLogNotReachableThroughTheirQueue",
     "recordsServedNeverWrittenInThisForm",
 )
+
 _NUMBERS_OF_ROCKETMQ: Mapping[int, Sequence[str]] = {
     1: ("logRecordsNeverWrittenInThisForm",),
     3: ("recordsThatCameBackAfterHavingBeenCut",),

@@ -1,0 +1,228 @@
+"""Judges of checkpoint and floors: what they say, and whether they are whole (contract 7, 9 and 13).
+
+Their bytes are read by the judges' own decoders, as the crash has left them and as the recovery leaves them. A file
+that was damaged from outside is judged only after the recovery has written it anew.
+"""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from properties.contract import GuaranteeBroken
+from properties.decode.consumequeue import UNIT_BYTES
+from properties.decode.derived_floor import parse_derived_floor
+from properties.decode.durable_floor import Floor, parse_durable_floor
+from properties.disk.disk import Image
+from properties.judge.evidence import Recovered, derived_on
+from properties.judge.index import decoded_index, index_names
+from properties.judge.ledgers import DerivedLedger
+from properties.judge.queues import expected_files, places_of, removed_places
+from properties.judge.rulings import judge
+from properties.program.case import Settings
+from properties.program.log_places import LOG_PATHS, ROOT
+
+__all__ = [
+    "CHECKPOINT_BYTES",
+    "DERIVED_FLOOR",
+    "DURABLE_FLOOR",
+    "SMALL_FILE_JUDGES",
+    "checkpoint_is_not_ahead",
+    "checkpoint_is_not_ahead_of_queues",
+    "checkpoint_times",
+    "floor_in",
+    "floors_say_what_is_durable",
+    "has_times",
+    "missing_before",
+    "physic_timestamp",
+    "small_files_are_whole",
+]
+
+
+def physic_timestamp(image: Image) -> int:
+    """Return up to which store timestamp the checkpoint on a disk says the log is durable.
+
+    Source: docs/format.md, section 6.
+    """
+    return int.from_bytes(image.files.get(f"{ROOT}/checkpoint", b"")[:8], "big", signed=True)
+
+
+@judge(9)
+def checkpoint_is_not_ahead(found: Recovered) -> None:
+    """Contract 9: the checkpoint on disk names no time after the newest record that is there; whoever starts a recovery
+    from it would step over what is missing. That holds for the disk as the crash left it, and as recovery leaves it.
+    """
+    newest = max((0, *(record.store_timestamp for record in found.log.records)))
+    for image in (found.durable,) if found.was_harmed else (found.files.base, found.durable):
+        says = physic_timestamp(image)
+        if says > newest:
+            raise GuaranteeBroken(9, "the checkpoint is newer than the durable log", f"{newest} at most", str(says))
+
+
+def checkpoint_times(image: Image) -> tuple[int, int]:
+    """Return up to which store timestamps the checkpoint on a disk says that queues and index are durable.
+
+    Source: docs/format.md, section 6.
+    """
+    content = image.files.get(f"{ROOT}/checkpoint", b"").ljust(24, b"\0")
+    return int.from_bytes(content[8:16], "big", signed=True), int.from_bytes(content[16:24], "big", signed=True)
+
+
+@judge(9)
+def checkpoint_is_not_ahead_of_queues(found: Recovered) -> None:
+    """Contract 9: what is older than the checkpoint's times for queues and index is durable in them.
+
+    That holds for the disk as the crash left it, and as recovery leaves it.
+    """
+    for image in () if found.was_harmed else (found.files.base, found.durable):
+        queues_ms, index_ms = checkpoint_times(image)
+        missing = missing_before(
+            derived_on(image),
+            found.derived,
+            found.store.max_offset,
+            queues_ms=queues_ms,
+            index_ms=index_ms,
+            settings=found.settings,
+            min_offset=found.store.min_offset,
+        )
+        if missing is not None:
+            raise GuaranteeBroken(
+                9, "the checkpoint is newer than the durable queues and index", f"{queues_ms}, {index_ms}", missing
+            )
+
+
+def missing_before(
+    content: Mapping[str, bytes],
+    derived: DerivedLedger,
+    end_offset: int,
+    *,
+    queues_ms: int,
+    index_ms: int,
+    settings: Settings,
+    min_offset: int = 0,
+) -> str | None:
+    """Return what a disk lacks of the records older than the times of its checkpoint, or None (contract 9).
+
+    A record of exactly that time may have come later than the checkpoint; one in front of `min_offset` is gone.
+    """
+    file_bytes = settings.queue_units * UNIT_BYTES
+    for queue, memory, count in derived.queues_at(end_offset) if queues_ms else ():
+        older = sum(unit.record.store_timestamp < queues_ms for unit in memory.units[:count])
+        for name, expected in expected_files(queue, memory, older, file_bytes=file_bytes) if older else ():
+            found, base = content.get(name, b""), int(name[-20:])
+            if found.startswith(expected):
+                continue
+            skipped = max(0, removed_places(memory, count, min_offset) - base)
+            if places_of(found[skipped : len(expected)]) != places_of(expected[skipped:]):
+                return f"a unit in {name}"
+    older = sum(put[2] < index_ms for put in derived.entries_at(end_offset)) if index_ms else 0
+    if not older:
+        return None
+    there = [
+        (entry.key_hash, entry.offset)
+        for name in index_names(content)
+        for entry in decoded_index(content[name], slots=settings.index_slots, entries=settings.index_entries).entries
+    ]
+    there = [place for place in there if place[1] >= min_offset]
+    left = [put for put in derived.entries_at(end_offset)[:older] if put[1] >= min_offset]
+    for number, put in enumerate(left):
+        if number >= len(there) or there[number] != put[:2]:
+            return f"index entry {number} of the record at {put[1]}"
+    return None
+
+
+DURABLE_FLOOR, DERIVED_FLOOR, _CHECKPOINT = (
+    f"{ROOT}/{name}" for name in ("config/durableFloor", "config/derivedFloor", "checkpoint")
+)
+
+CHECKPOINT_BYTES, _TIMES_BYTES = 4096, 24
+
+_Files = Mapping[str, bytes]
+
+floor_in = lru_cache(maxsize=1024)(parse_durable_floor)
+"""Return what a durable floor says; None of one that is not whole."""
+
+
+@lru_cache(maxsize=1024)
+def _derived_offset_in(stored: bytes) -> int | None:
+    """Return the offset that a derived floor states; None of one that is not as it was written."""
+    try:
+        offset = parse_derived_floor(stored).get("offset")
+    except ValueError:
+        return None
+    return offset if isinstance(offset, int) else None
+
+
+@lru_cache(maxsize=1024)
+def has_times(stored: bytes) -> bool:
+    """Whether a checkpoint has its size, and times that can be."""
+    return len(stored) == CHECKPOINT_BYTES and not any(stored[at] & 0x80 for at in range(0, _TIMES_BYTES, 8))
+
+
+def _is_checkpoint(stored: bytes) -> bool:
+    """Whether a checkpoint has nothing behind its times."""
+    return has_times(stored) and not stored[_TIMES_BYTES:].strip(b"\0")
+
+
+@judge(13)
+def small_files_are_whole(found: Recovered) -> None:
+    """Contract 13: no crash, and no recovery, leaves a checkpoint or a floor that is not whole; each log has a floor.
+
+    A checkpoint that no sync has reached may be empty on the disk, and the first floor as long as the log is.
+    """
+    for when, files in _disks(found):
+        floor = files.get(DURABLE_FLOOR, b"")
+        if floor_in(floor) is None and (floor.strip(b"\0") or _has_a_log(files)):
+            raise GuaranteeBroken(13, f"the durable floor on disk is not whole {when}", found=_shown(floor))
+        derived = files.get(DERIVED_FLOOR)
+        if derived is not None and not found.was_harmed and _derived_offset_in(derived) is None:
+            raise GuaranteeBroken(13, f"the derived floor on disk is not whole {when}", found=_shown(derived))
+        checkpoint = files.get(_CHECKPOINT, b"")
+        if checkpoint and not found.was_harmed and not _is_checkpoint(checkpoint):
+            raise GuaranteeBroken(13, f"the checkpoint on disk is not whole {when}", found=_shown(checkpoint))
+    live = found.files.peek(_CHECKPOINT, 0, CHECKPOINT_BYTES + 1) if _CHECKPOINT in found.files.paths() else b""
+    if not found.was_harmed and not _is_checkpoint(live):
+        raise GuaranteeBroken(13, "a process that has recovered has no whole checkpoint", found=_shown(live))
+
+
+@judge(7)
+def floors_say_what_is_durable(found: Recovered) -> None:
+    """Contract 7: no floor lies beyond the log, and a recovery leaves the durable one where its log ends.
+
+    What is then found broken below it is damage; above it nobody could tell.
+    """
+    end, file_bytes = found.store.max_offset, found.settings.file_bytes
+    for when, files in _disks(found):
+        floor, derived = floor_in(files.get(DURABLE_FLOOR, b"")), files.get(DERIVED_FLOOR)
+        if floor is not None and (floor.offset > end or floor.file_bytes != file_bytes):
+            expected = f"{end} at most, in files of {file_bytes}"
+            raise GuaranteeBroken(7, f"the durable floor lies beyond the log {when}", expected, _said(floor))
+        offset = None if derived is None or found.was_harmed else _derived_offset_in(derived)
+        if offset is not None and offset > end:
+            raise GuaranteeBroken(7, f"the derived floor lies beyond the log {when}", f"{end} at most", str(offset))
+    floor = floor_in(found.durable.files.get(DURABLE_FLOOR, b""))
+    if floor is None or floor.offset != end:
+        sentence = "a recovery leaves the durable floor elsewhere than its log ends"
+        raise GuaranteeBroken(7, sentence, str(end), "none" if floor is None else _said(floor))
+
+
+def _disks(found: Recovered) -> Iterator[tuple[str, _Files]]:
+    """Yield the files of the disk as the crash has left it, unless they were harmed, and as the recovery leaves it."""
+    if not found.was_harmed:
+        yield "after a crash", found.files.base.files
+    yield "after a recovery", found.durable.files
+
+
+def _has_a_log(files: _Files) -> bool:
+    """Whether a log has a record: the floor was durable before."""
+    return any(path.startswith(LOG_PATHS) and content[:8].strip(b"\0") for path, content in files.items())
+
+
+def _shown(stored: bytes) -> str:
+    return f"{len(stored)} bytes, {stored[:32]!r}"
+
+
+def _said(floor: Floor) -> str:
+    return f"{floor.offset}, in files of {floor.file_bytes}"
+
+
+SMALL_FILE_JUDGES = (small_files_are_whole, floors_say_what_is_durable)
+"""In the order in which they speak, once the log is known to be a legal one."""
