@@ -8,7 +8,7 @@ from model import schedule
 from model.delay import SCHEDULE_TOPIC
 from model.state import CommitLog, Progress
 from properties.contract import GuaranteeBroken, observed
-from properties.judge.evidence import Recovered
+from properties.judge.evidence import Evidence
 from properties.judge.ledgers import DELAY_OFFSETS, said_by
 from properties.judge.rulings import judge
 
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-def opened_log(found: Recovered) -> CommitLog:
+def opened_log(found: Evidence) -> CommitLog:
     """Return the model's log that was recovered, delivery going on where the disk said before the open."""
     if "opened" not in found.worked_out:
         said = found.said_before.get(DELAY_OFFSETS, ())
@@ -34,14 +34,14 @@ def opened_log(found: Recovered) -> CommitLog:
     return found.worked_out["opened"]
 
 
-def _behind(opened: CommitLog, found: Recovered) -> set[int]:
+def _behind(opened: CommitLog, found: Evidence) -> set[int]:
     """Return the levels that the store has in front of where they go on: their queues may not have been there."""
     says = observed("delay_offsets", found.store.delay_offsets)
     return {level for level, number in opened.delays if says.get(level, number) < number}
 
 
 @judge(12)
-def nothing_delayed_is_left_out(found: Recovered) -> None:
+def nothing_delayed_is_left_out(found: Evidence) -> None:
     """Contract 12: each delayed message that saved progress has passed is in the log with its copy."""
     if found.layout.role == "SLAVE" or not found.said_before.get(DELAY_OFFSETS):
         return
@@ -52,7 +52,7 @@ def nothing_delayed_is_left_out(found: Recovered) -> None:
 
 
 @judge(12)
-def delivery_goes_on_where_it_was_saved(found: Recovered) -> None:
+def delivery_goes_on_where_it_was_saved(found: Evidence) -> None:
     """Contract 12: each level goes on at what was saved for it, within the bounds of its queue; on disk it says so too,
     before messages come behind that end.
     """
@@ -68,7 +68,7 @@ def delivery_goes_on_where_it_was_saved(found: Recovered) -> None:
             raise GuaranteeBroken(12, "delayOffset.json on disk says otherwise", str(expected), str(durable))
 
 
-def delay_effects(found: Recovered) -> set[str]:
+def delay_effects(found: Evidence) -> set[str]:
     """Return what the recovery met, as an activation table counts it: messages that wait, or saved progress of them."""
     effects = {"delays_saved"} if found.said_before.get(DELAY_OFFSETS) else set()
     if any(topic == SCHEDULE_TOPIC for topic, _ in found.derived.queues):

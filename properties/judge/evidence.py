@@ -1,10 +1,20 @@
-"""State what judges look at: a store just after recovery, and everything that it may be compared with."""
+"""State what judges look at: a store just after its open, and everything that it may be compared with.
 
-from collections.abc import Hashable, Iterable, Mapping
+`Evidence` is what each judge takes. Its providers are `Recovered`, of a recorded disk or of a directory that a killed
+process left, and `ImageEvidence` (properties/judge/image_evidence.py), of a crash image with or without the truth.
+Interleavings have no disk that a recovery has read: they provide `Answers`. A foreign store has no files of ours: what
+it answers is the evidence of properties/foreign/judging.py.
+
+A provider raises CannotTell for what its evidence does not show; the judge then rules that the number is unknown.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import ClassVar, Protocol
 
 from impl.store import MessageStore
+from model.dispatch import Queue
 from model.state import CommitLog, Layout
 from properties.contract import observed
 from properties.decode.deleted_topics import parse_deleted_topics
@@ -14,7 +24,7 @@ from properties.disk.recording_files import RecordingFiles
 from properties.judge.ledgers import DerivedLedger, Ledger, LegalVersions, Said
 from properties.judge.rulings import CannotTell
 from properties.program.case import Disk, Settings
-from properties.program.log_places import ROOT
+from properties.program.log_places import ROOT, log_files
 
 __all__ = [
     "DELETED_TOPICS",
@@ -24,15 +34,23 @@ __all__ = [
     "INDEX",
     "QUEUES",
     "STRAY",
+    "Answers",
+    "Evidence",
+    "Files",
     "Key",
     "LegalLogs",
     "Recovered",
+    "SeenFiles",
     "View",
+    "below_root",
     "derived_on",
     "durable_image",
+    "first_difference",
     "is_base",
     "is_derived",
     "key_of",
+    "left_past",
+    "name_of",
     "remembered_topics",
 ]
 
@@ -45,6 +63,17 @@ STRAY = "stray.txt"
 """What a trial calls a file that does not belong to a store: it is left alone."""
 
 _BASE_DIGITS = 20
+
+
+def below_root(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files of a store by name below its directory."""
+    start = len(ROOT) + 1
+    return {path[start:]: content for path, content in files.items() if path.startswith(f"{ROOT}/")}
+
+
+def name_of(path: str) -> str:
+    """Return the name of a file below the store directory."""
+    return path.removeprefix(f"{ROOT}/")
 
 
 def is_base(name: str) -> bool:
@@ -96,9 +125,155 @@ def _still_there(deleted: Iterable[tuple[str, int]], end_offset: int, min_offset
     )
 
 
+class Files(Protocol):
+    """The files of a disk as a process sees them; `base` is the disk as the process found it."""
+
+    @property
+    def base(self) -> Image:
+        """The disk before the store was opened."""
+
+    def paths(self) -> list[str]:
+        """Return the path of each file, in order."""
+
+    def peek(self, path: str, offset: int, size_bytes: int) -> bytes:
+        """Return bytes of a file, fewer at its end."""
+
+
+class SeenFiles:
+    """Files in memory, by path, on a disk that was found as `base`; nothing changes them."""
+
+    def __init__(self, content: Mapping[str, bytes], base: Image) -> None:
+        self.content = content
+        self.base = base
+
+    def paths(self) -> list[str]:
+        """Return the path of each file, in order."""
+        return sorted(self.content)
+
+    def peek(self, path: str, offset: int, size_bytes: int) -> bytes:
+        """Return bytes of a file, fewer at its end, none of a file that is not there."""
+        return self.content.get(path, b"")[offset : offset + size_bytes]
+
+
+class Answers(Protocol):
+    """A store that is asked, and the log that its answers have to follow from."""
+
+    @property
+    def store(self) -> MessageStore:
+        """The store. Raises CannotTell where it did not open."""
+
+    @property
+    def log(self) -> CommitLog:
+        """The model's log. Raises CannotTell where the store has none of the legal ones."""
+
+
+class Evidence(Answers, Protocol):
+    """A store just after its open, its files, and what it may look like."""
+
+    @property
+    def refusal(self) -> str:
+        """Why the store did not open; empty where it did."""
+
+    @property
+    def damage(self) -> str:
+        """What no crash leaves behind in the files that the store was opened on; empty of a disk after a crash."""
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the store opened read-write."""
+
+    @property
+    def key(self) -> Key:
+        """What can be seen of the log."""
+
+    @property
+    def legal(self) -> LegalLogs:
+        """The logs that may be there."""
+
+    @property
+    def begin(self) -> int:
+        """Where the log has to begin."""
+
+    @property
+    def end(self) -> int:
+        """Up to which offset the log is kept; past each offset in a store that cuts nothing."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was appended, byte for byte."""
+
+    @property
+    def derived(self) -> DerivedLedger:
+        """What queues and index have to hold of the records that are kept."""
+
+    @property
+    def index_ledger(self) -> DerivedLedger:
+        """The same of the index, with entries of records that are gone. Raises CannotTell where they are not known."""
+
+    @property
+    def derived_begin(self) -> int:
+        """Where the records begin whose units and entries are compared."""
+
+    @property
+    def files(self) -> Files:
+        """The files as the process sees them, and the disk as it found it."""
+
+    @property
+    def durable(self) -> Image:
+        """What the disk holds for sure after the open."""
+
+    def log_paths(self, *, durable: bool = False) -> Sequence[str]:
+        """Return the paths of the log files that the process sees, or those on the disk; lowest base first."""
+
+    def derived_files(self) -> Mapping[str, bytes]:
+        """Return the files of queues and index that the process sees, by name below the store directory."""
+
+    def disks_of_the_checkpoint(self, *, of_queues: bool = False) -> Sequence[Image]:
+        """Return the disks on which the times of the checkpoint have to be true, of the log or of what is derived."""
+
+    @property
+    def has_bit_maps(self) -> bool:
+        """Whether it is known which bit maps the extension has to hold."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings of the store."""
+
+    @property
+    def layout(self) -> Layout:
+        """The same as the model has them."""
+
+    @property
+    def was_harmed(self) -> bool:
+        """Whether files other than the log were damaged from outside, or written by another store."""
+
+    @property
+    def said_before(self) -> Mapping[str, Said]:
+        """What each progress file of the store said before the open, by path."""
+
+    @property
+    def legal_versions(self) -> LegalVersions:
+        """What each progress file may have said before the open. Raises CannotTell where no save was seen."""
+
+    @property
+    def torn_before(self) -> frozenset[tuple[str, bytes]]:
+        """Path and content of each state file that was torn from outside."""
+
+    @property
+    def queues_came_late(self) -> bool:
+        """Whether dispatch made queues after the open."""
+
+    def end_of_queue(self, queue: Queue) -> int:
+        """Return the number that follows the last message of a queue."""
+
+    @property
+    def worked_out(self) -> dict[str, CommitLog]:
+        """What several judges ask for, kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """One store just after recovery, and what it may look like.
+    """One store just after recovery, and what it may look like: evidence of a recorded disk or of a killed process.
 
     `was_harmed` says that files made from the log were harmed behind the store's back: what its checkpoint says of them
     was true once. `said_before` is what the progress files said before the open, `legal_versions` what they may say.
@@ -109,8 +284,12 @@ class Recovered:
     keeps what several judges ask for.
     """
 
+    refusal: ClassVar[str] = ""
+    damage: ClassVar[str] = ""
+    has_bit_maps: ClassVar[bool] = True
+
     store: MessageStore
-    files: RecordingFiles
+    files: Files
     ledger: Ledger
     derived: DerivedLedger
     legal: LegalLogs
@@ -141,6 +320,56 @@ class Recovered:
             raise CannotTell("the recovered log is none that may survive, which is judged by number 2")
         return log
 
+    @property
+    def recording(self) -> RecordingFiles:
+        """The files, which are those of a recorded disk."""
+        assert isinstance(self.files, RecordingFiles)
+        return self.files
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the store opened read-write."""
+        return self.store.read_only_reason is None
+
+    @property
+    def begin(self) -> int:
+        """Where the log begins, by the store; which begins are legal is judged by number 10."""
+        return self.store.min_offset
+
+    @property
+    def end(self) -> int:
+        """Where the log ends, by the store; which ends are legal is judged by number 2."""
+        return self.store.max_offset
+
+    @property
+    def index_ledger(self) -> DerivedLedger:
+        """What the index has to hold."""
+        return self.derived
+
+    @property
+    def derived_begin(self) -> int:
+        """Where the log begins."""
+        return self.store.min_offset
+
+    def log_paths(self, *, durable: bool = False) -> list[str]:
+        """Return the paths of the log files that the process sees, or those on the disk; lowest base first."""
+        return log_files(self.durable.files if durable else self.files.paths())
+
+    def derived_files(self) -> dict[str, bytes]:
+        """Return the files of queues and index that the process sees, by name below the store directory."""
+        files, start = self.files, len(ROOT) + 1
+        return {path[start:]: files.peek(path, 0, 1 << 40) for path in files.paths() if is_derived(path)}
+
+    def disks_of_the_checkpoint(self, *, of_queues: bool = False) -> tuple[Image, ...]:
+        """Return the disks before and after the open; what was damaged from outside says nothing of before."""
+        if self.was_harmed:
+            return () if of_queues else (self.durable,)
+        return self.files.base, self.durable
+
+    def end_of_queue(self, queue: Queue) -> int:
+        """Return the number that follows the last message of a queue, by the surviving records."""
+        return self.derived.end_of(queue, self.store.max_offset)
+
     def _gone_by_queues(self, count: int, end: int) -> tuple[tuple[str, int], ...]:
         """Return the deleted topics of a log without a record, which only queues tell: such a topic has none.
 
@@ -162,6 +391,21 @@ def remembered_topics(stored: bytes | None) -> tuple[tuple[str, int], ...] | Non
         return tuple((topic.decode(), offset) for topic, offset in parse_deleted_topics(stored).items())
     except ValueError:
         return None
+
+
+def first_difference(first: bytes, second: bytes) -> int:
+    """Return at which position two contents begin to differ, the length of the shorter one if it begins the other."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((number for number, (a, b) in pairs if a != b), min(len(first), len(second)))
+
+
+def left_past(end: int, base: int, stored: bytes) -> tuple[int, int] | None:
+    """Return offset and value of the first byte past `end` that is not zero, in a log file that begins at `base`."""
+    past = stored[max(0, end - base) :]
+    if past == bytes(len(past)):
+        return None
+    left = past.lstrip(b"\0")
+    return base + len(stored) - len(left), left[0]
 
 
 def durable_image(files: RecordingFiles, *, disk: Disk) -> Image:

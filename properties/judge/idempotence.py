@@ -1,7 +1,12 @@
-"""The judges: each looks at one recovered store and knows one numbered promise (docs/contract.md).
+"""Judges of repeated recovery: it changes nothing, and a crash in the middle of it is one more crash (contract 6).
 
-Expected bytes come from the ledger, legal logs from the model, stored bytes from the recorded disk; nothing is decoded
-with the store's codec. A judge returns a ruling; its name is what activation tables count.
+The first recovery of an image was recorded. It is stopped at its file operations, by a kill and by power losses
+(nothing un-synced survives; a draw), and what is left is recovered again: the same log, queues and index have to come
+out, and nothing that was cut may be lost from quarantine or come back.
+
+A recorded disk, and a directory that a kill left, are recovered again by properties/lockstep/recovery.py and by
+properties/explore/kills/judge.py. There the log of the first recovery is the one legal log of the next, and all judges
+look again. Of an image some numbers may be unknown, so its second recovery is compared file by file.
 """
 
 from __future__ import annotations
@@ -17,25 +22,26 @@ from properties.disk.disk import Image
 from properties.disk.images import compose, disk_state, facts_of
 from properties.disk.journal import Entry, ProcessKilled
 from properties.disk.sampling import draw
-from properties.judge.directory.derived_rulings import index_of, queues_of
-from properties.judge.directory.start_rulings import is_in_quarantine
-from properties.judge.evidence import INDEX, Recovered
-from properties.judge.image_evidence import Evidence, Opened
-from properties.judge.log import _name
+from properties.judge.evidence import INDEX, Evidence
+from properties.judge.image_evidence import NOT_OPEN, ImageEvidence, Opened
+from properties.judge.index import index_holds_the_log
+from properties.judge.queues import extensions_hold_the_log, queues_hold_the_log
 from properties.judge.rulings import Ruling, broken, holds, judge, unknown
-from properties.program.log_places import log_files
+from properties.judge.start import is_in_quarantine
 
 __all__ = ["Crash", "Crashes", "crashes_of", "is_idempotent", "recovered_is_durable"]
 
 
 @judge(6)
-def recovered_is_durable(found: Recovered) -> None:
+def recovered_is_durable(found: Evidence) -> None:
     """Contract 6: what recovery presents is on disk, so that the next recovery presents it again."""
-    end = found.store.max_offset
-    durable = {_name(path): found.durable.files[path] for path in log_files(found.durable.files)}
-    for base in range(found.store.min_offset, end, found.ledger.file_bytes):
+    if not found.is_writable:
+        return
+    end, file_bytes, disk = found.end, found.settings.file_bytes, found.durable.files
+    durable = {path.rpartition("/")[2]: disk[path] for path in found.log_paths(durable=True)}
+    for base in range(found.begin, end, file_bytes):
         stored = durable.get(f"{base:020d}")
-        kept = min(found.ledger.file_bytes, end - base)
+        kept = min(file_bytes, end - base)
         if stored is None or stored[:kept] != found.ledger.expected(base, end)[:kept]:
             raise GuaranteeBroken(6, f"recovery presents bytes from offset {base} on that are not durable")
 
@@ -61,12 +67,15 @@ class Crashes:
 
 @judge(6)
 def is_idempotent(
-    evidence: Evidence, crashes: Crashes, *, samples: int | None, losses: int = 1, seed: int = 0
+    evidence: ImageEvidence, crashes: Crashes, *, samples: int | None, losses: int = 1, seed: int = 0
 ) -> Ruling:
     """Recover again, then after crashes at `samples` of the file operations (None: all), with `losses` draws each."""
-    if evidence.store is None:
-        return unknown(6, "the store did not open")
-    found = _differs(evidence, evidence.recoveries.opened(evidence.opened.durable()))
+    if not evidence.did_open:
+        return unknown(6, NOT_OPEN)
+    durable = recovered_is_durable(evidence)
+    if durable.verdict == "broken":
+        return durable
+    found = _differs(evidence, evidence.recoveries.opened(evidence.durable))
     if found is not None:
         return _told(found, "recovering twice is not recovering once")
     found = _differs_when_all_is_looked_at(evidence)
@@ -86,7 +95,7 @@ def is_idempotent(
     )
 
 
-def _differs_when_all_is_looked_at(evidence: Evidence) -> Ruling | None:
+def _differs_when_all_is_looked_at(evidence: ImageEvidence) -> Ruling | None:
     """Recover the image once more without believing any proof of what need not be looked at."""
     recoveries, before = evidence.recoveries, evidence.recoveries.looks_at_all
     recoveries.looks_at_all = True
@@ -96,7 +105,9 @@ def _differs_when_all_is_looked_at(evidence: Evidence) -> Ruling | None:
         recoveries.looks_at_all = before
 
 
-def crashes_of(evidence: Evidence, crashes: Crashes, *, samples: int | None, losses: int, seed: int) -> Iterator[Crash]:
+def crashes_of(
+    evidence: ImageEvidence, crashes: Crashes, *, samples: int | None, losses: int, seed: int
+) -> Iterator[Crash]:
     """Yield crashes of the first recovery: at each place a kill, a power loss that keeps nothing, and draws."""
     base, disk, places = evidence.seen.image, evidence.recoveries.disk, evidence.opened.places
     journal = evidence.opened.files.journal[: evidence.opened.end]
@@ -127,10 +138,9 @@ def _chosen(count: int, samples: int | None) -> list[int]:
     return sorted({round(step * (count - 1) / max(1, samples - 1)) for step in range(samples)})
 
 
-def _differs(evidence: Evidence, again: Opened) -> Ruling | None:
+def _differs(evidence: ImageEvidence, again: Opened) -> Ruling | None:
     """Return what a further recovery does otherwise than the first, None if nothing."""
     first = evidence.store
-    assert first is not None
     if again.store is None:
         return broken(6, f"the store does not open: {again.refusal}")
     if (again.store.read_only_reason is None) != (first.read_only_reason is None):
@@ -143,7 +153,7 @@ def _differs(evidence: Evidence, again: Opened) -> Ruling | None:
     return _differs_in_files(evidence, content) or _differs_in_files(evidence, again.durable_content(), is_disk=True)
 
 
-def _differs_in_files(evidence: Evidence, content: Mapping[str, bytes], *, is_disk: bool = False) -> Ruling | None:
+def _differs_in_files(evidence: ImageEvidence, content: Mapping[str, bytes], *, is_disk: bool = False) -> Ruling | None:
     where = " on the disk" if is_disk else ""
     log, first = evidence.read(dict(content)), evidence.after
     if set(log.files) != set(first.files):
@@ -160,13 +170,14 @@ def _differs_in_files(evidence: Evidence, content: Mapping[str, bytes], *, is_di
     return None if is_disk else _derived_differ(evidence, content)
 
 
-def _derived_differ(evidence: Evidence, content: Mapping[str, bytes]) -> Ruling | None:
+def _derived_differ(evidence: ImageEvidence, content: Mapping[str, bytes]) -> Ruling | None:
     """Compare queues and index: their bytes first, then what they say (names of index files are times)."""
     if _derived(content) == _derived(evidence.content) or evidence.not_derivable:
         return None
-    rulings = [queues_of(content, evidence)]
+    again = evidence.with_content(dict(content))
+    rulings = [queues_hold_the_log(again), extensions_hold_the_log(again)]
     if 5 not in evidence.shape.unknown and evidence.shape.settings.index:
-        rulings.append(index_of(content, evidence))
+        rulings.append(index_holds_the_log(again))
     return next((ruling for ruling in rulings if ruling.verdict == "broken"), None)
 
 

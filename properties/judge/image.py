@@ -29,7 +29,7 @@ from properties.decode.record import Blank, Record
 from properties.decode.store import StoreView
 from properties.decode.walk import Zeros, walk
 from properties.disk.disk import Image
-from properties.judge.log import left_past
+from properties.judge.evidence import below_root, left_past
 from properties.program.log_places import ROOT
 
 __all__ = [
@@ -41,7 +41,6 @@ __all__ = [
     "SeenImage",
     "Told",
     "Truth",
-    "below_root",
     "log_names",
     "read_image",
     "read_log",
@@ -75,7 +74,7 @@ class SeenImage:
     @property
     def content(self) -> dict[str, bytes]:
         """The files by name below the store directory."""
-        return below_root(self.image)
+        return below_root(self.image.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +82,6 @@ class _Listed:
     name: str
     path: Path
     size_bytes: int
-
-
-def below_root(image: Image) -> dict[str, bytes]:
-    """Return the files of an image by name below the store directory."""
-    start = len(ROOT) + 1
-    return {path[start:]: content for path, content in image.files.items() if path.startswith(f"{ROOT}/")}
 
 
 def read_image(path: str | os.PathLike[str], *, memory_bytes: int | None = None) -> SeenImage:

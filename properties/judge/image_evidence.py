@@ -11,10 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 from impl.parts import Parts
+from impl.policy import BrokerRole
 from impl.runner import ThreadRunner
 from impl.store import MessageStore
 from model.dispatch import Queue, places
@@ -22,6 +24,8 @@ from model.message import Message
 from model.refusal import is_topic
 from model.state import CommitLog, Layout
 from model.state import Record as ModelRecord
+from properties.contract import observed
+from properties.decode.config_files import load_config
 from properties.decode.consumequeue import UNIT_BYTES
 from properties.decode.index import decode_index
 from properties.decode.record import TRAILER_BYTES, Record
@@ -32,16 +36,28 @@ from properties.disk.disk import Image
 from properties.disk.images import compose, disk_state
 from properties.disk.journal import Entry
 from properties.disk.recording_files import RecordingFiles
-from properties.judge.evidence import DERIVED, INDEX, QUEUES, Recovered, key_of
-from properties.judge.image import LogRead, SeenImage, Truth, below_root, read_log
-from properties.judge.ledgers import DerivedLedger, EntryPut, Ledger
+from properties.judge.evidence import DERIVED, INDEX, QUEUES, Files, Key, LegalLogs, SeenFiles, below_root, key_of
+from properties.judge.image import LogRead, SeenImage, Truth, read_log
+from properties.judge.ledgers import (
+    CONSUMER_OFFSETS,
+    DELAY_OFFSETS,
+    LIGHT_CONSUMER_OFFSETS,
+    READERS,
+    DerivedLedger,
+    EntryPut,
+    Ledger,
+    LegalVersions,
+    Said,
+)
+from properties.judge.rulings import CannotTell
 from properties.judge.shape import Shape
 from properties.program.case import Disk, Settings
 from properties.program.hand_driven import HandDriven
 from properties.program.log_places import ROOT
 
 __all__ = [
-    "Evidence",
+    "NOT_OPEN",
+    "ImageEvidence",
     "ImageLedger",
     "Opened",
     "Recoveries",
@@ -53,19 +69,27 @@ __all__ = [
     "model_record",
     "own_files",
     "recoveries_of",
+    "said_in",
     "without_front",
 ]
 
 
 class ImageLedger(Ledger):
-    """The bytes of records that were found, not put: there is nothing to compare them with yet."""
+    """The log files of an image, by base offset: what a recovery may keep of the log, and nothing else."""
 
-    def __init__(self, records: Sequence[Record], *, file_bytes: int) -> None:
+    def __init__(self, files: Mapping[int, bytes], records: Iterable[Record], *, file_bytes: int) -> None:
         super().__init__(file_bytes=file_bytes)
-        for record in records:
-            base = record.offset // file_bytes * file_bytes
-            self._file(base)[record.offset - base : record.end_offset - base] = record.raw
-            self.ends.append(record.end_offset)
+        self._content = {base: bytearray(content) for base, content in files.items()}
+        self.ends = [record.end_offset for record in records]
+
+    def stored(self, record: ModelRecord) -> bytes:
+        """Return the bytes that the image has where a record is."""
+        base = record.offset // self.file_bytes * self.file_bytes
+        return bytes(self._content.get(base, b"")[record.offset - base : record.end_offset - base])
+
+    def expected(self, base: int, end_offset: int) -> bytes:
+        """Return the file at `base` up to where the log ends, as long as it is in the image."""
+        return bytes(self._content.get(base, b"")[: max(0, min(self.file_bytes, end_offset - base))])
 
 
 def is_text(record: Record) -> bool:
@@ -133,7 +157,7 @@ class Opened:
 
     def durable_content(self) -> dict[str, bytes]:
         """Return the files that are on the disk for sure, by name below the store directory."""
-        return below_root(self.durable())
+        return below_root(self.durable().files)
 
 
 class Recoveries:
@@ -264,8 +288,11 @@ def _has_a_place(queue: Queue, number: int) -> bool:
 
 
 @dataclass
-class Evidence:
-    """One image and its first recovery; `floor` is the durable floor that the image has, None without one."""
+class ImageEvidence:
+    """One image and its first recovery; `floor` is the durable floor that the image has, None without one.
+
+    The files of the image are what was appended, and the log of their valid records is the legal one.
+    """
 
     seen: SeenImage
     shape: Shape
@@ -274,31 +301,89 @@ class Evidence:
     recoveries: Recoveries
     truth: Truth | None
     floor: Floor | None
+    worked_out: dict[str, CommitLog] = field(default_factory=dict)
+
+    was_harmed: ClassVar[bool] = True
+    """Queues, index and checkpoint of the image are the work of another store."""
+    has_bit_maps: ClassVar[bool] = False
+    queues_came_late: ClassVar[bool] = False
+    derived_begin: ClassVar[int] = 0
+    """Units of removed records are replaced by the filler, and their index entries come first in `index_ledger`."""
+
+    # ---- the open ----------------------------------------------------------------------------------------------
 
     @property
-    def store(self) -> MessageStore | None:
-        """The recovered store, None when it did not open."""
+    def did_open(self) -> bool:
+        """Whether there is a store to be asked."""
+        return self.opened.store is not None
+
+    @property
+    def store(self) -> MessageStore:
+        """The recovered store. Raises CannotTell when it did not open."""
+        if self.opened.store is None:
+            raise CannotTell(NOT_OPEN)
         return self.opened.store
+
+    @property
+    def refusal(self) -> str:
+        """Why the store did not open."""
+        return self.opened.refusal
 
     @property
     def is_writable(self) -> bool:
         """Whether the store opened read-write."""
-        return self.store is not None and self.store.read_only_reason is None
+        return self.did_open and self.store.read_only_reason is None
 
     @property
     def is_damaged(self) -> bool:
         """Whether the image holds what no crash leaves behind: by its own decoder, whatever the store says."""
         return is_damaged(self.seen, self.before, self.floor)
 
+    @property
+    def damage(self) -> str:
+        """What no crash leaves behind in the image."""
+        if not self.is_damaged:
+            return ""
+        if self.before.problems:
+            return self.before.problems[0].sentence
+        return f"{self.before.reason}, though all was durable up to there"
+
+    # ---- files -------------------------------------------------------------------------------------------------
+
     @cached_property
     def content(self) -> dict[str, bytes]:
-        """The files after the recovery, as the process sees them."""
+        """The files after the recovery, as the process sees them, by name."""
         return self.opened.content()
 
     @cached_property
-    def durable(self) -> dict[str, bytes]:
-        """The files after the recovery that are on the disk for sure."""
-        return self.opened.durable_content()
+    def files(self) -> Files:
+        """The same by path, and the image."""
+        return SeenFiles({f"{ROOT}/{name}": data for name, data in self.content.items()}, self.seen.image)
+
+    @cached_property
+    def durable(self) -> Image:
+        """The disk after the recovery, as far as it is sure."""
+        return self.opened.durable()
+
+    @cached_property
+    def durable_content(self) -> dict[str, bytes]:
+        """The same files by name."""
+        return below_root(self.durable.files)
+
+    def with_content(self, content: dict[str, bytes]) -> ImageEvidence:
+        """Return the same evidence with other files after the recovery, whose log is the same, byte for byte."""
+        other = replace(self)
+        known = {name: value for name, value in self.__dict__.items() if name in _OF_THE_FIRST_RECOVERY}
+        other.__dict__.update(known, content=content)
+        return other
+
+    def disks_of_the_checkpoint(self, *, of_queues: bool = False) -> tuple[Image, ...]:
+        """Return the disk after the recovery, if it is known what the records have to be in queues and index."""
+        if of_queues and (5 in self.shape.unknown or self.not_derivable or self.after.begin):
+            return ()
+        return (self.durable,)
+
+    # ---- the log -----------------------------------------------------------------------------------------------
 
     @cached_property
     def after(self) -> LogRead:
@@ -310,11 +395,70 @@ class Evidence:
         floor = 0 if self.floor is None else self.floor.offset
         return read_log(content, self.shape.log_directories, file_bytes=self.shape.settings.file_bytes, floor=floor)
 
+    def log_paths(self, *, durable: bool = False) -> list[str]:
+        """Return the paths of the log files that the process sees, or those on the disk; lowest base first."""
+        log = self.read(self.durable_content) if durable else self.after
+        return [f"{ROOT}/{name}" for name in log.files.values()]
+
+    @property
+    def begin(self) -> int:
+        """Where the log of the image begins."""
+        return self.before.begin
+
+    @property
+    def end(self) -> int:
+        """Where the log ends after the recovery; a read-only store keeps all there is."""
+        return self.after.end if self.is_writable else _PAST_ALL
+
+    @cached_property
+    def key(self) -> Key:
+        """What the decoder sees of the log after the recovery. Which topics were deleted is not judged."""
+        return key_of(_as_model(self.after))
+
+    @cached_property
+    def legal(self) -> LegalLogs:
+        """The log of the valid records of the image that nothing separates: a recovery keeps them all."""
+        log = _as_model(self.before)
+        return {key_of(log): log}
+
+    @property
+    def log(self) -> CommitLog:
+        """The legal log. Raises CannotTell where the store has another one."""
+        log = self.legal.get(self.key)
+        if log is None:
+            raise CannotTell("the recovered log is not that of the image, which is judged by number 2")
+        return log
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The log files of the image."""
+        content = self.seen.content
+        files = {base: content[name] for base, name in self.before.files.items()}
+        return ImageLedger(files, self.before.records, file_bytes=self.shape.settings.file_bytes)
+
+    # ---- queues and index --------------------------------------------------------------------------------------
+
     @cached_property
     def derived(self) -> DerivedLedger:
         """What queues and index of the surviving records have to hold, nothing where that cannot be worked out."""
         records = () if self.not_derivable else log_of(self.after.records, self.after.end).records
         return DerivedLedger(self.shape.layout, records)
+
+    @property
+    def index_ledger(self) -> DerivedLedger:
+        """The same of the index, with the entries before the log."""
+        front = front_entries(own_files(self.content), self.shape.settings, begin=self.after.begin)
+        if front is None:
+            raise CannotTell("the index begins behind a file that is gone, which has the time of its first entry")
+        return WithFront(self.shape.layout, log_of(self.after.records, self.after.end).records, front)
+
+    def derived_files(self) -> dict[str, bytes]:
+        """Return the files of queues and index, the filler in place of units of removed records."""
+        return without_front(own_files(self.content), begin=self.after.begin)
+
+    def end_of_queue(self, queue: Queue) -> int:
+        """Return the number that follows the last message of a queue, by the store: removed records count too."""
+        return observed("max_offset_in_queue", lambda: self.store.max_offset_in_queue(*queue))
 
     @cached_property
     def not_derivable(self) -> str:
@@ -334,20 +478,57 @@ class Evidence:
                 last[queue] = number, record.offset
         return ""
 
+    # ---- settings and progress ---------------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that the store was opened with."""
+        return self.shape.settings
+
+    @property
+    def layout(self) -> Layout:
+        """The same as the model has them."""
+        return self.shape.layout
+
     @cached_property
-    def recovered(self) -> Recovered:
-        """The recovered store as the judges of the lab look at it; what the image said before is not our store's."""
-        assert self.store is not None
-        log = log_of(self.after.records, self.after.end).changed(min_offset=self.after.begin)
-        ledger = ImageLedger(self.after.records, file_bytes=self.shape.settings.file_bytes)
-        return Recovered(
-            self.store,
-            self.opened.files,
-            ledger,
-            self.derived,
-            {key_of(log): log},
-            self.opened.durable(),
-            self.shape.settings,
-            self.shape.layout,
-            was_harmed=True,
-        )
+    def own_progress(self) -> tuple[str, ...]:
+        """The paths of the progress files that a store of this shape may correct; none of a read-only one."""
+        if not self.is_writable:
+            return ()
+        consumers = LIGHT_CONSUMER_OFFSETS if self.shape.settings.light_queues else CONSUMER_OFFSETS
+        is_master = self.shape.config.broker_role is not BrokerRole.SLAVE
+        return (consumers, *((DELAY_OFFSETS,) if is_master else ()))
+
+    @cached_property
+    def said_before(self) -> dict[str, Said]:
+        """What the image says in the progress files of the store, of those that say something."""
+        found = {path: said_in(self.seen.image.files, path) for path in self.own_progress}
+        return {path: said for path, said in found.items() if said is not None}
+
+    @property
+    def legal_versions(self) -> LegalVersions:
+        """Raises CannotTell."""
+        raise CannotTell("which progress was saved is not in an image")
+
+    @property
+    def torn_before(self) -> frozenset[tuple[str, bytes]]:
+        """Raises CannotTell."""
+        raise CannotTell("which files were torn before the crash is not in an image")
+
+
+_OF_THE_FIRST_RECOVERY = ("after", "derived", "durable", "durable_content", "ledger", "legal", "not_derivable")
+_PAST_ALL = 1 << 62
+NOT_OPEN = "the store did not open"
+
+
+def _as_model(log: LogRead) -> CommitLog:
+    return log_of(log.records, log.end).changed(min_offset=log.begin)
+
+
+def said_in(files: Mapping[str, bytes], path: str) -> Said | None:
+    """Return what a progress file says, its backup where it says nothing; None where neither does."""
+    document = load_config(dict(files), path)
+    try:
+        return None if document is None else READERS[path](document)
+    except ValueError:
+        return None

@@ -11,9 +11,8 @@ from functools import lru_cache
 from properties.contract import GuaranteeBroken
 from properties.decode.index import IndexEntry, decode_index
 from properties.judge.answers import found_by_key
-from properties.judge.evidence import INDEX, STRAY, Recovered
+from properties.judge.evidence import INDEX, STRAY, Evidence
 from properties.judge.ledgers import DerivedLedger, EntryPut
-from properties.judge.queues import _derived_files
 from properties.judge.rulings import judge
 from properties.program.case import Settings
 
@@ -28,14 +27,14 @@ _TURNS = 3
 
 
 @judge(5)
-def index_holds_the_log(found: Recovered) -> None:
+def index_holds_the_log(found: Evidence) -> None:
     """Contract 5: the index files hold exactly the entries of the surviving records, in chains that find them."""
-    end, begin = found.store.max_offset, found.store.min_offset
-    index_is_right(_derived_files(found), found.derived, end, settings=found.settings, min_offset=begin)
+    content, derived = found.derived_files(), found.index_ledger
+    index_is_right(content, derived, found.end, settings=found.settings, min_offset=found.derived_begin)
 
 
 @judge(5)
-def keys_are_found(found: Recovered) -> None:
+def keys_are_found(found: Evidence) -> None:
     """Contract 5: a query for a key brings all surviving records that have it, in a window those within.
 
     Which of the keys are queried depends on how many records there are; that the entries of all are right is judged

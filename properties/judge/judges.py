@@ -1,34 +1,51 @@
-"""List the judges of a recovered store (docs/contract.md).
+"""List the judges by their evidence, in the order in which they speak (docs/contract.md).
 
-Each judge looks at one recovered store and knows one numbered promise. Its name is what activation tables count.
+Each judge knows one numbered promise and takes `Evidence`. Those of a recorded disk are counted by their names in
+activation tables. Judges of killed processes are listed in properties/explore/kills/judge.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from properties.judge.delay import DELAY_JUDGES, nothing_delayed_is_left_out
-from properties.judge.evidence import Recovered
+from properties.judge.evidence import Evidence
 from properties.judge.idempotence import recovered_is_durable
+from properties.judge.image_evidence import ImageEvidence
 from properties.judge.index import index_holds_the_log, keys_are_found
 from properties.judge.log import (
     begins_where_it_may,
     covers_the_floor,
     is_a_prefix,
+    log_reads_to_its_end,
     nothing_behind_the_end,
+    promises_of_an_image_are_kept,
+    records_were_put,
     watermarks_in_order,
 )
-from properties.judge.progress import PROGRESS_JUDGES
+from properties.judge.progress import PROGRESS_JUDGES, progress_of_an_image_is_kept, progress_of_an_image_is_whole
 from properties.judge.queues import (
     extensions_hold_the_log,
+    nothing_is_left_to_dispatch,
     queues_are_read_in_order,
     queues_have_their_bounds,
     queues_hold_the_log,
     times_are_found,
 )
 from properties.judge.rulings import Ruling
-from properties.judge.small_files import SMALL_FILE_JUDGES, checkpoint_is_not_ahead, checkpoint_is_not_ahead_of_queues
-from properties.judge.start import opens_for_writing
+from properties.judge.small_files import (
+    SMALL_FILE_JUDGES,
+    checkpoint_is_not_ahead,
+    checkpoint_is_not_ahead_of_queues,
+    floors_say_what_is_durable,
+    small_files_are_whole,
+)
+from properties.judge.start import (
+    cut_records_are_kept,
+    damage_is_named_and_kept,
+    is_exclusive,
+    opens_for_writing,
+)
 
-__all__ = ["JUDGES", "OF_THE_PROCESS", "QUEUE_JUDGES"]
+__all__ = ["JUDGES", "JUDGES_OF_IMAGES", "OF_THE_PROCESS", "QUEUE_JUDGES"]
 
 QUEUE_JUDGES = (
     queues_hold_the_log,
@@ -42,7 +59,7 @@ QUEUE_JUDGES = (
 )
 """In the order in which they speak."""
 
-JUDGES: tuple[Callable[[Recovered], Ruling], ...] = (
+JUDGES: tuple[Callable[[Evidence], Ruling], ...] = (
     opens_for_writing,
     begins_where_it_may,
     is_a_prefix,
@@ -58,7 +75,7 @@ JUDGES: tuple[Callable[[Recovered], Ruling], ...] = (
 )
 """In the order in which they speak."""
 
-OF_THE_PROCESS: frozenset[Callable[[Recovered], Ruling]] = frozenset(
+OF_THE_PROCESS: frozenset[Callable[[Evidence], Ruling]] = frozenset(
     {
         is_a_prefix,
         watermarks_in_order,
@@ -73,3 +90,18 @@ OF_THE_PROCESS: frozenset[Callable[[Recovered], Ruling]] = frozenset(
     }
 )
 """Those that look at what a process has and answers, and at what the log and the progress files say: nowhere else."""
+
+JUDGES_OF_IMAGES: Mapping[int, tuple[Callable[[ImageEvidence], Ruling], ...]] = {
+    1: (log_reads_to_its_end, is_a_prefix, records_were_put),
+    2: (covers_the_floor, promises_of_an_image_are_kept),
+    3: (nothing_behind_the_end,),
+    4: (queues_hold_the_log, extensions_hold_the_log),
+    5: (index_holds_the_log, keys_are_found),
+    7: (opens_for_writing, floors_say_what_is_durable, cut_records_are_kept, damage_is_named_and_kept),
+    9: (watermarks_in_order, checkpoint_is_not_ahead, checkpoint_is_not_ahead_of_queues),
+    13: (progress_of_an_image_is_kept, small_files_are_whole, progress_of_an_image_is_whole),
+    16: (nothing_is_left_to_dispatch,),
+    17: (queues_have_their_bounds, queues_are_read_in_order, times_are_found),
+    14: (is_exclusive,),
+}
+"""By number, in the order in which they look. Number 6 recovers again, and comes last."""

@@ -12,7 +12,6 @@ message. The bit map comes from the function that the store was given.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from impl.store import MessageStore
 from model.dispatch import Queue
 from model.properties import property_of
 from model.queues import Unit
@@ -21,7 +20,7 @@ from properties.contract import GuaranteeBroken, observed
 from properties.decode.consumequeue import EXT_ADDRESS_MAX, UNIT_BYTES
 from properties.decode.units import PREFILL_UNIT, StoredUnit, decode_ext_unit, decode_units, resolved_tags_code
 from properties.judge.answers import compare_first_times, compare_pull, compare_time
-from properties.judge.evidence import DERIVED, EXTENSIONS, QUEUES, STRAY, Recovered, is_base, is_derived
+from properties.judge.evidence import DERIVED, EXTENSIONS, QUEUES, STRAY, Evidence, is_base
 from properties.judge.ledgers import DerivedLedger, QueueMemory
 from properties.judge.rulings import judge, require
 from properties.program.bit_maps import LOOKED_AT, bit_map_of
@@ -55,13 +54,7 @@ MADE_GOOD = ("queues_made_good", "index_made_good")
 """What a recovery may have to do: units or entries were missing, torn or too many."""
 
 
-def _derived_files(found: Recovered) -> dict[str, bytes]:
-    """Return what the process sees of the files that are made from the log, by name below the store."""
-    files, start = found.files, len(ROOT) + 1
-    return {path[start:]: files.peek(path, 0, 1 << 40) for path in files.paths() if is_derived(path)}
-
-
-def made_good(found: Recovered) -> set[str]:
+def made_good(found: Evidence) -> set[str]:
     """Return what the recovery from a power loss had to change: of `MADE_GOOD`, as an activation table counts it."""
     before, made = found.files.base.files, set()
     for name, kind in zip(MADE_GOOD, DERIVED[::2], strict=True):
@@ -73,35 +66,34 @@ def made_good(found: Recovered) -> set[str]:
 
 
 @judge(4)
-def queues_hold_the_log(found: Recovered) -> None:
+def queues_hold_the_log(found: Evidence) -> None:
     """Contract 4: the queue files hold exactly the units of the surviving records, in order, without a gap."""
-    end, begin = found.store.max_offset, found.store.min_offset
     queues_are_right(
-        _derived_files(found),
+        found.derived_files(),
         found.derived,
-        end,
+        found.end,
         settings=found.settings,
-        min_offset=begin,
+        min_offset=found.derived_begin,
         was_harmed=found.was_harmed,
     )
 
 
 @judge(4)
-def extensions_hold_the_log(found: Recovered) -> None:
+def extensions_hold_the_log(found: Evidence) -> None:
     """Contract 4: what the extension of a queue has at an address is what the message there says."""
     if found.settings.queue_ext:
         extensions_are_right(
-            _derived_files(found),
+            found.derived_files(),
             found.derived,
-            found.store.max_offset,
+            found.end,
             settings=found.settings,
-            min_offset=found.store.min_offset,
-            bit_map_of=bit_maps_of(found.settings),
+            min_offset=found.derived_begin,
+            bit_map_of=bit_maps_of(found.settings) if found.has_bit_maps else None,
         )
 
 
 @judge(17)
-def queues_have_their_bounds(found: Recovered) -> None:
+def queues_have_their_bounds(found: Evidence) -> None:
     """Contract 17: the store knows each queue of a surviving record, from its first to its last; others are empty.
 
     A queue whose records are all gone is empty too, at the number behind them.
@@ -118,19 +110,19 @@ def queues_have_their_bounds(found: Recovered) -> None:
             raise GuaranteeBroken(
                 17, f"the bounds of queue {queue} are wrong", str(expected.get(queue, (0, 0))), str(bounds)
             )
-    require(nothing_is_left_to_dispatch(store))
+    require(nothing_is_left_to_dispatch(found))
 
 
 @judge(16)
-def nothing_is_left_to_dispatch(store: MessageStore) -> None:
+def nothing_is_left_to_dispatch(found: Evidence) -> None:
     """Contract 16: a store that has opened has dispatched its log."""
-    behind = store.dispatch_behind_bytes
+    behind = found.store.dispatch_behind_bytes
     if behind:
         raise GuaranteeBroken(16, "something was left to dispatch when the store had opened", "0", str(behind))
 
 
 @judge(17)
-def queues_are_read_in_order(found: Recovered) -> None:
+def queues_are_read_in_order(found: Evidence) -> None:
     """Contract 17: who reads a queue gets every surviving message once, in order; at its edges he is told so.
 
     Which of the queues are read depends on how many records there are, as do the edges.
@@ -157,7 +149,7 @@ def queues_are_read_in_order(found: Recovered) -> None:
 
 
 @judge(8)
-def times_are_found(found: Recovered) -> None:
+def times_are_found(found: Evidence) -> None:
     """Contract 8: the offset of a time beside that of some message, and the first times, are right."""
     turn, log = found.key[0], found.log
     queues = list(found.derived.queues_at(found.store.max_offset))
@@ -168,7 +160,7 @@ def times_are_found(found: Recovered) -> None:
         compare_first_times(found.store, log, found.layout, queue)
 
 
-def _read_on(found: Recovered, queue: Queue, units: Sequence[Unit]) -> int:
+def _read_on(found: Evidence, queue: Queue, units: Sequence[Unit]) -> int:
     """Pull from a queue where these units follow; return how many of them that brought, one at least."""
     first = units[0].queue_offset
     with observed("get_message", lambda: found.store.get_message(*queue, first)) as pulled:

@@ -7,20 +7,20 @@ that was damaged from outside is judged only after the recovery has written it a
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from properties.contract import GuaranteeBroken
 from properties.decode.consumequeue import UNIT_BYTES
 from properties.decode.derived_floor import parse_derived_floor
 from properties.decode.durable_floor import Floor, parse_durable_floor
 from properties.disk.disk import Image
-from properties.judge.evidence import Recovered, derived_on
+from properties.judge.evidence import Evidence, derived_on, name_of
 from properties.judge.index import decoded_index, index_names
 from properties.judge.ledgers import DerivedLedger
 from properties.judge.queues import expected_files, places_of, removed_places
-from properties.judge.rulings import judge
+from properties.judge.rulings import Ruling, broken, judge
 from properties.program.case import Settings
 from properties.program.log_places import LOG_PATHS, ROOT
 
 __all__ = [
+    "CHECKPOINT",
     "CHECKPOINT_BYTES",
     "DERIVED_FLOOR",
     "DURABLE_FLOOR",
@@ -46,15 +46,19 @@ def physic_timestamp(image: Image) -> int:
 
 
 @judge(9)
-def checkpoint_is_not_ahead(found: Recovered) -> None:
-    """Contract 9: the checkpoint on disk names no time after the newest record that is there; whoever starts a recovery
-    from it would step over what is missing. That holds for the disk as the crash left it, and as recovery leaves it.
+def checkpoint_is_not_ahead(found: Evidence) -> Ruling | None:
+    """Contract 9: the checkpoint on disk names no time after the newest record that is there.
+
+    A recovery that started from such a time would step over what is missing. That holds for the disk as the crash left
+    it, and as recovery leaves it.
     """
     newest = max((0, *(record.store_timestamp for record in found.log.records)))
-    for image in (found.durable,) if found.was_harmed else (found.files.base, found.durable):
+    for image in found.disks_of_the_checkpoint():
         says = physic_timestamp(image)
         if says > newest:
-            raise GuaranteeBroken(9, "the checkpoint is newer than the durable log", f"{newest} at most", str(says))
+            return broken(9, "the checkpoint is newer than the durable log", file=name_of(CHECKPOINT),
+                          expected=f"{newest} at most", found=str(says))  # fmt: skip
+    return None
 
 
 def checkpoint_times(image: Image) -> tuple[int, int]:
@@ -67,26 +71,26 @@ def checkpoint_times(image: Image) -> tuple[int, int]:
 
 
 @judge(9)
-def checkpoint_is_not_ahead_of_queues(found: Recovered) -> None:
+def checkpoint_is_not_ahead_of_queues(found: Evidence) -> Ruling | None:
     """Contract 9: what is older than the checkpoint's times for queues and index is durable in them.
 
     That holds for the disk as the crash left it, and as recovery leaves it.
     """
-    for image in () if found.was_harmed else (found.files.base, found.durable):
+    for image in found.disks_of_the_checkpoint(of_queues=True):
         queues_ms, index_ms = checkpoint_times(image)
         missing = missing_before(
             derived_on(image),
             found.derived,
-            found.store.max_offset,
+            found.end,
             queues_ms=queues_ms,
             index_ms=index_ms,
             settings=found.settings,
-            min_offset=found.store.min_offset,
+            min_offset=found.begin,
         )
         if missing is not None:
-            raise GuaranteeBroken(
-                9, "the checkpoint is newer than the durable queues and index", f"{queues_ms}, {index_ms}", missing
-            )
+            return broken(9, "the checkpoint is newer than the durable queues and index", file=name_of(CHECKPOINT),
+                          expected=f"{queues_ms}, {index_ms}", found=missing)  # fmt: skip
+    return None
 
 
 def missing_before(
@@ -129,11 +133,11 @@ def missing_before(
     return None
 
 
-DURABLE_FLOOR, DERIVED_FLOOR, _CHECKPOINT = (
+DURABLE_FLOOR, DERIVED_FLOOR, CHECKPOINT = (
     f"{ROOT}/{name}" for name in ("config/durableFloor", "config/derivedFloor", "checkpoint")
 )
 
-CHECKPOINT_BYTES, _TIMES_BYTES = 4096, 24
+CHECKPOINT_BYTES, _TIMES_BYTES, _FLOOR_BYTES_MAX = 4096, 24, 1 << 20
 
 _Files = Mapping[str, bytes]
 
@@ -163,48 +167,66 @@ def _is_checkpoint(stored: bytes) -> bool:
 
 
 @judge(13)
-def small_files_are_whole(found: Recovered) -> None:
+def small_files_are_whole(found: Evidence) -> Ruling | None:
     """Contract 13: no crash, and no recovery, leaves a checkpoint or a floor that is not whole; each log has a floor.
 
-    A checkpoint that no sync has reached may be empty on the disk, and the first floor as long as the log is.
+    A checkpoint that no sync has reached may be empty on the disk, and the first floor as long as the log is. What a
+    checkpoint that was damaged from outside, or written by another store, has past its times is not looked at. A
+    read-only store writes neither.
     """
+    if not found.is_writable:
+        return None
     for when, files in _disks(found):
         floor = files.get(DURABLE_FLOOR, b"")
         if floor_in(floor) is None and (floor.strip(b"\0") or _has_a_log(files)):
-            raise GuaranteeBroken(13, f"the durable floor on disk is not whole {when}", found=_shown(floor))
+            return _not_whole(DURABLE_FLOOR, f"the durable floor on disk is not whole {when}", floor)
         derived = files.get(DERIVED_FLOOR)
         if derived is not None and not found.was_harmed and _derived_offset_in(derived) is None:
-            raise GuaranteeBroken(13, f"the derived floor on disk is not whole {when}", found=_shown(derived))
-        checkpoint = files.get(_CHECKPOINT, b"")
+            return _not_whole(DERIVED_FLOOR, f"the derived floor on disk is not whole {when}", derived)
+        checkpoint = files.get(CHECKPOINT, b"")
         if checkpoint and not found.was_harmed and not _is_checkpoint(checkpoint):
-            raise GuaranteeBroken(13, f"the checkpoint on disk is not whole {when}", found=_shown(checkpoint))
-    live = found.files.peek(_CHECKPOINT, 0, CHECKPOINT_BYTES + 1) if _CHECKPOINT in found.files.paths() else b""
-    if not found.was_harmed and not _is_checkpoint(live):
-        raise GuaranteeBroken(13, "a process that has recovered has no whole checkpoint", found=_shown(live))
+            return _not_whole(CHECKPOINT, f"the checkpoint on disk is not whole {when}", checkpoint)
+    there = found.files.paths()
+    floor = found.files.peek(DURABLE_FLOOR, 0, _FLOOR_BYTES_MAX) if DURABLE_FLOOR in there else b""
+    if floor_in(floor) is None:
+        return _not_whole(DURABLE_FLOOR, "a process that has recovered has no whole durable floor", floor)
+    live = found.files.peek(CHECKPOINT, 0, CHECKPOINT_BYTES + 1) if CHECKPOINT in there else b""
+    if not (has_times(live[:CHECKPOINT_BYTES]) if found.was_harmed else _is_checkpoint(live)):
+        return _not_whole(CHECKPOINT, "a process that has recovered has no whole checkpoint", live)
+    return None
+
+
+def _not_whole(path: str, sentence: str, stored: bytes) -> Ruling:
+    return broken(13, sentence, file=name_of(path), found=_shown(stored))
 
 
 @judge(7)
-def floors_say_what_is_durable(found: Recovered) -> None:
+def floors_say_what_is_durable(found: Evidence) -> Ruling | None:
     """Contract 7: no floor lies beyond the log, and a recovery leaves the durable one where its log ends.
 
-    What is then found broken below it is damage; above it nobody could tell.
+    What is then found broken below it is damage; above it damage and a crash look the same. A read-only store writes no
+    floor.
     """
-    end, file_bytes = found.store.max_offset, found.settings.file_bytes
+    if not found.is_writable:
+        return None
+    end, file_bytes = found.end, found.settings.file_bytes
     for when, files in _disks(found):
         floor, derived = floor_in(files.get(DURABLE_FLOOR, b"")), files.get(DERIVED_FLOOR)
         if floor is not None and (floor.offset > end or floor.file_bytes != file_bytes):
-            expected = f"{end} at most, in files of {file_bytes}"
-            raise GuaranteeBroken(7, f"the durable floor lies beyond the log {when}", expected, _said(floor))
+            return broken(7, f"the durable floor lies beyond the log {when}", file=name_of(DURABLE_FLOOR),
+                          expected=f"{end} at most, in files of {file_bytes}", found=_said(floor))  # fmt: skip
         offset = None if derived is None or found.was_harmed else _derived_offset_in(derived)
         if offset is not None and offset > end:
-            raise GuaranteeBroken(7, f"the derived floor lies beyond the log {when}", f"{end} at most", str(offset))
+            return broken(7, f"the derived floor lies beyond the log {when}", file=name_of(DERIVED_FLOOR),
+                          expected=f"{end} at most", found=str(offset))  # fmt: skip
     floor = floor_in(found.durable.files.get(DURABLE_FLOOR, b""))
     if floor is None or floor.offset != end:
-        sentence = "a recovery leaves the durable floor elsewhere than its log ends"
-        raise GuaranteeBroken(7, sentence, str(end), "none" if floor is None else _said(floor))
+        return broken(7, "a recovery leaves the durable floor elsewhere than its log ends", file=name_of(DURABLE_FLOOR),
+                      expected=str(end), found="none" if floor is None else _said(floor))  # fmt: skip
+    return None
 
 
-def _disks(found: Recovered) -> Iterator[tuple[str, _Files]]:
+def _disks(found: Evidence) -> Iterator[tuple[str, _Files]]:
     """Yield the files of the disk as the crash has left it, unless they were harmed, and as the recovery leaves it."""
     if not found.was_harmed:
         yield "after a crash", found.files.base.files

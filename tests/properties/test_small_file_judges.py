@@ -110,9 +110,26 @@ def test_an_empty_checkpoint_on_the_disk_and_none_are_as_good(found: Recovered) 
             require(small_files_are_whole(changed))
 
 
-def test_a_process_without_a_whole_checkpoint_is_noticed(found: Recovered) -> None:
+@pytest.mark.parametrize(("lost", "name"), [(CHECKPOINT, "checkpoint"), (DURABLE_FLOOR, "durable floor")])
+def test_process_without_a_whole_small_file_is_noticed(found: Recovered, lost: str, name: str) -> None:
+    def peek(path: str, offset: int, size_bytes: int) -> bytes:
+        return bytes(24) if path == lost else found.files.peek(path, offset, size_bytes)
+
+    with pytest.raises(GuaranteeBroken, match=f"contract 13: a process that has recovered has no whole {name}"):
+        require(small_files_are_whole(_seen_as(found, peek=peek)))
+
+
+def test_checkpoint_of_another_store_needs_its_times_alone(found: Recovered) -> None:
+    def peek(path: str, offset: int, size_bytes: int) -> bytes:
+        stored = found.files.peek(path, offset, size_bytes)
+        return first + stored[1:-1] + b"x" if path == CHECKPOINT else stored
+
+    harmed = replace(_seen_as(found, peek=peek), was_harmed=True)
+    first = b"\0"
+    require(small_files_are_whole(harmed))
+    first = b"\x80"
     with pytest.raises(GuaranteeBroken, match="contract 13"):
-        require(small_files_are_whole(_seen_as(found, peek=lambda path, offset, size_bytes: bytes(24))))
+        require(small_files_are_whole(harmed))
 
 
 @pytest.mark.parametrize(

@@ -282,7 +282,7 @@ class CrashStates:
         After a power loss all of the disk is durable and the same log must come back; after a kill the page cache is
         lost with the power, down to what had been flushed before, and so is what progress files said in it.
         """
-        trial, files = self._trial, first.files
+        trial, files = self._trial, first.recording
         event = self._rng.randrange(len(files.events))
         position = files.events[event]
         state = DiskState(files.base, disk=self._settings.disk)

@@ -203,7 +203,7 @@ class WorkloadStates:
 
         What is judged here must not stand for an equal image of the first crash, whose recovery is to be crashed too.
         """
-        files, recovered = found.files, found.legal[found.key]
+        files, recovered = found.recording, found.legal[found.key]
         state = DiskState(files.base, disk=self.settings.disk)
         legal = self._trial.recovery.legal_between(answered or recovered, recovered, kill=False)
         corrected = said_by(found.durable.files, found.said_before)
