@@ -2,7 +2,7 @@
 
 A judge that looks at an empty log, or at a checkpoint that says nothing, agrees with everything: it is enabled, and was
 not hit. `NEEDS` says what each judge needs in order to be hit; all of it costs next to nothing, since it is asked for
-each crash state. A planted violation shows that a judge can refuse (properties/explore/crashes/violations.py).
+each crash state. A planted violation shows that a judge can refuse (properties/judge/violations.py).
 """
 
 from collections import Counter, defaultdict

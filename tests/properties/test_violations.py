@@ -5,10 +5,11 @@ import pytest
 from properties.campaign.coverage import NEEDS, fired_judges
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
-from properties.explore.crashes.violations import VIOLATIONS, judges_that_go_red, right_recovery
+from properties.explore.crashes.violations import judges_that_go_red, right_recovery
 from properties.judge.evidence import Recovered
 from properties.judge.judges import JUDGES
 from properties.judge.rulings import require
+from properties.judge.violations import VIOLATIONS
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 
