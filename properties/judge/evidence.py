@@ -179,8 +179,8 @@ class Evidence(Answers, Protocol):
         """What no crash leaves behind in the files that the store was opened on; empty of a disk after a crash."""
 
     @property
-    def is_writable(self) -> bool:
-        """Whether the store opened read-write."""
+    def is_recovered(self) -> bool:
+        """Whether the open had to recover the files; a read-only store leaves those of a damaged image as they are."""
 
     @property
     def key(self) -> Key:
@@ -287,6 +287,7 @@ class Recovered:
     refusal: ClassVar[str] = ""
     damage: ClassVar[str] = ""
     has_bit_maps: ClassVar[bool] = True
+    is_recovered: ClassVar[bool] = True
 
     store: MessageStore
     files: Files
@@ -325,11 +326,6 @@ class Recovered:
         """The files, which are those of a recorded disk."""
         assert isinstance(self.files, RecordingFiles)
         return self.files
-
-    @property
-    def is_writable(self) -> bool:
-        """Whether the store opened read-write."""
-        return self.store.read_only_reason is None
 
     @property
     def begin(self) -> int:

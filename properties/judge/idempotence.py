@@ -35,7 +35,7 @@ __all__ = ["Crash", "Crashes", "crashes_of", "is_idempotent", "recovered_is_dura
 @judge(6)
 def recovered_is_durable(found: Evidence) -> None:
     """Contract 6: what recovery presents is on disk, so that the next recovery presents it again."""
-    if not found.is_writable:
+    if not found.is_recovered:
         return
     end, file_bytes, disk = found.end, found.settings.file_bytes, found.durable.files
     durable = {path.rpartition("/")[2]: disk[path] for path in found.log_paths(durable=True)}

@@ -335,6 +335,11 @@ class ImageEvidence:
         return self.did_open and self.store.read_only_reason is None
 
     @property
+    def is_recovered(self) -> bool:
+        """Whether the store opened read-write: else it leaves the image as it is."""
+        return self.is_writable
+
+    @property
     def is_damaged(self) -> bool:
         """Whether the image holds what no crash leaves behind: by its own decoder, whatever the store says."""
         return is_damaged(self.seen, self.before, self.floor)

@@ -61,11 +61,11 @@ def messages_are_served(found: Answers) -> None:
 def is_a_prefix(found: Evidence) -> Ruling | None:
     """Contract 1: what is kept is, byte for byte, what was appended; files in one row, none missing, none too many.
 
-    A read-only store is compared over all of its files, whatever their row and sizes are.
+    Files that were not recovered are compared whole, whatever their row and sizes are.
     """
     begin, end, file_bytes = found.begin, found.end, found.settings.file_bytes
-    present, is_writable = found.log_paths(), found.is_writable
-    if is_writable:
+    present, is_recovered = found.log_paths(), found.is_recovered
+    if is_recovered:
         bases = range(begin, max(end, begin + bool(begin)), file_bytes)[: len(present) + 1]  # any end may be said
         names = [f"{base:020d}" for base in bases]
         if [_base_name(path) for path in present] != names:
@@ -73,7 +73,7 @@ def is_a_prefix(found: Evidence) -> Ruling | None:
     for path in present:
         base = int(_base_name(path))
         content, expected = found.files.peek(path, 0, file_bytes + 1), found.ledger.expected(base, end)
-        if is_writable and len(content) != file_bytes:
+        if is_recovered and len(content) != file_bytes:
             return broken(1, f"{path} has the wrong size", file=name_of(path), offset=base, expected=str(file_bytes),
                           found=f"{len(content)}, or more")  # fmt: skip
         kept = min(file_bytes, end - base)

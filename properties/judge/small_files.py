@@ -172,9 +172,9 @@ def small_files_are_whole(found: Evidence) -> Ruling | None:
 
     A checkpoint that no sync has reached may be empty on the disk, and the first floor as long as the log is. What a
     checkpoint that was damaged from outside, or written by another store, has past its times is not looked at. A
-    read-only store writes neither.
+    store that leaves its files as they are writes neither.
     """
-    if not found.is_writable:
+    if not found.is_recovered:
         return None
     for when, files in _disks(found):
         floor = files.get(DURABLE_FLOOR, b"")
@@ -204,10 +204,10 @@ def _not_whole(path: str, sentence: str, stored: bytes) -> Ruling:
 def floors_say_what_is_durable(found: Evidence) -> Ruling | None:
     """Contract 7: no floor lies beyond the log, and a recovery leaves the durable one where its log ends.
 
-    What is then found broken below it is damage; above it damage and a crash look the same. A read-only store writes no
-    floor.
+    What is then found broken below it is damage; above it damage and a crash look the same. A store that leaves
+    its files as they are writes no floor.
     """
-    if not found.is_writable:
+    if not found.is_recovered:
         return None
     end, file_bytes = found.end, found.settings.file_bytes
     for when, files in _disks(found):
