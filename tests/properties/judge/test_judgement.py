@@ -29,7 +29,7 @@ from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
 from tests.properties.decode.handmade import record
 
-GOLDEN = Path(__file__).parents[1] / "data" / "golden"
+GOLDEN = Path(__file__).parents[2] / "data" / "golden"
 STALE_TAIL, TORN, STALE_QUEUE, KILLED = (
     GOLDEN / name
     for name in ("09-crash-stale-log-tail", "10-crash-torn-properties", "11-crash-stale-queue-tail", "08-halt-async")
