@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pipeline.audit import StoreAudit
     from pipeline.repairing import Prepared, RepairDone
     from pipeline.stores import StorePlan
-    from properties.judge.directory.given import Given
+    from properties.judge.shape import Given
 
 __all__ = ["ENGINES", "Asked", "audit_outcome", "engine_for", "repair_outcome"]
 
@@ -103,7 +103,7 @@ def _shown(audited: "StoreAudit", show: Showing) -> "StoreAudit":
 
 
 def _given(asked: Asked) -> "Given":
-    from properties.judge.directory.given import Given, read_settings_file
+    from properties.judge.shape import Given, read_settings_file
 
     given = Given() if asked.broker_config is None else read_settings_file(asked.broker_config)
     return given.with_numbers(mappedFileSizeCommitLog=asked.file_bytes)

@@ -5,10 +5,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from properties.judge.directory.given import Given
-from properties.judge.directory.golden import GoldenRow
-from properties.judge.directory.judge import Judgement
+from properties.judge.golden import GoldenRow
+from properties.judge.judgement import Judgement
 from properties.judge.rulings import Ruling
+from properties.judge.shape import Given
 from properties.program.case import Disk
 from tornpage.document import Outcome
 from tornpage.inspecting import printable
@@ -41,9 +41,8 @@ def judged_image(
     seed: int,
 ) -> Judgement:
     """Read and judge one image. Raises InspectError for what cannot be judged, HarnessError for our own mistakes."""
-    from properties.judge.directory.image import read_image
-    from properties.judge.directory.judge import judge_image
-    from properties.judge.directory.truth import read_truth
+    from properties.judge.image import read_image, read_truth
+    from properties.judge.judgement import judge_image
     from properties.planted import parts_of
 
     told = None if truth is None else read_truth(truth, power_loss=power_loss)
@@ -65,7 +64,7 @@ def judged_golden_images(
     path: str, *, bug: str, disk: Disk, samples: int | None, losses: int, seed: int
 ) -> list[GoldenRow]:
     """Judge all crash images of golden stores. Raises InspectError, HarnessError."""
-    from properties.judge.directory.golden import golden_images, judged_golden
+    from properties.judge.golden import golden_images, judged_golden
     from properties.planted import parts_of
 
     images, parts = golden_images(Path(path)), parts_of(bug)

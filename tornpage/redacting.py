@@ -317,11 +317,13 @@ SENTENCES = (
     "N records? from N to N, byte for byte as in the image(, and as put)?",
     "the log does not end where the store says",
     "the log begins elsewhere than in the image",
-    "the log differs from the image",
+    "the log has other files than its end says",
+    "the log differs from what was appended at offset N",
     "nobody was told of the record at N; delayed messages are copied",
     "a record was never put in this form",
     "a record that was put is missing in the middle of the log",
-    "N valid records that nothing separates from the others are gone",
+    "the recovered log is none that may survive",
+    "the recovered log is not that of the image, which is judged by number 2",
     "the log ends below its durable floor",
     r"what was acknowledged is not in an image \(--truth FILE says it\); "
     "nothing is missing of N valid records? up to N",
@@ -330,7 +332,7 @@ SENTENCES = (
     "the image itself has lost N records that were (flushed|acknowledged before the process died), from N on, which no "
     r"crash may do; with N behind them they are not in the log \(number 7 says what is due then\)",
     "everything behind N is zero, durably; (nothing was there|bytes from N on were erased)",
-    "a byte behind the end is still (in the page cache|on the disk)",
+    "a byte cut by recovery is still (in the page cache|on disk) at offset N",
     "a read-only store cuts nothing",
     # 4 and 5
     "N units? in N queues?, byte for byte as the records say",
@@ -344,6 +346,7 @@ SENTENCES = (
     "a read-only store leaves queues and index as they are; what it serves is judged by number 7",
     # 6
     "recovering again changes nothing; N crashes at N of the N file operations of the recovery lead to the same store",
+    "recovery presents bytes from offset N on that are not durable",
     "recovering twice is not recovering once",
     "looking at the whole log leads elsewhere",
     "a (kill|power loss) at operation N of the recovery",
@@ -358,6 +361,8 @@ SENTENCES = (
     "the store opens read-write(; in quarantine: N records? from behind the cut)?",
     "the store opens read-only after a crash",
     "damage goes unnoticed",
+    "the durable floor lies beyond the log after a recovery",
+    "a recovery leaves the durable floor elsewhere than its log ends",
     "N valid records behind the cut are in no quarantine, and no floor says they may go",
     "no finding names file and offset of the damage",
     "a damaged store cannot be read",
@@ -367,12 +372,13 @@ SENTENCES = (
     "read-only, changed nothing, serves N records?",
     # 9 and 13
     "a read-only store moves no watermark",
-    "the watermarks are out of order",
+    "the watermarks are out of order after recovery",
     "the checkpoint is newer than the durable log",
     "the checkpoint is newer than the durable queues and index",
     "minimum, flushed, committed and written are N, N, N, N; the checkpoint is not ahead",
     "recovery changed( on the disk)? what a file says",
-    "a small file of the store is not whole( on the disk)?",
+    "the durable floor on disk is not whole after a recovery",
+    "a process that has recovered has no whole (checkpoint|durable floor)",
     "checkpoint and floor are whole, and N progress files?, within the queues",
     # 14, 16 and 17
     "a second opener is let in",
@@ -399,14 +405,18 @@ _SEPARATOR = re.compile("[:;] ")
 
 _OF_OFFSETS = re.compile(
     "the log (does not end where the store says|begins elsewhere than in the image|ends below its durable floor)"
-    f"|{_NUMBER} valid records that nothing separates from the others are gone"
-    "|the watermarks are out of order|the checkpoint is newer than the durable log"
+    "|the recovered log is none that may survive"
+    "|the watermarks are out of order after recovery|the checkpoint is newer than the durable log"
     "|something was left to dispatch when the store had opened|the store opens read-only after a crash"
     "|damage goes unnoticed.*",
     re.DOTALL,
 )
 """Sentences whose expected and found values are offsets, times, or words of ours. Others may have bytes there."""
-_OFFSETS = re.compile(f"{_NUMBER}(?:, {_NUMBER})*|{_NUMBER} at most|min <= flushed = written|read-only|read-write")
+_PLACE = rf"\({_NUMBER}, {_NUMBER}\)"
+_OFFSETS = re.compile(
+    rf"{_NUMBER}(?:, {_NUMBER})*|{_NUMBER} at most|{_PLACE}(?: to {_PLACE} \(records, end offset\))?"
+    "|min <= flushed = written|read-only|read-write"
+)
 
 
 def harmless_sentence(sentence: str) -> str:

@@ -21,7 +21,7 @@ from pipeline.store_rows import StoreRows, bytes_to_read, read_store
 from pipeline.stores import StoreFacts, StorePlan, plan_store
 from properties.decode.consumequeue import UNIT_BYTES
 from properties.decode.index import index_file_bytes
-from properties.judge.directory.given import Given, delays_of
+from properties.judge.shape import Given, delays_of
 
 __all__ = ["IndexShape", "Prepared", "RepairPlan", "RepairRefused", "plan_repair", "prepare_repair", "unfinished_of"]
 

@@ -2,7 +2,7 @@
 
 A judge that looks at an empty log, or at a checkpoint that says nothing, agrees with everything: it is enabled, and was
 not hit. `NEEDS` says what each judge needs in order to be hit; all of it costs next to nothing, since it is asked for
-each crash state. A planted violation shows that a judge can refuse (properties/explore/crashes/violations.py).
+each crash state. A planted violation shows that a judge can refuse (properties/judge/violations.py).
 """
 
 from collections import Counter, defaultdict
@@ -14,13 +14,14 @@ from typing import Literal
 
 from model.delay import SCHEDULE_TOPIC
 from model.operations import WITHOUT_A_VERB, Operation
-from properties.judge.derived_files import EXTENSIONS
-from properties.judge.judges import JUDGES, ROOT, LegalLogs, Recovered, physic_timestamp
-from properties.judge.progress_judges import CONSUMER_FILES
-from properties.judge.progress_ledger import DELAY_OFFSETS
-from properties.judge.queue_judges import checkpoint_times
+from properties.judge.evidence import EXTENSIONS, LegalLogs, Recovered
+from properties.judge.judges import JUDGES
+from properties.judge.ledgers import DELAY_OFFSETS
+from properties.judge.progress import CONSUMER_FILES
+from properties.judge.small_files import checkpoint_times, physic_timestamp
 from properties.lockstep.lockstep import Lockstep
 from properties.program.case import Settings
+from properties.program.log_places import ROOT
 from properties.program.workload import Rule
 
 __all__ = [

@@ -31,7 +31,7 @@ from properties.explain.crash_context import CrashContext
 from properties.explain.hexdump import Frame, HexLine, frames_of, hex_of
 from properties.explain.page_history import PageHistory, PageVersion, histories_of, versions_of
 from properties.explain.page_map import FactFate, PageFate, PageMap, page_map_of
-from properties.judge.judges import durable_image
+from properties.judge.evidence import durable_image
 from properties.lockstep.lockstep import Lockstep
 from properties.program.case import Case, Settings, describe
 from properties.program.log_places import log_files

@@ -1,170 +1,65 @@
-"""The judges: each looks at one recovered store and knows one numbered promise (docs/contract.md).
+"""List the judges by their evidence, in the order in which they speak (docs/contract.md).
 
-Expected bytes come from the ledger, legal logs from the model, stored bytes from the recorded disk; nothing is decoded
-with the store's codec. A judge returns a ruling; its name is what activation tables count.
+Each judge knows one numbered promise and takes `Evidence`. Those of a recorded disk are counted by their names in
+activation tables. Judges of killed processes are listed in properties/explore/kills/judge.py.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from properties.contract import GuaranteeBroken, observed
-from properties.disk.disk import Image
-from properties.disk.recording_files import RecordingFiles
-from properties.judge.delay_judges import DELAY_JUDGES, nothing_delayed_is_left_out
-from properties.judge.derived_files import is_base
-from properties.judge.log_bytes import first_difference, left_past
-from properties.judge.progress_judges import PROGRESS_JUDGES
-from properties.judge.queue_judges import (
-    QUEUE_JUDGES,
+from properties.judge.delay import DELAY_JUDGES, nothing_delayed_is_left_out
+from properties.judge.evidence import Evidence
+from properties.judge.idempotence import recovered_is_durable
+from properties.judge.image_evidence import ImageEvidence
+from properties.judge.index import index_holds_the_log, keys_are_found
+from properties.judge.log import (
+    begins_where_it_may,
+    covers_the_floor,
+    is_a_prefix,
+    log_reads_to_its_end,
+    nothing_behind_the_end,
+    promises_of_an_image_are_kept,
+    records_were_put,
+    watermarks_in_order,
+)
+from properties.judge.progress import PROGRESS_JUDGES, progress_of_an_image_is_kept, progress_of_an_image_is_whole
+from properties.judge.queues import (
     extensions_hold_the_log,
-    index_holds_the_log,
-    keys_are_found,
+    nothing_is_left_to_dispatch,
     queues_are_read_in_order,
     queues_have_their_bounds,
     queues_hold_the_log,
     times_are_found,
 )
-from properties.judge.recovered import LegalLogs, Recovered, durable_image
-from properties.judge.rulings import Ruling, judge
-from properties.judge.small_file_judges import SMALL_FILE_JUDGES
-from properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
+from properties.judge.rulings import Ruling
+from properties.judge.small_files import (
+    SMALL_FILE_JUDGES,
+    checkpoint_is_not_ahead,
+    checkpoint_is_not_ahead_of_queues,
+    floors_say_what_is_durable,
+    small_files_are_whole,
+)
+from properties.judge.start import (
+    cut_records_are_kept,
+    damage_is_named_and_kept,
+    is_exclusive,
+    opens_for_writing,
+)
 
-__all__ = [
-    "JUDGES",
-    "LOG_DIRECTORY",
-    "OF_THE_PROCESS",
-    "ROOT",
-    "LegalLogs",
-    "Recovered",
-    "durable_image",
-    "messages_are_served",
-    "physic_timestamp",
-]
+__all__ = ["JUDGES", "JUDGES_OF_IMAGES", "OF_THE_PROCESS", "QUEUE_JUDGES"]
 
+QUEUE_JUDGES = (
+    queues_hold_the_log,
+    extensions_hold_the_log,
+    index_holds_the_log,
+    queues_have_their_bounds,
+    queues_are_read_in_order,
+    times_are_found,
+    keys_are_found,
+    checkpoint_is_not_ahead_of_queues,
+)
+"""In the order in which they speak."""
 
-def physic_timestamp(image: Image) -> int:
-    """Return up to which store timestamp the checkpoint on a disk says the log is durable.
-
-    Source: docs/format.md, section 6.
-    """
-    return int.from_bytes(image.files.get(f"{ROOT}/checkpoint", b"")[:8], "big", signed=True)
-
-
-@judge(7)
-def opens_for_writing(found: Recovered) -> None:
-    """Contract 7: every state inside the crash model is recovered to a writable store."""
-    if found.store.read_only_reason is not None:
-        raise GuaranteeBroken(7, "the store opens read-only after a crash", "read-write", found.store.read_only_reason)
-
-
-@judge(10)
-def begins_where_it_may(found: Recovered) -> None:
-    """Contract 10: the log begins where a clean-up had come to, and remembers which topics were deleted.
-
-    Where nothing was ever deleted it has lost its first records (contract 1).
-    """
-    begins = {(begin, deleted) for _, _, begin, deleted in found.legal}
-    if found.key[2:] not in begins:
-        if begins == {(0, ())} and found.store.min_offset:
-            raise GuaranteeBroken(1, "the log has lost its head", "0", str(found.store.min_offset))
-        expected = " or ".join(map(str, sorted(begins)))
-        sentence = "the log begins elsewhere, or has other deleted topics, than what was deleted"
-        raise GuaranteeBroken(10, sentence, expected, str(found.key[2:]))
-
-
-@judge(1)
-def messages_are_served(found: Recovered) -> None:
-    """Contract 1: the store hands out the messages of its log, and no others."""
-    served = [(each.offset, each.body) for each in observed("messages", lambda: list(found.store.messages()))]
-    if served != [(record.offset, record.message.body) for record in found.log.retained]:
-        raise GuaranteeBroken(1, "the store serves other messages than were put")
-
-
-@judge(1)
-def is_a_prefix(found: Recovered) -> None:
-    """Contract 1: what is kept is, byte for byte, what was appended; files in one row, none missing, none too many."""
-    begin, end = found.store.min_offset, found.store.max_offset
-    file_bytes = found.ledger.file_bytes
-    present = log_files(found.files.paths())
-    bases = range(begin, max(end, begin + bool(begin)), file_bytes)[: len(present) + 1]  # any end may be said
-    names = [f"{base:020d}" for base in bases]
-    if [_name(path) for path in present] != names:
-        raise GuaranteeBroken(1, "the log has other files than its end says", str(names), str(present))
-    for path in present:
-        base = int(_name(path))
-        content, expected = found.files.peek(path, 0, file_bytes + 1), found.ledger.expected(base, end)
-        if len(content) != file_bytes:
-            raise GuaranteeBroken(1, f"{path} has the wrong size", str(file_bytes), f"{len(content)}, or more")
-        kept = min(file_bytes, end - base)
-        if content[:kept] != expected[:kept]:
-            at = base + first_difference(content, expected)
-            raise GuaranteeBroken(1, f"the log differs from what was appended at offset {at}")
-
-
-@judge(2)
-def covers_the_floor(found: Recovered) -> None:
-    """Contract 2: nothing promised is missing, nothing was invented: the log is one of the model's legal logs."""
-    if found.key not in found.legal:
-        counts = sorted(key[:2] for key in found.legal)
-        expected = f"{counts[0]} to {counts[-1]} (records, end offset)"
-        raise GuaranteeBroken(2, "the recovered log is none that may survive", expected, str(found.key[:2]))
-
-
-@judge(3)
-def nothing_behind_the_end(found: Recovered) -> None:
-    """Contract 3: every byte behind the end is zero, in the page cache and on the disk, so none can come back."""
-    end = found.store.max_offset
-    file_bytes = found.ledger.file_bytes
-    for path in log_files(found.durable.files):
-        if not is_base(_name(path)):
-            raise GuaranteeBroken(1, f"{path} is no log file")
-        base, content = int(_name(path)), found.durable.files[path]
-        for where, stored in (("on disk", content), ("in the page cache", _live(found.files, path, file_bytes))):
-            left = left_past(end, base, stored)
-            if left is not None:
-                sentence = f"a byte cut by recovery is still {where} at offset {left[0]}"
-                raise GuaranteeBroken(3, sentence, "0x00", f"0x{left[1]:02x}")
-
-
-def _live(files: RecordingFiles, path: str, file_bytes: int) -> bytes:
-    return files.peek(path, 0, file_bytes) if path in files.paths() else b""
-
-
-@judge(6)
-def recovered_is_durable(found: Recovered) -> None:
-    """Contract 6: what recovery presents is on disk, so that the next recovery presents it again."""
-    end = found.store.max_offset
-    durable = {_name(path): found.durable.files[path] for path in log_files(found.durable.files)}
-    for base in range(found.store.min_offset, end, found.ledger.file_bytes):
-        stored = durable.get(f"{base:020d}")
-        kept = min(found.ledger.file_bytes, end - base)
-        if stored is None or stored[:kept] != found.ledger.expected(base, end)[:kept]:
-            raise GuaranteeBroken(6, f"recovery presents bytes from offset {base} on that are not durable")
-
-
-@judge(9)
-def watermarks_in_order(found: Recovered) -> None:
-    """Contract 9: minimum <= flushed <= committed <= written, and recovery leaves nothing unflushed."""
-    store = found.store
-    marks = (store.min_offset, store.flushed_offset, store.committed_offset, store.max_offset)
-    if list(marks) != sorted(marks) or store.flushed_offset != store.max_offset:
-        raise GuaranteeBroken(
-            9, "the watermarks are out of order after recovery", "min <= flushed = written", str(marks)
-        )
-
-
-@judge(9)
-def checkpoint_is_not_ahead(found: Recovered) -> None:
-    """Contract 9: the checkpoint on disk names no time after the newest record that is there; whoever starts a recovery
-    from it would step over what is missing. That holds for the disk as the crash left it, and as recovery leaves it.
-    """
-    newest = max((0, *(record.store_timestamp for record in found.log.records)))
-    for image in (found.durable,) if found.was_harmed else (found.files.base, found.durable):
-        says = physic_timestamp(image)
-        if says > newest:
-            raise GuaranteeBroken(9, "the checkpoint is newer than the durable log", f"{newest} at most", str(says))
-
-
-JUDGES: tuple[Callable[[Recovered], Ruling], ...] = (
+JUDGES: tuple[Callable[[Evidence], Ruling], ...] = (
     opens_for_writing,
     begins_where_it_may,
     is_a_prefix,
@@ -180,7 +75,7 @@ JUDGES: tuple[Callable[[Recovered], Ruling], ...] = (
 )
 """In the order in which they speak."""
 
-OF_THE_PROCESS: frozenset[Callable[[Recovered], Ruling]] = frozenset(
+OF_THE_PROCESS: frozenset[Callable[[Evidence], Ruling]] = frozenset(
     {
         is_a_prefix,
         watermarks_in_order,
@@ -196,6 +91,17 @@ OF_THE_PROCESS: frozenset[Callable[[Recovered], Ruling]] = frozenset(
 )
 """Those that look at what a process has and answers, and at what the log and the progress files say: nowhere else."""
 
-
-def _name(path: str) -> str:
-    return path.rpartition("/")[2]
+JUDGES_OF_IMAGES: Mapping[int, tuple[Callable[[ImageEvidence], Ruling], ...]] = {
+    1: (log_reads_to_its_end, is_a_prefix, records_were_put),
+    2: (covers_the_floor, promises_of_an_image_are_kept),
+    3: (nothing_behind_the_end,),
+    4: (queues_hold_the_log, extensions_hold_the_log),
+    5: (index_holds_the_log, keys_are_found),
+    7: (opens_for_writing, floors_say_what_is_durable, cut_records_are_kept, damage_is_named_and_kept),
+    9: (watermarks_in_order, checkpoint_is_not_ahead, checkpoint_is_not_ahead_of_queues),
+    13: (progress_of_an_image_is_kept, small_files_are_whole, progress_of_an_image_is_whole),
+    16: (nothing_is_left_to_dispatch,),
+    17: (queues_have_their_bounds, queues_are_read_in_order, times_are_found),
+    14: (is_exclusive,),
+}
+"""By number, in the order in which they look. Number 6 recovers again, and comes last."""

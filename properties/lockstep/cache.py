@@ -22,8 +22,8 @@ from impl.scan import LogWalker, RecordChecker
 from model.state import CommitLog
 from properties.contract import HarnessError
 from properties.disk.fingerprint import fingerprint
-from properties.judge.progress_ledger import LegalVersions, Said
-from properties.judge.recovered import Key, LegalLogs, Recovered, View
+from properties.judge.evidence import Key, LegalLogs, Recovered, View
+from properties.judge.ledgers import LegalVersions, Said
 
 __all__ = ["AGAIN_EVERY", "AGAIN_SHARE", "Outcome", "VerdictCache", "cached_dispatch", "cached_walk"]
 

@@ -6,12 +6,12 @@ from model.operations import Close, Flush
 from model.step import EndedPulls, step
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.journal import DirectorySynced
-from properties.judge.judges import ROOT
-from properties.judge.progress_ledger import DELAY_OFFSETS, said_by
+from properties.judge.ledgers import DELAY_OFFSETS, said_by
 from properties.lockstep.compare import clean_exit_is_durable, compare_watermarks, legal_outcome
 from properties.lockstep.execute import answered_puts
 from properties.lockstep.pair import Pair
 from properties.lockstep.puts import note_answers
+from properties.program.log_places import ROOT
 
 __all__ = ["close", "flush", "open_twice"]
 

@@ -13,13 +13,13 @@ from model.operations import Operation, ServiceName, Step
 from model.state import State
 from model.step import step
 from properties.contract import GuaranteeBroken, observed
-from properties.judge.derived_files import index_is_right, queues_are_right
-from properties.judge.extension_files import bit_maps_of, extensions_are_right
-from properties.judge.judges import ROOT, physic_timestamp
-from properties.judge.queue_judges import checkpoint_times as derived_checkpoint_times
-from properties.judge.queue_judges import derived_on
+from properties.judge.evidence import derived_on
+from properties.judge.index import index_is_right
+from properties.judge.queues import bit_maps_of, extensions_are_right, queues_are_right
+from properties.judge.small_files import checkpoint_times as derived_checkpoint_times
+from properties.judge.small_files import physic_timestamp
 from properties.lockstep.pair import UNKNOWN_QUEUE, Pair
-from properties.program.log_places import log_files
+from properties.program.log_places import ROOT, log_files
 
 __all__ = [
     "broken",

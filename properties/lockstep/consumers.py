@@ -3,7 +3,7 @@
 A step of the service of held pulls is all that ends one (contract 16, 17); the store says how many wait. While a disk
 has broken dispatch off half-way no pull is made and no step is taken: the content of queues is unknown then.
 
-Judges compare what the progress file says after each crash fault (properties/judge/progress_judges.py).
+Judges compare what the progress file says after each crash fault (properties/judge/progress.py).
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ from model.state import HeldPull, State
 from model.step import applies, step
 from model.step_reads import queue_named
 from properties.contract import GuaranteeBroken, observed
-from properties.judge.reads import pulled_rightly
+from properties.judge.answers import pulled_rightly
 from properties.lockstep.compare import broken, compare_watermarks, may_read, predicted, require_will_step
 from properties.lockstep.execute import call_pull, service_named
 from properties.lockstep.pair import Pair

@@ -14,7 +14,7 @@ from model.state import CommitLog, Record
 from properties.disk.disk import Image
 from properties.disk.journal import PAGE_BYTES
 from properties.disk.page_versions import Earlier
-from properties.judge.derived_files import STRAY
+from properties.judge.evidence import STRAY
 from properties.program.log_places import ROOT, log_files
 
 __all__ = ["HarmedImage", "Lost", "damaged_image", "harmed_image"]

@@ -18,9 +18,8 @@ from model.state import Progress, Record
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.disk import Image
 from properties.disk.page_versions import earlier_contents
-from properties.judge.derived_ledger import DerivedLedger, Key
-from properties.judge.progress_ledger import DELAY_OFFSETS, ProgressLedger, Said, said_by, torn_in
-from properties.judge.reads import Stored
+from properties.judge.answers import Stored
+from properties.judge.ledgers import DELAY_OFFSETS, DerivedLedger, Key, ProgressLedger, Said, said_by, torn_in
 from properties.lockstep.closing import close
 from properties.lockstep.corrupt_images import Lost, damaged_image, harmed_image
 from properties.lockstep.pair import Pair

@@ -12,7 +12,7 @@ from model.retention import DISK_FULL, Cleaned
 from model.state import CommitLog, State
 from model.step import applies
 from properties.contract import GuaranteeBroken, observed
-from properties.judge.reads import compare_query
+from properties.judge.answers import compare_query
 from properties.lockstep.compare import compare_watermarks, legal_outcome, may_read, predicted
 from properties.lockstep.execute import service_named
 from properties.lockstep.pair import HeldBuffer, Pair

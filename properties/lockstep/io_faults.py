@@ -41,14 +41,13 @@ from model.state import State
 from model.step import applies, step
 from properties.contract import GuaranteeBroken, observed
 from properties.disk.armed import ArmedFault
-from properties.judge.judges import ROOT
-from properties.judge.progress_ledger import DELAY_OFFSETS
+from properties.judge.ledgers import DELAY_OFFSETS
 from properties.lockstep.broken_under_fault import broken_under_fault
 from properties.lockstep.compare import clean_exit_is_durable, marks_found, predicted
 from properties.lockstep.consumers import commit_offset
 from properties.lockstep.execute import call_put, put_answer, service_named
 from properties.lockstep.pair import Pair
-from properties.program.log_places import log_files
+from properties.program.log_places import ROOT, log_files
 
 __all__ = ["aim", "close_under_fault", "count_faults", "run_under_fault"]
 

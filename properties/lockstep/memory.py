@@ -5,16 +5,16 @@ from contextlib import suppress
 
 from model.state import BLANK_BYTES, CommitLog, Layout, Record
 from properties.contract import GuaranteeBroken
-from properties.judge.derived_ledger import DerivedLedger
-from properties.judge.ledger import Ledger
-from properties.judge.progress_ledger import (
+from properties.judge.evidence import Recovered
+from properties.judge.ledgers import (
     CONSUMER_OFFSETS,
     DELAY_OFFSETS,
     LIGHT_CONSUMER_OFFSETS,
+    DerivedLedger,
+    Ledger,
     LegalVersions,
     ProgressLedger,
 )
-from properties.judge.recovered import Recovered
 from properties.program.case import Settings
 
 __all__ = ["Memory", "Peek"]

@@ -28,14 +28,14 @@ from properties.disk.failing_disk import FailingDisk
 from properties.disk.journal import Entry, PagesDropped
 from properties.disk.last_disk import LastDisk
 from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
-from properties.judge.judges import ROOT, durable_image
-from properties.judge.progress_ledger import DELAY_OFFSETS
+from properties.judge.evidence import durable_image
+from properties.judge.ledgers import DELAY_OFFSETS
 from properties.lockstep.environment import Environment as StoreEnvironment
 from properties.lockstep.environment import taking_delays_as_java
 from properties.lockstep.memory import Memory
 from properties.program.bit_maps import filters_of
 from properties.program.case import Settings
-from properties.program.log_places import file_at, log_files
+from properties.program.log_places import ROOT, file_at, log_files
 from properties.program.translation import layout_of, store_config
 
 __all__ = ["UNKNOWN_QUEUE", "Clients", "HeldBuffer", "Pair", "Span"]

@@ -7,8 +7,8 @@ from model import commitlog
 from model.operations import GetMessage, OffsetByTime, QueryKey
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken, observed
-from properties.judge.derived_ledger import Key
-from properties.judge.reads import compare_first_times, compare_pull, compare_query, compare_time
+from properties.judge.answers import compare_first_times, compare_pull, compare_query, compare_time
+from properties.judge.ledgers import Key
 from properties.lockstep.compare import may_read
 from properties.lockstep.pair import Pair
 

@@ -29,13 +29,11 @@ from properties.disk.disk import Image
 from properties.disk.images import compose, disk_state, facts_of
 from properties.disk.journal import ProcessKilled
 from properties.disk.recording_files import RecordingFiles
-from properties.judge.delay_judges import opened_log
-from properties.judge.judges import JUDGES, OF_THE_PROCESS, LegalLogs, Recovered
-from properties.judge.ledger import compare_record
-from properties.judge.progress_judges import CONSUMER_FILES, expected_offsets
-from properties.judge.progress_ledger import DELAY_OFFSETS, LegalVersions, Said, said_by
-from properties.judge.queue_judges import DERIVED_PATHS
-from properties.judge.recovered import key_of
+from properties.judge.delay import opened_log
+from properties.judge.evidence import DERIVED_PATHS, LegalLogs, Recovered, key_of
+from properties.judge.judges import JUDGES, OF_THE_PROCESS
+from properties.judge.ledgers import DELAY_OFFSETS, LegalVersions, Said, compare_record, said_by
+from properties.judge.progress import CONSUMER_FILES, expected_offsets
 from properties.judge.rulings import require
 from properties.lockstep.cache import VerdictCache
 from properties.lockstep.closing import close

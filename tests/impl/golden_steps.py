@@ -11,7 +11,7 @@ from impl.os_files import OsFiles
 from impl.parts import Parts
 from impl.runner import ThreadRunner
 from impl.store import MessageStore
-from properties.judge.directory.golden import apply_damage
+from properties.judge.golden import apply_damage
 from tests.impl.golden import config_of, golden, message_of, read
 from tests.impl.golden_answers import Answers, answers_of_rocketmq
 from tests.impl.golden_files import opening_arguments

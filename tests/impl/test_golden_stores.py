@@ -8,7 +8,7 @@ import pytest
 
 from impl.message import GetStatus, Message, PutStatus
 from impl.store import MessageStore
-from properties.judge.directory.golden import apply_damage
+from properties.judge.golden import apply_damage
 from tests.impl.golden import CASES, config_of, expected_of, first_dump, golden, opened, read
 from tests.impl.killed import codes
 from tests.impl.support import log_bytes, snapshot

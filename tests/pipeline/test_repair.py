@@ -20,7 +20,7 @@ from pipeline.repairing import RepairDone, RepairRefused, carry_out, prepare_rep
 from properties.decode.consumequeue import EXT_ADDRESS_MAX
 from properties.decode.record import Record
 from properties.decode.store import iter_items, look
-from properties.judge.directory.given import Given
+from properties.judge.shape import Given
 from tests.pipeline.handmade import HandmadeStore, copied, overwrite, undamaged
 from tests.pipeline.plants import PLANTS, plant
 from tests.properties.decode.handmade import golden_dirs, properties_of

@@ -28,15 +28,14 @@ from properties.disk.recording_files import RecordingFiles
 from properties.explore.crashes.violations import right_recovery
 from properties.explore.interleavings import judges as of_interleavings
 from properties.explore.interleavings.stage import Stage
-from properties.explore.kills.judge import JUDGES_OF_KILLS, evidence_of, judge_directory
+from properties.explore.kills.judge import JUDGES_OF_KILLS, evidence_of, judge_directory, legal_after
 from properties.foreign.judging import Known, judge_survivors
 from properties.foreign.protocol import Promises
-from properties.judge.directory import judge as of_images
-from properties.judge.directory.again import Crashes, is_idempotent
-from properties.judge.directory.image import read_image
-from properties.judge.directory.truth import Told, Truth
-from properties.judge.image_directory import write_image
-from properties.judge.judges import JUDGES, Recovered
+from properties.judge import judgement as of_images
+from properties.judge.evidence import Recovered
+from properties.judge.idempotence import Crashes, is_idempotent
+from properties.judge.image import Told, Truth, read_image, write_image
+from properties.judge.judges import JUDGES
 from properties.judge.linearizability.linearise import linearise
 from properties.judge.linearizability.specification import moments_of, shared_at
 from properties.judge.rulings import Ruling, ruling_of
@@ -302,6 +301,10 @@ def _killed(image: Image, right: Recovered, rng: Random, path: Path) -> Iterator
     write_image(image, path)
     survived = judge_directory(str(path), legal, settings=right.settings, components=Parts(), now_ms=1_700_000_000_000)
     yield "judge_directory", survived.ruling
+    ends = (*legal, rng.randrange(1 << 40))
+    progress: Any = SimpleNamespace(returned=1, begun=1, end_of=lambda verb: rng.choice(ends))
+    start_ms = 1_700_000_000_000
+    yield "legal_after", legal_after(legal, progress, (Put(),), settings=right.settings, start_ms=start_ms).ruling
 
 
 def _as_an_image(image: Image, right: Recovered, rng: Random, path: Path) -> Iterator[tuple[str, Ruling]]:
@@ -322,8 +325,10 @@ def _as_an_image(image: Image, right: Recovered, rng: Random, path: Path) -> Ite
             yield f"image: {ruling.name}", ruling
         with of_images.evidence_of(seen, truth=truth) as evidence:
             evidence.__dict__["content"] = _below(damaged(rng, _above(evidence.content)))
-            evidence.__dict__["durable"] = _below(damaged(rng, _above(evidence.durable)))
-            if evidence.store is not None:
+            evidence.__dict__["durable"] = _image(
+                damaged(rng, dict(evidence.durable.files)), evidence.durable.directories
+            )
+            if evidence.did_open:
                 lying: Any = LyingStore(evidence.store, rng)
                 evidence.opened = replace(evidence.opened, store=lying)
             for ruling in of_images.rulings_on(evidence):

@@ -21,7 +21,7 @@ from properties.explore.crashes.campaign import CrashResult, Plan, run_campaign
 from properties.explore.crashes.explore import explore_seed
 from properties.explore.crashes.rows import result_hash, rows_of, that_count
 from properties.explore.crashes.shards import Shard, ShardRun, run_shard
-from properties.explore.crashes.violations import VIOLATIONS
+from properties.judge.violations import VIOLATIONS
 from properties.program.case import Case, Disk, Settings
 
 

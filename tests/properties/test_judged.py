@@ -3,14 +3,17 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from impl.parts import Parts
+from model.operations import Put
 from model.state import CommitLog
 from properties.contract import GuaranteeBroken
 from properties.explore.kills import judged
-from properties.explore.kills.judge import RIGHT, LegalLogs, Survived
+from properties.explore.kills.judge import RIGHT, LegalLogs, Survived, legal_after
 from properties.explore.kills.judged import Judged
 from properties.explore.kills.run import KILL_SETTINGS
 from properties.explore.kills.snapshot import Snapshot, snapshot_of
@@ -99,3 +102,23 @@ def test_a_snapshot_has_files_and_empty_directories(tmp_path: Path) -> None:
     assert found.files == {"abort": b"", "commitlog/00": b"bytes"}
     assert found.directories == ("commitlog", "consumequeue", "consumequeue/T")
     assert found.below("commitlog") == {"commitlog/00": b"bytes"}
+
+
+# ---- the answers of a process --------------------------------------------------------------------------------------
+
+
+def _lived(*ends: int) -> Any:
+    """Return how far a process got that opened its store and performed operations, with the end offset after each."""
+    return SimpleNamespace(returned=len(ends) - 1, begun=len(ends) - 1, end_of=lambda verb: ends[verb])
+
+
+@pytest.mark.parametrize(
+    ("ends", "word", "contract"),
+    [((0,), "holds", 8), ((5,), "broken", 2), ((0, 5), "broken", 8), ((0, -1), "broken", 8)],
+)
+def test_answers_of_a_killed_process_are_ruled_on(ends: tuple[int, ...], word: str, contract: int) -> None:
+    answered = legal_after(
+        {0: CommitLog()}, _lived(*ends), (Put(),), settings=KILL_SETTINGS, start_ms=1_700_000_000_000
+    )
+    assert (answered.ruling.verdict, answered.ruling.contract) == (word, contract)
+    assert sorted(answered.legal) == ([0] if word == "holds" else [])

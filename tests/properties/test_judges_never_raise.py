@@ -42,7 +42,7 @@ def test_judge_of_a_damaged_store_returns_a_ruling(stores: Stores) -> None:
 
 DAMAGED = frozenset(judge.__name__ for judge in JUDGES) - {"nothing_delayed_is_left_out"} | {
     "Prefix", "Floor", "No resurrection", "Queues", "Index", "Idempotent", "Starts", "Watermarks", "Progress files",
-    "judge_directory", "foreign", "promises_are_kept", "ends_as_explained",
+    "judge_directory", "legal_after", "foreign", "promises_are_kept", "ends_as_explained",
 }  # fmt: skip
 """The judges that have to refuse some of the damaged stores; which messages are delayed no damage changes."""
 

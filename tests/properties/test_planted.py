@@ -10,6 +10,8 @@ from properties.contract import GuaranteeBroken, Verdict
 from properties.disk.dirty import DirtyTracker
 from properties.explore.crashes.campaign import Plan, run_campaign
 from properties.explore.machines.check import MACHINES, check
+from properties.judge.judges import JUDGES
+from properties.judge.log import nothing_behind_the_end
 from properties.planted import PLANTED, UnknownBug, parts_of, polling
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings
@@ -198,10 +200,9 @@ def test_an_unknown_bug_is_refused_with_the_ones_there_are() -> None:
 @pytest.mark.deep
 def test_no_erase_is_seen_from_outside_too(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the judge that looks behind the end, the records that come back are noticed as records (hole H1)."""
-    from properties.judge import judges
     from properties.lockstep import recovery
 
-    blind = tuple(judge for judge in judges.JUDGES if judge is not judges.nothing_behind_the_end)
+    blind = tuple(judge for judge in JUDGES if judge is not nothing_behind_the_end)
     monkeypatch.setattr(recovery, "JUDGES", blind)
     plan = Plan(Settings(bug="no-erase-after-cut"), seed=0, states=60_000, failures_max=1)
     result = run_campaign(plan, tracker=tracker, progress=lambda states, seconds: None)

@@ -9,10 +9,10 @@ import pytest
 from model.operations import Clean, DeleteTopics, Flush, HoldBuffer, Operation, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
-from properties.judge.derived_files import index_is_right, queues_are_right
-from properties.judge.judges import begins_where_it_may
-from properties.judge.queue_judges import derived_on
-from properties.judge.recovered import Recovered, key_of
+from properties.judge.evidence import Recovered, derived_on, key_of
+from properties.judge.index import index_is_right
+from properties.judge.log import begins_where_it_may
+from properties.judge.queues import queues_are_right
 from properties.judge.rulings import require
 from properties.lockstep.deleting import held_buffers_are_right
 from properties.lockstep.lockstep import Lockstep

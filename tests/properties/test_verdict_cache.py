@@ -24,8 +24,9 @@ from properties.disk.journal import PagesDropped, ProcessKilled
 from properties.disk.last_disk import LastDisk
 from properties.disk.sampling import draw
 from properties.explore.crashes.crash_states import CrashStates
-from properties.judge.judges import OF_THE_PROCESS, LegalLogs, Recovered
-from properties.judge.queue_judges import queues_have_their_bounds
+from properties.judge.evidence import LegalLogs, Recovered
+from properties.judge.judges import OF_THE_PROCESS
+from properties.judge.queues import queues_have_their_bounds
 from properties.judge.rulings import require
 from properties.lockstep import cache
 from properties.lockstep.cache import AGAIN_EVERY, Outcome, VerdictCache, cached_walk

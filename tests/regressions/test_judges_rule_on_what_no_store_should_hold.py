@@ -22,13 +22,14 @@ from properties.disk.disk import Image
 from properties.explore.crashes.violations import right_recovery
 from properties.explore.interleavings.judges import promises_are_kept
 from properties.explore.interleavings.stage import Stage
-from properties.judge import judges, queue_judges
-from properties.judge.derived_files import queues_are_right
-from properties.judge.judges import LOG_DIRECTORY, ROOT, Recovered
-from properties.judge.queue_judges import derived_on
+from properties.judge.evidence import Recovered, derived_on
+from properties.judge.judges import JUDGES
+from properties.judge.log import nothing_behind_the_end
+from properties.judge.queues import extensions_hold_the_log, queues_are_right, queues_hold_the_log
 from properties.judge.rulings import judge
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
+from properties.program.log_places import LOG_DIRECTORY, ROOT
 
 FIRST = f"{LOG_DIRECTORY}/{0:020d}"
 
@@ -96,19 +97,19 @@ def test_short_queue_file_of_a_harmed_store_breaks_number_4(tracker: DirtyTracke
 
 @pytest.mark.parametrize("name", ["stray", "0000000000000000.bak", "0000000000000000000\u0663"])
 def test_file_whose_name_is_no_offset_is_refused(found: Recovered, name: str) -> None:
-    queue = queue_judges.queues_hold_the_log(seen(found, **{f"{ROOT}/consumequeue/T/0/{name}": b"x"}))
+    queue = queues_hold_the_log(seen(found, **{f"{ROOT}/consumequeue/T/0/{name}": b"x"}))
     assert (queue.contract, queue.verdict) == (4, "broken")
-    extension = queue_judges.extensions_hold_the_log(seen(found, **{f"{ROOT}/consumequeue_ext/T/0/{name}": b"x"}))
+    extension = extensions_hold_the_log(seen(found, **{f"{ROOT}/consumequeue_ext/T/0/{name}": b"x"}))
     assert (extension.contract, extension.verdict) == (4, "broken")
     durable = Image(found.durable.directories, {**found.durable.files, f"{LOG_DIRECTORY}/{name}": b"x"})
-    log = judges.nothing_behind_the_end(replace(found, durable=durable))
+    log = nothing_behind_the_end(replace(found, durable=durable))
     assert (log.contract, log.verdict) == (1, "broken")
 
 
 def test_unit_is_compared_beside_an_extension_file_of_another_name(found: Recovered) -> None:
     name = f"{ROOT}/consumequeue/T/0/{0:020d}"
     flipped = b"\1" + found.files.peek(name, 1, 1 << 20)
-    ruling = queue_judges.queues_hold_the_log(
+    ruling = queues_hold_the_log(
         seen(found, **{name: flipped, f"{ROOT}/consumequeue_ext/T/0/0000000000000000.bak": b"x"})
     )
     assert (ruling.contract, ruling.verdict) == (4, "broken")
@@ -116,7 +117,7 @@ def test_unit_is_compared_beside_an_extension_file_of_another_name(found: Recove
 
 @pytest.mark.parametrize("end", [-1, 1, 1 << 63])
 def test_end_that_no_log_of_these_files_has_is_ruled_on_by_every_judge(found: Recovered, end: int) -> None:
-    rulings = {each.__name__: each(says(found, max_offset=end)).verdict for each in judges.JUDGES}
+    rulings = {each.__name__: each(says(found, max_offset=end)).verdict for each in JUDGES}
     assert rulings["covers_the_floor"] == "broken"
     assert rulings["checkpoint_is_not_ahead"] == rulings["times_are_found"] == "unknown"
 
@@ -127,5 +128,5 @@ def test_store_that_fails_when_it_is_asked_breaks_a_number(found: Recovered) -> 
 
     verbs = ("min_offset_in_queue", "max_offset_in_queue", "query_offset", "queues", "delay_offsets", "get_message")
     for verb in verbs:
-        rulings = [each(says(found, **{verb: fail})) for each in judges.JUDGES]
+        rulings = [each(says(found, **{verb: fail})) for each in JUDGES]
         assert "broken" in {ruling.verdict for ruling in rulings}, verb

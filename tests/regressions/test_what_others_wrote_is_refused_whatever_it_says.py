@@ -22,8 +22,8 @@ from properties.decode.derived_floor import parse_derived_floor
 from properties.explore.interleavings import token as interleavings
 from properties.inspect import InspectError
 from properties.inspect.query import parse_times, read_settings
-from properties.judge.directory.given import read_settings_file
-from properties.judge.directory.truth import read_truth
+from properties.judge.image import read_truth
+from properties.judge.shape import read_settings_file
 from properties.program.case import Case
 from properties.program.packing import BadToken
 from reports.errors import ReportError

@@ -82,8 +82,14 @@ def test_only_what_is_known_is_kept(sentence: str, shown: str) -> None:
     [
         ("the log does not end where the store says", "18,000", "18,000"),
         ("the log does not end where the store says", "Orders", ""),
-        ("the log differs from the image", "31", ""),
-        ("the watermarks are out of order", "0, 18, 18, 17", "0, 18, 18, 17"),
+        ("the log differs from what was appended at offset 18", "31", ""),
+        ("the watermarks are out of order after recovery", "0, 18, 18, 17", "0, 18, 18, 17"),
+        ("the recovered log is none that may survive", "(2, 900)", "(2, 900)"),
+        (
+            "the recovered log is none that may survive",
+            "(2, 900) to (3, 950) (records, end offset)",
+            "(2, 900) to (3, 950) (records, end offset)",
+        ),
         ("a key is not found", "5", ""),
     ],
 )

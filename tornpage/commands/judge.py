@@ -11,7 +11,7 @@ from tornpage.redacting import LEFT_OUT, showing
 from tornpage.run_directory import prepare, write_run
 
 if TYPE_CHECKING:
-    from properties.judge.directory.given import Given
+    from properties.judge.shape import Given
 
 __all__ = ["command"]
 
@@ -78,7 +78,7 @@ def command(
     """
     from properties.contract import HarnessError
     from properties.inspect import InspectError
-    from properties.judge.directory.judge import SAMPLES
+    from properties.judge.judgement import SAMPLES
     from tornpage.judging import (
         golden_outcome,
         golden_text,
@@ -133,7 +133,7 @@ def command(
 
 def _given(broker_config: str | None, slots: int | None, file_bytes: int | None) -> "Given":
     """Return the settings that the user tells."""
-    from properties.judge.directory.given import Given, read_settings_file
+    from properties.judge.shape import Given, read_settings_file
 
     told = Given() if broker_config is None else read_settings_file(broker_config)
     return told.with_numbers(maxHashSlotNum=slots, mappedFileSizeCommitLog=file_bytes)

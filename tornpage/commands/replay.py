@@ -80,7 +80,7 @@ def _replay_one(given: GivenCase, image: str | None, *, as_json: bool) -> NoRetu
 
 def _write_image(witness: Witness, directory: str) -> None:
     """Write the disk of the last power loss as it was before recovery touched it."""
-    from properties.judge.image_directory import write_image
+    from properties.judge.image import write_image
 
     if witness.power_loss is None:
         refuse("the case has no power loss, so there is no image to write")

@@ -23,11 +23,11 @@ from properties.disk.fingerprint import fingerprint
 from properties.disk.images import Fact, compose, facts_of
 from properties.disk.journal import ProcessKilled
 from properties.disk.sampling import CHANCES, Chances, armed_faults, draw, fired_faults
-from properties.judge.delay_judges import delay_effects
-from properties.judge.judges import LegalLogs, Recovered
-from properties.judge.progress_judges import being_saved, progress_effects
-from properties.judge.progress_ledger import LegalVersions, said_by
-from properties.judge.queue_judges import MADE_GOOD, made_good
+from properties.judge.delay import delay_effects
+from properties.judge.evidence import LegalLogs, Recovered
+from properties.judge.ledgers import LegalVersions, said_by
+from properties.judge.progress import being_saved, progress_effects
+from properties.judge.queues import MADE_GOOD, made_good
 from properties.lockstep.cache import Outcome, VerdictCache
 from properties.lockstep.lockstep import Lockstep
 from properties.lockstep.pair import Span
@@ -282,7 +282,7 @@ class CrashStates:
         After a power loss all of the disk is durable and the same log must come back; after a kill the page cache is
         lost with the power, down to what had been flushed before, and so is what progress files said in it.
         """
-        trial, files = self._trial, first.files
+        trial, files = self._trial, first.recording
         event = self._rng.randrange(len(files.events))
         position = files.events[event]
         state = DiskState(files.base, disk=self._settings.disk)

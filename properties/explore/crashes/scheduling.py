@@ -22,7 +22,7 @@ from model.operations import AimFault, DeleteTopics, DiskUsed, Flush, Operation,
 from properties.campaign.coverage import ALL_JUDGES, OF_SOME_STORES, Tally
 from properties.disk.sampling import CHANCES, Chances
 from properties.explore.crashes.harms import harm_classes
-from properties.judge.queue_judges import MADE_GOOD
+from properties.judge.queues import MADE_GOOD
 from properties.program.case import Disk
 from properties.program.drawing import TOPICS
 from properties.program.workload import RULES, WEIGHTS, Rule

@@ -1,27 +1,18 @@
-"""One planted violation for each judge: a right recovery with one thing about it changed, which that judge must refuse.
+"""Show each judge a right recovery, changed as its planted violation says (properties/judge/violations.py).
 
-A judge that stays green on its violation proves nothing in a campaign, however often it looked. Each shard shows all
-judges theirs (`judges_that_go_red`); what each violation is stands in `VIOLATIONS`.
+A judge that stays green on its violation proves nothing in a campaign, however often it looked.
 """
-
-import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 from model.operations import CommitOffset, DeleteTopics, Flush, Operation, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Image
-from properties.judge.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered, physic_timestamp
-from properties.judge.progress_ledger import CONSUMER_OFFSETS
-from properties.judge.small_file_judges import DURABLE_FLOOR
+from properties.judge.evidence import Recovered
+from properties.judge.judges import JUDGES
+from properties.judge.violations import VIOLATIONS
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Settings
-from properties.program.log_places import log_files
 
-__all__ = ["VIOLATIONS", "judges_that_go_red", "right_recovery"]
+__all__ = ["judges_that_go_red", "right_recovery"]
 
 _SETTINGS = Settings(file_bytes=4096, queue_units=4, queue_ext=True, bit_maps=True, index_entries=6)
 _KEYS = "KEYS\x01Aa k\x02TAGS\x01TagA"
@@ -43,10 +34,6 @@ _PROGRAM: tuple[Operation, ...] = (
     Put(body_bytes=40),
     Flush(),
 )
-_FIRST = f"{LOG_DIRECTORY}/{0:020d}"
-_FIRST_QUEUE = f"{ROOT}/consumequeue/T/0/{0:020d}"
-_FIRST_EXTENSION = f"{ROOT}/consumequeue_ext/T/0/{0:020d}"
-_STORE_TIME_ENDS = 17
 
 
 def right_recovery(tracker: DirtyTracker) -> Recovered:
@@ -70,139 +57,3 @@ def judges_that_go_red(tracker: DirtyTracker) -> list[str]:
     except GuaranteeBroken:
         return []
     return [judge.__name__ for judge in JUDGES if judge(VIOLATIONS[judge.__name__](found)).verdict == "broken"]
-
-
-# ---- ways to change a recovery ---------------------------------------------------------------------------------------
-
-
-class _Lying:
-    """A store that says something else about itself, and else what the real one says."""
-
-    def __init__(self, store: object, lies: Mapping[str, object]) -> None:
-        self._store = store
-        self._lies = lies
-
-    def __getattr__(self, name: str) -> Any:
-        return self._lies[name] if name in self._lies else getattr(self._store, name)
-
-
-def _says(found: Recovered, **lies: object) -> Recovered:
-    store: Any = _Lying(found.store, lies)
-    return replace(found, store=store)
-
-
-def _live(found: Recovered, change: Callable[[dict[str, bytes]], object]) -> Recovered:
-    """The page cache holds something else."""
-    content = {path: found.files.peek(path, 0, 1 << 20) for path in found.files.paths()}
-    change(content)
-    files: Any = SimpleNamespace(
-        paths=lambda: sorted(content), peek=lambda path, at, size: content[path][at : at + size], base=found.files.base
-    )
-    return replace(found, files=files)
-
-
-def _durable(found: Recovered, change: Callable[[dict[str, bytes]], object]) -> Recovered:
-    """The disk holds something else."""
-    content = dict(found.durable.files)
-    change(content)
-    return replace(found, durable=Image(found.durable.directories, content))
-
-
-def _flip(path: str, at: int) -> Callable[[dict[str, bytes]], object]:
-    def change(content: dict[str, bytes]) -> None:
-        data = bytearray(content[path])
-        data[at] ^= 1
-        content[path] = bytes(data)
-
-    return change
-
-
-# ---- the violations --------------------------------------------------------------------------------------------------
-
-
-def _lost_record(found: Recovered) -> Recovered:
-    return _says(found, max_offset=found.ledger.ends[-2])
-
-
-def _byte_behind_the_end(found: Recovered) -> Recovered:
-    return _durable(found, _flip(max(log_files(found.durable.files)), -1))
-
-
-def _checkpoint_ahead(found: Recovered) -> Recovered:
-    checkpoint = f"{ROOT}/checkpoint"
-    later = (physic_timestamp(found.durable) + 1_000_000).to_bytes(8, "big")
-    return _durable(found, lambda content: content.update({checkpoint: later + content[checkpoint][8:]}))
-
-
-def _changed_index(found: Recovered) -> Recovered:
-    return _live(found, _flip(next(path for path in found.files.paths() if path.startswith(f"{ROOT}/index/")), 7))
-
-
-def _reader_led_astray(found: Recovered) -> Recovered:
-    def astray(topic: str, queue_id: int, offset: int, **options: Any) -> Any:
-        return found.store.get_message(topic, queue_id, offset + 1, **options)
-
-    return _says(found, get_message=astray)
-
-
-def _message_without_its_key(found: Recovered) -> Recovered:
-    def nothing(topic: str, key: str, **options: Any) -> Any:
-        return found.store.query_message(topic, "nobody used this")
-
-    return _says(found, query_message=nothing)
-
-
-def _checkpoint_ahead_of_queues(found: Recovered) -> Recovered:
-    newest_ms = found.derived.entries[-1][2]
-
-    def change(content: dict[str, bytes]) -> None:
-        checkpoint = f"{ROOT}/checkpoint"
-        content[checkpoint] = content[checkpoint][:8] + newest_ms.to_bytes(8, "big") * 2 + content[checkpoint][24:]
-        del content[_FIRST_QUEUE]
-
-    return _durable(found, change)
-
-
-def _delayed_left_out(found: Recovered) -> Recovered:
-    """The log that was recovered has no copy of what saved progress has passed."""
-    legal = {key: log.changed(delivered=()) for key, log in found.legal.items()}
-    return replace(found, legal=legal)
-
-
-def _older_floor(found: Recovered) -> Recovered:
-    """The disk has a floor that was true before the last record came."""
-    said = found.durable.files[DURABLE_FLOOR]
-    head = said[:8] + found.ledger.ends[-2].to_bytes(8, "big") + said[16:24]
-    older = (head + zlib.crc32(head).to_bytes(4, "big")).ljust(len(said), b"\0")
-    return _durable(found, lambda content: content.update({DURABLE_FLOOR: older}))
-
-
-def _other_version(found: Recovered) -> Recovered:
-    return replace(found, said_before={**found.said_before, CONSUMER_OFFSETS: ((("T", "g", 0), 0),)})
-
-
-VIOLATIONS: Mapping[str, Callable[[Recovered], Recovered]] = {
-    "opens_for_writing": lambda found: _says(found, read_only_reason="planted"),
-    "begins_where_it_may": lambda found: _says(found, min_offset=8),
-    "is_a_prefix": lambda found: _live(found, _flip(_FIRST, 50)),
-    "covers_the_floor": _lost_record,
-    "nothing_behind_the_end": _byte_behind_the_end,
-    "recovered_is_durable": lambda found: _durable(found, _flip(_FIRST, 7)),
-    "watermarks_in_order": lambda found: _says(found, flushed_offset=0),
-    "checkpoint_is_not_ahead": _checkpoint_ahead,
-    "queues_hold_the_log": lambda found: _live(found, _flip(_FIRST_QUEUE, 7)),
-    "extensions_hold_the_log": lambda found: _live(found, _flip(_FIRST_EXTENSION, _STORE_TIME_ENDS)),
-    "index_holds_the_log": _changed_index,
-    "queues_have_their_bounds": lambda found: _says(found, max_offset_in_queue=lambda *_: 1 << 20),
-    "queues_are_read_in_order": _reader_led_astray,
-    "times_are_found": lambda found: _says(found, offset_in_queue_by_time=lambda *_: 1 << 20),
-    "keys_are_found": _message_without_its_key,
-    "checkpoint_is_not_ahead_of_queues": _checkpoint_ahead_of_queues,
-    "nothing_delayed_is_left_out": _delayed_left_out,
-    "delivery_goes_on_where_it_was_saved": lambda found: _says(found, delay_offsets=lambda: {1: 1 << 20}),
-    "small_files_are_whole": lambda found: _durable(found, _flip(DURABLE_FLOOR, 27)),
-    "floors_say_what_is_durable": _older_floor,
-    "files_are_old_or_new": _other_version,
-    "nobody_is_led_past": lambda found: _says(found, query_offset=lambda *_: 1 << 20),
-}
-"""By name of the judge: what it must not agree with."""

@@ -22,9 +22,8 @@ from model.state import CommitLog
 from properties.disk.disk import Image
 from properties.disk.failing_disk import FailingDisk
 from properties.disk.fingerprint import fingerprint
-from properties.judge.judges import LegalLogs, Recovered
-from properties.judge.progress_ledger import LegalVersions, Said
-from properties.judge.recovered import Key
+from properties.judge.evidence import Key, LegalLogs, Recovered
+from properties.judge.ledgers import LegalVersions, Said
 from properties.lockstep.lockstep import Lockstep
 
 __all__ = ["Judging", "Outcome", "Sparing", "everything", "image_hash"]

@@ -21,8 +21,8 @@ from properties.disk.recording_files import RecordingFiles
 from properties.explore.exhaustive.alphabet import LETTERS, Workload, is_crashed, operations_of
 from properties.explore.exhaustive.choices import bounded_choices
 from properties.explore.exhaustive.outcomes import Judging, Sparing, image_hash
-from properties.judge.judges import LegalLogs, Recovered
-from properties.judge.progress_ledger import LegalVersions, said_by
+from properties.judge.evidence import LegalLogs, Recovered
+from properties.judge.ledgers import LegalVersions, said_by
 from properties.lockstep.lockstep import Lockstep
 from properties.planted.lockstep import lockstep_of
 from properties.program.case import Case, Settings
@@ -203,7 +203,7 @@ class WorkloadStates:
 
         What is judged here must not stand for an equal image of the first crash, whose recovery is to be crashed too.
         """
-        files, recovered = found.files, found.legal[found.key]
+        files, recovered = found.recording, found.legal[found.key]
         state = DiskState(files.base, disk=self.settings.disk)
         legal = self._trial.recovery.legal_between(answered or recovered, recovered, kill=False)
         corrected = said_by(found.durable.files, found.said_before)

@@ -190,7 +190,9 @@ class Cycle:
         if self._number >= 0:
             self._tally(verb, killed=killed)
         require(marker_is_right(before, self._left, progress, operations))
-        return legal_after(legal, progress, operations, settings=self._settings, start_ms=self._start_ms())
+        answered = legal_after(legal, progress, operations, settings=self._settings, start_ms=self._start_ms())
+        require(answered.ruling)
+        return answered.legal
 
     def _tally(self, verb: str, *, killed: bool) -> None:
         report, planned = self._report, self._lives[self._life]

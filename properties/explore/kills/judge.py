@@ -5,9 +5,8 @@ the directory and decoded by the judges' own decoder; the store under test is as
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
 
 from impl.files import OpenFile
 from impl.os_files import OsFiles
@@ -22,20 +21,19 @@ from properties.contract import GuaranteeBroken, observed
 from properties.disk.disk import Image
 from properties.explore.kills.child import Progress
 from properties.explore.kills.snapshot import Snapshot, snapshot_of
-from properties.judge.derived_ledger import DerivedLedger
-from properties.judge.judges import (
+from properties.judge.evidence import Recovered, SeenFiles, key_of
+from properties.judge.judges import QUEUE_JUDGES
+from properties.judge.ledgers import DerivedLedger, Ledger
+from properties.judge.log import (
     begins_where_it_may,
     covers_the_floor,
     is_a_prefix,
     messages_are_served,
     nothing_behind_the_end,
-    opens_for_writing,
     watermarks_in_order,
 )
-from properties.judge.ledger import Ledger
-from properties.judge.queue_judges import QUEUE_JUDGES
-from properties.judge.recovered import Recovered, key_of
-from properties.judge.rulings import Ruling, holds, judge, require, ruling_of
+from properties.judge.rulings import Ruling, broken, holds, judge, require, ruling_of
+from properties.judge.start import opens_for_writing
 from properties.program.bit_maps import filters_of
 from properties.program.case import Settings
 from properties.program.hand_driven import HandDriven
@@ -44,6 +42,7 @@ from properties.program.translation import layout_of, store_config
 
 __all__ = [
     "JUDGES_OF_KILLS",
+    "Answered",
     "LegalLogs",
     "Survived",
     "evidence_of",
@@ -56,9 +55,19 @@ __all__ = [
 LegalLogs = Mapping[int, CommitLog]
 """Each legal log by its end offset; no two of them end at the same place."""
 
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The ruling on the answers of a process, and the logs that are legal after it, none where it is broken."""
+
+    ruling: Ruling
+    legal: LegalLogs = field(default_factory=dict)
+
+
 _LOG = "commitlog"
 _ABORT = "abort"
 RIGHT = holds(6, "")
+_ANSWERED = holds(8, "")
 
 
 # ---- the model -------------------------------------------------------------------------------------------------------
@@ -81,18 +90,18 @@ def model_path(
 
 def legal_after(
     legal: LegalLogs, progress: Progress, operations: tuple[Operation, ...], *, settings: Settings, start_ms: int
-) -> LegalLogs:
+) -> Answered:
     """Return the legal logs after a life that began with one of `legal`, from how far it got.
 
-    Raises GuaranteeBroken when the store had recovered or answered otherwise than the model.
+    The ruling is on contract 2 where the store had recovered otherwise than the model, on contract 8 where it answered
+    otherwise.
     """
     if progress.returned < 0:
-        return legal  # killed while it opened: recovery may be repeated, it decides nothing (contract 6)
+        return Answered(_ANSWERED, legal)  # killed while it opened: recovery may be repeated, it decides nothing
     recovered = progress.end_of(0)
     if recovered not in legal:
-        raise GuaranteeBroken(
-            2, "the recovered log is none that may survive a kill", str(sorted(legal)), str(recovered)
-        )
+        sentence = "the recovered log is none that may survive a kill"
+        return Answered(broken(2, sentence, expected=str(sorted(legal)), found=str(recovered)))
     path = model_path(legal[recovered], operations, settings=settings, start_ms=start_ms)
     for verb in range(1, progress.returned + 1):
         operation = operations[verb - 1]
@@ -101,9 +110,11 @@ def legal_after(
             expected = path[verb].end_offset if stored else -1
             if progress.end_of(verb) != expected:
                 sentence = f"{operation.op} (verb {verb}) answers otherwise than the model"
-                raise GuaranteeBroken(8, sentence, str(expected), str(progress.end_of(verb)))
+                answered = str(progress.end_of(verb))
+                return Answered(broken(8, sentence, expected=str(expected), found=answered))
     before, after = path[progress.returned], path[progress.begun]
-    return {log.end_offset: log for log in crash(before, after, "process kill", layout=layout_of(settings))}
+    logs = crash(before, after, "process kill", layout=layout_of(settings))
+    return Answered(_ANSWERED, {log.end_offset: log for log in logs})
 
 
 @judge(7)
@@ -201,8 +212,8 @@ def judge_directory(
         left, survivor = _judged_open(disk, legal)
         if once_more(left, survivor):
             _judge_once_more(disk, survivor, left.below(_LOG))
-    except GuaranteeBroken as broken:
-        return Survived(ruling_of(broken))
+    except GuaranteeBroken as error:
+        return Survived(ruling_of(error))
     return Survived(RIGHT, survivor)
 
 
@@ -226,8 +237,8 @@ def _judge_once_more(disk: _Disk, survivor: CommitLog, recovered: Mapping[str, b
     """Contract 6: the next process recovers the same, byte for byte, and closes cleanly."""
     try:
         _judged_open(disk, {survivor.end_offset: survivor}, closes=True)
-    except GuaranteeBroken as broken:
-        raise GuaranteeBroken(6, f"recovering twice is not recovering once: {broken.sentence}") from broken
+    except GuaranteeBroken as error:
+        raise GuaranteeBroken(6, f"recovering twice is not recovering once: {error.sentence}") from error
     closed = snapshot_of(disk.directory)
     if closed.below(_LOG) != recovered:
         raise GuaranteeBroken(6, "a second recovery, or a clean close, changed the log files")
@@ -238,20 +249,6 @@ def _judge_once_more(disk: _Disk, survivor: CommitLog, recovered: Mapping[str, b
 # ---- the evidence ----------------------------------------------------------------------------------------------------
 
 
-class _SeenFiles:
-    """The files of a directory, under the names that recorded disks have; a kill has lost nothing of them."""
-
-    def __init__(self, content: Mapping[str, bytes]) -> None:
-        self.content = {f"{ROOT}/{name}": data for name, data in content.items()}
-        self.base = Image(frozenset(), self.content)
-
-    def paths(self) -> list[str]:
-        return sorted(self.content)
-
-    def peek(self, path: str, offset: int, size_bytes: int) -> bytes:
-        return self.content.get(path, b"")[offset : offset + size_bytes]
-
-
 def evidence_of(
     store: MessageStore, content: Mapping[str, bytes], legal: LegalLogs, *, settings: Settings
 ) -> Recovered:
@@ -259,16 +256,16 @@ def evidence_of(
 
     Raises GuaranteeBroken (1) where the files hold other records than the log that ends where the store says.
     """
-    layout, files = layout_of(settings), _SeenFiles(content)
+    by_path = {f"{ROOT}/{name}": data for name, data in content.items()}  # as on a recorded disk
+    layout, files = layout_of(settings), SeenFiles(by_path, Image(frozenset(), by_path))
     survivor = legal.get(store.max_offset, CommitLog())
 
     def peek(name: str, position: int, size_bytes: int) -> bytes:
         return files.peek(f"{LOG_DIRECTORY}/{name}", position, size_bytes)
 
-    seen: Any = files  # the judges look at names and bytes only
     return Recovered(
         store,
-        seen,
+        files,
         Ledger.of(survivor, file_bytes=settings.file_bytes, peek=peek),
         DerivedLedger(layout, survivor.records),
         {key_of(log): log for log in legal.values()},

@@ -15,10 +15,9 @@ from properties.contract import Verdict
 from properties.decode.consumequeue import UNIT_BYTES
 from properties.disk.dirty import choose_tracker
 from properties.explore.recovery.shapes import SHAPES, RecoveryShape
-from properties.judge.directory.given import Given
-from properties.judge.directory.image import read_image
-from properties.judge.directory.judge import Judgement, judge_image
-from properties.judge.image_directory import write_image
+from properties.judge.image import read_image, write_image
+from properties.judge.judgement import Judgement, judge_image
+from properties.judge.shape import Given
 from properties.program.case import Disk, Settings
 from properties.scratch import scratch_directory
 

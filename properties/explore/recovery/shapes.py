@@ -16,8 +16,8 @@ from model.operations import Choice, Flush, Operation, Put, Step
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import Image, parent_of
 from properties.disk.images import compose, disk_state, facts_of
-from properties.judge.derived_files import DERIVED, INDEX, QUEUES
-from properties.judge.directory.truth import Told, Truth
+from properties.judge.evidence import DERIVED, INDEX, QUEUES
+from properties.judge.image import Told, Truth
 from properties.lockstep.lockstep import Lockstep
 from properties.program.case import Disk, Settings
 from properties.program.log_places import LOG_DIRECTORY, ROOT, log_files

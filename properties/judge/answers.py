@@ -1,0 +1,139 @@
+"""Compare answers to pulls, queries and questions for a time with the model.
+
+A pull may have more than one legal answer (model/reading.py). Its messages are compared byte by byte with the log as
+it was put.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from impl.message_filter import TagFilter
+from impl.queue_pull import GetMessageResult
+from impl.store import MessageStore
+from model import index, reading
+from model.dispatch import Queue
+from model.reading import Pulled
+from model.state import CommitLog, Layout, Record
+from properties.contract import GuaranteeBroken, observed
+from properties.judge.ledgers import Key
+
+__all__ = [
+    "Stored",
+    "compare_first_times",
+    "compare_pull",
+    "compare_query",
+    "compare_time",
+    "found_by_key",
+    "pulled_rightly",
+]
+
+
+Stored = Callable[[Record], bytes]
+"""Returns the bytes of a record as the log holds them."""
+
+
+def compare_pull(
+    store: MessageStore,
+    log: CommitLog,
+    layout: Layout,
+    queue: Queue,
+    offset: int,
+    *,
+    stored: Stored,
+    max_msg_nums: int = 32,
+    tags: Sequence[str] | None = None,
+) -> Pulled:
+    """Pull from a queue, compare status, bounds, the way on and the messages; return the answer (contract 17, 8)."""
+    legal = reading.legal_answers(log, layout, *queue, offset, max_msg_nums, tags)
+    message_filter = None if tags is None else TagFilter("||".join(tags))
+    with observed(
+        "get_message",
+        lambda: store.get_message(*queue, offset, max_msg_nums=max_msg_nums, message_filter=message_filter),
+    ) as found:
+        return pulled_rightly(found, legal, queue, offset, stored=stored)
+
+
+def pulled_rightly(
+    found: GetMessageResult, legal: Sequence[Pulled], queue: Queue, offset: int, *, stored: Stored
+) -> Pulled:
+    """Return which of the legal answers a pull has brought (contract 17, 8)."""
+    bounds = (found.status.value, found.next_begin_offset, found.min_offset, found.max_offset)
+    fitting = [answer for answer in legal if (answer.status.value, *answer[1:4]) == bounds]
+    if not fitting:
+        expected = " or ".join(str((answer.status.value, *answer[1:4])) for answer in legal)
+        raise GuaranteeBroken(
+            17, f"a pull from {queue} at {offset} answers otherwise than the model", expected, str(bounds)
+        )
+    answer = fitting[0]
+    offsets = [message.offset for message in found.messages]
+    expected_offsets = [record.offset for record in answer.records]
+    if offsets != expected_offsets:
+        sentence = f"a pull from {queue} at {offset} brings other messages than the model"
+        raise GuaranteeBroken(17, sentence, str(expected_offsets), str(offsets))
+    _compare_bytes([bytes(message) for message in found.messages], answer.records, stored, contract=17)
+    return answer
+
+
+def compare_query(
+    store: MessageStore,
+    log: CommitLog,
+    layout: Layout,
+    key: Key,
+    *,
+    stored: Stored,
+    max_num: int = 64,
+    begin_ms: int = 0,
+    end_ms: int = 2**63 - 1,
+) -> int:
+    """Query a key and compare what is brought, and return how much that is (contract 5)."""
+    expected = index.query(log, layout, *key, max_num, begin_ms, end_ms)
+    found_by_key(store, key, expected, stored=stored, max_num=max_num, begin_ms=begin_ms, end_ms=end_ms)
+    return len(expected)
+
+
+def found_by_key(
+    store: MessageStore,
+    key: Key,
+    expected: Sequence[Record],
+    *,
+    stored: Stored,
+    max_num: int,
+    begin_ms: int = 0,
+    end_ms: int = 2**63 - 1,
+) -> None:
+    """Contract 5: a query brings exactly these records."""
+    with observed(
+        "query_message", lambda: store.query_message(*key, max_num=max_num, begin_ms=begin_ms, end_ms=end_ms)
+    ) as found:
+        offsets = [message.offset for message in found.messages]
+        expected_offsets = [record.offset for record in expected]
+        if offsets != expected_offsets:
+            window = f"{max_num} at most from {begin_ms} to {end_ms}"
+            sentence = f"a query for {key} ({window}) brings other messages than the model"
+            raise GuaranteeBroken(5, sentence, str(expected_offsets), str(offsets))
+        _compare_bytes([bytes(message) for message in found.messages], expected, stored, contract=5)
+
+
+def _compare_bytes(found: Sequence[bytes], records: Sequence[Record], stored: Stored, *, contract: int) -> None:
+    for data, record in zip(found, records, strict=True):
+        if data != stored(record):
+            raise GuaranteeBroken(contract, f"the message read at offset {record.offset} is not the one put there")
+
+
+def compare_time(store: MessageStore, log: CommitLog, layout: Layout, queue: Queue, timestamp: int) -> None:
+    """Ask for the offset of a time and compare (contract 8)."""
+    legal = reading.offset_by_time(log, layout, *queue, timestamp)
+    found = observed("offset_in_queue_by_time", lambda: store.offset_in_queue_by_time(*queue, timestamp))
+    if found not in legal:
+        sentence = f"the offset in {queue} at {timestamp} is wrong"
+        raise GuaranteeBroken(8, sentence, " or ".join(map(str, sorted(legal))), str(found))
+
+
+def compare_first_times(store: MessageStore, log: CommitLog, layout: Layout, queue: Queue) -> None:
+    """Ask when the first message of the log, and of a queue, was stored, and compare (contract 8)."""
+    for asked in (None, queue):
+        expected = reading.earliest_message_time(log, layout, asked)
+        found = observed("earliest_message_time", partial(store.earliest_message_time, *(asked or ())))
+        if found != expected:
+            whose = "the log" if asked is None else f"queue {asked}"
+            raise GuaranteeBroken(8, f"the time of the first message of {whose} is wrong", str(expected), str(found))

@@ -1,0 +1,79 @@
+"""Judges of delayed delivery: what a recovery must not lose of it, and where it goes on (contract 12).
+
+Which versions of the saved progress may be on the disk at all is the matter of contract 13
+(properties/judge/progress.py).
+"""
+
+from itertools import chain
+
+from model import schedule
+from model.crash import opened
+from model.delay import SCHEDULE_TOPIC
+from model.state import CommitLog, Progress
+from properties.contract import GuaranteeBroken, observed
+from properties.judge.evidence import Evidence
+from properties.judge.ledgers import DELAY_OFFSETS, said_by
+from properties.judge.rulings import judge
+
+__all__ = [
+    "DELAY_JUDGES",
+    "delay_effects",
+    "delivery_goes_on_where_it_was_saved",
+    "nothing_delayed_is_left_out",
+    "opened_log",
+]
+
+
+def opened_log(found: Evidence) -> CommitLog:
+    """Return the model's log that was recovered, delivery going on where the disk said before the open."""
+    if "opened" not in found.worked_out:
+        said = found.said_before.get(DELAY_OFFSETS, ())
+        saved: Progress = said if isinstance(said, tuple) else ()
+        before = found.log.changed(saved_delays=saved)
+        legal = opened(before, layout=found.layout, queues_came_late=found.queues_came_late)
+        log = next(legal)
+        if found.queues_came_late:
+            says = tuple(observed("delay_offsets", found.store.delay_offsets).items())
+            log = next((each for each in chain((log,), legal) if each.delays == says), log)
+        found.worked_out["opened"] = log
+    return found.worked_out["opened"]
+
+
+@judge(12)
+def nothing_delayed_is_left_out(found: Evidence) -> None:
+    """Contract 12: each delayed message that saved progress has passed is in the log with its copy."""
+    if found.layout.role == "SLAVE" or not found.said_before.get(DELAY_OFFSETS):
+        return
+    left_out = schedule.left_out(opened_log(found), layout=found.layout)
+    if left_out:
+        level, number = left_out[0]
+        raise GuaranteeBroken(12, f"message {number} of delay level {level} has been passed, and its copy is lost")
+
+
+@judge(12)
+def delivery_goes_on_where_it_was_saved(found: Evidence) -> None:
+    """Contract 12: each level goes on at what was saved for it, within the bounds of its queue; on disk it says so too,
+    before messages come behind that end.
+    """
+    if found.layout.role == "SLAVE":
+        return
+    expected = opened_log(found).delays
+    progress = tuple(observed("delay_offsets", found.store.delay_offsets).items())
+    if progress != expected:
+        raise GuaranteeBroken(12, "delivery goes on elsewhere than it may", str(expected), str(progress))
+    if DELAY_OFFSETS in found.said_before:
+        durable = said_by(found.durable.files, (DELAY_OFFSETS,))[DELAY_OFFSETS]
+        if durable != expected:
+            raise GuaranteeBroken(12, "delayOffset.json on disk says otherwise", str(expected), str(durable))
+
+
+def delay_effects(found: Evidence) -> set[str]:
+    """Return what the recovery met, as an activation table counts it: messages that wait, or saved progress of them."""
+    effects = {"delays_saved"} if found.said_before.get(DELAY_OFFSETS) else set()
+    if any(topic == SCHEDULE_TOPIC for topic, _ in found.derived.queues):
+        effects.add("delayed_in_log")
+    return effects
+
+
+DELAY_JUDGES = (nothing_delayed_is_left_out, delivery_goes_on_where_it_was_saved)
+"""In the order in which they speak, once the log is known to be a legal one."""

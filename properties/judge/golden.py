@@ -1,0 +1,201 @@
+"""Crash images of RocketMQ itself: folders with a store, what its producer was told, and what RocketMQ made of it.
+
+A folder has `store/`, `config.json` (the settings), `truth.json`, `expected.json` (RocketMQ's answers, step by step)
+and perhaps `variants/NAME.json` with further damage to a copy and the answers to that. Only stores that were killed
+are crash images.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from impl.parts import Parts
+from properties.decode.opening import InspectError, shown
+from properties.judge.image import read_image, truth_of
+from properties.judge.judgement import SAMPLES, Judgement, judge_image
+from properties.judge.shape import Given, read_given
+from properties.program.case import Disk
+from properties.scratch import scratch_directory
+
+__all__ = ["GoldenImage", "GoldenRow", "apply_damage", "golden_images", "judged_golden"]
+
+_SERVED_WRONG = (
+    "messagesServedAtWrongQueueOffset",
+    "messagesServedFromForeignQueue",
+    "queueEntriesWithWrongTagsCode",
+    "recordsInLogNotReachableThroughTheirQueue",
+    "recordsServedNeverWrittenInThisForm",
+)
+
+_NUMBERS_OF_ROCKETMQ: Mapping[int, Sequence[str]] = {
+    1: ("logRecordsNeverWrittenInThisForm",),
+    3: ("recordsThatCameBackAfterHavingBeenCut",),
+    4: _SERVED_WRONG,
+    5: ("logRecordsWithKeysMissingFromIndex",),
+}
+"""Which comparison of RocketMQ's answers with the truth speaks against which number, when it is not zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenImage:
+    """One crash image: a folder, and the name of a variant or nothing."""
+
+    folder: Path
+    variant: str = ""
+
+    @property
+    def name(self) -> str:
+        """How the image is called in tables."""
+        return f"{self.folder.name[:2]}: {self.variant}" if self.variant else self.folder.name
+
+
+@dataclass(frozen=True, slots=True)
+class GoldenRow:
+    """What RocketMQ and our store made of an image; `_numbers` are those of the contract that are broken.
+
+    Records are those that the producer was told of. RocketMQ's are those of its first dump, None if it did not start.
+    """
+
+    image: str
+    told: int
+    rocketmq_kept: int | None
+    rocketmq_numbers: tuple[int, ...]
+    kept: int
+    in_quarantine: int
+    mode: str
+    numbers: tuple[int, ...]
+    not_judged: tuple[int, ...]
+    judgement: Judgement
+
+
+def golden_images(place: Path) -> list[GoldenImage]:
+    """Return the crash images below a directory, or of the one folder that it is. Raises InspectError."""
+    try:
+        folders = [place] if (place / "truth.json").is_file() else sorted(p for p in place.iterdir() if p.is_dir())
+    except OSError as error:
+        raise InspectError(
+            f"cannot list {shown(place)}: {error.strerror}; give a directory of golden stores"
+        ) from error
+    images: list[GoldenImage] = []
+    for folder in folders:
+        if (folder / "truth.json").is_file() and _read(folder / "config.json").get("lastExit") == "killed":
+            images.append(GoldenImage(folder))
+            images += [GoldenImage(folder, path.stem) for path in sorted((folder / "variants").glob("*.json"))]
+    if not images:
+        raise InspectError(f"no crash image in {shown(place)}: no folder there has a truth.json and a killed store")
+    return images
+
+
+def judged_golden(
+    image: GoldenImage,
+    *,
+    components: Parts | None = None,
+    disk: Disk = "posix-strict",
+    samples: int | None = SAMPLES,
+    losses: int = 1,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda what: None,
+) -> GoldenRow:
+    """Judge one image with what its producer was told. Raises InspectError for a folder that lacks something."""
+    progress(image.name)
+    answers = _read(image.folder / (f"variants/{image.variant}.json" if image.variant else "expected.json"))
+    document = _read(image.folder / "truth.json")
+    if image.variant:
+        document = document | {"damage": answers["damage"]}
+    truth = truth_of(document)
+    with scratch_directory("tornpage-golden-") as directory:
+        copy = Path(directory) / "store"
+        try:
+            shutil.copytree(image.folder / "store", copy, copy_function=shutil.copyfile)
+            apply_damage(copy, answers.get("damage", []) if image.variant else [])
+        except OSError as error:
+            reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+            raise InspectError(f"cannot copy {shown(image.folder / 'store')}: {reason}; make room") from error
+        judgement = judge_image(
+            read_image(copy),
+            given=_given(image.folder),
+            truth=truth,
+            components=components,
+            disk=disk,
+            samples=samples,
+            losses=losses,
+            seed=seed,
+        )
+    told = len(truth.records)
+    kept, numbers = _of_rocketmq(answers, told)
+    return GoldenRow(
+        image.name,
+        told,
+        kept,
+        numbers,
+        told - judgement.figures["records_lost"],
+        judgement.figures["records_in_quarantine"],
+        judgement.mode,
+        tuple(judgement.numbers("broken")),
+        tuple(number for number in judgement.numbers("unknown") if number in (1, 2, 3, 4, 5, 6, 7, 9, 13, 14, 16, 17)),
+        judgement,
+    )
+
+
+def apply_damage(directory: Path, damage: Sequence[Mapping[str, Any]]) -> None:
+    """Carry out operations of damage (`zero`, `write`, `delete`, `truncate`, `create`) on a copy of a store."""
+    for step in damage:
+        path = directory / step["path"]
+        match step["op"]:
+            case "delete":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            case "create":
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(bytes.fromhex(step["hex"]))
+            case "truncate":
+                os.truncate(path, step["length"])
+            case _:
+                data = bytes(step["length"]) if step["op"] == "zero" else bytes.fromhex(step["hex"])
+                with open(path, "r+b") as file:
+                    file.seek(step["offset"])
+                    file.write(data)
+
+
+def _given(folder: Path) -> Given:
+    told = _read(folder / "config.json")["store"]
+    text = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in told.items()}
+    return read_given(text, source=str(folder / "config.json"))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InspectError(f"cannot read {shown(path)}: {reason}; give whole golden stores") from error
+    if not isinstance(document, dict):
+        raise InspectError(f"{shown(path)} is no document of a golden store; give whole golden stores")
+    return document
+
+
+def _of_rocketmq(answers: Mapping[str, Any], told: int) -> tuple[int | None, tuple[int, ...]]:
+    """Return how many of the records told it kept at first, and which numbers its answers break at any time."""
+    compared = list(_compared(answers))
+    if not compared:
+        return None, (7,)
+    numbers = [
+        number
+        for number, names in _NUMBERS_OF_ROCKETMQ.items()
+        if any(each.get(name, 0) for each in compared for name in names)
+    ]
+    states = [step["state"] for step in answers["steps"] if step["do"] == "dump"]
+    if any(state.get("dispatchBehindBytes", 0) < 0 for state in states):
+        numbers.append(16)
+    return told - compared[0]["acknowledgedRecordsMissingFromLog"], tuple(numbers)
+
+
+def _compared(answers: Mapping[str, Any]) -> Iterator[Mapping[str, int]]:
+    for step in answers["steps"]:
+        if step["do"] == "dump":
+            yield step["comparedWithTruth"]

@@ -1,0 +1,191 @@
+"""Judges of repeated recovery: it changes nothing, and a crash in the middle of it is one more crash (contract 6).
+
+The first recovery of an image was recorded. It is stopped at its file operations, by a kill and by power losses
+(nothing un-synced survives; a draw), and what is left is recovered again: the same log, queues and index have to come
+out, and nothing that was cut may be lost from quarantine or come back.
+
+A recorded disk, and a directory that a kill left, are recovered again by properties/lockstep/recovery.py and by
+properties/explore/kills/judge.py. There the log of the first recovery is the one legal log of the next, and all judges
+look again. Of an image some numbers may be unknown, so its second recovery is compared file by file.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from properties.contract import GuaranteeBroken
+from properties.disk.certificate import assert_legal
+from properties.disk.disk import Image
+from properties.disk.images import compose, disk_state, facts_of
+from properties.disk.journal import Entry, ProcessKilled
+from properties.disk.sampling import draw
+from properties.judge.evidence import INDEX, Evidence
+from properties.judge.image_evidence import NOT_OPEN, ImageEvidence, Opened
+from properties.judge.index import index_holds_the_log
+from properties.judge.queues import extensions_hold_the_log, queues_hold_the_log
+from properties.judge.rulings import Ruling, broken, holds, judge, unknown
+from properties.judge.start import is_in_quarantine
+
+__all__ = ["Crash", "Crashes", "crashes_of", "is_idempotent", "recovered_is_durable"]
+
+
+@judge(6)
+def recovered_is_durable(found: Evidence) -> None:
+    """Contract 6: what recovery presents is on disk, so that the next recovery presents it again."""
+    if not found.is_recovered:
+        return
+    end, file_bytes, disk = found.end, found.settings.file_bytes, found.durable.files
+    durable = {path.rpartition("/")[2]: disk[path] for path in found.log_paths(durable=True)}
+    for base in range(found.begin, end, file_bytes):
+        stored = durable.get(f"{base:020d}")
+        kept = min(file_bytes, end - base)
+        if stored is None or stored[:kept] != found.ledger.expected(base, end)[:kept]:
+            raise GuaranteeBroken(6, f"recovery presents bytes from offset {base} on that are not durable")
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """One crash of a recovery: in front of which file operation, how, and what it leaves."""
+
+    operation: int
+    how: str
+    image: Image
+    journal: tuple[Entry, ...] = ()
+
+
+@dataclass
+class Crashes:
+    """How many crashes of recovery were recovered from, by kind, and at how many of its file operations."""
+
+    operations: int = 0
+    tried: set[int] = field(default_factory=set)
+    kinds: Counter[str] = field(default_factory=Counter)
+
+
+@judge(6)
+def is_idempotent(
+    evidence: ImageEvidence, crashes: Crashes, *, samples: int | None, losses: int = 1, seed: int = 0
+) -> Ruling:
+    """Recover again, then after crashes at `samples` of the file operations (None: all), with `losses` draws each."""
+    if not evidence.did_open:
+        return unknown(6, NOT_OPEN)
+    durable = recovered_is_durable(evidence)
+    if durable.verdict == "broken":
+        return durable
+    found = _differs(evidence, evidence.recoveries.opened(evidence.durable))
+    if found is not None:
+        return _told(found, "recovering twice is not recovering once")
+    found = _differs_when_all_is_looked_at(evidence)
+    if found is not None:
+        return _told(found, "looking at the whole log leads elsewhere")
+    for crash in crashes_of(evidence, crashes, samples=samples, losses=losses, seed=seed):
+        found = _differs(evidence, evidence.recoveries.opened(crash.image, crash.journal))
+        if found is not None:
+            return _told(found, f"{crash.how} at operation {crash.operation} of the recovery")
+        crashes.kinds[crash.how] += 1
+        crashes.tried.add(crash.operation)
+    count = sum(crashes.kinds.values())
+    return holds(
+        6,
+        f"recovering again changes nothing; {count:,} crashes at {len(crashes.tried):,} of the {crashes.operations:,} "
+        "file operations of the recovery lead to the same store",
+    )
+
+
+def _differs_when_all_is_looked_at(evidence: ImageEvidence) -> Ruling | None:
+    """Recover the image once more without believing any proof of what need not be looked at."""
+    recoveries, before = evidence.recoveries, evidence.recoveries.looks_at_all
+    recoveries.looks_at_all = True
+    try:
+        return _differs(evidence, recoveries.opened(evidence.seen.image))
+    finally:
+        recoveries.looks_at_all = before
+
+
+def crashes_of(
+    evidence: ImageEvidence, crashes: Crashes, *, samples: int | None, losses: int, seed: int
+) -> Iterator[Crash]:
+    """Yield crashes of the first recovery: at each place a kill, a power loss that keeps nothing, and draws."""
+    base, disk, places = evidence.seen.image, evidence.recoveries.disk, evidence.opened.places
+    journal = evidence.opened.files.journal[: evidence.opened.end]
+    crashes.operations = len(places)
+    rng = random.Random(f"judge {seed}")
+    before: Image | None = None
+    for number in _chosen(len(places), samples):
+        place = places[number]
+        yield Crash(number, "a kill", base, (*journal[:place], ProcessKilled()))
+        state = disk_state(base, journal, place, disk=disk)
+        facts = facts_of(state)
+        for loss in range(1 + losses):
+            choices = draw(facts, rng) if loss else {}
+            image = compose(state, choices)
+            if image == before or (loss and not facts):
+                continue  # nothing new is durable, and nothing is in doubt
+            assert_legal(base, journal, place, choices, image, disk=disk)
+            before = before if loss else image
+            yield Crash(number, "a power loss", image)
+
+
+def _chosen(count: int, samples: int | None) -> list[int]:
+    """Return which of `count` places are taken: the first, the last, and others at even distances."""
+    if samples is None or samples >= count:
+        return list(range(count))
+    if samples <= 0:
+        return []
+    return sorted({round(step * (count - 1) / max(1, samples - 1)) for step in range(samples)})
+
+
+def _differs(evidence: ImageEvidence, again: Opened) -> Ruling | None:
+    """Return what a further recovery does otherwise than the first, None if nothing."""
+    first = evidence.store
+    if again.store is None:
+        return broken(6, f"the store does not open: {again.refusal}")
+    if (again.store.read_only_reason is None) != (first.read_only_reason is None):
+        return broken(6, "read-only once and read-write once", found=str(again.store.read_only_reason))
+    content = again.content()
+    if not evidence.is_writable:
+        same = {name: data for name, data in content.items() if name != "lock"}
+        was = {name: data for name, data in evidence.content.items() if name != "lock"}
+        return None if same == was else broken(6, "a damaged store is changed by opening it again")
+    return _differs_in_files(evidence, content) or _differs_in_files(evidence, again.durable_content(), is_disk=True)
+
+
+def _differs_in_files(evidence: ImageEvidence, content: Mapping[str, bytes], *, is_disk: bool = False) -> Ruling | None:
+    where = " on the disk" if is_disk else ""
+    log, first = evidence.read(dict(content)), evidence.after
+    if set(log.files) != set(first.files):
+        return broken(6, f"the log has other files{where}", expected=str(sorted(first.files.values())),
+                      found=str(sorted(log.files.values())))  # fmt: skip
+    for base, name in log.files.items():
+        if content[name] != evidence.content[first.files[base]]:
+            kept, was = content[name], evidence.content[first.files[base]]
+            at = next((n for n, (a, b) in enumerate(zip(kept, was, strict=False)) if a != b), 0)
+            return broken(6, f"the log differs{where}", file=name, offset=base + at)
+    lost = [record for record in evidence.before.behind if not is_in_quarantine(content, record)]
+    if lost and evidence.floor is None and evidence.before.dirty_at is not None:
+        return broken(6, f"a record that was cut is in no quarantine{where}", offset=lost[0].offset)
+    return None if is_disk else _derived_differ(evidence, content)
+
+
+def _derived_differ(evidence: ImageEvidence, content: Mapping[str, bytes]) -> Ruling | None:
+    """Compare queues and index: their bytes first, then what they say (names of index files are times)."""
+    if _derived(content) == _derived(evidence.content) or evidence.not_derivable:
+        return None
+    again = evidence.with_content(dict(content))
+    rulings = [queues_hold_the_log(again), extensions_hold_the_log(again)]
+    if 5 not in evidence.shape.unknown and evidence.shape.settings.index:
+        rulings.append(index_holds_the_log(again))
+    return next((ruling for ruling in rulings if ruling.verdict == "broken"), None)
+
+
+def _derived(content: Mapping[str, bytes]) -> tuple[dict[str, bytes], list[bytes]]:
+    queues = {name: data for name, data in content.items() if name.startswith("consumequeue")}
+    return queues, [content[name] for name in sorted(content) if name.startswith(INDEX)]
+
+
+def _told(found: Ruling, what: str) -> Ruling:
+    return broken(6, f"{what}: {found.sentence}", file=found.file, offset=found.offset, expected=found.expected,
+                  found=found.found)  # fmt: skip

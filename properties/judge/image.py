@@ -1,0 +1,370 @@
+"""Read a crash image from a real disk: its files, what its producer was told, and what its log holds.
+
+An image is read whole into memory; nothing of it is locked, mapped or changed. Sizes count as they are listed, holes
+too: a recorded disk has no holes, and several copies of the image live at once while it is judged. An image for which
+the memory does not suffice is refused before anything is read.
+
+What a producer was told is the file `truth.json` of a golden store. Its `records` have one entry per stored record, in
+put order: `commitLogOffset`, `storeSize`, `recordSha256`, `status`, and `flushed` after a kill. `damage` is there when
+the image was damaged afterwards as a power loss damages one.
+
+The log is read by the judges' own decoder: the valid prefix, and what stands past it. No bytes make that raise.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from properties.decode.findings import Finding
+from properties.decode.opening import InspectError, open_view, shown
+from properties.decode.record import Blank, Record
+from properties.decode.store import StoreView
+from properties.decode.walk import Zeros, walk
+from properties.disk.disk import Image
+from properties.judge.evidence import below_root, left_past
+from properties.program.log_places import ROOT
+
+__all__ = [
+    "COPIES",
+    "IMAGE_BYTES_MAX",
+    "OTHER_DIRECTORIES",
+    "LogRead",
+    "Problem",
+    "SeenImage",
+    "Told",
+    "Truth",
+    "log_names",
+    "read_image",
+    "read_log",
+    "read_truth",
+    "truth_of",
+    "write_image",
+]
+
+IMAGE_BYTES_MAX = 1 << 30
+"""The largest image that is judged, its holes included."""
+
+COPIES = 6
+"""How many times an image is in memory at most: as read, on two disks, each with what it was, and as it was found."""
+
+_DEPTH_MAX = 8
+
+_PIECE_BYTES = 1 << 20
+
+_MEMORY = Path("/proc/meminfo")
+
+
+@dataclass(frozen=True, slots=True)
+class SeenImage:
+    """An image in memory, below `ROOT`; `view` is what the decoder says of the directory, `strays` of odd things."""
+
+    directory: Path
+    image: Image
+    view: StoreView
+    strays: tuple[Finding, ...]
+
+    @property
+    def content(self) -> dict[str, bytes]:
+        """The files by name below the store directory."""
+        return below_root(self.image.files)
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    name: str
+    path: Path
+    size_bytes: int
+
+
+def read_image(path: str | os.PathLike[str], *, memory_bytes: int | None = None) -> SeenImage:
+    """Read an image; `memory_bytes` is what may be used, by default what the machine has left. Raises InspectError."""
+    view = open_view(path)
+    if view.live:
+        raise InspectError(f"a store has {shown(view.store_dir)} open; judge a copy, or close the store first")
+    directories, files, strays = [], [], []
+    try:
+        for found in _listed(view.store_dir):
+            if isinstance(found, Finding):
+                strays.append(found)
+            elif isinstance(found, str):
+                directories.append(f"{ROOT}/{found}")
+            else:
+                files.append(found)
+        _require_room(view.store_dir, sum(file.size_bytes for file in files), memory_bytes)
+        content = {f"{ROOT}/{file.name}": _read_file(file) for file in files}
+    except OSError as error:
+        name = shown(Path(error.filename or view.store_dir))
+        raise InspectError(f"cannot read {name}: {error.strerror}; read it as its owner, or judge a copy") from error
+    return SeenImage(view.store_dir, Image(frozenset({"/", ROOT, *directories}), content), view, tuple(strays))
+
+
+def _listed(root: Path) -> Iterator[_Listed | Finding | str]:
+    """Yield directories (names), files, and a finding for each thing that is neither, or a way back up."""
+    waiting = [("", root)]
+    seen = {_identity(os.stat(root))}
+    while waiting:
+        below, directory = waiting.pop()
+        with os.scandir(directory) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+        for entry in found:
+            name = f"{below}{entry.name}"
+            status = os.stat(entry.path)
+            is_new = name.count("/") < _DEPTH_MAX and _identity(status) not in seen
+            if stat.S_ISDIR(status.st_mode) and is_new:
+                seen.add(_identity(status))
+                yield name
+                waiting.append((f"{name}/", Path(entry.path)))
+            elif stat.S_ISREG(status.st_mode):
+                yield _Listed(name, Path(entry.path), status.st_size)
+            else:
+                message = "neither a file nor a directory of its own, or too deep: not judged"
+                yield Finding("CL_STRAY_FILE", "note", name, None, message, "move it away")
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _require_room(directory: Path, size_bytes: int, memory_bytes: int | None) -> None:
+    if size_bytes > IMAGE_BYTES_MAX:
+        raise InspectError(
+            f"{shown(directory)} has {size_bytes:,} bytes with its holes; images of {IMAGE_BYTES_MAX:,} bytes at most "
+            "are judged; look at it with `tornpage inspect` and `tornpage audit`"
+        )
+    room = _available_bytes() if memory_bytes is None else memory_bytes
+    if room is not None and COPIES * size_bytes > room:
+        raise InspectError(
+            f"judging {shown(directory)} takes about {COPIES * size_bytes:,} bytes of memory and {room:,} are left; "
+            "free some, or look at it with `tornpage inspect` and `tornpage audit`"
+        )
+
+
+def _available_bytes() -> int | None:
+    """Return how much memory is left, None if the machine does not say."""
+    try:
+        lines = _MEMORY.read_text().splitlines()
+    except OSError:
+        return None
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
+
+
+def _read_file(file: _Listed) -> bytes:
+    """Read a file of the size that was listed. Raises OSError when it has another by now."""
+    fd = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        content = b"".join(iter(lambda: os.read(fd, _PIECE_BYTES), b""))
+    finally:
+        os.close(fd)
+    if len(content) != file.size_bytes:
+        raise OSError(116, "it changed while it was read", str(file.path))
+    return content
+
+
+def write_image(image: Image, directory: Path) -> None:
+    """Write what an image holds below the store's root into `directory`, which is made and must be new or empty.
+
+    Raises FileExistsError when it is neither, OSError when the disk refuses.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    if any(directory.iterdir()):
+        raise FileExistsError(17, "is not empty", str(directory))
+    for path in sorted(image.directories):
+        if path.startswith(f"{ROOT}/"):
+            (directory / path.removeprefix(f"{ROOT}/")).mkdir(parents=True, exist_ok=True)
+    for path, content in sorted(image.files.items()):
+        if path.startswith(f"{ROOT}/"):
+            (directory / path.removeprefix(f"{ROOT}/")).write_bytes(content)
+
+
+_TRUTH_BYTES_MAX = 256 << 20
+
+_STORED = ("PUT_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One record that a producer was told is stored."""
+
+    offset: int
+    size_bytes: int
+    sha256: str
+    flushed: bool
+
+    def is_record(self, record: Record) -> bool:
+        """Whether a record of a log is this one, byte for byte."""
+        return (record.offset, record.size_bytes) == (self.offset, self.size_bytes) and (
+            sha256(record.raw).hexdigest() == self.sha256
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """Records by physical offset, in order; `power_loss` says that only flushed ones had to survive.
+
+    `has_copies` says that messages were delivered later, whose copies nobody was told of.
+    """
+
+    records: Mapping[int, Told]
+    power_loss: bool
+    has_copies: bool
+
+    @property
+    def due(self) -> tuple[Told, ...]:
+        """The records that have to survive: of a killed process all of them."""
+        return tuple(told for told in self.records.values() if told.flushed or not self.power_loss)
+
+
+def read_truth(path: str, *, power_loss: bool | None = None) -> Truth:
+    """Read a file of truth. Raises InspectError."""
+    try:
+        with Path(path).open("rb") as file:
+            stored = file.read(_TRUTH_BYTES_MAX + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InspectError(f"cannot read the truth {path!r}: {reason}; check the path") from error
+    try:
+        if len(stored) > _TRUTH_BYTES_MAX:
+            raise ValueError("too long")
+        document = json.loads(stored)
+        return truth_of(document, power_loss=power_loss)
+    except (ValueError, RecursionError, OverflowError, KeyError, TypeError, AttributeError) as error:
+        what = f"{type(error).__name__}: {error}"[:200]
+        raise InspectError(
+            f"{path!r} is no truth ({what}); it has `records` with commitLogOffset, storeSize, recordSha256"
+        ) from error
+
+
+def truth_of(document: Mapping[str, Any], *, power_loss: bool | None = None) -> Truth:
+    """Return what a document says; `power_loss` is asked of it when nobody tells. Raises KeyError, TypeError."""
+    told = [
+        Told(
+            int(row["commitLogOffset"]),
+            int(row["storeSize"]),
+            str(row["recordSha256"]),
+            bool(row.get("flushed", row.get("status", _STORED[0]) == _STORED[0])),
+        )
+        for row in document["records"]
+        if row.get("status", _STORED[0]) in _STORED
+    ]
+    topics = {row.get("topic") for row in document["records"]}
+    return Truth(
+        {record.offset: record for record in sorted(told, key=lambda record: record.offset)},
+        "damage" in document if power_loss is None else power_loss,
+        "SCHEDULE_TOPIC_XXXX" in topics,
+    )
+
+
+OTHER_DIRECTORIES = frozenset({"config", "consumequeue", "consumequeue_ext", "index", "quarantine"})
+"""Directories of a store that hold no log."""
+
+_LOG_NAME = re.compile(r"[0-9]{20}")
+
+_LAST_BASE = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What no crash leaves behind in a log: where, and a sentence."""
+
+    file: str
+    offset: int
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogRead:
+    """The log from physical offset `begin` to `end`, where `reason` stops it (None: nothing more is there).
+
+    `records` are those of the valid prefix, `behind` valid ones that stand behind its end; `dirty_at` is the first
+    byte behind the end that is not zero. `files` names the file of each base offset.
+    """
+
+    files: Mapping[int, str]
+    begin: int
+    end: int
+    reason: str | None
+    records: tuple[Record, ...]
+    behind: tuple[Record, ...]
+    dirty_at: int | None
+    problems: tuple[Problem, ...]
+
+    def file_of(self, offset: int) -> str:
+        """Return the name of the file that holds an offset, or of the last one in front of it."""
+        before = [base for base in self.files if base <= offset]
+        return self.files[max(before)] if before else "commitlog"
+
+
+def log_names(names: Sequence[str], directories: Sequence[str]) -> list[tuple[int, str]]:
+    """Return base offset and name of each log file in these directories, lowest first."""
+    found = [(name.rpartition("/"), name) for name in names]
+    return sorted(
+        (int(parts[2]), name)
+        for parts, name in found
+        if parts[0] in directories and _LOG_NAME.fullmatch(parts[2]) and int(parts[2]) <= _LAST_BASE
+    )
+
+
+def read_log(content: Mapping[str, bytes], directories: Sequence[str], *, file_bytes: int, floor: int) -> LogRead:
+    """Read a log whose files have `file_bytes` bytes; `floor` is up to where it was once durable, 0 if nobody knows."""
+    problems: list[Problem] = []
+    files = _one_of_each(content, log_names(list(content), directories), problems)
+    if files and not content[files[max(files)]] and floor <= max(files):
+        del files[max(files)]  # made, and never written
+    begin = min(files, default=0)
+    records: list[Record] = []
+    behind: list[Record] = []
+    end, reason, is_open, expected = begin, None, True, begin
+    for base, name in files.items():
+        data = content[name]
+        if base != expected:
+            problems.append(Problem(name, base, f"the log has no file at {expected}, but one at {base}"))
+            is_open = False
+        if len(data) != file_bytes:
+            problems.append(Problem(name, base, f"{name} has {len(data)} bytes instead of {file_bytes}"))
+        expected = base + file_bytes
+        stopped = "the file ends"
+        for item in walk(data, base_offset=base, file_bytes=file_bytes):
+            if isinstance(item, Record):
+                (records if is_open and item.offset == end else behind).append(item)
+                end = item.end_offset if is_open and item.offset == end else end
+            elif isinstance(item, Blank):
+                stopped = ""
+                if is_open and item.offset == end:
+                    end = expected
+            elif is_open:
+                reason, is_open = ("zeros" if isinstance(item, Zeros) else str(item.reason)), False
+        if is_open and stopped and end < expected:
+            reason, is_open = stopped, False
+    return LogRead(
+        files, begin, end, reason, tuple(records), tuple(behind), _dirty_at(content, files, end), tuple(problems)
+    )
+
+
+def _one_of_each(
+    content: Mapping[str, bytes], found: Sequence[tuple[int, str]], problems: list[Problem]
+) -> dict[int, str]:
+    """Return one file for each offset: of two the one that holds something; two that do are a problem."""
+    files: dict[int, str] = {}
+    for base, name in found:
+        other = files.get(base)
+        if other is None or not content[other].strip(b"\0"):
+            files[base] = name
+        elif content[name].strip(b"\0"):
+            problems.append(Problem(name, base, f"{name} has the place of {other}, and both hold something"))
+    return files
+
+
+def _dirty_at(content: Mapping[str, bytes], files: Mapping[int, str], end: int) -> int | None:
+    for base, name in files.items():
+        left = left_past(end, base, content[name])
+        if left is not None:
+            return left[0]
+    return None

@@ -1,0 +1,539 @@
+"""Provide what judges look at in a crash image: the image, the store after its recovery, and the truth.
+
+Our store is opened on recorded disks that hold the image; each opening recovers a copy of it by the real load path.
+
+Units and index entries of records that retention has removed stay before those of the records that are there, so that
+numbers go on. The log no longer says what they have to be: judges take them as they are, as long as they stand first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar
+
+from impl.parts import Parts
+from impl.policy import BrokerRole
+from impl.runner import ThreadRunner
+from impl.store import MessageStore
+from model.dispatch import Queue, places
+from model.message import Message
+from model.refusal import is_topic
+from model.state import CommitLog, Layout
+from model.state import Record as ModelRecord
+from properties.contract import observed
+from properties.decode.config_files import load_config
+from properties.decode.consumequeue import UNIT_BYTES
+from properties.decode.index import decode_index
+from properties.decode.record import TRAILER_BYTES, Record
+from properties.decode.store import Floor
+from properties.decode.units import PREFILL_UNIT, decode_units
+from properties.disk.dirty import DirtyTracker, choose_tracker
+from properties.disk.disk import Image
+from properties.disk.images import compose, disk_state
+from properties.disk.journal import Entry
+from properties.disk.recording_files import RecordingFiles
+from properties.judge.evidence import DERIVED, INDEX, QUEUES, Files, Key, LegalLogs, SeenFiles, below_root, key_of
+from properties.judge.image import LogRead, SeenImage, Truth, read_log
+from properties.judge.ledgers import (
+    CONSUMER_OFFSETS,
+    DELAY_OFFSETS,
+    LIGHT_CONSUMER_OFFSETS,
+    READERS,
+    DerivedLedger,
+    EntryPut,
+    Ledger,
+    LegalVersions,
+    Said,
+)
+from properties.judge.rulings import CannotTell
+from properties.judge.shape import Shape
+from properties.program.case import Disk, Settings
+from properties.program.hand_driven import HandDriven
+from properties.program.log_places import ROOT
+
+__all__ = [
+    "NOT_OPEN",
+    "ImageEvidence",
+    "ImageLedger",
+    "Opened",
+    "Recoveries",
+    "WithFront",
+    "front_entries",
+    "is_damaged",
+    "is_text",
+    "log_of",
+    "model_record",
+    "own_files",
+    "recoveries_of",
+    "said_in",
+    "without_front",
+]
+
+
+class ImageLedger(Ledger):
+    """The log files of an image, by base offset: what a recovery may keep of the log, and nothing else."""
+
+    def __init__(self, files: Mapping[int, bytes], records: Iterable[Record], *, file_bytes: int) -> None:
+        super().__init__(file_bytes=file_bytes)
+        self._content = {base: bytearray(content) for base, content in files.items()}
+        self.ends = [record.end_offset for record in records]
+
+    def stored(self, record: ModelRecord) -> bytes:
+        """Return the bytes that the image has where a record is."""
+        base = record.offset // self.file_bytes * self.file_bytes
+        return bytes(self._content.get(base, b"")[record.offset - base : record.end_offset - base])
+
+    def expected(self, base: int, end_offset: int) -> bytes:
+        """Return the file at `base` up to where the log ends, as long as it is in the image."""
+        return bytes(self._content.get(base, b"")[: max(0, min(self.file_bytes, end_offset - base))])
+
+
+def is_text(record: Record) -> bool:
+    """Whether topic and properties are UTF-8, so that Java and Python read the same in them."""
+    try:
+        record.topic.decode()
+        record.properties.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def model_record(record: Record) -> ModelRecord:
+    """Return a record as the model has it."""
+    properties = record.properties if record.checksum is None else record.properties[:-TRAILER_BYTES]
+    message = Message(
+        topic=record.topic_text,
+        body=record.body,
+        queue_id=record.queue_id,
+        properties=properties.decode("utf-8", "replace"),
+        flag=record.flag,
+        sys_flag=record.sys_flag,
+        born_timestamp=record.born_timestamp,
+        born_host=record.born_host,
+        store_host=record.store_host,
+        reconsume_times=record.reconsume_times,
+        prepared_transaction_offset=record.prepared_transaction_offset,
+    )
+    return ModelRecord(record.offset, record.size_bytes, record.queue_offset, record.store_timestamp, message)
+
+
+def log_of(records: Sequence[Record], end_offset: int) -> CommitLog:
+    """Return the model's log of these records, flushed and dispatched."""
+    return CommitLog(
+        records=tuple(map(model_record, records)),
+        end_offset=end_offset,
+        flushed_offset=end_offset,
+        dispatched_offset=end_offset,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A disk on which the store was opened; `store` is None when that was refused, with `refusal` for a reason.
+
+    `places` are those in the journal between two file operations of the opening, `end` is where it ended: what is done
+    with the store afterwards is no part of it.
+    """
+
+    files: RecordingFiles
+    store: MessageStore | None
+    refusal: str
+    disk: Disk
+    places: tuple[int, ...]
+    end: int
+
+    def content(self) -> dict[str, bytes]:
+        """Return the files as the process sees them, by name below the store directory."""
+        start, files = len(ROOT) + 1, self.files
+        return {path[start:]: files.peek(path, 0, 1 << 62) for path in files.paths() if path.startswith(f"{ROOT}/")}
+
+    def durable(self) -> Image:
+        """Return what the opening has left on the disk for sure."""
+        return compose(disk_state(self.files.base, self.files.journal, self.end, disk=self.disk), {})
+
+    def durable_content(self) -> dict[str, bytes]:
+        """Return the files that are on the disk for sure, by name below the store directory."""
+        return below_root(self.durable().files)
+
+
+class Recoveries:
+    """Opens the store of one shape as often as one likes; `now_ms` is its clock, `count` how often it was opened.
+
+    `looks_at_all` has it look at the whole log each time, also where a proof says that nothing has changed.
+    """
+
+    def __init__(
+        self, shape: Shape, components: Parts, *, tracker: DirtyTracker, now_ms: int, disk: Disk = "posix-strict"
+    ) -> None:
+        self.disk = disk
+        self.count = 0
+        self.looks_at_all = False
+        self._config = shape.config
+        self._clock = lambda: now_ms
+        self._tracker = tracker
+        self._components = components.replacing({ThreadRunner: lambda service: HandDriven(service, self._clock)})
+
+    def opened(self, base: Image, journal: tuple[Entry, ...] = ()) -> Opened:
+        """Open the store on a disk that holds an image, and the journal of a process that was killed on it."""
+        files = RecordingFiles(base, tracker=self._tracker, journal=journal)
+        store, refusal = self.open_on(files)
+        files.mark("opened")
+        return Opened(files, store, refusal, self.disk, tuple(dict.fromkeys(files.events)), len(files.journal))
+
+    def open_on(self, files: RecordingFiles) -> tuple[MessageStore | None, str]:
+        """Open the store on a disk; return it, or None and why not."""
+        self.count += 1
+        try:
+            config = replace(self._config, check_whole_log_on_recover=self.looks_at_all)
+            store = MessageStore.open(ROOT, config, files=files, clock=self._clock, parts=self._components)
+        except Exception as error:  # whatever it is, it is an answer about this image
+            return None, f"{type(error).__name__}: {error}"
+        return store, ""
+
+
+@contextmanager
+def recoveries_of(shape: Shape, components: Parts, *, now_ms: int, disk: Disk) -> Iterator[Recoveries]:
+    """Yield recoveries on disks whose memory is given back at the end."""
+    tracker = choose_tracker("auto")
+    try:
+        yield Recoveries(shape, components, tracker=tracker, now_ms=now_ms, disk=disk)
+    finally:
+        tracker.close()
+
+
+_OWN = re.compile(r"index/[0-9]{17}|consumequeue(_ext)?/[^/]+/(?:0|-?[1-9][0-9]{0,9})/[0-9]{20}")
+
+
+class WithFront(DerivedLedger):
+    """The memory of queues and index of some records, with index entries in front that were there already."""
+
+    def __init__(self, layout: Layout, records: Iterable[ModelRecord], front: Sequence[EntryPut]) -> None:
+        super().__init__(layout, records)
+        self._front = list(front)
+
+    def entries_at(self, end_offset: int) -> list[EntryPut]:
+        """Return the index entries of a log that ends at an offset, those in front of it first."""
+        return self._front + super().entries_at(end_offset)
+
+
+def own_files(content: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Return the files without what does not belong among queues and index, which a store leaves where it is."""
+    return {name: data for name, data in content.items() if not name.startswith(DERIVED) or _OWN.fullmatch(name)}
+
+
+def without_front(content: Mapping[str, bytes], *, begin: int) -> dict[str, bytes]:
+    """Return the files with the filler in place of each unit whose record lies in front of `begin`.
+
+    Queue files that have nothing else are left out.
+    """
+    if not begin:
+        return dict(content)
+    kept: dict[str, bytes] = {}
+    for name, data in content.items():
+        units = decode_units(data) if name.startswith(QUEUES) else []
+        removed = [number for number, unit in enumerate(units) if unit[1] > 0 and 0 <= unit[0] < begin]
+        others = [unit for unit in units if unit[1] > 0 and unit[0] >= begin]
+        if not removed:
+            kept[name] = data
+        elif others:
+            changed = bytearray(data)
+            for number in removed:
+                changed[number * UNIT_BYTES : (number + 1) * UNIT_BYTES] = PREFILL_UNIT
+            kept[name] = bytes(changed)
+    return kept
+
+
+def front_entries(content: Mapping[str, bytes], settings: Settings, *, begin: int) -> list[EntryPut] | None:
+    """Return the index entries in front of `begin`; None where the file before the first is gone, which has its time.
+
+    Their times are those of the entries themselves, in whole seconds.
+    """
+    found: list[EntryPut] = []
+    names = sorted(name for name in content if name.startswith(INDEX)) if begin else []
+    for place, name in enumerate(names):
+        view = decode_index(content[name], slots=settings.index_slots, entries=settings.index_entries)
+        header = view.header
+        if place == 0 and view.entries and view.entries[0].seconds:
+            return None
+        for entry in view.entries:
+            if entry.offset >= begin:
+                return found
+            is_end = entry.number in (1, len(view.entries))
+            at_ms = (
+                (header.begin_timestamp if entry.number == 1 else header.end_timestamp)
+                if is_end
+                else (header.begin_timestamp + 1000 * entry.seconds)
+            )
+            found.append((entry.key_hash, entry.offset, at_ms))
+    return found
+
+
+_NUMBER_MAX = (1 << 62) // UNIT_BYTES
+
+
+def is_damaged(seen: SeenImage, log: LogRead, floor: Floor | None) -> bool:
+    """Whether an image holds what no crash leaves: other files, an end below its floor, bytes behind a clean end."""
+    is_clean = not seen.view.is_unclean
+    below_floor = floor is not None and log.end < floor.offset
+    return bool(log.problems) or below_floor or (is_clean and log.dirty_at is not None)
+
+
+def _has_a_place(queue: Queue, number: int) -> bool:
+    """Whether a queue file can be named for a message: logs of others may say anything."""
+    return is_topic(queue[0]) and 0 <= number <= _NUMBER_MAX
+
+
+@dataclass
+class ImageEvidence:
+    """One image and its first recovery; `floor` is the durable floor that the image has, None without one.
+
+    The files of the image are what was appended, and the log of their valid records is the legal one.
+    """
+
+    seen: SeenImage
+    shape: Shape
+    before: LogRead
+    opened: Opened
+    recoveries: Recoveries
+    truth: Truth | None
+    floor: Floor | None
+    worked_out: dict[str, CommitLog] = field(default_factory=dict)
+
+    was_harmed: ClassVar[bool] = True
+    """Queues, index and checkpoint of the image are the work of another store."""
+    has_bit_maps: ClassVar[bool] = False
+    queues_came_late: ClassVar[bool] = False
+    derived_begin: ClassVar[int] = 0
+    """Units of removed records are replaced by the filler, and their index entries come first in `index_ledger`."""
+
+    # ---- the open ----------------------------------------------------------------------------------------------
+
+    @property
+    def did_open(self) -> bool:
+        """Whether there is a store to be asked."""
+        return self.opened.store is not None
+
+    @property
+    def store(self) -> MessageStore:
+        """The recovered store. Raises CannotTell when it did not open."""
+        if self.opened.store is None:
+            raise CannotTell(NOT_OPEN)
+        return self.opened.store
+
+    @property
+    def refusal(self) -> str:
+        """Why the store did not open."""
+        return self.opened.refusal
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the store opened read-write."""
+        return self.did_open and self.store.read_only_reason is None
+
+    @property
+    def is_recovered(self) -> bool:
+        """Whether the store opened read-write: else it leaves the image as it is."""
+        return self.is_writable
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether the image holds what no crash leaves behind: by its own decoder, whatever the store says."""
+        return is_damaged(self.seen, self.before, self.floor)
+
+    @property
+    def damage(self) -> str:
+        """What no crash leaves behind in the image."""
+        if not self.is_damaged:
+            return ""
+        if self.before.problems:
+            return self.before.problems[0].sentence
+        return f"{self.before.reason}, though all was durable up to there"
+
+    # ---- files -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def content(self) -> dict[str, bytes]:
+        """The files after the recovery, as the process sees them, by name."""
+        return self.opened.content()
+
+    @cached_property
+    def files(self) -> Files:
+        """The same by path, and the image."""
+        return SeenFiles({f"{ROOT}/{name}": data for name, data in self.content.items()}, self.seen.image)
+
+    @cached_property
+    def durable(self) -> Image:
+        """The disk after the recovery, as far as it is sure."""
+        return self.opened.durable()
+
+    @cached_property
+    def durable_content(self) -> dict[str, bytes]:
+        """The same files by name."""
+        return below_root(self.durable.files)
+
+    def with_content(self, content: dict[str, bytes]) -> ImageEvidence:
+        """Return the same evidence with other files after the recovery, whose log is the same, byte for byte."""
+        other = replace(self)
+        known = {name: value for name, value in self.__dict__.items() if name in _OF_THE_FIRST_RECOVERY}
+        other.__dict__.update(known, content=content)
+        return other
+
+    def disks_of_the_checkpoint(self, *, of_queues: bool = False) -> tuple[Image, ...]:
+        """Return the disk after the recovery, if it is known what the records have to be in queues and index."""
+        if of_queues and (5 in self.shape.unknown or self.not_derivable or self.after.begin):
+            return ()
+        return (self.durable,)
+
+    # ---- the log -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def after(self) -> LogRead:
+        """The log after the recovery, by the judges' own decoder."""
+        return self.read(self.content)
+
+    def read(self, content: dict[str, bytes]) -> LogRead:
+        """Read the log of some files of this shape."""
+        floor = 0 if self.floor is None else self.floor.offset
+        return read_log(content, self.shape.log_directories, file_bytes=self.shape.settings.file_bytes, floor=floor)
+
+    def log_paths(self, *, durable: bool = False) -> list[str]:
+        """Return the paths of the log files that the process sees, or those on the disk; lowest base first."""
+        log = self.read(self.durable_content) if durable else self.after
+        return [f"{ROOT}/{name}" for name in log.files.values()]
+
+    @property
+    def begin(self) -> int:
+        """Where the log of the image begins."""
+        return self.before.begin
+
+    @property
+    def end(self) -> int:
+        """Where the log ends after the recovery; a read-only store keeps all there is."""
+        return self.after.end if self.is_writable else _PAST_ALL
+
+    @cached_property
+    def key(self) -> Key:
+        """What the decoder sees of the log after the recovery. Which topics were deleted is not judged."""
+        return key_of(_as_model(self.after))
+
+    @cached_property
+    def legal(self) -> LegalLogs:
+        """The log of the valid records of the image that nothing separates: a recovery keeps them all."""
+        log = _as_model(self.before)
+        return {key_of(log): log}
+
+    @property
+    def log(self) -> CommitLog:
+        """The legal log. Raises CannotTell where the store has another one."""
+        log = self.legal.get(self.key)
+        if log is None:
+            raise CannotTell("the recovered log is not that of the image, which is judged by number 2")
+        return log
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The log files of the image."""
+        content = self.seen.content
+        files = {base: content[name] for base, name in self.before.files.items()}
+        return ImageLedger(files, self.before.records, file_bytes=self.shape.settings.file_bytes)
+
+    # ---- queues and index --------------------------------------------------------------------------------------
+
+    @cached_property
+    def derived(self) -> DerivedLedger:
+        """What queues and index of the surviving records have to hold, nothing where that cannot be worked out."""
+        records = () if self.not_derivable else log_of(self.after.records, self.after.end).records
+        return DerivedLedger(self.shape.layout, records)
+
+    @property
+    def index_ledger(self) -> DerivedLedger:
+        """The same of the index, with the entries before the log."""
+        front = front_entries(own_files(self.content), self.shape.settings, begin=self.after.begin)
+        if front is None:
+            raise CannotTell("the index begins behind a file that is gone, which has the time of its first entry")
+        return WithFront(self.shape.layout, log_of(self.after.records, self.after.end).records, front)
+
+    def derived_files(self) -> dict[str, bytes]:
+        """Return the files of queues and index, the filler in place of units of removed records."""
+        return without_front(own_files(self.content), begin=self.after.begin)
+
+    def end_of_queue(self, queue: Queue) -> int:
+        """Return the number that follows the last message of a queue, by the store: removed records count too."""
+        return observed("max_offset_in_queue", lambda: self.store.max_offset_in_queue(*queue))
+
+    @cached_property
+    def not_derivable(self) -> str:
+        """Why queues and index cannot be worked out from the surviving records; nothing if they can."""
+        if not all(map(is_text, self.after.records)):
+            return "a record has a topic or properties that are no UTF-8: what Java makes of them is not decided here"
+        last: dict[Queue, tuple[int, int]] = {}
+        for record in map(model_record, self.after.records):
+            for queue, number in places(record, self.shape.layout):
+                if not _has_a_place(queue, number):
+                    name = f"{queue[0]}/{queue[1]}"
+                    return f"in the log {record.offset} is number {number} of queue {name}: no queue file can have it"
+                before = last.get(queue, (number - 1, -1))
+                if (number, record.offset) != before and number != before[0] + 1:
+                    name = f"{queue[0]}/{queue[1]}"
+                    return f"in the log queue {name} has number {number} at {record.offset}, behind number {before[0]}"
+                last[queue] = number, record.offset
+        return ""
+
+    # ---- settings and progress ---------------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that the store was opened with."""
+        return self.shape.settings
+
+    @property
+    def layout(self) -> Layout:
+        """The same as the model has them."""
+        return self.shape.layout
+
+    @cached_property
+    def own_progress(self) -> tuple[str, ...]:
+        """The paths of the progress files that a store of this shape may correct; none of a read-only one."""
+        if not self.is_writable:
+            return ()
+        consumers = LIGHT_CONSUMER_OFFSETS if self.shape.settings.light_queues else CONSUMER_OFFSETS
+        is_master = self.shape.config.broker_role is not BrokerRole.SLAVE
+        return (consumers, *((DELAY_OFFSETS,) if is_master else ()))
+
+    @cached_property
+    def said_before(self) -> dict[str, Said]:
+        """What the image says in the progress files of the store, of those that say something."""
+        found = {path: said_in(self.seen.image.files, path) for path in self.own_progress}
+        return {path: said for path, said in found.items() if said is not None}
+
+    @property
+    def legal_versions(self) -> LegalVersions:
+        """Raises CannotTell."""
+        raise CannotTell("which progress was saved is not in an image")
+
+    @property
+    def torn_before(self) -> frozenset[tuple[str, bytes]]:
+        """Raises CannotTell."""
+        raise CannotTell("which files were torn before the crash is not in an image")
+
+
+_OF_THE_FIRST_RECOVERY = ("after", "derived", "durable", "durable_content", "ledger", "legal", "not_derivable")
+_PAST_ALL = 1 << 62
+NOT_OPEN = "the store did not open"
+
+
+def _as_model(log: LogRead) -> CommitLog:
+    return log_of(log.records, log.end).changed(min_offset=log.begin)
+
+
+def said_in(files: Mapping[str, bytes], path: str) -> Said | None:
+    """Return what a progress file says, its backup where it says nothing; None where neither does."""
+    document = load_config(dict(files), path)
+    try:
+        return None if document is None else READERS[path](document)
+    except ValueError:
+        return None

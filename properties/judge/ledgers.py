@@ -1,0 +1,392 @@
+"""Hold what the log, the queues and index, and the progress files of a store have to contain.
+
+`Ledger` has the bytes of each record when its put returned: each is decoded once by the judges' own decoder and
+compared with the model's record, so that later comparisons need no decoding. `DerivedLedger` has what each record adds
+to queues and index, from the model, so that what a log of any length must have derived is a look-up. `ProgressLedger`
+has every version of a progress file, and between which events it was saved: a crash inside of the operation that saves
+may leave the version before or the new one, right after the answer only the new one. Offsets are physical.
+"""
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from model.dispatch import Queue, places
+from model.index import keys_of
+from model.message import stored_properties
+from model.queues import Unit, tags_code
+from model.state import CommitLog, Layout, Record
+from properties.contract import GuaranteeBroken
+from properties.decode.config_files import load_config, parse_consumer_offsets, parse_delay_offsets
+from properties.decode.index import index_hash
+from properties.decode.record import TRAILER_BYTES, Bad, decode_record
+from properties.decode.record import Record as Decoded
+from properties.program.log_places import ROOT
+
+__all__ = [
+    "CONSUMER_OFFSETS",
+    "DELAY_OFFSETS",
+    "LIGHT_CONSUMER_OFFSETS",
+    "READERS",
+    "DerivedLedger",
+    "EntryPut",
+    "Key",
+    "Ledger",
+    "LegalVersions",
+    "Peek",
+    "ProgressLedger",
+    "QueueMemory",
+    "Said",
+    "compare_record",
+    "said_by",
+    "torn_in",
+]
+
+Peek = Callable[[str, int, int], bytes]
+"""Reads (file name, position, size) of what the process sees of a log file."""
+
+BLANK_HEAD_BYTES = 8
+
+
+class Ledger:
+    """Expected content per log file, and where each record ends."""
+
+    def __init__(self, *, file_bytes: int) -> None:
+        self.file_bytes = file_bytes
+        self.ends: list[int] = []
+        self._content: dict[int, bytearray] = {}
+
+    def copy(self) -> "Ledger":
+        """Return an independent copy."""
+        other = Ledger(file_bytes=self.file_bytes)
+        other.ends = list(self.ends)
+        other._content = {base: bytearray(content) for base, content in self._content.items()}
+        return other
+
+    @classmethod
+    def of(cls, log: CommitLog, *, file_bytes: int, peek: Peek) -> "Ledger":
+        """Return the memory of a log of which `peek` reads the files. Raises GuaranteeBroken (1) where they differ."""
+        ledger, end = cls(file_bytes=file_bytes), 0
+        for record in log.records:
+            ledger.note(record, end_before=end, peek=peek)
+            end = record.end_offset
+        if log.end_offset > end:
+            ledger.note_blank(end, peek)
+        return ledger
+
+    def _file(self, base: int) -> bytearray:
+        return self._content.setdefault(base, bytearray(self.file_bytes))
+
+    def note(self, record: Record, *, end_before: int, peek: Peek) -> None:
+        """Take in a record just put: decode what lies there, compare it with the model, remember the bytes."""
+        base = record.offset // self.file_bytes * self.file_bytes
+        if record.offset == base and end_before < base:
+            self.note_blank(end_before, peek)
+        found = peek(f"{base:020d}", record.offset - base, record.size_bytes)
+        compare_record(found, record, base=base, file_bytes=self.file_bytes)
+        self._file(base)[record.offset - base : record.end_offset - base] = found
+        self.ends.append(record.end_offset)
+
+    def note_blank(self, offset: int, peek: Peek) -> None:
+        """Take in a blank just written: it declares the rest of its file empty."""
+        base = offset // self.file_bytes * self.file_bytes
+        position = offset - base
+        expected = (self.file_bytes - position).to_bytes(4, "big") + 0xCBD43194.to_bytes(4, "big")
+        found = peek(f"{base:020d}", position, BLANK_HEAD_BYTES)
+        if found != expected:
+            raise GuaranteeBroken(1, f"no blank ends the file at {offset}", expected.hex(), found.hex())
+        self._file(base)[position : position + BLANK_HEAD_BYTES] = expected
+
+    def count_at(self, end_offset: int) -> int:
+        """Return how many records end at or before an offset."""
+        return bisect_right(self.ends, end_offset)
+
+    def truncate(self, end_offset: int) -> None:
+        """Forget everything behind an offset: a recovery cut it."""
+        del self.ends[self.count_at(end_offset) :]
+        for base in [base for base in self._content if base >= end_offset]:
+            del self._content[base]
+        for base, content in self._content.items():
+            if base + self.file_bytes > end_offset:
+                content[end_offset - base :] = bytes(base + self.file_bytes - end_offset)
+
+    def stored(self, record: Record) -> bytes:
+        """Return the bytes of a record that was noted, as the log holds them."""
+        base = record.offset // self.file_bytes * self.file_bytes
+        return bytes(self._content[base][record.offset - base : record.end_offset - base])
+
+    def expected(self, base: int, end_offset: int) -> bytes:
+        """Return what the log file at `base` must hold, all of it, when the log ends at `end_offset`."""
+        content = self._content.get(base)
+        kept = max(0, min(self.file_bytes, end_offset - base))
+        if content is None:
+            return bytes(self.file_bytes)
+        return bytes(content) if kept == self.file_bytes else bytes(content[:kept]).ljust(self.file_bytes, b"\0")
+
+
+def compare_record(found: bytes, record: Record, *, base: int, file_bytes: int) -> None:
+    """Decode the bytes of one record and compare every field with the model's. Raises GuaranteeBroken (1)."""
+    position = record.offset - base
+    item = decode_record(found, offset=record.offset, room_bytes=file_bytes - position)
+    if not isinstance(item, Decoded):
+        reason = item.reason if isinstance(item, Bad) else "a blank"
+        raise GuaranteeBroken(1, f"what was put at {record.offset} is no record", "a valid record", str(reason))
+    message, trailer = record.message, item.checksum is not None
+    pairs = {
+        "size": (record.size_bytes, item.size_bytes),
+        "topic": (message.topic.encode(), item.topic),
+        "body": (message.body, item.body),
+        "queue id": (message.queue_id, item.queue_id),
+        "queue offset": (record.queue_offset, item.queue_offset),
+        "flag": (message.flag, item.flag),
+        "transaction bits": (message.sys_flag & ~0x30, item.sys_flag & ~0x30),
+        "born timestamp": (message.born_timestamp, item.born_timestamp),
+        "born host": (message.born_host, item.born_host),
+        "store timestamp": (record.store_timestamp, item.store_timestamp),
+        "store host": (message.store_host, item.store_host),
+        "reconsume times": (message.reconsume_times, item.reconsume_times),
+        "prepared offset": (message.prepared_transaction_offset, item.prepared_transaction_offset),
+        "properties": (
+            stored_properties(message, trailer=trailer),
+            item.properties[:-TRAILER_BYTES] if trailer else item.properties,
+        ),
+    }
+    for name, (expected, stored) in pairs.items():
+        if expected != stored:
+            raise GuaranteeBroken(1, f"{name} of the record at {record.offset} is wrong", repr(expected), repr(stored))
+
+
+Key = tuple[str, str]
+"""Topic and key."""
+
+EntryPut = tuple[int, int, int]
+"""What one entry of the index is about: hash of the key, physical offset and store timestamp (ms) of the record."""
+
+_UNIT = struct.Struct(">qiq")
+
+_hash_of = lru_cache(maxsize=4096)(index_hash)
+
+
+@dataclass(slots=True)
+class QueueMemory:
+    """One queue: unit n from the first on is `units[n]`; it is there when the log reaches `ends[n]`.
+
+    `stored` are all units as a queue file has them, without an extension.
+    """
+
+    units: list[Unit] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    stored: bytearray = field(default_factory=bytearray)
+
+    def count_at(self, end_offset: int) -> int:
+        """Return how many units a log that ends at an offset has in this queue."""
+        return bisect_right(self.ends, end_offset)
+
+    def first_at(self, min_offset: int) -> int:
+        """Return the index of the first unit whose record does not lie in front of an offset."""
+        return bisect_left(self.units, min_offset, key=_begin_of) if min_offset else 0
+
+    def append(self, unit: Unit) -> None:
+        """Take in the next unit."""
+        assert not self.units or unit.queue_offset == self.units[-1].queue_offset + 1, "the model left a gap in a queue"
+        self.units.append(unit)
+        self.ends.append(unit.record.end_offset)
+        self.stored += _UNIT.pack(unit.record.offset, unit.record.size_bytes, unit.tags_code)
+
+
+class DerivedLedger:
+    """Expected queues and index of every log that begins with the records noted so far, in their order.
+
+    Records of a topic that was `deleted` count in its queues from the offset on that is given with it.
+    """
+
+    def __init__(self, layout: Layout, records: Iterable[Record] = (), deleted: Iterable[tuple[str, int]] = ()) -> None:
+        self._layout = layout
+        self._deleted = dict(deleted)
+        self._records: list[Record] = []
+        self.queues: dict[Queue, QueueMemory] = {}
+        self.keys: dict[Key, list[Record]] = {}
+        self.entries: list[EntryPut] = []
+        self._entry_ends: list[int] = []
+        for record in records:
+            self.note(record)
+
+    def note(self, record: Record) -> None:
+        """Take in the next record of the log."""
+        self._records.append(record)
+        code = tags_code(record, self._layout)
+        for queue, number in places(record, self._layout):
+            if record.offset < self._deleted.get(queue[0], 0):
+                continue
+            memory = self.queues.setdefault(queue, QueueMemory())
+            if not memory.units or memory.units[-1].queue_offset < number:  # named twice, it is there once
+                memory.append(Unit(number, record, code))
+        if self._layout.index:
+            self._note_keys(record)
+
+    def _note_keys(self, record: Record) -> None:
+        topic = record.message.topic
+        for key in keys_of(record):
+            self.entries.append((_hash_of(topic, key), record.offset, record.store_timestamp))
+            self._entry_ends.append(record.end_offset)
+            records = self.keys.setdefault((topic, key), [])
+            if not records or records[-1] is not record:
+                records.append(record)
+
+    def up_to(self, end_offset: int, deleted: Iterable[tuple[str, int]] = ()) -> "DerivedLedger":
+        """Return an independent memory of the records that end at or before an offset: the others were cut."""
+        records = (record for record in self._records if record.end_offset <= end_offset)
+        return DerivedLedger(self._layout, records, deleted)
+
+    def with_deleted(self, deleted: Iterable[tuple[str, int]], end_offset: int) -> "DerivedLedger":
+        """Return a memory of the same records of a log that ends at an offset, these topics being deleted."""
+        clamped = {topic: min(offset, end_offset) for topic, offset in deleted}
+        if clamped == {topic: min(offset, end_offset) for topic, offset in self._deleted.items()}:
+            return self
+        return DerivedLedger(self._layout, self._records, clamped.items())
+
+    def queues_at(self, end_offset: int) -> Iterator[tuple[Queue, QueueMemory, int]]:
+        """Yield each queue that has units when the log ends at an offset, and how many."""
+        for queue, memory in self.queues.items():
+            count = memory.count_at(end_offset)
+            if count:
+                yield queue, memory, count
+
+    def end_of(self, queue: Queue, end_offset: int) -> int:
+        """Return the number that follows the last unit of a queue when the log ends at an offset."""
+        memory = self.queues.get(queue)
+        count = memory.count_at(end_offset) if memory is not None else 0
+        return memory.units[count - 1].queue_offset + 1 if memory is not None and count else 0
+
+    def entries_at(self, end_offset: int) -> list[EntryPut]:
+        """Return the index entries of a log that ends at an offset, in put order."""
+        return self.entries[: bisect_right(self._entry_ends, end_offset)]
+
+    def keys_at(self, end_offset: int) -> list[Key]:
+        """Return the keys of a log that ends at an offset, in the order of their first records.
+
+        What comes behind that, in a history that was crashed at an earlier place, a replay of the crash does not know.
+        """
+        return [key for key, records in self.keys.items() if records[0].end_offset <= end_offset]
+
+    def records_with(self, key: Key, end_offset: int, min_offset: int = 0) -> list[Record]:
+        """Return the records of a log that ends and begins at these offsets which have a key, in order."""
+        records = self.keys.get(key, [])
+        return [each for each in records[: bisect_right(records, end_offset, key=_end_of)] if each.offset >= min_offset]
+
+
+def _begin_of(unit: Unit) -> int:
+    return unit.record.offset
+
+
+def _end_of(record: Record) -> int:
+    return record.end_offset
+
+
+CONSUMER_OFFSETS = f"{ROOT}/config/consumerOffset.json"
+
+LIGHT_CONSUMER_OFFSETS = f"{ROOT}/config/lmqConsumerOffset.json"
+
+DELAY_OFFSETS = f"{ROOT}/config/delayOffset.json"
+
+Said = Hashable
+"""What a version says: sorted pairs; () of a file that is not there."""
+
+LegalVersions = Mapping[str, frozenset[Said]]
+"""What each state file may say, by path."""
+
+
+def _consumer_offsets(document: object) -> Said:
+    return tuple(sorted(parse_consumer_offsets(document).items()))
+
+
+def _delay_offsets(document: object) -> Said:
+    return parse_delay_offsets(document)
+
+
+READERS: dict[str, Callable[[object], Said]] = {
+    DELAY_OFFSETS: _delay_offsets,
+    CONSUMER_OFFSETS: _consumer_offsets,
+    LIGHT_CONSUMER_OFFSETS: _consumer_offsets,
+}
+"""How the document of each state file is read; raises ValueError for one that has another shape."""
+
+
+def said_by(files: Mapping[str, bytes], paths: Iterable[str]) -> dict[str, Said]:
+    """Return what each state file says, its backup where it says nothing, () where that says nothing either."""
+    return {path: _said_in(files, path) for path in paths}
+
+
+def torn_in(files: Mapping[str, bytes], paths: Iterable[str]) -> frozenset[tuple[str, bytes]]:
+    """Return name and content of each state file or backup that is there and says nothing: empty, torn, or else."""
+    names = (name for path in paths for name in (path, f"{path}.bak"))
+    return frozenset((name, files[name]) for name in names if name in files and not _is_document(files[name]))
+
+
+@lru_cache(maxsize=1 << 10)
+def _is_document(stored: bytes) -> bool:
+    return load_config({"it": stored}, "it") is not None
+
+
+def _said_in(files: Mapping[str, bytes], path: str) -> Said:
+    names = (path, f"{path}.bak")
+    return _said_by_bytes(path, tuple((name, files[name]) for name in names if name in files))
+
+
+@lru_cache(maxsize=1 << 10)
+def _said_by_bytes(path: str, there: tuple[tuple[str, bytes], ...]) -> Said:
+    """Read a file and its backup: thousands of images have the same few."""
+    document = load_config(dict(there), path)
+    if document is None:
+        return ()
+    try:
+        return READERS[path](document)
+    except ValueError:
+        return ("unreadable", repr(document))
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """One version, saved between the events `first` and `last`."""
+
+    said: Said
+    first: int
+    last: int
+
+
+class ProgressLedger:
+    """The versions of each state file since the disk was opened; `there` is what the files said before that.
+
+    Behind a kill `legal` has the versions that may have been on the disk then: until the event `until`, the end of the
+    open that follows, a power loss may leave each of them, since nobody had synced what the dead process did last.
+    """
+
+    def __init__(self, there: Mapping[str, Said], *, legal: LegalVersions | None = None, until: int = -1) -> None:
+        self._versions = {}
+        for path, said in there.items():
+            others = sorted((legal or {}).get(path, frozenset()) - {said}, key=repr)
+            ends = [-1, *(until for _ in others)]
+            self._versions[path] = [_Version(each, -1, end) for each, end in zip((*others, said), ends, strict=True)]
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The state files that are remembered."""
+        return tuple(self._versions)
+
+    def saved(self, path: str, said: Said, first: int, last: int) -> None:
+        """Say that a verb which spans the events from `first` to `last` has left this version."""
+        versions = self._versions[path]
+        if versions[-1].said != said:
+            versions.append(_Version(said, first, last))
+
+    def legal_versions(self, event: int) -> LegalVersions:
+        """Return what each file may say after a crash at an event: the last one saved before, or one being saved."""
+        return {path: frozenset(_legal(versions, event)) for path, versions in self._versions.items()}
+
+
+def _legal(versions: list[_Version], event: int) -> Iterable[Said]:
+    begun = [version for version in versions if version.first <= event]
+    returned = max(number for number, version in enumerate(begun) if version.last <= event)
+    return (version.said for version in begun[returned:])

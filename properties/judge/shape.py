@@ -1,0 +1,324 @@
+"""Find the settings that the store of an image is opened with: what the user says, else what its bytes say.
+
+A store directory does not state them. Sizes of files can be seen; how many slots an index file has is found if one
+number only makes every entry hang together; multi-dispatch, light queues and the extension leave their marks. Where the
+bytes allow several answers, a finding names that, and the number that depends on it is not judged.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from impl.config import MessageStoreConfig
+from impl.errors import BadConfig
+from model.delay import SCHEDULE_TOPIC
+from model.state import DELAYS_MS, Layout
+from properties.decode.config_files import parse_settings
+from properties.decode.consumequeue import UNIT_BYTES
+from properties.decode.findings import Finding
+from properties.decode.index_files import opened_index, unsettled
+from properties.decode.opening import InspectError
+from properties.decode.record import Blank, Record, decode_record, parse_properties
+from properties.decode.store import read_floor
+from properties.decode.units import decode_units
+from properties.judge.image import OTHER_DIRECTORIES, LogRead, SeenImage, log_names, read_log
+from properties.program.case import Settings
+from properties.program.log_places import ROOT
+
+__all__ = ["Given", "Shape", "delays_of", "first_look", "read_given", "read_settings_file", "shape_of"]
+
+_BYTES_MAX = 1 << 20
+
+_NUMBERS = (
+    "mappedFileSizeCommitLog",
+    "mappedFileSizeConsumeQueue",
+    "mappedFileSizeConsumeQueueExt",
+    "maxHashSlotNum",
+    "maxIndexNum",
+)
+
+_SWITCHES = ("enableConsumeQueueExt", "enableLmq", "enableMultiDispatch", "messageIndexEnable")
+
+_LEVELS, _LOG_PATHS = "messageDelayLevel", "storePathCommitLog"
+
+_UNITS_MS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+_NUMBER = re.compile(r"[0-9]{1,13}")
+
+_LEVEL = re.compile(r"([0-9]{1,9})([smhd])")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Settings under RocketMQ's names; what is not here is found from the bytes.
+
+    `log_paths` are the directories of the log as they are written in the settings.
+    """
+
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    switches: Mapping[str, bool] = field(default_factory=dict)
+    delay_level: str | None = None
+    log_paths: tuple[str, ...] = ()
+
+    def with_numbers(self, **numbers: int | None) -> Given:
+        """Return the same with further numbers, those that are not None."""
+        told = {name: number for name, number in numbers.items() if number is not None}
+        return Given({**self.numbers, **told}, self.switches, self.delay_level, self.log_paths)
+
+
+def read_given(settings: Mapping[str, str], *, source: str) -> Given:
+    """Return what settings (`name=value`, RocketMQ's names) say; others are ignored. Raises InspectError."""
+    numbers, switches = {}, {}
+    for name in _NUMBERS:
+        if name in settings:
+            text = settings[name]
+            if not (_NUMBER.fullmatch(text) and 0 < int(text) < 1 << 40):
+                raise InspectError(f"{source!r} says {name}={text!r}; give a positive number")
+            numbers[name] = int(text)
+    for name in _SWITCHES:
+        if name in settings:
+            if settings[name].lower() not in ("true", "false"):
+                raise InspectError(f"{source!r} says {name}={settings[name]!r}; give true or false")
+            switches[name] = settings[name].lower() == "true"
+    level = settings.get(_LEVELS)
+    if level is not None:
+        delays_of(level, source=source)
+    paths = tuple(filter(None, (path.strip() for path in settings.get(_LOG_PATHS, "").split(","))))
+    return Given(numbers, switches, level, paths)
+
+
+def read_settings_file(path: str) -> Given:
+    """Return what a broker's file of settings says. Raises InspectError."""
+    try:
+        with Path(path).open("rb") as file:
+            stored = file.read(_BYTES_MAX + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InspectError(f"cannot read the broker's settings {path!r}: {reason}; check the path") from error
+    if len(stored) > _BYTES_MAX:
+        raise InspectError(f"{path!r} is too long for a file of settings; give the broker's name=value file")
+    return read_given(parse_settings(stored.decode("utf-8", "replace")), source=path)
+
+
+def delays_of(level: str, *, source: str) -> tuple[int, ...]:
+    """Return the delays (ms) of a table of levels such as `1s 5s 2h`. Raises InspectError."""
+    found = [_LEVEL.fullmatch(text) for text in level.split(" ")]
+    if not all(found):
+        raise InspectError(f"{source!r} says messageDelayLevel={level!r}; give times such as 1s 5m 2h 1d")
+    return tuple(int(match[1]) * _UNITS_MS[match[2]] for match in found if match)
+
+
+_FILE_BYTES: Final = 1 << 30
+
+_QUEUE_UNITS: Final = 1000
+
+_EXT_BYTES: Final = 1 << 16
+
+_SLOTS, _ENTRIES = 1000, 2000
+
+_RECORD_BYTES_MAX = (1 << 31) - 1
+
+_LIGHT_PREFIX = "%LMQ%"
+
+_PLACE = struct.Struct(">qi")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Sizes and switches of a store; `unknown` says why a number of the contract cannot be judged."""
+
+    settings: Settings
+    layout: Layout
+    config: MessageStoreConfig
+    log_directories: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    unknown: dict[int, str]
+
+
+def first_look(seen: SeenImage, given: Given) -> tuple[LogRead, tuple[str, ...], int]:
+    """Return the log of an image, in which directories it lies, and the size of its files. Raises InspectError."""
+    content = seen.content
+    directories = _log_directories(seen, given)
+    floor = read_floor(seen.directory)
+    file_bytes = given.numbers.get("mappedFileSizeCommitLog") or (
+        floor.file_bytes if floor is not None and floor.file_bytes > 0 else _file_bytes(content, directories)
+    )
+    log = read_log(content, directories, file_bytes=file_bytes, floor=0 if floor is None else floor.offset)
+    return log, directories, file_bytes
+
+
+def shape_of(seen: SeenImage, given: Given, log: LogRead, *, directories: Sequence[str], file_bytes: int) -> Shape:
+    """Return the shape of the store whose log was read. Raises InspectError for settings that cannot be."""
+    content = seen.content
+    findings: list[Finding] = []
+    unknown: dict[int, str] = {}
+    slots, entries = _index_sizes(seen, given, findings, unknown)
+    records = (*log.records, *log.behind)
+    multi, light = _dispatched_further(records, content, given)
+    if content.get("config/deletedTopics"):
+        unknown[4] = unknown[5] = "some topics were deleted, and which records are dispatched no more is not judged"
+    if given.delay_level is None and _has_other_delays(records, content):
+        unknown[4] = "due times in the image are not those of the default delay levels, and the levels are not in it"
+        remedy = "give messageDelayLevel with --broker-config"
+        message = "messages are due at other times than the default delay levels say"
+        findings.append(Finding("CQ_DELAYS_UNKNOWN", "note", "consumequeue/SCHEDULE_TOPIC_XXXX", None, message, remedy))
+    ext_files = [len(data) for name, data in content.items() if name.startswith("consumequeue_ext/") and data]
+    delays_ms = DELAYS_MS if given.delay_level is None else delays_of(given.delay_level, source="messageDelayLevel")
+    settings = Settings(
+        file_bytes=file_bytes,
+        record_bytes_max=_RECORD_BYTES_MAX,
+        multi_dispatch=multi,
+        light_queues=light,
+        delay_levels=len(delays_ms),
+        queue_units=_queue_units(content, given, findings),
+        queue_ext=given.switches.get("enableConsumeQueueExt", bool(ext_files)),
+        index=given.switches.get("messageIndexEnable", True),
+        index_slots=slots,
+        index_entries=entries,
+    )
+    ext_bytes = given.numbers.get("mappedFileSizeConsumeQueueExt", _commonest(Counter(ext_files), _EXT_BYTES))
+    layout = Layout(
+        file_bytes=file_bytes,
+        record_bytes_max=_RECORD_BYTES_MAX,
+        trailer=True,
+        sync_flush=False,
+        files_max=1 << 30,
+        multi_dispatch=multi,
+        light_queues=light,
+        delay_levels=len(delays_ms),
+        delays_ms=delays_ms,
+        queue_file_bytes=settings.queue_units * UNIT_BYTES,
+        index=settings.index,
+    )
+    return Shape(settings, layout, _config(settings, given, ext_bytes, directories), tuple(directories),
+                 tuple(findings), unknown)  # fmt: skip
+
+
+def _config(settings: Settings, given: Given, ext_bytes: int, directories: Sequence[str]) -> MessageStoreConfig:
+    try:
+        config = MessageStoreConfig(
+            mapped_file_size_commit_log=settings.file_bytes,
+            max_message_size=settings.record_bytes_max,
+            store_path_commit_log=tuple(directories),
+            enable_multi_dispatch=settings.multi_dispatch,
+            enable_lmq=settings.light_queues,
+            mapped_file_size_consume_queue=settings.queue_units * UNIT_BYTES,
+            enable_consume_queue_ext=settings.queue_ext,
+            mapped_file_size_consume_queue_ext=ext_bytes,
+            message_index_enable=settings.index,
+            max_hash_slot_num=settings.index_slots,
+            max_index_num=settings.index_entries,
+            disk_space_warning_level_ratio=1.0,
+            disk_space_clean_forcibly_ratio=1.0,
+        )
+        return config if given.delay_level is None else replace(config, message_delay_level=given.delay_level)
+    except BadConfig as error:
+        raise InspectError(f"no store can have these sizes: {error}; give them with --broker-config") from error
+
+
+def _log_directories(seen: SeenImage, given: Given) -> tuple[str, ...]:
+    """Return the directories of the log by name below the store: those that are given, else those with such files."""
+    if given.log_paths:
+        names = []
+        for path in given.log_paths:
+            name = path.rstrip("/").rpartition("/")[2]
+            if f"{ROOT}/{name}" not in seen.image.directories:
+                raise InspectError(
+                    f"storePathCommitLog names {path}, and {name} is no directory of the image; copy it in"
+                )
+            names.append(name)
+        return tuple(names)
+    found = {name.partition("/")[0] for name in seen.content if name.count("/") == 1} - OTHER_DIRECTORIES
+    return tuple(sorted({"commitlog"} | {name for name in found if _holds_log(seen.content, name)}))
+
+
+def _holds_log(content: dict[str, bytes], directory: str) -> bool:
+    """Whether a file of a directory begins as a log file of its name does; RocketMQ 5 has others with such names."""
+    return any(
+        isinstance(decode_record(content[name], offset=base), Record | Blank)
+        for base, name in log_names(list(content), (directory,))
+    )
+
+
+def _file_bytes(content: dict[str, bytes], directories: Sequence[str]) -> int:
+    """Return the size of a log file: that at whose multiples most of them begin, of several the commonest."""
+    found = log_names(list(content), directories)
+    sizes = Counter(len(content[name]) for _, name in found if content[name])
+    fits = {size: sum(base % size == 0 for base, _ in found) for size in sizes}
+    return max(sizes, key=lambda size: (fits[size], sizes[size]), default=_FILE_BYTES)
+
+
+def _commonest(sizes: Counter[int], default: int) -> int:
+    """Return the commonest size, the first one seen on a tie."""
+    return sizes.most_common(1)[0][0] if sizes else default
+
+
+def _queue_units(content: dict[str, bytes], given: Given, findings: list[Finding]) -> int:
+    told = given.numbers.get("mappedFileSizeConsumeQueue")
+    if told is not None:
+        return -(-told // UNIT_BYTES)
+    sizes = Counter(len(data) for name, data in content.items() if name.startswith("consumequeue/") and len(data) >= 20)
+    size = _commonest(sizes, _QUEUE_UNITS * UNIT_BYTES)
+    if len(sizes) > 1:
+        every = ", ".join(map(str, sorted(sizes)))
+        message = f"queue files have {every} bytes; they are judged as files of {size}, and others are made anew"
+        remedy = "give mappedFileSizeConsumeQueue with --broker-config"
+        findings.append(Finding("CQ_MIXED_SIZES", "note", "consumequeue", None, message, remedy))
+    return max(1, size // UNIT_BYTES)
+
+
+def _index_sizes(seen: SeenImage, given: Given, findings: list[Finding], unknown: dict[int, str]) -> tuple[int, int]:
+    """Return slots and entries of an index file; number 5 is not judged where the bytes leave that open."""
+    told = given.numbers.get("maxHashSlotNum")
+    seen_shapes: Counter[tuple[int, int]] = Counter()
+    for reader in opened_index(seen.directory, told, findings):
+        if reader.slots is not None and reader.entries_max is not None:
+            seen_shapes[reader.slots, reader.entries_max] += 1
+        elif reader.entry_count or seen.content[reader.file.label].strip(b"\0"):
+            findings.append(unsettled(reader, told))
+    open_questions = [found.file for found in findings if found.code == "IX_SLOTS_UNKNOWN"]
+    if not seen_shapes:
+        if open_questions and told is None:
+            unknown[5] = f"how many slots an index file has cannot be told from {open_questions[0]}"
+        return told or _SLOTS, given.numbers.get("maxIndexNum", _ENTRIES)
+    if len(seen_shapes) > 1 and told is None:
+        unknown[5] = "index files have several sizes, and which one was configured cannot be told"
+    (slots, entries), _ = seen_shapes.most_common(1)[0]
+    return slots, given.numbers.get("maxIndexNum", entries)
+
+
+def _dispatched_further(records: Iterable[Record], content: dict[str, bytes], given: Given) -> tuple[bool, bool]:
+    """Return whether records count in further queues, and whether light ones among these have the id 0."""
+    multi = light = False
+    for record in records:
+        if b"INNER_MULTI_QUEUE_OFFSET" not in record.properties:
+            continue
+        names = parse_properties(record.properties).get("INNER_MULTI_DISPATCH", "").split(",")
+        multi = True
+        for name in names:
+            if name.startswith(_LIGHT_PREFIX):
+                as_topic = any(found.startswith(f"consumequeue/{name}/{record.queue_id}/") for found in content)
+                light |= record.queue_id == 0 or not as_topic
+    return given.switches.get("enableMultiDispatch", multi), given.switches.get("enableLmq", light)
+
+
+def _has_other_delays(records: Iterable[Record], content: dict[str, bytes]) -> bool:
+    """Return whether a whole unit of a delayed message says another due time than the default levels give."""
+    for record in records:
+        if record.topic_text != SCHEDULE_TOPIC or record.queue_id >= len(DELAYS_MS) or record.queue_id < 0:
+            continue
+        needle = _PLACE.pack(record.offset, record.size_bytes)
+        prefix = f"consumequeue/{SCHEDULE_TOPIC}/{record.queue_id}/"
+        for name, data in content.items():
+            at = data.find(needle) if name.startswith(prefix) else -1
+            if at >= 0 and at % UNIT_BYTES == 0:
+                units = decode_units(data[at : at + UNIT_BYTES])
+                if units and units[0][2] != record.store_timestamp + DELAYS_MS[record.queue_id]:
+                    return True
+    return False

@@ -1,0 +1,68 @@
+"""The crash images that RocketMQ 4.9.3 left, judged again: each has the row that docs/against-java.md says it has."""
+
+from pathlib import Path
+
+import pytest
+
+from properties.judge.golden import GoldenImage, GoldenRow, golden_images, judged_golden
+from properties.judge.rulings import NEVER_JUDGED
+from tests.impl.golden import ROOT, golden
+from tests.impl.golden_figures import DAMAGED
+from tornpage.judging import golden_text
+
+PAGE = ROOT / "docs" / "against-java.md"
+
+
+def image_of(place: tuple[str, str | None]) -> GoldenImage:
+    """Return an image, or skip where it is not at hand."""
+    case, variant = place
+    return GoldenImage(golden(case, f"variants/{variant}.json" if variant else "expected.json"), variant or "")
+
+
+def name_of(place: tuple[str, str | None]) -> str:
+    return "-".join(filter(None, place))
+
+
+def rows_of_the_page() -> list[str]:
+    section = PAGE.read_text(encoding="utf-8").split("## Judged number by number")[1]
+    return [line for line in section.splitlines() if line.startswith("| ")][1:]
+
+
+@pytest.mark.parametrize("place", DAMAGED, ids=name_of)
+def test_the_page_has_the_row(place: tuple[str, str | None]) -> None:
+    row = judged_golden(image_of(place), samples=0)
+    assert golden_text([row]).splitlines()[-1] in rows_of_the_page()
+    _every_loss_has_a_reason(row)
+
+
+def _every_loss_has_a_reason(row: GoldenRow) -> None:
+    """Fewer records than RocketMQ keeps, or a number that is not judged, only where the image is no crash."""
+    words = {ruling.contract: ruling.verdict for ruling in row.judgement.rulings}
+    assert row.numbers == ()
+    assert row.kept >= (row.rocketmq_kept or 0) or words[2] == "unknown"
+    assert set(row.not_judged).isdisjoint(NEVER_JUDGED)
+    assert row.mode == "read-only" or set(row.not_judged) <= {2, 13}
+
+
+def test_the_page_has_no_other_row() -> None:
+    assert len(rows_of_the_page()) == len(DAMAGED)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("place", DAMAGED, ids=name_of)
+def test_recovery_may_be_crashed_in_many_places(place: tuple[str, str | None]) -> None:
+    row = judged_golden(image_of(place), samples=40)
+    assert row.numbers == ()
+    assert len(row.judgement.crashes.tried) == min(40, row.judgement.crashes.operations)
+
+
+def test_the_images_of_every_checkout_are_found() -> None:
+    images = golden_images(ROOT / "tests" / "data" / "golden")
+    assert [image.name for image in images if not image.variant] == [
+        "08-halt-async",
+        "09-crash-stale-log-tail",
+        "10-crash-torn-properties",
+        "11-crash-stale-queue-tail",
+    ]
+    assert len(images) == 9
+    assert all(Path(image.folder, "store", "abort").exists() for image in images)
