@@ -7,24 +7,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from impl.background import Background
-from impl.config import MessageStoreConfig
-from impl.delayed_delivery import DelayedDelivery
-from impl.disk_watch import DiskWatch
-from impl.files import Clock, Files
-from impl.flushing import FlushRealTime
-from impl.hold_verbs import pull_hold_of
-from impl.lifecycle import Lifecycle
-from impl.opening import OpenDirectory
+from impl.config.message_store_config import MessageStoreConfig
+from impl.delay.delayed_delivery import DelayedDelivery
+from impl.dispatch.reput import ReputMessages
+from impl.groups.progress import Progress
+from impl.groups.progress_wiring import open_progress
+from impl.io.files import Clock, Files
+from impl.log.flushing import FlushRealTime
 from impl.parts import Parts
-from impl.progress import Progress
-from impl.progress_wiring import open_progress
-from impl.pull_hold import PullHold
-from impl.put_path import PutPath
-from impl.read_path import ReadPath
-from impl.reput import ReputMessages
-from impl.retention import Retention
-from impl.runner import ThreadRunner
-from impl.running_flags import RunningFlags
+from impl.put.put_path import PutPath
+from impl.read.hold_verbs import pull_hold_of
+from impl.read.pull_hold import PullHold
+from impl.read.read_path import ReadPath
+from impl.recovery.opening import OpenDirectory
+from impl.retention.retention import Retention
+from impl.service.disk_watch import DiskWatch
+from impl.service.lifecycle import Lifecycle
+from impl.service.runner import ThreadRunner
+from impl.service.running_flags import RunningFlags
 
 __all__ = ["Durability", "StoreParts", "Surroundings", "assemble"]
 

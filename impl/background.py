@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 
-from impl.checkpoint import Checkpoint
-from impl.config import MessageStoreConfig
-from impl.derived import Derived
-from impl.derived_floor_raising import RaiseDerivedFloor
-from impl.flushing import CommitRealTime, FlushRealTime
-from impl.mapped_file_queue import MappedFileQueue
-from impl.policy import PAGE_BYTES, FlushDiskType
-from impl.populating import PopulateAhead
-from impl.queue_flush import FlushConsumeQueues
-from impl.reput import ReputMessages
-from impl.runner import Runner, RunnerFactory
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import PAGE_BYTES, FlushDiskType
+from impl.dispatch.derived import Derived
+from impl.dispatch.queue_flush import FlushConsumeQueues
+from impl.dispatch.reput import ReputMessages
+from impl.io.checkpoint import Checkpoint
+from impl.log.flushing import CommitRealTime, FlushRealTime
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.log.populating import PopulateAhead
+from impl.recovery.derived_floor_raising import RaiseDerivedFloor
+from impl.service.runner import Runner, RunnerFactory
 
 __all__ = ["Background"]
 

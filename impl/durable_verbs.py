@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from impl.background import Background
-from impl.commit_log import CommitLog
-from impl.delayed_delivery import DelayedDelivery
-from impl.progress import Progress
-from impl.pull_hold import PullHold
-from impl.read_path import ReadPath
-from impl.retention import Retention
+from impl.delay.delayed_delivery import DelayedDelivery
+from impl.groups.progress import Progress
+from impl.log.commit_log import CommitLog
+from impl.read.pull_hold import PullHold
+from impl.read.read_path import ReadPath
+from impl.retention.retention import Retention
 from impl.store_views import StoreViews
 
 __all__ = ["DurableVerbs", "FlushResult"]

@@ -5,26 +5,26 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, NoReturn, Self
 
-from impl.arriving import MessageArrivingListener
 from impl.assembly import Durability, Surroundings, assemble
-from impl.codec import check_record
-from impl.config import MessageStoreConfig
-from impl.config_verbs import ConfigVerbs
-from impl.dispatching import BitMapOf
+from impl.config.message_store_config import MessageStoreConfig
+from impl.dispatch.arriving import MessageArrivingListener
 from impl.durable_verbs import DurableVerbs, FlushResult
 from impl.errors import BadDirectory
-from impl.files import Clock, Files
+from impl.groups.config_verbs import ConfigVerbs
+from impl.groups.progress_verbs import ProgressVerbs
 from impl.guards import make_guard
-from impl.hold_verbs import HoldVerbs
-from impl.lifecycle import Lifecycle
-from impl.message import GetResult, Message, MessageBatch, PutResult, StoredMessage
-from impl.opening import OpenDirectory
+from impl.io.files import Clock, Files
+from impl.message.codec import check_record
+from impl.message.dispatching import BitMapOf
+from impl.message.message import GetResult, Message, MessageBatch, PutResult, StoredMessage
 from impl.parts import Parts
-from impl.progress_verbs import ProgressVerbs
-from impl.read_verbs import ReadVerbs
-from impl.recovery import readable_records
-from impl.retention_verbs import RetentionVerbs
-from impl.running_flags import RunningFlags
+from impl.read.hold_verbs import HoldVerbs
+from impl.read.read_verbs import ReadVerbs
+from impl.recovery.opening import OpenDirectory
+from impl.recovery.recovery import readable_records
+from impl.retention.retention_verbs import RetentionVerbs
+from impl.service.lifecycle import Lifecycle
+from impl.service.running_flags import RunningFlags
 
 __all__ = ["FlushResult", "MessageStore"]
 

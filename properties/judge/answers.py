@@ -3,7 +3,7 @@
 import ipaddress
 from dataclasses import dataclass
 
-from impl.message import PutResult
+from impl.message.message import PutResult
 from model.commitlog import PutOutcome
 from model.state import Record
 

@@ -6,23 +6,23 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from impl import batch as plain
-from impl.batch import BatchFrame, EncodedBatch
-from impl.batch_encoder import BatchEncoder
-from impl.codec import TRAILER_BYTES
-from impl.commit_log import CommitLog
-from impl.delay import HALF_TOPIC, DelayLevels
-from impl.dispatch_records import dispatch_records, read_record
-from impl.dispatching import Dispatched, DispatchRules, QueueRun
-from impl.encoder import RecordEncoder
-from impl.group_commit import GroupCommit
-from impl.message import Message, MessageBatch, PutResult, PutStatus
-from impl.multi_dispatch import MultiDispatch, QueueKey
+from impl.dispatch.dispatch_records import dispatch_records, read_record
+from impl.log.commit_log import CommitLog
+from impl.log.queue_offsets import QueueOffsetTable
+from impl.message import batch as plain
+from impl.message.batch import BatchFrame, EncodedBatch
+from impl.message.batch_encoder import BatchEncoder
+from impl.message.codec import TRAILER_BYTES
+from impl.message.delay_levels import HALF_TOPIC, DelayLevels
+from impl.message.dispatching import Dispatched, DispatchRules, QueueRun
+from impl.message.encoder import RecordEncoder
+from impl.message.message import Message, MessageBatch, PutResult, PutStatus
+from impl.message.multi_dispatch import MultiDispatch, QueueKey
+from impl.message.properties_text import text_of
 from impl.parts import Parts
-from impl.properties_text import text_of
-from impl.queue_offsets import QueueOffsetTable
-from impl.rewriting import delayed
-from impl.time_outs import Awaited, Request
+from impl.put.group_commit import GroupCommit
+from impl.put.rewriting import delayed
+from impl.put.time_outs import Awaited, Request
 from model.operations import Crash, FailAppend, FailSync, Member, Open, Put, PutBatch
 from properties.planted.programs import PUT, SMALL, SYNC
 from properties.planted.record import Origin, PlantedBug

@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from impl.commit_log import CommitLog
-from impl.consume_queue import ConsumeQueue
-from impl.consumer_offsets import ConsumerOffsets
-from impl.dispatching import UNIT_BYTES, QueueRun
-from impl.group_commit import GroupCommit
-from impl.index_file import IndexFile
-from impl.log_reader import LogReader
-from impl.mapped_file import MappedFile
-from impl.mapped_file_queue import MappedFileQueue
-from impl.message import GetResult, GetStatus, PutStatus
-from impl.message_query import MessageQuery, QueryMessageResult
+from impl.dispatch.reput import ReputMessages
+from impl.groups.consumer_offsets import ConsumerOffsets
+from impl.index.index_file import IndexFile
+from impl.io.mapped_file import MappedFile
+from impl.log.commit_log import CommitLog
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.message.dispatching import UNIT_BYTES, QueueRun
+from impl.message.message import GetResult, GetStatus, PutStatus
 from impl.parts import Parts
-from impl.queue_pull import GetMessageResult, Pull
-from impl.queue_reads import QueueReads
-from impl.reput import ReputMessages
-from impl.topic_cleaning import TopicCleaning
+from impl.put.group_commit import GroupCommit
+from impl.queue.consume_queue import ConsumeQueue
+from impl.read.log_reader import LogReader
+from impl.read.message_query import MessageQuery, QueryMessageResult
+from impl.read.queue_pull import GetMessageResult, Pull
+from impl.read.queue_reads import QueueReads
+from impl.retention.topic_cleaning import TopicCleaning
 from properties.planted.record import Origin, PlantedBug
 
 __all__ = ["BUGS"]

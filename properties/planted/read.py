@@ -6,21 +6,21 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from impl import codec
-from impl.codec import RecordCheck, check_record
-from impl.consume_queue import ConsumeQueue
-from impl.consume_queues import ConsumeQueues
-from impl.dispatching import UNIT_BYTES
-from impl.log_reader import LogReader, LogSession
-from impl.message import GetStatus
-from impl.multi_dispatch import QueueKey
+from impl.dispatch.reput import ReputMessages
+from impl.message import codec
+from impl.message.codec import RecordCheck, check_record
+from impl.message.dispatching import UNIT_BYTES
+from impl.message.message import GetStatus
+from impl.message.multi_dispatch import QueueKey
 from impl.parts import Parts
-from impl.queue_pull import GetMessageResult, Pull
-from impl.queue_reads import QueueReads
-from impl.queued_records import QueuedRecords
-from impl.read_buffer import ReadBuffers
-from impl.reput import ReputMessages
-from impl.units import Unit
+from impl.queue.consume_queue import ConsumeQueue
+from impl.queue.consume_queues import ConsumeQueues
+from impl.queue.units import Unit
+from impl.read.log_reader import LogReader, LogSession
+from impl.read.queue_pull import GetMessageResult, Pull
+from impl.read.queue_reads import QueueReads
+from impl.read.queued_records import QueuedRecords
+from impl.read.read_buffer import ReadBuffers
 from model.operations import (
     Crash,
     Damage,

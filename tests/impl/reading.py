@@ -4,24 +4,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from impl.codec import check_record
-from impl.config import MessageStoreConfig
-from impl.consume_queue_ext import ExtUnit
-from impl.files import Clock
-from impl.log_reader import LogReader
-from impl.mapped_file_queue import MappedFileQueue
-from impl.message import Message
-from impl.multi_dispatch import MultiDispatch, QueueKey
-from impl.os_files import OsFiles
+from impl.config.message_store_config import MessageStoreConfig
+from impl.io.files import Clock
+from impl.io.os_files import OsFiles
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.message.codec import check_record
+from impl.message.message import Message
+from impl.message.multi_dispatch import MultiDispatch, QueueKey
 from impl.parts import Parts
-from impl.queue_pull import TransferLimits
-from impl.queue_reads import QueueReads
-from impl.queued_records import QueuedRecords
-from impl.read_buffer import ReadBuffers
-from impl.read_path import ReadPath
-from impl.read_verbs import ReadVerbs
+from impl.queue.consume_queue_ext import ExtUnit
+from impl.queue.units import Unit
+from impl.read.log_reader import LogReader
+from impl.read.queue_pull import TransferLimits
+from impl.read.queue_reads import QueueReads
+from impl.read.queued_records import QueuedRecords
+from impl.read.read_buffer import ReadBuffers
+from impl.read.read_path import ReadPath
+from impl.read.read_verbs import ReadVerbs
 from impl.store import MessageStore
-from impl.units import Unit
 from tests.impl.records import record_of
 from tests.impl.support import queue_of
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from impl import codec
-from impl.commit_log import CommitLog
-from impl.message import Message, MessageBatch, PutResult, PutStatus
+from impl.log.commit_log import CommitLog
+from impl.message import codec
+from impl.message.message import Message, MessageBatch, PutResult, PutStatus
 from impl.parts import Parts
 from impl.store import MessageStore
 from tests.impl.golden import CASES, config_of, golden, message_of, opened, read

@@ -7,9 +7,9 @@ here depends on time.
 from dataclasses import dataclass
 from typing import Any
 
-from impl.files import DiskUsage
+from impl.io.files import DiskUsage
 from impl.parts import Parts
-from impl.runner import Service
+from impl.service.runner import Service
 from impl.store import MessageStore
 from model.operations import (
     AskMaximum,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from impl.policy import BrokerRole
+from impl.config.policy import BrokerRole
 from impl.store import MessageStore
 from properties.contract import observed
 from properties.decode.config_files import load_config, parse_config

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from impl.config import MessageStoreConfig
+from impl.config.message_store_config import MessageStoreConfig
 from impl.errors import BadConfig
 from model.delay import SCHEDULE_TOPIC
 from model.state import DELAYS_MS, Layout

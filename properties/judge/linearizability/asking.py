@@ -3,7 +3,7 @@
 from typing import Any
 
 from impl.errors import BufferReleased, StoreClosed
-from impl.read_buffer import RecordBuffer
+from impl.read.read_buffer import RecordBuffer
 from impl.store import MessageStore
 from model.message import Batch
 from properties.contract import HarnessError
