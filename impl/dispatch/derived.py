@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from impl.dispatch.arriving import Arrival, MessageArrivingListener, arrivals_in, tell
 from impl.dispatch.deleted_topics import DeletedTopics
+from impl.dispatch.derived_floor import DerivedProof
 from impl.dispatch.queue_flush import Flushable
 from impl.index.index_file import NO_TIMES, IndexFile, Times
 from impl.index.index_layout import IndexHeader
@@ -26,9 +27,8 @@ from impl.log.queue_offsets import QueueOffsetTable
 from impl.message.codec import MESSAGE_MAGIC, SMALLEST_RECORD_BYTES
 from impl.message.dispatching import BLANK, NO_INDEX_PUTS, Dispatched, Dispatcher, DispatchRules, QueueRun, joined
 from impl.message.multi_dispatch import QueueKey
-from impl.queue.appended_queue import TOLD_BY_THE_LOG
+from impl.queue.consume_queue import TOLD_BY_THE_LOG
 from impl.queue.consume_queues import ConsumeQueues
-from impl.recovery.derived_floor import DerivedProof
 
 __all__ = ["Derived", "Progress"]
 

@@ -19,7 +19,7 @@ from typing import NamedTuple, Self
 
 from impl.index.index_entries import ENTRY_BYTES, SLOT_BYTES, TIME_DIFFERENCE_MAX
 
-__all__ = ["HEADER_BYTES", "IndexHeader", "IndexLayout", "is_index_name", "may_lie", "name_after"]
+__all__ = ["HEADER_BYTES", "IndexFileProof", "IndexHeader", "IndexLayout", "is_index_name", "may_lie", "name_after"]
 
 _HEADER = struct.Struct(">qqqqii")
 HEADER_BYTES = 40
@@ -80,6 +80,18 @@ class IndexHeader(NamedTuple):
         """Return what a file says; the number of its entries is one that a file can have."""
         header = cls(*_HEADER.unpack(data))
         return header._replace(next_number=min(max(1, header.next_number), entries_max))
+
+
+class IndexFileProof(NamedTuple):
+    """The entries that `header` counts, the least and the greatest store time among them.
+
+    Of the last file the header may have moved on since.
+    """
+
+    path: str
+    header: IndexHeader
+    times: tuple[int, int]
+    crc: int
 
 
 def may_lie(header: IndexHeader, number: int, difference: int, begin_ms: int, end_ms: int) -> bool:

@@ -14,10 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from impl.index.index_entries import SLOT_BYTES, IndexEntries
 from impl.index.index_file import ALL_TIMES, NO_TIMES, IndexFile, Times
-from impl.index.index_layout import IndexHeader
+from impl.index.index_layout import IndexFileProof, IndexHeader
 from impl.log.loading import Finding
 from impl.message.dispatching import IndexPuts
-from impl.recovery.derived_floor import IndexFileProof
 
 __all__ = ["IndexReconcile"]
 

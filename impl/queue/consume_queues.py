@@ -10,6 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from impl.guards import MakeGuard
 from impl.io.files import Files
@@ -21,14 +22,21 @@ from impl.queue.consume_queue import ConsumeQueue
 from impl.queue.consume_queue_ext import ConsumeQueueExt
 from impl.queue.directory_tree import DirectoryTree
 from impl.queue.queue_files import QueueFiles
-from impl.recovery.derived_floor import QueueFileProof
 
-__all__ = ["ConsumeQueues"]
+__all__ = ["ConsumeQueues", "QueueFileProof"]
 
 _LOG = logging.getLogger("tornpage.store")
 
 _QUEUE_ID = re.compile(r"0|-?[1-9][0-9]{0,9}", re.ASCII)
 _NAME_BYTES_MAX = 255
+
+
+class QueueFileProof(NamedTuple):
+    """The first bytes of a queue file; `path` begins below the directory of the store."""
+
+    path: str
+    size_bytes: int
+    crc: int
 
 
 class _NowhereQueue(ConsumeQueue):

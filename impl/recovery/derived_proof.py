@@ -5,9 +5,10 @@ from itertools import pairwise
 
 from isal.isal_zlib import crc32
 
-from impl.index.index_layout import HEADER_BYTES, IndexHeader, IndexLayout, is_index_name
+from impl.dispatch.derived_floor import DerivedProof
+from impl.index.index_layout import HEADER_BYTES, IndexFileProof, IndexHeader, IndexLayout, is_index_name
 from impl.io.files import Files
-from impl.recovery.derived_floor import DerivedProof, IndexFileProof, QueueFileProof
+from impl.queue.consume_queues import QueueFileProof
 
 __all__ = ["is_still_true"]
 

@@ -11,6 +11,7 @@ from impl.config.policy import FlushDiskType
 from impl.dispatch.arriving import MessageArrivingListener
 from impl.dispatch.deleted_topics import DeletedTopics
 from impl.dispatch.derived import Derived
+from impl.dispatch.derived_floor import DerivedFloor, DerivedProof
 from impl.errors import BadConfig, NoSpace
 from impl.index.index_layout import IndexLayout
 from impl.io.abort_marker import AbortMarker
@@ -31,7 +32,6 @@ from impl.message.codec import check_record
 from impl.message.dispatching import BitMapOf
 from impl.message.multi_dispatch import MultiDispatch
 from impl.parts import Parts
-from impl.recovery.derived_floor import DerivedFloor, DerivedProof
 from impl.recovery.derived_floor_raising import RaiseDerivedFloor
 from impl.recovery.derived_proof import is_still_true
 from impl.recovery.derived_wiring import derived_of

@@ -11,6 +11,7 @@ nothing is changed (contract 7). Source: `CommitLog.recoverNormally`, `recoverAb
 from dataclasses import dataclass
 from typing import Literal
 
+from impl.dispatch.derived_floor import DerivedProof
 from impl.io.files import Files
 from impl.io.mapped_file import MappedFile
 from impl.log.durable_floor import Floor
@@ -18,7 +19,6 @@ from impl.log.loading import Finding
 from impl.log.mapped_file_queue import MappedFileQueue
 from impl.log.quarantine import quarantine
 from impl.log.scan import LogScan, LogWalker, RecordChecker, islands, scan_log
-from impl.recovery.derived_floor import DerivedProof
 
 __all__ = ["Recovery", "RecoveryPlan"]
 

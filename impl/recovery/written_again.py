@@ -7,8 +7,8 @@ cache (docs/faults.md, "sync-lost").
 """
 
 from impl.dispatch.derived import Derived
+from impl.dispatch.derived_floor import DerivedProof
 from impl.message.dispatching import UNIT_BYTES
-from impl.recovery.derived_floor import DerivedProof
 
 __all__ = ["write_again"]
 

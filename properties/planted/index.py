@@ -9,14 +9,13 @@ from typing import Any
 from impl.dispatch.derived import Derived
 from impl.index.index_entries import PLAIN_ENTRIES, IndexEntries, match_entries, put_entries, trace_entries
 from impl.index.index_file import IndexFile
-from impl.index.index_layout import IndexHeader, may_lie
+from impl.index.index_layout import IndexFileProof, IndexHeader, may_lie
 from impl.index.index_service import IndexService
 from impl.log.mapped_file_queue import MappedFileQueue
 from impl.message.dispatching import Dispatched, IndexPuts
 from impl.parts import Parts
 from impl.read.log_reader import LogSession
 from impl.read.message_query import MessageQuery, QueryMessageResult
-from impl.recovery.derived_floor import IndexFileProof
 from model.operations import Close, Crash, OffsetByTime, Open, Put, QueryKey, RefuseFile
 from properties.planted.programs import FIRST_LOG_FILE, KEYED, LOG_LOST, PUT, REPUT, SMALL, losing, page_of
 from properties.planted.record import Origin, PlantedBug

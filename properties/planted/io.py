@@ -10,6 +10,7 @@ from isal.isal_zlib import crc32
 
 from impl.delay.schedule import DeliverDelayedMessages
 from impl.dispatch.deleted_topics import DeletedTopics
+from impl.dispatch.derived_floor import DerivedFloor, DerivedProof
 from impl.groups.config_file import ConfigFile
 from impl.index.index_service import IndexService
 from impl.io.abort_marker import AbortMarker
@@ -22,7 +23,6 @@ from impl.message.message import Message, PutStatus
 from impl.parts import Parts
 from impl.queue.consume_queue import ConsumeQueue
 from impl.queue.consume_queues import ConsumeQueues
-from impl.recovery.derived_floor import DerivedFloor, DerivedProof
 from impl.recovery.recovery import Recovery
 from impl.retention.clean_commit_log import CleanCommitLog
 from model.operations import AimFault, Clean, Close, Crash, DeleteTopics, HarmDerived, Open, Operation, Put, Step

@@ -4,6 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from impl.dispatch.derived import Derived
+from impl.dispatch.derived_floor import DerivedProof
 from impl.dispatch.dispatch_records import dispatch_records, read_record
 from impl.dispatch.reput import ReputMessages
 from impl.io.mapped_file import MappedFile
@@ -19,7 +20,6 @@ from impl.queue.queue_files import QueueFiles
 from impl.queue.units import Unit, units_in
 from impl.read.queue_pull import Pull
 from impl.read.queue_reads import QueueReads
-from impl.recovery.derived_floor import DerivedProof
 from model.operations import Clean, Close, Flush, GetMessage, HarmDerived, Operation, Put, RefuseFile, Step
 from properties.planted.programs import FLUSH_QUEUES, FULL, KEYED, KILL, NAMES_U, POWER_LOSS, REPUT, SMALL, TAGGED
 from properties.planted.record import Origin, PlantedBug

@@ -9,9 +9,9 @@ Found by: a review with the machine of retention.
 
 from typing import Any
 
+from impl.dispatch.derived_floor import DerivedFloor
 from impl.parts import Parts
 from impl.queue.consume_queue import ConsumeQueue
-from impl.recovery.derived_floor import DerivedFloor
 from model.operations import Close, Crash, HarmDerived, Operation, Put, Step
 from properties.program.case import Settings
 from tests.regressions.conftest import Attempt

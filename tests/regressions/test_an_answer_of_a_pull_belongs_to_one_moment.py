@@ -30,7 +30,7 @@ READS = (
     "impl.log.commit_log",
     "impl.read.message_query",
     "impl.read.queue_reads",
-    "impl.queue.queue_units",
+    "impl.queue.consume_queue",
     "impl.queue.queue_files",
     "impl.queue.units",
 )

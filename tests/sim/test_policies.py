@@ -81,4 +81,4 @@ def test_policies_load_neither_files_nor_clocks_nor_the_store() -> None:
     done = subprocess.run(
         [sys.executable, "-S", "-c", program], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
     )
-    assert set(done.stdout.split()) == {"impl", "impl.config", "impl.config.policy"}
+    assert set(done.stdout.split()) == {"impl", "impl.config.message_store_config", "impl.config.policy"}

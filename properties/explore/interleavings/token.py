@@ -34,7 +34,7 @@ FORMAT = 1
 TOKEN_PREFIX = "ti1-"
 _YIELD_POINTS_MAX = 1 << 20
 RENAMED = {
-    "impl.appended_queue": "impl.queue.appended_queue",
+    "impl.appended_queue": "impl.queue.consume_queue",
     "impl.clean_commit_log": "impl.retention.clean_commit_log",
     "impl.clean_consume_queues": "impl.retention.clean_consume_queues",
     "impl.commit_log": "impl.log.commit_log",
@@ -44,7 +44,7 @@ RENAMED = {
     "impl.deleted_topics": "impl.dispatch.deleted_topics",
     "impl.derived": "impl.dispatch.derived",
     "impl.group_commit": "impl.put.group_commit",
-    "impl.index_directory": "impl.index.index_directory",
+    "impl.index_directory": "impl.index.index_service",
     "impl.index_entries": "impl.index.index_entries",
     "impl.index_file": "impl.index.index_file",
     "impl.index_service": "impl.index.index_service",
@@ -55,7 +55,7 @@ RENAMED = {
     "impl.queue_files": "impl.queue.queue_files",
     "impl.queue_pull": "impl.read.queue_pull",
     "impl.queue_reads": "impl.read.queue_reads",
-    "impl.queue_units": "impl.queue.queue_units",
+    "impl.queue_units": "impl.queue.consume_queue",
     "impl.reput": "impl.dispatch.reput",
     "impl.topic_cleaning": "impl.retention.topic_cleaning",
     "impl.units": "impl.queue.units",
@@ -113,7 +113,10 @@ def from_text(text: str) -> tuple[Interleaving, str]:
         switches = {int(at): int(number) for at, number in document["switches"]}
         schedule = _schedule_of(switches)
         read = Interleaving(
-            scenario, order, schedule, tuple(RENAMED.get(name, name) for name in map(str, document["modules"]))
+            scenario,
+            order,
+            schedule,
+            tuple(dict.fromkeys(RENAMED.get(name, name) for name in map(str, document["modules"]))),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise BadToken(f"the interleaving cannot be read: {error}") from error

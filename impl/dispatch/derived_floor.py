@@ -11,38 +11,18 @@ believes times in its checkpoint instead (holes C3, C4, H5).
 
 import json
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
 
 from isal.isal_zlib import crc32
 
-from impl.index.index_layout import IndexHeader
+from impl.index.index_layout import IndexFileProof, IndexHeader
 from impl.io.files import Files
 from impl.log.log_directories import directory_of
+from impl.queue.consume_queues import QueueFileProof
 
-__all__ = ["DerivedFloor", "DerivedProof", "IndexFileProof", "QueueFileProof"]
+__all__ = ["DerivedFloor", "DerivedProof"]
 
 _MAGIC = b"TPDERIVED1 "
 _CHUNK_BYTES = 1 << 20
-
-
-class QueueFileProof(NamedTuple):
-    """The first bytes of a queue file; `path` begins below the directory of the store."""
-
-    path: str
-    size_bytes: int
-    crc: int
-
-
-class IndexFileProof(NamedTuple):
-    """The entries that `header` counts, the least and the greatest store time among them.
-
-    Of the last file the header may have moved on since.
-    """
-
-    path: str
-    header: IndexHeader
-    times: tuple[int, int]
-    crc: int
 
 
 @dataclass(frozen=True, slots=True)
