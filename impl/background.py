@@ -7,6 +7,7 @@ from impl.config.policy import PAGE_BYTES, FlushDiskType
 from impl.dispatch.derived import Derived
 from impl.dispatch.queue_flush import FlushConsumeQueues
 from impl.dispatch.reput import ReputMessages
+from impl.durability import Durability
 from impl.io.checkpoint import Checkpoint
 from impl.log.flushing import CommitRealTime, FlushRealTime
 from impl.log.mapped_file_queue import MappedFileQueue
@@ -30,10 +31,7 @@ class Background:
         *,
         runner: RunnerFactory,
         flush_service: type[FlushRealTime],
-        flush: Callable[[int], object],
-        commit: Callable[[int], bool],
-        flushed_where: Callable[[], int],
-        committed_where: Callable[[], int],
+        durability: Durability,
         checkpoint: Checkpoint,
         derived: Derived,
         floor: RaiseDerivedFloor,
@@ -50,15 +48,19 @@ class Background:
         )
         committed: Callable[[], None] | None = None
         if flush_policy.flush_disk_type is FlushDiskType.ASYNC_FLUSH:
-            flusher = runner(flush_service(flush_policy, flush))
+            flusher = runner(flush_service(flush_policy, durability.flush))
             self._timers.append((flusher, flush_policy.flush_interval_commit_log))
             if not flush_policy.flush_commit_log_timed:
                 committed = flusher.wake
-                self.written = _wakes(flusher, flush_policy.flush_commit_log_least_pages, flushed_where, reput)
+                self.written = _wakes(
+                    flusher, flush_policy.flush_commit_log_least_pages, lambda: log.flushed_where, reput
+                )
         if config.pool_buffers:
-            committer = runner(CommitRealTime(commit_policy, commit, committed=committed))
+            committer = runner(CommitRealTime(commit_policy, durability.commit, committed=committed))
             self._timers.append((committer, commit_policy.commit_interval_commit_log))
-            self.written = _wakes(committer, commit_policy.commit_commit_log_least_pages, committed_where, reput)
+            self.written = _wakes(
+                committer, commit_policy.commit_commit_log_least_pages, lambda: log.committed_where, reput
+            )
         self._dispatcher = runner(reput)
         reput.wake = self._dispatcher.wake
         self._woken: list[Runner] = [self._dispatcher]

@@ -12,6 +12,7 @@ from impl.config.policy import BrokerRole
 from impl.delay.delay_offsets import DelayOffsets
 from impl.delay.schedule import FIRST_DELAY_MS, DeliverDelayedMessages, DeliveryRounds
 from impl.delay.schedule_async import DeliverDelayedMessagesAsync
+from impl.durability import Durability
 from impl.groups.config_file import ConfigFile
 from impl.guards import make_guard
 from impl.io.files import Clock, Files
@@ -29,10 +30,7 @@ __all__ = ["DelayedDelivery"]
 
 
 class DelayedDelivery:
-    """Wires it together. `owners` has who remembers what was delivered: nobody in a store that is no master.
-
-    `make_durable` makes durable all that was put so far, and returns whether it is.
-    """
+    """Builds the delivery of one store. `owners` has the owner of the delay offsets, in a master only."""
 
     def __init__(
         self,
@@ -45,7 +43,7 @@ class DelayedDelivery:
         parts: Parts,
         puts: PutPath,
         reads: ReadPath,
-        make_durable: Callable[[], bool],
+        durability: Durability,
     ) -> None:
         self.owners: tuple[DelayOffsets, ...] = ()
         self._service: DeliveryRounds | None = None
@@ -56,7 +54,7 @@ class DelayedDelivery:
         offsets = parts.of(DelayOffsets)(
             parts.of(ConfigFile)(files, f"{held.directory}/config/delayOffset.json"),
             interval_ms=config.flush_delay_offset_interval,
-            make_copies_durable=make_durable,
+            make_copies_durable=durability.make_all_durable,
             guard=parts.of(make_guard),
         )
         self.owners = (offsets,)
@@ -66,7 +64,7 @@ class DelayedDelivery:
         if config.enable_schedule_async_deliver:
             deliver = partial(
                 parts.of(DeliverDelayedMessagesAsync),
-                put=partial(puts.put_async, puts.commit_log.put),
+                put=puts.put_async,
                 pending_max=config.schedule_async_deliver_max_pending_limit,
             )
         self._service = deliver(

@@ -21,7 +21,7 @@ _LOG = logging.getLogger("tornpage.store")
 
 
 class ReputMessages:
-    """Dispatches up to `readable_end()`, which may go down once the log is poisoned; nothing is taken back then."""
+    """Dispatches up to the readable end of the log. That goes down after a failed sync; nothing is taken back then."""
 
     name = "reput"
 
@@ -31,14 +31,12 @@ class ReputMessages:
         log: MappedFileQueue,
         flags: RunningFlags,
         *,
-        readable_end: Callable[[], int],
         guard: MakeGuard = threading.Lock,
     ) -> None:
         self.wake: Callable[[], None] | None = None
         self._derived = derived
         self._log = log
         self._flags = flags
-        self._readable_end = readable_end
         self._guard = guard()
         self._sleeps = True
         self._tell_of_error()
@@ -46,7 +44,7 @@ class ReputMessages:
     @property
     def behind_bytes(self) -> int:
         """How much of what is readable is still to be dispatched. Source: `dispatchBehindBytes`."""
-        return max(0, self._readable_end() - self._derived.reput_from_offset)
+        return max(0, self._log.readable_end - self._derived.reput_from_offset)
 
     @property
     def error(self) -> str | None:
@@ -75,8 +73,9 @@ class ReputMessages:
         """Dispatch until nothing is left. Raises OSError. One at a time does so."""
         with self._guard:
             self._sleeps = False
-            while self.error is None:
-                while self._derived.dispatch(self._log, self._readable_end()):
+            log, derived = self._log, self._derived
+            while derived.error is None:
+                while derived.dispatch(log, log.readable_end):
                     pass
                 self._sleeps = True
                 if not self.behind_bytes:

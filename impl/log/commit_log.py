@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
 from impl.io.files import Clock
 from impl.io.mapped_file import MappedFile
@@ -33,9 +32,6 @@ __all__ = ["CommitLog"]
 
 _PUT_OK = PutStatus.PUT_OK  # looking a member up costs more than the rest of an answer
 _new_tuple = tuple.__new__  # with all fields given, half the time of `PutResult(...)`
-
-Incoming = TypeVar("Incoming", Message, MessageBatch)
-Draft = TypeVar("Draft", bytearray, EncodedBatch, int)
 
 
 class CommitLog:
@@ -99,13 +95,13 @@ class CommitLog:
             if self._dispatch is not None:
                 stored = text_of(rewritten.properties)
                 if stored and self._dispatch.queues_of(rewritten.topic, rewritten.queue_id, stored):
-                    return self._under_lock(self._append_dispatched, rewritten, now_ms)
+                    return self._under_lock(rewritten, None, now_ms)
             if rewritten is not message:
                 return self._put_delayed(message, rewritten, now_ms)
         record = self._encoder.encode(message, now_ms=now_ms)
         if not isinstance(record, bytearray):
             return PutResult(record)
-        return self._under_lock(self._append, message, record)
+        return self._under_lock(message, record, now_ms)
 
     def _put_delayed(self, given: Message, stored: Message, now_ms: int) -> PutResult:
         record = self._encoder.encode(stored, now_ms=now_ms)
@@ -113,25 +109,32 @@ class CommitLog:
             return PutResult(record)
         encode = partial(self._encoder.encode, now_ms=now_ms)
         refused = self._refusal_of_copy(given, stored, dispatch=self._dispatch, encode=encode)
-        return self._under_lock(self._append, stored, record) if refused is None else PutResult(refused)
+        return self._under_lock(stored, record, now_ms) if refused is None else PutResult(refused)
 
     def put_batch(self, batch: MessageBatch, *, now_ms: int) -> PutResult:
         """Append all messages of a batch, or none."""
         encoded = self._batch_encoder.encode(batch, now_ms=now_ms)
         if isinstance(encoded, PutStatus):
             return PutResult(encoded)
-        return self._under_lock(self._append_batch, batch, encoded)
+        return self._under_lock(batch, encoded, now_ms)
 
     def _under_lock(
-        self, append: Callable[[Incoming, Draft, int], PutResult], incoming: Incoming, draft: Draft
+        self, incoming: Message | MessageBatch, draft: bytearray | EncodedBatch | None, now_ms: int
     ) -> PutResult:
+        """Append a draft with the put lock held. A message without a draft is encoded there, with its offsets."""
         clock = self._clock
         with self._put_lock:
             self.begin_time_in_lock = store_timestamp = clock()
             try:
                 if self._stopped:
                     return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
-                return append(incoming, draft, store_timestamp)
+                if isinstance(incoming, MessageBatch):
+                    assert isinstance(draft, EncodedBatch)
+                    return self._append_batch(incoming, draft, store_timestamp)
+                if draft is None:
+                    return self._append_dispatched(incoming, now_ms, store_timestamp)
+                assert isinstance(draft, bytearray)
+                return self._append(incoming, draft, store_timestamp)
             except OSError:
                 return PutResult(PutStatus.UNKNOWN_ERROR)
             except BaseException as error:
@@ -162,6 +165,7 @@ class CommitLog:
         host = message.store_host or self._store_host
         return _new_tuple(PutResult, (_PUT_OK, offset, size_bytes, queue_offset, store_timestamp, 1, host, ()))
 
+    # planted: RMQ-B76
     def _append_dispatched(self, message: Message, now_ms: int, store_timestamp: int) -> PutResult:
         """Append a message with the offsets it gets in the queues it names."""
         return self._append_with_offsets(message, self._offsets_of(message), now_ms, store_timestamp)

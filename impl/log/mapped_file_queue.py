@@ -72,7 +72,7 @@ class MappedFileQueue:
 
     @property
     def committed_where(self) -> int:
-        """Physical offset up to which readers may see: the end of what is committed of the first file with a buffer."""
+        """Physical offset up to which the log is in the page cache: the first file with a buffer has less."""
         end_offset = self.max_offset  # before the look: a file with a buffer is there before it is written to
         if not self._buffered:  # spares what has no pool an error for each look
             return end_offset
@@ -81,6 +81,19 @@ class MappedFileQueue:
         except IndexError:
             return end_offset
         return first.base_offset + first.committed_position
+
+    @property
+    def readable_end(self) -> int:
+        """Physical offset up to which readers may see: below the flushed end once a sync has failed."""
+        for file in self.mapped:
+            if file.failure is not None:
+                return self.flushed_where
+        return self.committed_where
+
+    @property
+    def failed_path(self) -> str | None:
+        """The path of a file whose sync has failed, or None."""
+        return next((file.path for file in self.mapped if file.failure is not None), None)
 
     def adopt(self, path: str, *, writable: bool) -> None:
         """Map a file found at load behind those already there."""
@@ -168,8 +181,10 @@ class MappedFileQueue:
         """Return the file that holds a physical offset."""
         files = self.mapped  # close() takes the list away; it never empties this one
         number = (offset - files[0].base_offset) // self.file_bytes if files else -1
-        if 0 <= number < len(files) and files[number].holds(offset):
-            return files[number]
+        if 0 <= number < len(files):
+            file = files[number]
+            if file.base_offset <= offset < file.base_offset + file.size_bytes:
+                return file
         return next((mapped for mapped in files if mapped.holds(offset)), None)  # a damaged log has gaps
 
     def commit(self, least_pages: int = 0) -> bool:

@@ -6,7 +6,6 @@ Source: `CommitLog.getMessage`, `CommitLog.getData`, with the checks of docs/for
 """
 
 import struct
-from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -22,25 +21,23 @@ _I64 = struct.Struct(">q")
 
 
 class LogReader:
-    """Opens sessions. `readable_end` says up to where readers may see."""
+    """Opens sessions."""
 
     def __init__(
         self,
         log: MappedFileQueue,
         *,
         check: RecordChecker,
-        readable_end: Callable[[], int],
         buffers: ReadBuffers,
     ) -> None:
         self.log = log
         self.check = check
         self.buffers = buffers
-        self._readable_end = readable_end
 
     @property
     def readable_end(self) -> int:
-        """Up to where readers may see now."""
-        return self._readable_end()
+        """Up to which physical offset readers may see now."""
+        return self.log.readable_end
 
     def session(self) -> "LogSession":
         """Begin to read; to be used in a `with` statement."""

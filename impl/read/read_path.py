@@ -5,8 +5,6 @@ Source: `DefaultMessageStore`.
 """
 
 import os
-from collections.abc import Callable
-from typing import ParamSpec, TypeVar
 
 from impl.config.message_store_config import MessageStoreConfig
 from impl.config.policy import BrokerRole
@@ -17,6 +15,7 @@ from impl.message.codec import check_record
 from impl.message.message import GetResult, GetStatus
 from impl.message.multi_dispatch import MultiDispatch
 from impl.parts import Parts
+from impl.read.held_pulls import PullRequest, QueueName
 from impl.read.log_reader import LogReader
 from impl.read.message_filter import MessageFilter
 from impl.read.message_query import KeyIndex, MessageQuery, parse_message_id
@@ -30,18 +29,15 @@ from impl.service.running_flags import RunningFlags
 from impl.statistics.read_statistics import ReadStatistics, ReadStatisticsSnapshot
 from impl.statistics.store_statistics import StatisticsSnapshot
 
-__all__ = ["ReadPath"]
+__all__ = ["ReadPath", "StorePulls"]
 
 _PER_CENT = 100
 
-Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
-
 
 class ReadPath:
-    """Everything a read meets. `readable_end` says up to where readers may see; `index` is None without one.
+    """Everything a read meets. `index` is None without one; `memory_bytes` is the memory of the machine (0: ask it).
 
-    `memory_bytes` is the memory of the machine (0: ask it), `put_statistics` returns the counts of the puts.
+    Used as `with reads:`, it raises StoreClosed or ForkedStore if the store is closed before or during the block.
     """
 
     def __init__(
@@ -55,10 +51,8 @@ class ReadPath:
         config: MessageStoreConfig,
         clock: Clock,
         parts: Parts,
-        readable_end: Callable[[], int],
         dispatch: MultiDispatch | None,
         files: Files,
-        put_statistics: Callable[[], StatisticsSnapshot],
         memory_bytes: int = 0,
     ) -> None:
         self.log = log
@@ -67,10 +61,9 @@ class ReadPath:
         self._flags = flags
         self._clock = clock
         self._files = files
-        self._put_statistics = put_statistics
         self._records_disk_fall = config.disk_fall_recorded
         self._statistics = ReadStatistics(started_ms=clock())
-        self.reader = LogReader(log, check=parts.of(check_record), readable_end=readable_end, buffers=self.buffers)
+        self.reader = LogReader(log, check=parts.of(check_record), buffers=self.buffers)
         self.queues = parts.of(QueueReads)(
             queues,
             self.reader,
@@ -80,16 +73,12 @@ class ReadPath:
         )
         self.query = parts.of(MessageQuery)(index, self.reader, batch_max=config.max_msgs_num_batch)
 
-    def look(self, verb: Callable[Arguments, Answer], *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
-        """Call one of the parts. Raises StoreClosed or ForkedStore."""
+    def __enter__(self) -> None:
         self._require_open()
-        try:
-            answer = verb(*args, **kwargs)
-        except ValueError:  # files may have been given up meanwhile
+
+    def __exit__(self, kind: type[BaseException] | None, _error: object, _traceback: object) -> None:
+        if kind is None or issubclass(kind, ValueError):  # files may have been given up meanwhile
             self._require_open()
-            raise
-        self._require_open()
-        return answer
 
     def _require_open(self) -> None:
         if self._lifecycle.shut:
@@ -112,9 +101,10 @@ class ReadPath:
         if not self._flags.readable:
             self._require_open()
             raise NotReadable(self._lifecycle.directory)
-        result = self.look(
-            self.queues.get_message, topic, queue_id, offset, max_msg_nums=max_msg_nums, message_filter=message_filter
-        )
+        with self:
+            result = self.queues.get_message(
+                topic, queue_id, offset, max_msg_nums=max_msg_nums, message_filter=message_filter
+            )
         now_ms = self._clock()
         self._statistics.count(messages=len(result.messages), elapsed_ms=now_ms - began_ms, now_ms=now_ms)
         if self._records_disk_fall and result.behind_bytes is not None:
@@ -145,11 +135,10 @@ class ReadPath:
         self._lifecycle.require_opener()
         return self._statistics.snapshot(self._clock())
 
-    def runtime_info(self) -> dict[str, str]:
-        """Return counts, rates and disks as texts."""
-        self._lifecycle.require_opener()
+    def runtime_info(self, puts: StatisticsSnapshot) -> dict[str, str]:
+        """Return counts, rates and disks as texts; `puts` are the counts of the puts."""
         return runtime_info(
-            self._put_statistics(),
+            puts,
             self.statistics(),
             self.log,
             files=self._files,
@@ -163,6 +152,35 @@ class ReadPath:
     def note_leaks(self) -> None:
         """Say in the log which mappings outlive the store, after the log files were given up."""
         self.buffers.log_leaks()
+
+
+class StorePulls:
+    """The pulls of one store."""
+
+    def __init__(self, reads: ReadPath) -> None:
+        self._reads = reads
+
+    def pull(self, request: PullRequest) -> GetMessageResult:
+        """Answer a request, and count it. Raises NotReadable too."""
+        return self._reads.get_message(
+            *request.queue,
+            request.offset,
+            max_msg_nums=request.max_msg_nums,
+            message_filter=request.message_filter,
+            group=request.group,
+        )
+
+    def look(self, request: PullRequest, offset: int) -> GetMessageResult:
+        """Read the first message that a request wants, from a queue offset on, without counting the read."""
+        with self._reads:
+            return self._reads.queues.get_message(
+                *request.queue, offset, max_msg_nums=1, message_filter=request.message_filter
+            )
+
+    def range_of(self, queue: QueueName) -> tuple[int, int]:
+        """Return minimum and maximum of a queue, 0 and 0 of an unknown one."""
+        with self._reads:
+            return self._reads.queues.range_of(*queue)
 
 
 def _memory_of_the_machine() -> int:

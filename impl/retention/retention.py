@@ -1,7 +1,7 @@
 """Retention of one store: the service that deletes what has expired, and what is deleted on request."""
 
-from collections.abc import Callable, Collection
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 
 from impl.config.message_store_config import MessageStoreConfig
 from impl.dispatch.reput import ReputMessages
@@ -23,8 +23,6 @@ from impl.service.runner import ThreadRunner
 __all__ = ["Retention"]
 
 _FIRST_RUN_MS = 60_000
-
-Answer = TypeVar("Answer")
 
 
 class Retention:
@@ -106,18 +104,38 @@ class Retention:
             self._stopped = True
 
     def delete_manually(self) -> None:
-        """Have the next runs begin at any hour."""
+        """Have the next 20 runs begin at any hour. Source: `executeDeleteFilesManually`."""
+        self._lifecycle.require_open()
         self._service.delete_manually()
 
-    def on_request(self, verb: Callable[[TopicCleaning], Collection[Answer]]) -> tuple[Answer, ...]:
-        """Delete on request; nothing in a store that is read-only. Raises OSError."""
-        deleted: list[Answer] = []
+    def clean_unused_topics(self, topics_in_use: Collection[str]) -> tuple[str, ...]:
+        """Delete the queues of all other topics, and return their names. Raises OSError."""
+        in_use = {topic.encode(errors="surrogateescape") for topic in topics_in_use}
+        with self._on_request() as may_delete:
+            deleted = tuple(self.topics.clean_unused_topics(in_use)) if may_delete else ()
+        return tuple(topic.decode(errors="surrogateescape") for topic in deleted)
+
+    def clean_unused_lmq_topic(self, topic: str) -> bool:
+        """Delete a light queue; return whether there was one. Raises OSError."""
+        with self._on_request() as may_delete:
+            return may_delete and bool(self.topics.clean_unused_lmq_topic(topic.encode(errors="surrogateescape")))
+
+    def clean_expired_consume_queues(self) -> tuple[tuple[str, int], ...]:
+        """Delete each queue whose messages have all expired; return topic and queue id of them. Raises OSError."""
+        with self._on_request() as may_delete:
+            deleted = tuple(self.topics.clean_expired_consume_queues()) if may_delete else ()
+        return tuple((topic.decode(errors="surrogateescape"), queue_id) for topic, queue_id in deleted)
+
+    @contextmanager
+    def _on_request(self) -> Iterator[bool]:
+        """Allow a deletion on request, except in a store that is read-only."""
+        self._lifecycle.require_open()
         try:
-            self._with_files(lambda: deleted.extend(verb(self.topics)))
+            with self._guard:
+                yield not self._stopped and not self._lifecycle.shut
         finally:
             self._queues_deleted()
         self._lifecycle.require_open()
-        return tuple(deleted)
 
     def _with_files(self, deed: Callable[[], None]) -> None:
         """Do something that writes small files, unless they are given up meanwhile."""

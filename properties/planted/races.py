@@ -94,7 +94,7 @@ class _SleepsUnseen(ReputMessages):
     def drain(self) -> None:
         with self._guard:
             self._sleeps = False
-            while self.error is None and self._derived.dispatch(self._log, self._readable_end()):
+            while self.error is None and self._derived.dispatch(self._log, self._log.readable_end):
                 pass
             self._sleeps = True
             self._tell_of_error()
@@ -113,12 +113,23 @@ class _JoinsTheSync(GroupCommit):
                 request.answer(PutStatus.PUT_OK)
 
 
+class _Frozen(LogReader):
+    """Has the readable end of when it was made."""
+
+    def __init__(self, reader: LogReader) -> None:
+        super().__init__(reader.log, check=reader.check, buffers=reader.buffers)
+        self._end = reader.readable_end
+
+    @property
+    def readable_end(self) -> int:
+        return self._end
+
+
 class _EndReadFirst(QueueReads):
     """The readable end is read before the maximum of the queue, and what comes in between is not looked for again."""
 
     def _get_from(self, queue: Any, offset: int, **options: Any) -> Any:
-        reader, end = self._reader, self._reader.readable_end
-        frozen = LogReader(reader.log, check=reader.check, buffers=reader.buffers, readable_end=lambda: end)
+        frozen = _Frozen(self._reader)
         early = QueueReads(self._queues, frozen, records=self._records, limits=self._limits)
         return QueueReads._get_from(early, queue, offset, **options)
 

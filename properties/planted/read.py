@@ -90,20 +90,25 @@ class _ToTheWrittenEnd(ReputMessages):
     """Dispatch goes to the end of what is written, whether or not that may be read (RMQ-B05)."""
 
     def drain(self) -> None:
-        readable_end, self._readable_end = self._readable_end, lambda: self._log.max_offset
-        try:
-            super().drain()
-        finally:
-            self._readable_end = readable_end
+        with self._guard:
+            while self.error is None and self._derived.dispatch(self._log, self._log.max_offset):
+                pass
+            self._tell_of_error()
+
+
+class _Everything(LogReader):
+    """Reads to the end of what is written."""
+
+    @property
+    def readable_end(self) -> int:
+        return self.log.max_offset
 
 
 class _BehindTheReadableEnd(QueueReads):
     """Pulls bring what is written, whether or not it may be read (4.9.3 in the mode SYNC_FLUSH)."""
 
     def __init__(self, queues: Any, reader: LogReader, **options: Any) -> None:
-        log = reader.log
-        everything = LogReader(log, check=reader.check, buffers=reader.buffers, readable_end=lambda: log.max_offset)
-        super().__init__(queues, everything, **options)
+        super().__init__(queues, _Everything(reader.log, check=reader.check, buffers=reader.buffers), **options)
 
 
 class _QueuesMade(QueueReads):

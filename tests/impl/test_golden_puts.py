@@ -36,7 +36,7 @@ class Delivering(CommitLog):
             return super().put(message, now_ms=now_ms)
         record = self._encoder.encode(message, now_ms=now_ms)
         assert isinstance(record, bytearray)
-        return self._under_lock(self._append, message, record)
+        return self._under_lock(message, record, now_ms)
 
 
 def log_of(folder: Path) -> dict[int, bytes]:

@@ -76,22 +76,21 @@ def test_refused_put_wakes_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("puts", [1, 2, 3, 4])
-def test_put_behind_a_look_is_seen_or_wakes_it(puts: int, tmp_path: Path) -> None:
+def test_put_behind_a_look_is_seen_or_wakes_it(puts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever look at the end of the log a put comes behind: the round sees it later, or it wakes the service."""
     store, runner = opened(tmp_path)
     with store:
-        reput = store._reput
-        look, left = reput._readable_end, [None] * puts
+        look, left = MappedFileQueue.readable_end.__get__, [None] * puts
 
-        def look_and_put() -> int:
-            end = look()
+        def look_and_put(log: MappedFileQueue) -> int:
+            end: int = look(log)
             if left and end == store.reput_from_offset:
                 left.pop()
                 store.put(MESSAGE)
             return end
 
         store.put(MESSAGE)
-        reput._readable_end = look_and_put
+        monkeypatch.setattr(MappedFileQueue, "readable_end", property(look_and_put))
         wakes = 0
         while left or store.dispatch_behind_bytes:
             assert runner["reput"].wakes > wakes

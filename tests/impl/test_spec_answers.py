@@ -10,7 +10,7 @@ import pytest
 from impl.config.policy import BrokerRole
 from impl.message.message import PutResult, PutStatus
 from impl.parts import Parts
-from impl.put.entry import PutEntry
+from impl.put.put_path import PutEntry
 from impl.put.replication import make_replicas
 from impl.service.running_flags import RunningFlag, RunningFlags
 from tests.impl.support import MESSAGE, FaultyFiles, ScriptedReplicas, config_of, open_store

@@ -14,9 +14,9 @@ from impl.log.queue_offsets import QueueOffsetTable
 from impl.message.message import PutResult, PutStatus
 from impl.message.multi_dispatch import QueueKey
 from impl.parts import Parts
-from impl.put.entry import PutEntry
 from impl.put.group_commit import GroupCommit
 from impl.put.put_answers import PendingAnswer, PutAnswers
+from impl.put.put_path import PutEntry
 from impl.service.disk_watch import DiskWatch
 from impl.service.running_flags import RunningFlags
 from impl.store import MessageStore

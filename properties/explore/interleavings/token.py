@@ -59,6 +59,8 @@ RENAMED = {
     "impl.reput": "impl.dispatch.reput",
     "impl.topic_cleaning": "impl.retention.topic_cleaning",
     "impl.units": "impl.queue.units",
+    "impl.durable_verbs": "impl.durability",
+    "impl.store_views": "impl.store",
     "properties.planted.racing": "properties.planted.races",
 }
 """Former names of modules that tokens may name, and their present names."""

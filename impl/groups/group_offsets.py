@@ -1,4 +1,4 @@
-"""The public verbs of progress: what consumer groups have read, and how far they are behind.
+"""What consumer groups have read, and how many messages they have still to read.
 
 Each of them raises StoreClosed after `close()` and ForkedStore in a forked child. Commits are saved every
 `flush_consumer_offset_interval` and by `close()`. Source: `ConsumerOffsetManager`, `ConsumerManageProcessor`.
@@ -12,17 +12,18 @@ from impl.groups.progress import Progress
 from impl.read.read_path import ReadPath
 from impl.service.lifecycle import Lifecycle
 
-__all__ = ["ProgressVerbs"]
+__all__ = ["GroupOffsets"]
 
 _QUEUE_ID_MAX = (1 << 31) - 1
 
 
-class ProgressVerbs:
-    """A base class of the store."""
+class GroupOffsets:
+    """The offsets of the consumer groups of one store. `reads` knows the ranges of its queues."""
 
-    _lifecycle: Lifecycle
-    _progress: Progress
-    _reads: ReadPath
+    def __init__(self, progress: Progress, reads: ReadPath, lifecycle: Lifecycle) -> None:
+        self._progress = progress
+        self._reads = reads
+        self._lifecycle = lifecycle
 
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> int:
         """Note that a group wants the message `offset` of a queue next, be it less than before; return what counts.
@@ -46,7 +47,8 @@ class ProgressVerbs:
         if known is not None:
             return known
         begins_at = self._range_of(topic, queue_id)[0]
-        is_old = self._reads.look(self._reads.queues.is_in_disk, topic, queue_id, 0)
+        with self._reads:
+            is_old = self._reads.queues.is_in_disk(topic, queue_id, 0)
         return 0 if begins_at <= 0 and not is_old else None
 
     def consumer_offsets(self, topic: str) -> dict[str, dict[int, int]]:
@@ -66,7 +68,8 @@ class ProgressVerbs:
         """
         self._lifecycle.require_open()
         committed = self._progress.offsets.of_topic(topic).get(group, {})
-        queue_ids = {queue_id for name, queue_id in self._reads.look(self._reads.queues.names) if name == topic}
+        with self._reads:
+            queue_ids = {queue_id for name, queue_id in self._reads.queues.names() if name == topic}
         return sum(self._range_of(topic, queue_id)[1] - committed.get(queue_id, 0) for queue_id in queue_ids)
 
     def query_min_offset_in_all_group(self, topic: str, without: Collection[str] = ()) -> dict[int, int]:
@@ -98,7 +101,8 @@ class ProgressVerbs:
         )
 
     def _range_of(self, topic: str, queue_id: int) -> tuple[int, int]:
-        return self._reads.look(self._reads.queues.range_of, topic, queue_id)
+        with self._reads:
+            return self._reads.queues.range_of(topic, queue_id)
 
 
 def _require_names(**names: str) -> None:

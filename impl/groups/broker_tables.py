@@ -1,4 +1,4 @@
-"""The public verbs of what a broker is told: topics, consumer groups and filters. Source: `AdminBrokerProcessor`.
+"""What a broker is told: topics, consumer groups and filters. Source: `AdminBrokerProcessor`.
 
 A change to a topic or a group is on disk when its verb returns; it raises OSError when the disk refuses, and changes
 nothing then. Filters are saved by the service. Each verb raises StoreClosed after `close()`, ForkedStore in a forked
@@ -11,14 +11,15 @@ from impl.groups.consumer_offsets import SEPARATOR
 from impl.groups.progress import Progress
 from impl.service.lifecycle import Lifecycle
 
-__all__ = ["ConfigVerbs"]
+__all__ = ["BrokerTables"]
 
 
-class ConfigVerbs:
-    """A base class of the store."""
+class BrokerTables:
+    """The tables of one store."""
 
-    _lifecycle: Lifecycle
-    _progress: Progress
+    def __init__(self, progress: Progress, lifecycle: Lifecycle) -> None:
+        self._progress = progress
+        self._lifecycle = lifecycle
 
     def put_topic_config(self, topic: TopicConfig) -> None:
         """Set a topic. Raises BadProgress for a name that no progress could be kept under."""
