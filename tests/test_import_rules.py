@@ -7,7 +7,7 @@
 | sim | impl.config.policy |
 | properties | model, impl |
 | properties.decode | nothing |
-| properties, inside | the packages before it in `ORDER` |
+| impl and properties, inside | the packages of lower ranks in `ORDERS` |
 | pipeline | properties, sim, model |
 | bench, tornpage | every room |
 
@@ -51,25 +51,47 @@ RULES = {
     "bench": Rule(ours=ROOMS),
     "tornpage": Rule(ours=ROOMS),
 }
-ORDER = (
-    ("contract", "decode", "findings", "interrupts", "promises"),
-    ("scheduler", "scratch"),
-    ("program",),
-    ("disk",),
-    ("inspect",),
-    ("judge",),
-    ("lockstep",),
-    ("explain", "planted"),
-    ("foreign",),
-    ("campaign",),
-    ("explore",),
-    ("score",),
-)
-"""The packages of properties from the lowest to the highest: one may import itself and those of lower ranks.
+ORDERS = {
+    "impl": (
+        ("errors", "guards", "parts"),
+        ("message",),
+        ("config",),
+        ("io",),
+        ("service", "statistics"),
+        ("log",),
+        ("index", "queue"),
+        ("dispatch",),
+        ("recovery",),
+        ("durability",),
+        ("background", "put", "read"),
+        ("groups", "retention"),
+        ("delay",),
+        ("assembly",),
+        ("store",),
+        ("kernels",),
+    ),
+    "properties": (
+        ("contract", "decode", "interrupts", "promises"),
+        ("findings",),
+        ("scheduler", "scratch"),
+        ("program",),
+        ("disk",),
+        ("inspect",),
+        ("judge",),
+        ("lockstep",),
+        ("explain", "planted"),
+        ("foreign",),
+        ("campaign",),
+        ("explore",),
+        ("score",),
+    ),
+}
+"""The packages of a room from the lowest to the highest: one may import itself and those of lower ranks.
 
-Packages of one rank import none of each other. Packages below `explore` are explorers, which import none of each other.
+Packages of one rank import none of each other. Packages below `properties.explore` are explorers, which import none of
+each other. impl/README.md says what each package of impl is for.
 """
-RANKS = {name: rank for rank, names in enumerate(ORDER) for name in names}
+RANKS = {room: {name: rank for rank, names in enumerate(order) for name in names} for room, order in ORDERS.items()}
 UNKNOWN = "?"
 """Stands for a module whose name is put together at run time."""
 
@@ -90,22 +112,23 @@ def violations(path: str, source: str) -> list[str]:
 
 
 def out_of_order(path: str, source: str) -> list[str]:
-    """Return one line per import in `source`, a file of properties, that its package may not make by `ORDER`."""
+    """Return one line per import in `source`, a file of impl or properties, that its package may not make."""
     parts = PurePosixPath(path).with_suffix("").parts
     module = ".".join(parts)
     found = []
     for line, targets in imports(ast.parse(source, path), package=module.rpartition(".")[0]):
-        ours = [target for target in targets if is_below(target, "properties") and target != "properties"]
+        room = parts[0]
+        ours = [target for target in targets if is_below(target, room) and target != room]
         found += [f"{path}:{line}: {module} must not import {target}" for target in ours if not keeps(module, target)]
     return found
 
 
 def keeps(module: str, target: str) -> bool:
-    """Return whether an import of `target` by `module`, both of properties, keeps the order of packages."""
-    importing, imported = module.split(".")[1:3], target.split(".")[1:3]
+    """Return whether an import of `target` by `module`, both of one room, keeps the order of packages."""
+    ranks, importing, imported = RANKS[module.split(".")[0]], module.split(".")[1:3], target.split(".")[1:3]
     if importing[0] == imported[0]:
         return importing[0] != "explore" or importing == imported
-    return RANKS[imported[0]] < RANKS[importing[0]]
+    return ranks[imported[0]] < ranks[importing[0]]
 
 
 def is_allowed(target: str, owner: str) -> bool:
@@ -190,7 +213,7 @@ FORBIDDEN = [
     ("sim/a.py", "import impl"),
     ("sim/a.py", "from impl import codec"),
     ("sim/a.py", "from impl import policy, codec"),
-    ("sim/a.py", "import impl.config.policy_of_another"),
+    ("sim/a.py", "import impl.config.message_store_config.policy_of_another"),
     ("properties/a.py", "import pipeline.audit"),
     ("properties/a.py", "from tornpage import guard"),
     ("properties/decode.py", "from impl import codec"),
@@ -264,6 +287,11 @@ OUT_OF_ORDER = [
     ("properties/lockstep/lockstep.py", "from properties import planted"),
     ("properties/explore/crashes/explore.py", "def late():\n    from properties.explore.kills import run"),
     ("properties/planted/log.py", "from ..campaign import replay"),
+    ("impl/queue/units.py", "from impl.dispatch.derived import Derived"),
+    ("impl/queue/units.py", "from impl.index import index_file"),
+    ("impl/io/files.py", "def late():\n    import impl.log.scan"),
+    ("impl/errors.py", "from impl.message.codec import check_record"),
+    ("impl/put/put_path.py", "from ..store import MessageStore"),
 ]
 IN_ORDER = [
     ("properties/disk/journal.py", "import impl\nfrom properties.program import case\nfrom . import state"),
@@ -272,6 +300,8 @@ IN_ORDER = [
         "from properties import campaign, contract",
     ),
     ("properties/score/board.py", "from properties.explore.crashes import explore\nimport properties.decode.walk"),
+    ("impl/queue/units.py", "from impl.queue import queue_files\nfrom impl.message.dispatching import UNIT_BYTES"),
+    ("impl/store.py", "from impl.errors import BadDirectory\nfrom . import parts"),
 ]
 
 
@@ -285,15 +315,22 @@ def test_order_lets_an_import_of_a_lower_package_pass(path: str, source: str) ->
     assert out_of_order(path, source) == []
 
 
-def test_packages_of_properties_keep_their_order(repository: Path) -> None:
-    files = sorted((repository / "properties").glob("*/**/*.py"))
-    assert {path.relative_to(repository).parts[1] for path in files} <= RANKS.keys()
+@pytest.mark.parametrize("room", ORDERS)
+def test_packages_of_a_room_keep_their_order(repository: Path, room: str) -> None:
+    files = sorted({*(repository / room).rglob("*.py")} - {repository / room / "__init__.py"})
+    assert {path.relative_to(repository).with_suffix("").parts[1] for path in files} == RANKS[room].keys()
     found = [
         line
         for path in files
         for line in out_of_order(path.relative_to(repository).as_posix(), path.read_text(encoding="utf-8"))
     ]
     assert found == []
+
+
+def test_no_package_of_impl_has_more_than_thirty_modules(repository: Path) -> None:
+    packages = [path.parent for path in (repository / "impl").glob("**/__init__.py")]
+    assert len(packages) > 1
+    assert [package.name for package in packages if len(list(package.glob("*.py"))) > 30] == []
 
 
 def test_rooms_on_disk_guard_and_packaging_name_the_same_packages(repository: Path) -> None:
