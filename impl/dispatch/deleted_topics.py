@@ -132,8 +132,6 @@ class DeletedTopics:
 
     def without_deleted(self, given: Dispatched) -> Dispatched:
         """Return what a stretch of the log gives without the units of deleted messages; the index keeps their keys."""
-        if not self.offsets:
-            return given
         return given._replace(runs=tuple(self._left_of(given.runs)))
 
     def _left_of(self, runs: Sequence[QueueRun]) -> Iterable[QueueRun]:

@@ -164,7 +164,7 @@ class Derived:
 
     def dispatch(self, log: MappedFileQueue, readable_end: int) -> bool:
         """Dispatch one batch; return whether there was one. Raises the OSError of a file that cannot be written."""
-        offset = max(self.reput_from_offset, log.min_offset)  # what is gone will never be dispatched (RMQ-B04)
+        offset = max(self.progress.offset, log.min_offset)  # what is gone will never be dispatched (RMQ-B04)
         if offset >= readable_end or self.error is not None:
             return False
         batch = self._read(log, offset, readable_end)
@@ -206,7 +206,7 @@ class Derived:
             arrivals = arrivals_in(file.view, position, given.end_position, self._rules) if self._listeners else ()
         finally:
             file.release()
-        if self._deleted is not None:
+        if self._deleted is not None and self._deleted.offsets:
             given = self._deleted.without_deleted(given)
         if given.reason == BLANK:
             return _Batch(given, file.end_offset, arrivals, None)

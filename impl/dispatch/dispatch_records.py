@@ -139,7 +139,8 @@ def _runs(record: DispatchedRecord, pairs: Mapping[str, str], rules: DispatchRul
     if rules.ext:
         bit_map = bit_map_of_record(record, pairs, rules.bit_map_of)
         ext = (ExtDraft(tags_code, record.store_timestamp, bit_map),)
-    own, named = (record.topic, record.queue_id), named_queues(record, rules)
+    own = (record.topic, record.queue_id)
+    named = {} if rules.multi_dispatch is None else named_queues(record, rules)
     return [
         QueueRun(own, record.queue_offset, unit, end_offset, ext, named=own in named),
         *(

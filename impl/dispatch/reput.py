@@ -53,7 +53,7 @@ class ReputMessages:
 
     def note_readable(self, _end_offset: int = 0) -> None:
         """Say that more of the log may be readable now; wakes the service if it sleeps and there is work."""
-        if self._sleeps and self._log.committed_where > self._derived.reput_from_offset and self.wake is not None:
+        if self._sleeps and self._log.committed_where > self._derived.progress.offset and self.wake is not None:
             self.wake()
 
     def step(self, now_ms: int) -> int | None:

@@ -72,8 +72,10 @@ class MappedFileQueue:
 
     @property
     def committed_where(self) -> int:
-        """Physical offset up to which the log is in the page cache: the first file with a buffer has less."""
-        end_offset = self.max_offset  # before the look: a file with a buffer is there before it is written to
+        """Physical offset up to which the log is in the page cache; what a buffer holds is not."""
+        mapped = self.mapped
+        # before the look: a file with a buffer is there before it is written to
+        end_offset = mapped[-1].base_offset + mapped[-1].written_position if mapped else 0
         if not self._buffered:  # spares what has no pool an error for each look
             return end_offset
         try:

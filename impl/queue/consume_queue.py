@@ -228,7 +228,7 @@ class ConsumeQueue:
         Numbers that the log leaves out become pre-fill, up to one file of them. Raises OSError when the disk refuses a
         file; the units that fitted in front of it are there then.
         """
-        if run.queue_offset != self.max_offset or self.is_empty:
+        if run.queue_offset != self.max_offset or not self._files.mapped:
             self._append_fitted(run)
         else:
             self._write(run)
