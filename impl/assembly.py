@@ -9,8 +9,7 @@ from impl.delay.delayed_delivery import DelayedDelivery
 from impl.dispatch.arriving import MessageArrivingListener
 from impl.dispatch.reput import ReputMessages
 from impl.durability import Durability
-from impl.groups.progress import Progress
-from impl.groups.progress_wiring import open_progress
+from impl.groups.progress import Progress, open_progress
 from impl.guards import make_guard
 from impl.io.files import Clock, Files
 from impl.log.commit_log import CommitLog

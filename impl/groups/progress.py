@@ -5,7 +5,7 @@ first put: messages put at numbers that a saved offset has passed already would 
 is damaged or read-only writes none of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -16,13 +16,15 @@ from impl.groups.config_table import FILTERS, GROUPS, TOPICS, ConfigTable
 from impl.groups.consumer_offsets import ConsumerOffsets
 from impl.groups.persist_progress import PersistProgress
 from impl.groups.progress_owner import ProgressOwner, QueueRange
-from impl.guards import MakeGuard
-from impl.io.files import Clock
+from impl.guards import MakeGuard, make_guard
+from impl.io.files import Clock, Files
 from impl.log.loading import Finding
+from impl.parts import Parts
+from impl.recovery.opening import OpenDirectory
 from impl.service.lifecycle import Lifecycle
-from impl.service.runner import RunnerFactory
+from impl.service.runner import RunnerFactory, ThreadRunner
 
-__all__ = ["Progress"]
+__all__ = ["Progress", "open_progress"]
 
 
 class Progress:
@@ -107,3 +109,34 @@ class Progress:
     def begin_anew(self, is_meant: Callable[[str, int], bool]) -> AbstractContextManager[Callable[[], None]]:
         """Forget the progress in queues whose numbers begin at 0 again; see `ConsumerOffsets.begin_anew`."""
         return self.offsets.begin_anew(is_meant)
+
+
+def open_progress(
+    held: OpenDirectory,
+    lifecycle: Lifecycle,
+    *,
+    config: MessageStoreConfig,
+    files: Files,
+    clock: Clock,
+    parts: Parts,
+    owners: Iterable[ProgressOwner] = (),
+) -> Progress:
+    """Return what the store remembers of progress, `owners` being others who have a state file.
+
+    What was found joins the findings of the open. Raises OSError.
+    """
+    progress = parts.of(Progress)(
+        config,
+        config_file=lambda name: parts.of(ConfigFile)(files, f"{held.directory}/config/{name}"),
+        consumer_offsets=parts.of(ConsumerOffsets),
+        config_table=parts.of(ConfigTable),
+        service=parts.of(PersistProgress),
+        runner=parts.of(ThreadRunner),
+        guard=parts.of(make_guard),
+        clock=clock,
+        lifecycle=lifecycle,
+    )
+    for owner in owners:
+        progress.add(owner)
+    held.findings += progress.open(held.range_of)
+    return progress

@@ -3,17 +3,19 @@
 import contextlib
 import errno
 import fcntl
+import logging
 import mmap
 import os
+import resource
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
-from impl.io.descriptor_limit import with_descriptors
 from impl.io.files import DiskUsage, FileStat, Mapping, OpenFile
 from impl.io.memory import lock_pages, populate_pages, unlock_pages
 
-__all__ = ["OsFiles"]
+__all__ = ["OsFiles", "with_descriptors"]
 
 _WHOLE_FLOCK = "hhqqi4x"
 _ZEROS = bytes(1 << 20)
@@ -215,3 +217,36 @@ class OsFiles:
 
     def mark(self, label: str) -> None:
         """Nothing to note on a real disk."""
+
+
+_LOG = logging.getLogger("tornpage.store")
+
+Result = TypeVar("Result")
+
+
+def with_descriptors(call: Callable[[], Result]) -> Result:
+    """Return what a call returns that needs a descriptor; make it once more with the limit raised.
+
+    Each mapping keeps a descriptor, and a store has a file for each queue. The soft limit of a process is often 1,024
+    while the hard one is half a million. The JVM raises it at its start; here it is raised once it is met.
+    Raises OSError (EMFILE) when the hard limit is met too.
+    """
+    try:
+        return call()
+    except OSError as error:
+        if error.errno != errno.EMFILE or not _is_raised():
+            raise
+        return call()
+
+
+def _is_raised() -> bool:
+    """Raise the soft limit to the hard one; False if it is there already, or may not be."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == hard:
+        return False
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (OSError, ValueError):
+        return False
+    _LOG.info("descriptor_limit_raised from=%d to=%d", soft, hard)
+    return True

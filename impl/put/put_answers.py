@@ -7,22 +7,77 @@ replication that is not PUT_OK takes its place. Source: `CommitLog.submitFlushRe
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future
+from concurrent.futures._base import FINISHED
+from threading import Condition
+from typing import Any, TypeVar
 
 from impl.config.policy import FlushPolicy
 from impl.message.message import PutResult, PutStatus
 from impl.put.group_commit import GroupCommit
 from impl.put.replication import ReplicaGate, replica_status
 from impl.put.time_outs import Awaited, Request, TimeOuts
-from impl.service.light_future import LightFuture
 from impl.service.runner import RunnerFactory
 
-__all__ = ["PendingAnswer", "PutAnswers"]
+__all__ = ["LightFuture", "PendingAnswer", "PutAnswers"]
 
 _LOG = logging.getLogger("tornpage.store")
 
 _PUT_OK = PutStatus.PUT_OK  # looking a member up costs as much as a call
 _GRACE_MS = 5_000
 """What `DefaultMessageStore.putMessage` waits longer than the longer of both time-outs."""
+
+
+Result = TypeVar("Result")
+
+
+class LightFuture(Future[Result]):
+    """A future that ends with a result, set once; it is never cancelled and never fails.
+
+    It costs a quarter of a plain one while no thread waits for it. A plain one makes a condition, two locks and three
+    bound methods at once; this one makes its condition when it is first looked for. It relies on the attributes that
+    `concurrent.futures.Future` has had since Python 3.2: `_condition`, `_state`, `_result`, `_waiters`,
+    `_done_callbacks`.
+
+    Who makes the condition looks at the state behind that, and who sets the result looks for the condition behind
+    that: one of the two sees the other.
+    """
+
+    _exception = None
+
+    def __init__(self) -> None:
+        self._state = "PENDING"
+        self._waiters: list[Any] = []
+        self._done_callbacks: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_condition":
+            raise AttributeError(name)
+        return self.__dict__.setdefault(name, Condition())  # of several threads all get one
+
+    def cancel(self) -> bool:
+        """Return False."""
+        return False
+
+    def done(self) -> bool:
+        """Return whether the result is known."""
+        return self._state == FINISHED
+
+    def result(self, timeout: float | None = None) -> Result:
+        """Return the result once it is known. Raises TimeoutError after so many seconds."""
+        if self._state == FINISHED:
+            return self._result  # type: ignore[return-value]  # set before the state
+        return super().result(timeout)
+
+    def set_result(self, result: Result) -> None:
+        """Make it known, and wake who waits."""
+        self._result = result
+        self._state = FINISHED
+        if "_condition" in self.__dict__:
+            with self._condition:
+                for waiter in self._waiters:
+                    waiter.add_result(self)
+                self._condition.notify_all()
+            self._invoke_callbacks()
 
 
 class PendingAnswer(LightFuture[PutResult]):

@@ -7,14 +7,17 @@ from collections.abc import Sequence
 
 from impl.config.log_paths import resolved_log_paths
 from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import FlushDiskType
+from impl.config.policy import BrokerRole, FlushDiskType
 from impl.dispatch.arriving import MessageArrivingListener
 from impl.dispatch.deleted_topics import DeletedTopics
 from impl.dispatch.derived import Derived
 from impl.dispatch.derived_floor import DerivedFloor, DerivedProof
+from impl.dispatch.dispatch_records import dispatch_records
 from impl.errors import BadConfig, NoSpace
+from impl.index.index_entries import PLAIN_ENTRIES
+from impl.index.index_file import IndexFile
 from impl.index.index_layout import IndexLayout
-from impl.io.abort_marker import AbortMarker
+from impl.index.index_service import IndexService
 from impl.io.checkpoint import Checkpoint
 from impl.io.files import Clock, Files
 from impl.io.mapped_file import MappedFile
@@ -29,17 +32,46 @@ from impl.log.queue_offsets import QueueOffsetTable
 from impl.log.scan import walk_log
 from impl.log.transient_store_pool import TransientStorePool
 from impl.message.codec import check_record
-from impl.message.dispatching import BitMapOf
+from impl.message.dispatching import UNIT_BYTES, BitMapOf, DispatchRules
 from impl.message.multi_dispatch import MultiDispatch
 from impl.parts import Parts
+from impl.queue.consume_queue import ConsumeQueue
+from impl.queue.consume_queue_ext import ConsumeQueueExt
+from impl.queue.consume_queues import ConsumeQueues
 from impl.recovery.derived_floor_raising import RaiseDerivedFloor
 from impl.recovery.derived_proof import is_still_true
-from impl.recovery.derived_wiring import derived_of
 from impl.recovery.recovery import Recovery
-from impl.recovery.written_again import write_again
 from impl.service.runner import ThreadRunner
 
-__all__ = ["OpenDirectory"]
+__all__ = ["AbortMarker", "OpenDirectory", "derived_of", "write_again"]
+
+
+class AbortMarker:
+    """Owns `<root>/abort`, which is present while the store is open for writing: at load it means an unclean exit.
+
+    It is durable before the first write and its removal is durable before the lock is given up: RocketMQ 4.9.3 does
+    neither and can take a crash for a clean exit (hole H6). Source: `DefaultMessageStore.createTempFile`.
+    """
+
+    def __init__(self, files: Files, root: str) -> None:
+        self._files = files
+        self._root = root
+        self._path = f"{root}/abort"
+
+    def present(self) -> bool:
+        """Whether the last exit was unclean, or the store is open now."""
+        return self._files.stat(self._path) is not None
+
+    def create(self) -> None:
+        """Make the marker, durable in name, if it is not there."""
+        if not self.present():
+            self._files.close(self._files.create(self._path))
+        self._files.sync_directory(self._root)
+
+    def remove(self) -> None:
+        """Take the marker away, durably: everything else is on disk."""
+        self._files.unlink(self._path)
+        self._files.sync_directory(self._root)
 
 
 class OpenDirectory:
@@ -313,3 +345,82 @@ class OpenDirectory:
         self.floor.close()
         self.checkpoint.close()
         self._lock.release()
+
+
+def write_again(derived: Derived, directory: str, proof: DerivedProof | None) -> None:
+    """Have the next sync of each file below `directory` write what the proof does not speak of. Raises OSError.
+
+    A kernel whose sync fails counts the pages as clean, so that the next sync succeeds and writes nothing, as long as
+    the machine lives. The next opener finds in memory what should be on the disk and cannot tell whether it is there.
+    What a derived floor speaks of was durable before it was written. Source: none, RocketMQ trusts its page cache
+    (docs/faults.md, "sync-lost").
+
+    Cost: one copy of the units and entries behind the proof, and of the slots of index files with such entries.
+    """
+    units: dict[str, int] = {}
+    for queue_file in () if proof is None else proof.queue_files:
+        path, _, name = f"{directory}/{queue_file.path}".rpartition("/")
+        units[path] = (int(name) + queue_file.size_bytes) // UNIT_BYTES
+    for queue in derived.queues.all():
+        queue.write_again(units.get(queue.directory, 0))
+    entries = (
+        {} if proof is None else {f"{directory}/{each.path}": each.header.next_number for each in proof.index_files}
+    )
+    for index_file in () if derived.index is None else derived.index.index_files:
+        proved = entries.get(index_file.path, 0)
+        if index_file.header.next_number > proved:
+            index_file.write_again(max(1, proved))
+
+
+def derived_of(
+    directory: str,
+    config: MessageStoreConfig,
+    *,
+    files: Files,
+    clock: Clock,
+    parts: Parts,
+    writable: bool,
+    clean_exit: bool,
+    deleted: DeletedTopics,
+    dispatch: MultiDispatch | None,
+    bit_map_of: BitMapOf | None,
+    arriving: Sequence[MessageArrivingListener],
+) -> Derived:
+    """Return what follows from the log of the store in a directory. A slave tells no listener of what arrives."""
+    queues = parts.of(ConsumeQueues)(
+        files,
+        directory,
+        file_bytes=config.consume_queue_file_bytes,
+        writable=writable,
+        clean_exit=clean_exit,
+        ext=config.enable_consume_queue_ext,
+        ext_file_bytes=config.mapped_file_size_consume_queue_ext,
+        bit_maps=bit_map_of is not None,
+        consume_queue=parts.of(ConsumeQueue),
+        consume_queue_ext=parts.of(ConsumeQueueExt),
+    )
+    index = parts.of(IndexService)(
+        files,
+        f"{directory}/index",
+        slots=config.max_hash_slot_num,
+        entries_max=config.max_index_num,
+        clock=clock,
+        writable=writable,
+        entries=parts.of(PLAIN_ENTRIES),
+        index_file=parts.of(IndexFile),
+    )
+    rules = DispatchRules(
+        index=config.message_index_enable,
+        delay_levels=config.delay_levels(),
+        multi_dispatch=dispatch,
+        ext=config.enable_consume_queue_ext,
+        bit_map_of=bit_map_of,
+    )
+    return parts.of(Derived)(
+        queues,
+        index if config.message_index_enable else None,
+        dispatch=parts.of(dispatch_records),
+        rules=rules,
+        listeners=() if config.broker_role is BrokerRole.SLAVE else arriving,
+        deleted=deleted,
+    )

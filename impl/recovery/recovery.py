@@ -14,13 +14,14 @@ from typing import Literal
 from impl.dispatch.derived_floor import DerivedProof
 from impl.io.files import Files
 from impl.io.mapped_file import MappedFile
+from impl.io.store_lock import make_directories
 from impl.log.durable_floor import Floor
 from impl.log.loading import Finding
+from impl.log.log_files import file_name
 from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.quarantine import quarantine
 from impl.log.scan import LogScan, LogWalker, RecordChecker, islands, scan_log
 
-__all__ = ["Recovery", "RecoveryPlan"]
+__all__ = ["Recovery", "RecoveryPlan", "quarantine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,3 +158,42 @@ def readable_records(log: MappedFileQueue, check: RecordChecker) -> list[int]:
         for file in log.mapped
         for position, _ in islands(file, 0, check, file_bytes=log.file_bytes)
     ]
+
+
+def quarantine(files: Files, root: str, log: MappedFileQueue, *, cut: int, check: RecordChecker) -> list[str]:
+    """Copy the bytes from `cut` on, if they hold a valid record; return the paths written, each durable.
+
+    Without a durable floor (a store written by RocketMQ) a tear cannot be told from damage, so valid records after the
+    cut are kept in `<root>/quarantine/<cut offset>.<number>` (contract 7).
+
+    A copy made before is never replaced: after a crash in the middle of erasing, the second copy holds less than the
+    first.
+    """
+    behind = [(file, max(0, cut - file.base_offset)) for file in log.mapped if file.end_offset > cut]
+    if not any(True for file, at in behind for _ in islands(file, at, check, file_bytes=log.file_bytes)):
+        return []
+    directory = f"{root}/quarantine"
+    make_directories(files, directory)
+    return [
+        _copy(files, directory, bytes(file.view[position:]), file.base_offset + position)
+        for file, position in behind
+        if file.first_nonzero(position) is not None
+    ]
+
+
+def _copy(files: Files, directory: str, data: bytes, offset: int) -> str:
+    taken = set(files.list_directory(directory))
+    number = next(n for n in range(len(taken) + 1) if f"{file_name(offset)}.{n}" not in taken)
+    target = f"{directory}/{file_name(offset)}.{number}"
+    unfinished = f"{directory}/unfinished"
+    if "unfinished" in taken:
+        files.unlink(unfinished)
+    file = files.create(unfinished)
+    try:
+        files.pwrite(file, data, 0)
+        files.sync(file)
+    finally:
+        files.close(file)
+    files.rename(unfinished, target)
+    files.sync_directory(directory)
+    return target

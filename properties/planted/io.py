@@ -13,7 +13,6 @@ from impl.dispatch.deleted_topics import DeletedTopics
 from impl.dispatch.derived_floor import DerivedFloor, DerivedProof
 from impl.groups.config_file import ConfigFile
 from impl.index.index_service import IndexService
-from impl.io.abort_marker import AbortMarker
 from impl.io.checkpoint import Checkpoint
 from impl.io.files import Files
 from impl.io.mapped_file import MappedFile
@@ -23,6 +22,7 @@ from impl.message.message import Message, PutStatus
 from impl.parts import Parts
 from impl.queue.consume_queue import ConsumeQueue
 from impl.queue.consume_queues import ConsumeQueues
+from impl.recovery.opening import AbortMarker
 from impl.recovery.recovery import Recovery
 from impl.retention.clean_commit_log import CleanCommitLog
 from model.operations import AimFault, Clean, Close, Crash, DeleteTopics, HarmDerived, Open, Operation, Put, Step

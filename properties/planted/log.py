@@ -5,7 +5,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from impl.io.abort_marker import AbortMarker
 from impl.io.files import Files, OpenFile
 from impl.io.mapped_file import MappedFile
 from impl.log.allocation import AllocateMappedFiles
@@ -22,6 +21,7 @@ from impl.message.properties_text import text_of, wait_store_msg_ok
 from impl.parts import Parts
 from impl.put.group_commit import GroupCommit
 from impl.put.time_outs import Request, TimeOuts
+from impl.recovery.opening import AbortMarker
 from model.operations import Close, Crash, Damage, DiskUsed, FailSync, FailWrite, Open, Put, Step
 from properties.planted.programs import (
     ACROSS_TWO_SECTORS,

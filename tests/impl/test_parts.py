@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from impl.index.index_entries import PLAIN_ENTRIES
-from impl.io.abort_marker import AbortMarker
 from impl.io.mapped_file import MappedFile
 from impl.log.put_lock import make_put_lock
 from impl.log.scan import walk_log
 from impl.parts import Parts
+from impl.recovery.opening import AbortMarker
 
 
 class OtherFile(MappedFile):

@@ -3,11 +3,11 @@
 import sys
 
 from impl.errors import StoreInUse
-from impl.io.abort_marker import AbortMarker
 from impl.io.store_lock import StoreLock
 from impl.log.commit_log import CommitLog
 from impl.message.message import Message, PutResult
 from impl.parts import Parts
+from impl.recovery.opening import AbortMarker
 from properties.explore.kills.holder import hold
 
 

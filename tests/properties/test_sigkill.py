@@ -16,11 +16,11 @@ from typing import NoReturn
 
 import pytest
 
-from impl.io.abort_marker import AbortMarker
 from impl.io.mapped_file import MappedFile
 from impl.log.commit_log import CommitLog
 from impl.message.message import Message, PutResult
 from impl.parts import Parts
+from impl.recovery.opening import AbortMarker
 from impl.recovery.recovery import Recovery, RecoveryPlan
 from properties.contract import HarnessError, Verdict
 from properties.explore.kills.program import VIOLATIONS_MAX
