@@ -17,6 +17,7 @@ may be imported anyway, and programs in strings.
 """
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -325,6 +326,12 @@ def test_packages_of_a_room_keep_their_order(repository: Path, room: str) -> Non
         for line in out_of_order(path.relative_to(repository).as_posix(), path.read_text(encoding="utf-8"))
     ]
     assert found == []
+
+
+def test_the_readme_of_impl_states_the_order(repository: Path) -> None:
+    rows = re.findall(r"^\| (\d+) \| (.+?) \|", (repository / "impl" / "README.md").read_text(), re.MULTILINE)
+    stated = {name: int(rank) for rank, names in rows for name in re.findall(r"`(\w+)/?`", names)}
+    assert stated == RANKS["impl"]
 
 
 def test_no_package_of_impl_has_more_than_thirty_modules(repository: Path) -> None:
