@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 
 from bench.figures import Figure, Skipped, figure, file_system_of, scratch
 from bench.sizes import FULL, Sizes
-from impl.batch import encode_batch_body
-from impl.config import MessageStoreConfig
-from impl.message import BatchMember, MessageBatch
+from impl.config.message_store_config import MessageStoreConfig
+from impl.message.batch import encode_batch_body
+from impl.message.message import BatchMember, MessageBatch
 from properties.contract import HarnessError
 from tornpage.front import MessageStore
 

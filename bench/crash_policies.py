@@ -1,8 +1,8 @@
 """The simulator's policies as settings of the real store, and the message both of them put."""
 
-from impl.config import MessageStoreConfig
-from impl.message import Message
-from impl.policy import WarmUp
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import WarmUp
+from impl.message.message import Message
 from sim.experiments.policies import RECORD_BYTES, StorePolicy
 
 __all__ = ["MESSAGE", "store_config"]

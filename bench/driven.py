@@ -26,12 +26,12 @@ from numpy.typing import NDArray
 
 from bench.figures import scratch
 from bench.watched_file import COMMIT_DTYPE, FLUSH_DTYPE, Watch, WatchedFile
-from impl.config import MessageStoreConfig
-from impl.mapped_file import MappedFile
-from impl.message import Message, PutResult, PutStatus
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import PAGE_BYTES
+from impl.dispatch.reput import ReputMessages
+from impl.io.mapped_file import MappedFile
+from impl.message.message import Message, PutResult, PutStatus
 from impl.parts import Parts
-from impl.policy import PAGE_BYTES
-from impl.reput import ReputMessages
 from properties.contract import HarnessError
 from sim.distributions import Int64s
 from sim.run import open_arrivals

@@ -14,9 +14,9 @@ from time import perf_counter
 from bench.figures import Figure, figure, scratch
 from bench.put import message_of
 from bench.sizes import FULL, Sizes
-from impl.config import MessageStoreConfig
-from impl.message import Message, PutResult, PutStatus
-from impl.policy import FlushDiskType
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import FlushDiskType
+from impl.message.message import Message, PutResult, PutStatus
 from properties.contract import HarnessError
 from tornpage.front import MessageStore
 

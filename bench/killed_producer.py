@@ -20,7 +20,7 @@ from typing import NoReturn
 
 from bench.crash_policies import MESSAGE, store_config
 from impl.errors import StoreError
-from impl.message import PutResult, PutStatus
+from impl.message.message import PutResult, PutStatus
 from properties.explore.real_faults.mounts import die_with_parent
 from sim.experiments.policies import POLICIES
 from tornpage.front import MessageStore

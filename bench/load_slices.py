@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from bench.driven import RECORD_BYTES, Driven, drive
-from impl.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
+from impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
 from sim.device import PRESETS
 from sim.distributions import Int64s
 from sim.samples import MODES, PROBES, STATES, Samples

@@ -8,7 +8,7 @@ import numpy as np
 
 from bench.figures import scratch
 from bench.scratch_file import ScratchFile, scratch_file, touch_pages
-from impl.os_files import OsFiles
+from impl.io.os_files import OsFiles
 from sim.samples import PROBES, STATES, Samples
 
 __all__ = ["file_slice", "page_slice"]

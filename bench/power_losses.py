@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from bench.crash_policies import MESSAGE, store_config
-from impl.config import MessageStoreConfig
-from impl.message import PutStatus
+from impl.config.message_store_config import MessageStoreConfig
+from impl.message.message import PutStatus
 from impl.parts import Parts
-from impl.runner import Service, ThreadRunner
+from impl.service.runner import Service, ThreadRunner
 from impl.store import MessageStore
 from properties.contract import HarnessError
 from properties.disk.dirty import CompareTracker

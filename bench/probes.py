@@ -13,7 +13,7 @@ import numpy as np
 from bench.load_slices import load_slice
 from bench.page_slices import file_slice, page_slice
 from bench.sync_sweep import sync_sweep
-from impl.policy import FlushDiskType
+from impl.config.policy import FlushDiskType
 from sim.samples import MODES, STATES, Samples
 
 __all__ = ["LOADS", "NEEDED_BYTES", "Slice", "slices"]

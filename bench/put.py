@@ -13,13 +13,13 @@ from time import perf_counter, sleep
 
 from bench.figures import Figure, figure, scratch
 from bench.sizes import FULL, Sizes
-from impl.batch import encode_batch_body
-from impl.batch_encoder import BatchEncoder
-from impl.compiled import compiled_batch_encoder
-from impl.config import MessageStoreConfig
-from impl.message import BatchMember, GetStatus, Message, MessageBatch, PutStatus
+from impl.config.message_store_config import MessageStoreConfig
+from impl.dispatch.reput import ReputMessages
+from impl.kernels.compiled import compiled_batch_encoder
+from impl.message.batch import encode_batch_body
+from impl.message.batch_encoder import BatchEncoder
+from impl.message.message import BatchMember, GetStatus, Message, MessageBatch, PutStatus
 from impl.parts import Parts
-from impl.reput import ReputMessages
 from properties.contract import HarnessError
 from tornpage.front import MessageStore
 

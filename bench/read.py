@@ -14,10 +14,10 @@ from bench.figures import Figure, figure, scratch
 from bench.put import QUEUES, message_of, wait_for_dispatch
 from bench.recover import crc_gb_per_s_1024, log_to_recover
 from bench.sizes import FULL, Sizes
-from impl.codec import check_record
-from impl.config import MessageStoreConfig
+from impl.config.message_store_config import MessageStoreConfig
 from impl.kernels.walk import walk_log
-from impl.message import GetStatus
+from impl.message.codec import check_record
+from impl.message.message import GetStatus
 from properties.contract import HarnessError
 from tornpage.front import MessageStore
 

@@ -17,9 +17,9 @@ from isal.isal_zlib import crc32
 from bench.figures import Figure, Skipped, figure, scratch
 from bench.put import message_of
 from bench.sizes import FULL, Sizes
-from impl.batch import encode_batch_body
-from impl.config import MessageStoreConfig
-from impl.message import BatchMember, MessageBatch
+from impl.config.message_store_config import MessageStoreConfig
+from impl.message.batch import encode_batch_body
+from impl.message.message import BatchMember, MessageBatch
 from properties.contract import HarnessError
 from properties.decode import scan
 from tornpage.front import MessageStore

@@ -9,7 +9,7 @@ from time import process_time
 
 from bench.figures import Figure, figure, file_system_of
 from bench.sizes import FULL, Sizes
-from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
 from properties.contract import HarnessError
 from sim.device import PRESETS
 from sim.fast import run_fast

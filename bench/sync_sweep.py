@@ -11,7 +11,7 @@ from time import perf_counter_ns, sleep
 import numpy as np
 
 from bench.scratch_file import ScratchFile, scratch_file
-from impl.policy import PAGE_BYTES
+from impl.config.policy import PAGE_BYTES
 from sim.samples import MODES, STATES, Samples
 
 __all__ = ["sync_sweep"]

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from bench.driven import RECORD_BYTES
-from impl.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
+from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
 from sim.device import PRESETS
 from sim.scenario import Pool, Scenario
 from sim.workload import OnOffBursts, OpenLoad, OpenPoisson, Sizes

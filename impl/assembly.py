@@ -1,60 +1,43 @@
-"""The parts of a store besides its directory, built in the order of their needs: services, ways of puts and of reads.
+"""The parts of one store, built in the order of their needs: directory, log, dispatch, puts, reads, services."""
 
-No service runs before `StoreParts.start`; until then there is nothing to end but what the directory closes.
-"""
-
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from impl.background import Background
-from impl.config import MessageStoreConfig
-from impl.delayed_delivery import DelayedDelivery
-from impl.disk_watch import DiskWatch
-from impl.files import Clock, Files
-from impl.flushing import FlushRealTime
-from impl.hold_verbs import pull_hold_of
-from impl.lifecycle import Lifecycle
-from impl.opening import OpenDirectory
+from impl.config.message_store_config import MessageStoreConfig
+from impl.delay.delayed_delivery import DelayedDelivery
+from impl.dispatch.arriving import MessageArrivingListener
+from impl.dispatch.reput import ReputMessages
+from impl.durability import Durability
+from impl.groups.progress import Progress, open_progress
+from impl.guards import make_guard
+from impl.io.files import Clock, Files
+from impl.log.commit_log import CommitLog
+from impl.log.flushing import FlushRealTime
+from impl.message.dispatching import BitMapOf
 from impl.parts import Parts
-from impl.progress import Progress
-from impl.progress_wiring import open_progress
-from impl.pull_hold import PullHold
-from impl.put_path import PutPath
-from impl.read_path import ReadPath
-from impl.reput import ReputMessages
-from impl.retention import Retention
-from impl.runner import ThreadRunner
-from impl.running_flags import RunningFlags
+from impl.put.put_path import PutPath, commit_log_of
+from impl.read.pull_hold import PullHold
+from impl.read.read_path import ReadPath, StorePulls
+from impl.recovery.opening import OpenDirectory
+from impl.retention.retention import Retention
+from impl.service.disk_watch import DiskWatch
+from impl.service.lifecycle import Lifecycle
+from impl.service.runner import ThreadRunner
+from impl.service.running_flags import RunningFlags
+from impl.statistics.store_statistics import StoreStatistics
 
-__all__ = ["Durability", "StoreParts", "Surroundings", "assemble"]
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a store is opened with, its directory apart. `memory_bytes` is what the machine has, 0 for asking it."""
-
-    config: MessageStoreConfig
-    files: Files
-    clock: Clock
-    parts: Parts
-    memory_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Durability:
-    """What only the whole store can do: flush and commit by a page rule, make all durable, say what readers see."""
-
-    flush: Callable[..., int]
-    commit: Callable[[int], bool]
-    make_all_durable: Callable[[], bool]
-    readable_end: Callable[[], int]
+__all__ = ["StoreParts", "open_parts"]
 
 
 @dataclass(frozen=True, slots=True)
 class StoreParts:
-    """The parts of one store besides its directory."""
+    """The parts of one store."""
 
+    held: OpenDirectory
+    commit_log: CommitLog
     reput: ReputMessages
+    durability: Durability
     background: Background
     puts: PutPath
     reads: ReadPath
@@ -64,49 +47,118 @@ class StoreParts:
     retention: Retention
 
     def start(self) -> None:
-        """Let the services run."""
+        """Let the services run. No service runs before."""
         self.background.start()
         self.retention.start()
         self.progress.start()
         self.delivery.start()
 
 
-def assemble(
-    held: OpenDirectory, lifecycle: Lifecycle, flags: RunningFlags, around: Surroundings, durability: Durability
+def open_parts(
+    directory: str,
+    config: MessageStoreConfig,
+    lifecycle: Lifecycle,
+    flags: RunningFlags,
+    *,
+    files: Files,
+    clock: Clock,
+    parts: Parts,
+    arriving: Sequence[MessageArrivingListener],
+    bit_map_of: BitMapOf | None,
+    memory_bytes: int,
 ) -> StoreParts:
-    """Build all parts; puts come first, since everything else looks at them. Raises OSError."""
-    config, parts, clock = around.config, around.parts, around.clock
-    reput = parts.of(ReputMessages)(held.derived, held.log, flags, readable_end=durability.readable_end)
-    background = _background(held, around, durability, reput)
+    """Open a directory, recovering it first, and build all parts. `memory_bytes` 0 means: ask the machine.
+
+    Raises what `OpenDirectory` raises, holding nothing then.
+    """
+    held = OpenDirectory(
+        directory, config, files=files, clock=clock, parts=parts, arriving=arriving, bit_map_of=bit_map_of
+    )
+    if held.damage is not None:
+        lifecycle.become_read_only(held.damage)
+    try:
+        return _built(held, config, lifecycle, flags, files, clock, parts, memory_bytes)
+    except BaseException:
+        held.close()
+        raise
+
+
+def _built(
+    held: OpenDirectory,
+    config: MessageStoreConfig,
+    lifecycle: Lifecycle,
+    flags: RunningFlags,
+    files: Files,
+    clock: Clock,
+    parts: Parts,
+    memory_bytes: int,
+) -> StoreParts:
+    reput = parts.of(ReputMessages)(held.derived, held.log, flags)
+    statistics = StoreStatistics(started_ms=clock())
+    commit_log = commit_log_of(held, config, parts, statistics=statistics, clock=clock)
+    durability = Durability(held, commit_log, lifecycle, reput, guard=parts.of(make_guard))
+    background = parts.of(Background)(
+        config,
+        runner=parts.of(ThreadRunner),
+        flush_service=parts.of(FlushRealTime),
+        durability=durability,
+        checkpoint=held.checkpoint,
+        derived=held.derived,
+        floor=held.raise_derived_floor,
+        reput=reput,
+        log=held.log,
+    )
     watch = parts.of(DiskWatch)(
-        around.files, held.log.directories.writable, flags, policy=config.retention_policy(), queue_path=held.directory
+        files, held.log.directories.writable, flags, policy=config.retention_policy(), queue_path=held.directory
     )
     puts = PutPath(
-        held,
+        held.log,
+        commit_log,
         lifecycle,
         flags,
         config=config,
         clock=clock,
         parts=parts,
-        flush=durability.flush,
+        durability=durability,
         written=background.written,
         disk_watch=watch,
+        statistics=statistics,
     )
-    reads = _reads(held, lifecycle, flags, around, durability, puts)
-    pull_hold = pull_hold_of(held, reads, config=config, parts=parts)
+    reads = ReadPath(
+        held.log,
+        held.derived.queues,
+        held.derived.index,
+        lifecycle=lifecycle,
+        flags=flags,
+        config=config,
+        clock=clock,
+        parts=parts,
+        dispatch=held.dispatch,
+        files=files,
+        memory_bytes=memory_bytes,
+    )
+    pull_hold = parts.of(PullHold)(
+        StorePulls(reads),
+        runner=parts.of(ThreadRunner),
+        held_max=config.max_held_pulls,
+        short_polling_ms=None if config.long_polling_enable else config.short_polling_time_mills,
+        path=held.directory,
+        guard=parts.of(make_guard),
+    )
+    held.derived.tell_of_runs(pull_hold.dispatched)
     delivery = DelayedDelivery(
         held,
         lifecycle,
-        files=around.files,
+        files=files,
         config=config,
         clock=clock,
         parts=parts,
         puts=puts,
         reads=reads,
-        make_durable=durability.make_all_durable,
+        durability=durability,
     )
     progress = open_progress(
-        held, lifecycle, config=config, files=around.files, clock=clock, parts=parts, owners=delivery.owners
+        held, lifecycle, config=config, files=files, clock=clock, parts=parts, owners=delivery.owners
     )
     retention = Retention(
         held,
@@ -116,52 +168,11 @@ def assemble(
         parts=parts,
         watch=watch,
         reput=reput,
-        commit_log=puts.commit_log,
+        commit_log=commit_log,
         buffers=reads.buffers,
         begin_anew=progress.begin_anew,
         queues_deleted=pull_hold.queues_deleted,
     )
-    return StoreParts(reput, background, puts, reads, pull_hold, delivery, progress, retention)
-
-
-def _background(held: OpenDirectory, around: Surroundings, durability: Durability, reput: ReputMessages) -> Background:
-    log = held.log
-    return around.parts.of(Background)(
-        around.config,
-        runner=around.parts.of(ThreadRunner),
-        flush_service=around.parts.of(FlushRealTime),
-        flush=durability.flush,
-        commit=durability.commit,
-        flushed_where=lambda: log.flushed_where,
-        committed_where=lambda: log.committed_where,
-        checkpoint=held.checkpoint,
-        derived=held.derived,
-        floor=held.raise_derived_floor,
-        reput=reput,
-        log=log,
-    )
-
-
-def _reads(
-    held: OpenDirectory,
-    lifecycle: Lifecycle,
-    flags: RunningFlags,
-    around: Surroundings,
-    durability: Durability,
-    puts: PutPath,
-) -> ReadPath:
-    return ReadPath(
-        held.log,
-        held.derived.queues,
-        held.derived.index,
-        lifecycle=lifecycle,
-        flags=flags,
-        config=around.config,
-        clock=around.clock,
-        parts=around.parts,
-        readable_end=durability.readable_end,
-        dispatch=held.dispatch,
-        files=around.files,
-        put_statistics=puts.statistics,
-        memory_bytes=around.memory_bytes,
+    return StoreParts(
+        held, commit_log, reput, durability, background, puts, reads, pull_hold, delivery, progress, retention
     )

@@ -2,17 +2,18 @@
 
 from collections.abc import Callable
 
-from impl.checkpoint import Checkpoint
-from impl.config import MessageStoreConfig
-from impl.derived import Derived
-from impl.derived_floor_raising import RaiseDerivedFloor
-from impl.flushing import CommitRealTime, FlushRealTime
-from impl.mapped_file_queue import MappedFileQueue
-from impl.policy import PAGE_BYTES, FlushDiskType
-from impl.populating import PopulateAhead
-from impl.queue_flush import FlushConsumeQueues
-from impl.reput import ReputMessages
-from impl.runner import Runner, RunnerFactory
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import PAGE_BYTES, FlushDiskType
+from impl.dispatch.derived import Derived
+from impl.dispatch.queue_flush import FlushConsumeQueues
+from impl.dispatch.reput import ReputMessages
+from impl.durability import Durability
+from impl.io.checkpoint import Checkpoint
+from impl.log.flushing import CommitRealTime, FlushRealTime
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.log.populating import PopulateAhead
+from impl.recovery.derived_floor_raising import RaiseDerivedFloor
+from impl.service.runner import Runner, RunnerFactory
 
 __all__ = ["Background"]
 
@@ -30,10 +31,7 @@ class Background:
         *,
         runner: RunnerFactory,
         flush_service: type[FlushRealTime],
-        flush: Callable[[int], object],
-        commit: Callable[[int], bool],
-        flushed_where: Callable[[], int],
-        committed_where: Callable[[], int],
+        durability: Durability,
         checkpoint: Checkpoint,
         derived: Derived,
         floor: RaiseDerivedFloor,
@@ -50,15 +48,19 @@ class Background:
         )
         committed: Callable[[], None] | None = None
         if flush_policy.flush_disk_type is FlushDiskType.ASYNC_FLUSH:
-            flusher = runner(flush_service(flush_policy, flush))
+            flusher = runner(flush_service(flush_policy, durability.flush))
             self._timers.append((flusher, flush_policy.flush_interval_commit_log))
             if not flush_policy.flush_commit_log_timed:
                 committed = flusher.wake
-                self.written = _wakes(flusher, flush_policy.flush_commit_log_least_pages, flushed_where, reput)
+                self.written = _wakes(
+                    flusher, flush_policy.flush_commit_log_least_pages, lambda: log.flushed_where, reput
+                )
         if config.pool_buffers:
-            committer = runner(CommitRealTime(commit_policy, commit, committed=committed))
+            committer = runner(CommitRealTime(commit_policy, durability.commit, committed=committed))
             self._timers.append((committer, commit_policy.commit_interval_commit_log))
-            self.written = _wakes(committer, commit_policy.commit_commit_log_least_pages, committed_where, reput)
+            self.written = _wakes(
+                committer, commit_policy.commit_commit_log_least_pages, lambda: log.committed_where, reput
+            )
         self._dispatcher = runner(reput)
         reput.wake = self._dispatcher.wake
         self._woken: list[Runner] = [self._dispatcher]

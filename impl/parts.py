@@ -1,7 +1,7 @@
 """The parts of a store, each replaceable by its type: by a planted bug, by the crash lab, or by a user.
 
 A store asks for each part as `parts.of(MappedFile)(...)`: the class itself unless it is replaced. The same goes for
-functions: `parts.of(walk_log)(...)`. `impl.mapped_file.MappedFile` is RocketMQ's service provider interface: derive
+functions: `parts.of(walk_log)(...)`. `impl.io.mapped_file.MappedFile` is RocketMQ's service provider interface: derive
 from it and open the store with `Parts({MappedFile: OtherFile})` to write log files in another way.
 """
 

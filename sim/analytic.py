@@ -10,7 +10,7 @@ from math import inf, log, sqrt
 
 import numpy as np
 
-from impl.policy import FlushDiskType, FlushPolicy
+from impl.config.policy import FlushDiskType, FlushPolicy
 from sim.distributions import Constant, Distribution, Floats, Int64s
 from sim.log import BLANK_BYTES
 from sim.scenario import Scenario

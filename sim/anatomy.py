@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from impl.policy import PAGE_BYTES
+from impl.config.policy import PAGE_BYTES
 from sim.distributions import Int64s
 from sim.trace import Trace
 

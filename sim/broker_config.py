@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from impl.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
+from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
 from sim.scenario import Pool
 
 __all__ = ["KNOWN", "BadBrokerConfig", "BrokerPolicies", "parse_properties", "policies_of", "require_known"]

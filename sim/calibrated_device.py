@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from impl.policy import PAGE_BYTES
+from impl.config.policy import PAGE_BYTES
 from sim.device import DeviceTimes
 from sim.distributions import NO_TIME, Constant, Distribution, Floats, Int64s
 from sim.empirical import Empirical

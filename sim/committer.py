@@ -5,7 +5,7 @@ from functools import partial
 from simpy import Environment
 from simpy.events import ProcessGenerator
 
-from impl.policy import CommitPolicy
+from impl.config.policy import CommitPolicy
 from sim.bell import now_ns, until_due
 from sim.device import Device
 from sim.pieces import Dirty

@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from impl.policy import PAGE_BYTES
+from impl.config.policy import PAGE_BYTES
 from sim.distributions import NO_TIME, Constant, Distribution, Exponential, Int64s, LogNormal
 from sim.empirical import Uniform32
 from sim.gap_table import GapTable

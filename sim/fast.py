@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from impl.policy import FlushDiskType
+from impl.config.policy import FlushDiskType
 from sim.answers import answers_ns
 from sim.device import STREAMS, Device
 from sim.distributions import Int64s

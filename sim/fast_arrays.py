@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from impl.policy import FlushDiskType
+from impl.config.policy import FlushDiskType
 from sim.distributions import NO_TIME, Int64s
 from sim.gap_table import GAP_BINS, GapTable
 from sim.kernels import layout as at

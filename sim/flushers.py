@@ -5,7 +5,7 @@ from functools import partial
 from simpy import Environment
 from simpy.events import ProcessGenerator
 
-from impl.policy import FlushPolicy
+from impl.config.policy import FlushPolicy
 from sim.bell import now_ns, until_due
 from sim.device import Device
 from sim.log import Log

@@ -13,7 +13,7 @@ Planning many rows at once and planning them one by one give the same numbers.
 import numpy as np
 from simpy import Environment, Event
 
-from impl.policy import PAGE_BYTES
+from impl.config.policy import PAGE_BYTES
 from sim.bell import Bell, now_ns
 from sim.columns import Columns
 from sim.device import Device

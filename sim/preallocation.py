@@ -3,7 +3,7 @@
 from simpy import Environment, Event, Store
 from simpy.events import ProcessGenerator
 
-from impl.policy import PAGE_BYTES, AllocationPolicy, FlushPolicy, WarmUp
+from impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushPolicy, WarmUp
 from sim.bell import now_ns
 from sim.device import Device
 from sim.log import Log

@@ -10,7 +10,7 @@ import numpy as np
 from simpy import Environment
 from simpy.events import ProcessGenerator
 
-from impl.policy import FlushPolicy
+from impl.config.policy import FlushPolicy
 from sim.bell import now_ns
 from sim.distributions import Int64s
 from sim.log import Log

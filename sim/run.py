@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from simpy import Environment
 from simpy.events import ProcessGenerator
 
-from impl.policy import FlushDiskType, FlushPolicy
+from impl.config.policy import FlushDiskType, FlushPolicy
 from sim.answers import answers_ns
 from sim.committer import committer
 from sim.device import Device

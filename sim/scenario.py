@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, replace
 from math import inf
 
-from impl.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
+from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
 from sim.device import DeviceTimes
 from sim.distributions import Distribution
 from sim.log import BLANK_BYTES

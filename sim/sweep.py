@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
+from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
 from sim import alarms, crashes, rows, tables
 from sim.analytic import Estimate, put_law
 from sim.device import DeviceTimes

@@ -241,9 +241,14 @@ def test_paths_in_the_text_exist() -> None:
 
 
 def test_the_checks_find_what_is_missing() -> None:
-    assert missing("impl.codec.check_record") == missing("impl.message.PutResult.stored") == missing("model") == ""
-    assert missing("impl.codec.check_records") == "check_records in codec.py"
-    assert missing("impl.message.PutResult.kept") == "kept in message.py"
+    assert (
+        missing("impl.message.codec.check_record")
+        == missing("impl.message.message.PutResult.stored")
+        == missing("model")
+        == ""
+    )
+    assert missing("impl.message.codec.check_records") == "check_records in codec.py"
+    assert missing("impl.message.message.PutResult.kept") == "kept in message.py"
     assert missing("impl.codex") == "module codex.py"
     assert "PutMachine.put_special" in machine_rules()
     assert "PutMachine.open_store" not in machine_rules()

@@ -4,10 +4,10 @@
 |---|---|
 | model | nothing, and nothing of others beyond the standard library |
 | impl, reports | nothing |
-| sim | impl.policy |
+| sim | impl.config.policy |
 | properties | model, impl |
 | properties.decode | nothing |
-| properties, inside | the packages before it in `ORDER` |
+| impl and properties, inside | the packages of lower ranks in `ORDERS` |
 | pipeline | properties, sim, model |
 | bench, tornpage | every room |
 
@@ -17,6 +17,7 @@ may be imported anyway, and programs in strings.
 """
 
 import ast
+import re
 import subprocess
 import sys
 import tomllib
@@ -43,7 +44,7 @@ OURS = ROOMS | {"tests"}
 RULES = {
     "model": Rule(standard_library_only=True, literal_names_only=True),
     "impl": Rule(),
-    "sim": Rule(ours=frozenset({"impl.policy"})),
+    "sim": Rule(ours=frozenset({"impl.config.policy"})),
     "properties": Rule(ours=frozenset({"impl", "model"})),
     "properties.decode": Rule(literal_names_only=True),
     "pipeline": Rule(ours=frozenset({"model", "properties", "sim"})),
@@ -51,25 +52,47 @@ RULES = {
     "bench": Rule(ours=ROOMS),
     "tornpage": Rule(ours=ROOMS),
 }
-ORDER = (
-    ("contract", "decode", "findings", "interrupts", "promises"),
-    ("scheduler", "scratch"),
-    ("program",),
-    ("disk",),
-    ("inspect",),
-    ("judge",),
-    ("lockstep",),
-    ("explain", "planted"),
-    ("foreign",),
-    ("campaign",),
-    ("explore",),
-    ("score",),
-)
-"""The packages of properties from the lowest to the highest: one may import itself and those of lower ranks.
+ORDERS = {
+    "impl": (
+        ("errors", "guards", "parts"),
+        ("message",),
+        ("config",),
+        ("io",),
+        ("service", "statistics"),
+        ("log",),
+        ("index", "queue"),
+        ("dispatch",),
+        ("recovery",),
+        ("durability",),
+        ("background", "put", "read"),
+        ("groups", "retention"),
+        ("delay",),
+        ("assembly",),
+        ("store",),
+        ("kernels",),
+    ),
+    "properties": (
+        ("contract", "decode", "interrupts", "promises"),
+        ("findings",),
+        ("scheduler", "scratch"),
+        ("program",),
+        ("disk",),
+        ("inspect",),
+        ("judge",),
+        ("lockstep",),
+        ("explain", "planted"),
+        ("foreign",),
+        ("campaign",),
+        ("explore",),
+        ("score",),
+    ),
+}
+"""The packages of a room from the lowest to the highest: one may import itself and those of lower ranks.
 
-Packages of one rank import none of each other. Packages below `explore` are explorers, which import none of each other.
+Packages of one rank import none of each other. Packages below `properties.explore` are explorers, which import none of
+each other. impl/README.md says what each package of impl is for.
 """
-RANKS = {name: rank for rank, names in enumerate(ORDER) for name in names}
+RANKS = {room: {name: rank for rank, names in enumerate(order) for name in names} for room, order in ORDERS.items()}
 UNKNOWN = "?"
 """Stands for a module whose name is put together at run time."""
 
@@ -84,28 +107,29 @@ def violations(path: str, source: str) -> list[str]:
     for line, targets in imports(ast.parse(source, path), package=module if is_package else module.rpartition(".")[0]):
         forbidden = [target for target in targets if not is_allowed(target, owner)]
         found += [f"{path}:{line}: {owner} must not import {target}" for target in forbidden]
-    if path == "impl/__init__.py":
-        found += [f"{path}:{line}: must not import anything" for line, _ in imports(ast.parse(source), package="impl")]
+    if is_package and parts[0] == "impl":
+        found += [f"{path}:{line}: must not import anything" for line, _ in imports(ast.parse(source), package=module)]
     return found
 
 
 def out_of_order(path: str, source: str) -> list[str]:
-    """Return one line per import in `source`, a file of properties, that its package may not make by `ORDER`."""
+    """Return one line per import in `source`, a file of impl or properties, that its package may not make."""
     parts = PurePosixPath(path).with_suffix("").parts
     module = ".".join(parts)
     found = []
     for line, targets in imports(ast.parse(source, path), package=module.rpartition(".")[0]):
-        ours = [target for target in targets if is_below(target, "properties") and target != "properties"]
+        room = parts[0]
+        ours = [target for target in targets if is_below(target, room) and target != room]
         found += [f"{path}:{line}: {module} must not import {target}" for target in ours if not keeps(module, target)]
     return found
 
 
 def keeps(module: str, target: str) -> bool:
-    """Return whether an import of `target` by `module`, both of properties, keeps the order of packages."""
-    importing, imported = module.split(".")[1:3], target.split(".")[1:3]
+    """Return whether an import of `target` by `module`, both of one room, keeps the order of packages."""
+    ranks, importing, imported = RANKS[module.split(".")[0]], module.split(".")[1:3], target.split(".")[1:3]
     if importing[0] == imported[0]:
         return importing[0] != "explore" or importing == imported
-    return RANKS[imported[0]] < RANKS[importing[0]]
+    return ranks[imported[0]] < ranks[importing[0]]
 
 
 def is_allowed(target: str, owner: str) -> bool:
@@ -132,7 +156,7 @@ def imports(tree: ast.Module, package: str) -> Iterator[tuple[int, list[str]]]:
                 yield node.lineno, [alias.name for alias in names]
             case ast.ImportFrom(module=module, names=names, level=level):
                 base = absolute("." * level + (module or ""), package)
-                # `from impl import policy` may load impl.policy; the longest name is the one that is judged
+                # `from impl.config import policy` may load impl.config.policy; the longest name is judged
                 yield node.lineno, [f"{base}.{alias.name}".lstrip(".") for alias in names]
             case ast.Call(
                 func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"), args=args
@@ -166,13 +190,13 @@ def absolute(name: str, package: str) -> str:
 FORBIDDEN = [
     ("model/a.py", "import impl"),
     ("model/a.py", "import numpy as np"),
-    ("model/a.py", "import os, impl.codec"),
+    ("model/a.py", "import os, impl.message.codec"),
     ("model/a.py", "from impl import codec"),
-    ("model/a.py", "from impl.codec import *"),
-    ("model/a.py", "def f():\n    import impl.codec"),
-    ("model/a.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from impl.codec import Record"),
-    ("model/a.py", "import importlib\nimportlib.import_module('impl.codec')"),
-    ("model/a.py", "import importlib\nimportlib.import_module(name='impl.codec')"),
+    ("model/a.py", "from impl.message.codec import *"),
+    ("model/a.py", "def f():\n    import impl.message.codec"),
+    ("model/a.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from impl.message.codec import Record"),
+    ("model/a.py", "import importlib\nimportlib.import_module('impl.message.codec')"),
+    ("model/a.py", "import importlib\nimportlib.import_module(name='impl.message.codec')"),
     ("model/a.py", "from importlib import import_module\nimport_module('.codec', 'impl')"),
     ("model/a.py", "from importlib import import_module\nimport_module('.codec', package='impl')"),
     ("model/a.py", "from importlib import import_module\nimport_module('im' + 'pl')"),
@@ -185,11 +209,12 @@ FORBIDDEN = [
     ("impl/a.py", "from .. import model"),
     ("impl/__init__.py", "import os"),
     ("impl/__init__.py", "from impl.store import Store"),
+    ("impl/message/__init__.py", "from impl.message.codec import decode"),
     ("impl/__init__.py", "def __getattr__(name):\n    import importlib\n    return name"),
     ("sim/a.py", "import impl"),
     ("sim/a.py", "from impl import codec"),
     ("sim/a.py", "from impl import policy, codec"),
-    ("sim/a.py", "import impl.policy_of_another"),
+    ("sim/a.py", "import impl.config.message_store_config.policy_of_another"),
     ("properties/a.py", "import pipeline.audit"),
     ("properties/a.py", "from tornpage import guard"),
     ("properties/decode.py", "from impl import codec"),
@@ -197,7 +222,7 @@ FORBIDDEN = [
     ("properties/decode.py", "from properties import invariants"),
     ("properties/decode/walk.py", "from properties.invariants import check"),
     ("properties/decode/walk.py", "from ..invariants import check"),
-    ("pipeline/a.py", "import impl.codec"),
+    ("pipeline/a.py", "import impl.message.codec"),
     ("reports/a.py", "import model"),
     ("bench/a.py", "import tests"),
     ("tornpage/a.py", "from tests import conftest"),
@@ -206,10 +231,13 @@ ALLOWED = [
     ("model/a.py", "from __future__ import annotations\nimport dataclasses, collections.abc"),
     ("model/a.py", "from model.values import Record\nfrom . import values\nfrom .values import Record"),
     ("model/__init__.py", "from .values import Record\nfrom .b.c import d"),
-    ("impl/a.py", "import numpy\nimport impl.codec\nfrom .codec import decode"),
+    ("impl/a.py", "import numpy\nimport impl.message.codec\nfrom .codec import decode"),
     ("impl/a.py", "import importlib\nimportlib.import_module(kernel)"),
     ("impl/__init__.py", '"""The store."""'),
-    ("sim/a.py", "import impl.policy\nfrom impl import policy\nfrom impl.policy import FlushPolicy\nimport simpy"),
+    (
+        "sim/a.py",
+        "import impl.config.policy, simpy\nfrom impl.config import policy\nfrom impl.config.policy import FlushPolicy",
+    ),
     (
         "properties/a.py",
         "import hypothesis\nfrom impl import codec\nfrom model import *\nfrom properties import decode",
@@ -234,8 +262,8 @@ def test_rules_let_an_allowed_import_pass(path: str, source: str) -> None:
 
 
 def test_violation_names_the_line_the_room_and_the_module() -> None:
-    source = "import os\nfrom impl import codec\n"
-    assert violations("model/a.py", source) == ["model/a.py:2: model must not import impl.codec"]
+    source = "import os\nfrom impl.message import codec\n"
+    assert violations("model/a.py", source) == ["model/a.py:2: model must not import impl.message.codec"]
 
 
 def test_rooms_keep_the_rules(repository: Path) -> None:
@@ -260,6 +288,11 @@ OUT_OF_ORDER = [
     ("properties/lockstep/lockstep.py", "from properties import planted"),
     ("properties/explore/crashes/explore.py", "def late():\n    from properties.explore.kills import run"),
     ("properties/planted/log.py", "from ..campaign import replay"),
+    ("impl/queue/units.py", "from impl.dispatch.derived import Derived"),
+    ("impl/queue/units.py", "from impl.index import index_file"),
+    ("impl/io/files.py", "def late():\n    import impl.log.scan"),
+    ("impl/errors.py", "from impl.message.codec import check_record"),
+    ("impl/put/put_path.py", "from ..store import MessageStore"),
 ]
 IN_ORDER = [
     ("properties/disk/journal.py", "import impl\nfrom properties.program import case\nfrom . import state"),
@@ -268,6 +301,8 @@ IN_ORDER = [
         "from properties import campaign, contract",
     ),
     ("properties/score/board.py", "from properties.explore.crashes import explore\nimport properties.decode.walk"),
+    ("impl/queue/units.py", "from impl.queue import queue_files\nfrom impl.message.dispatching import UNIT_BYTES"),
+    ("impl/store.py", "from impl.errors import BadDirectory\nfrom . import parts"),
 ]
 
 
@@ -281,15 +316,28 @@ def test_order_lets_an_import_of_a_lower_package_pass(path: str, source: str) ->
     assert out_of_order(path, source) == []
 
 
-def test_packages_of_properties_keep_their_order(repository: Path) -> None:
-    files = sorted((repository / "properties").glob("*/**/*.py"))
-    assert {path.relative_to(repository).parts[1] for path in files} <= RANKS.keys()
+@pytest.mark.parametrize("room", ORDERS)
+def test_packages_of_a_room_keep_their_order(repository: Path, room: str) -> None:
+    files = sorted({*(repository / room).rglob("*.py")} - {repository / room / "__init__.py"})
+    assert {path.relative_to(repository).with_suffix("").parts[1] for path in files} == RANKS[room].keys()
     found = [
         line
         for path in files
         for line in out_of_order(path.relative_to(repository).as_posix(), path.read_text(encoding="utf-8"))
     ]
     assert found == []
+
+
+def test_the_readme_of_impl_states_the_order(repository: Path) -> None:
+    rows = re.findall(r"^\| (\d+) \| (.+?) \|", (repository / "impl" / "README.md").read_text(), re.MULTILINE)
+    stated = {name: int(rank) for rank, names in rows for name in re.findall(r"`(\w+)/?`", names)}
+    assert stated == RANKS["impl"]
+
+
+def test_no_package_of_impl_has_more_than_thirty_modules(repository: Path) -> None:
+    packages = [path.parent for path in (repository / "impl").glob("**/__init__.py")]
+    assert len(packages) > 1
+    assert [package.name for package in packages if len(list(package.glob("*.py"))) > 30] == []
 
 
 def test_rooms_on_disk_guard_and_packaging_name_the_same_packages(repository: Path) -> None:

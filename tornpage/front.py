@@ -6,17 +6,17 @@ from time import time_ns
 from typing import Self
 
 from impl import store
-from impl.arriving import MessageArrivingListener
-from impl.batch_encoder import BatchEncoder
-from impl.compiled import CompiledParts, compiled_batch_encoder
-from impl.config import MessageStoreConfig
-from impl.dispatch_records import dispatch_records
-from impl.dispatching import BitMapOf
-from impl.files import Clock, Files
-from impl.index_entries import PLAIN_ENTRIES
-from impl.os_files import OsFiles
+from impl.config.message_store_config import MessageStoreConfig
+from impl.dispatch.arriving import MessageArrivingListener
+from impl.dispatch.dispatch_records import dispatch_records
+from impl.index.index_entries import PLAIN_ENTRIES
+from impl.io.files import Clock, Files
+from impl.io.os_files import OsFiles
+from impl.kernels.compiled import CompiledParts, compiled_batch_encoder
+from impl.log.scan import walk_log
+from impl.message.batch_encoder import BatchEncoder
+from impl.message.dispatching import BitMapOf
 from impl.parts import Parts
-from impl.scan import walk_log
 
 __all__ = ["MessageStore"]
 

@@ -212,7 +212,7 @@ def simulate(seed: int) -> Step:
 
 def _laws(seed: int) -> list[dict[str, Any]]:
     """Return the rows of two scenarios whose mean a formula gives: group commit, and a queue before the put lock."""
-    from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+    from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
     from sim.device import PRESETS
     from sim.sweep import grid, run_point
     from sim.workload import OpenPoisson, Sizes
@@ -233,7 +233,7 @@ def _laws(seed: int) -> list[dict[str, Any]]:
 
 
 def _sweep(seed: int) -> list["PointTables"]:
-    from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+    from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
     from sim.device import PRESETS
     from sim.sweep import grid, run_points
     from sim.workload import OpenPoisson, Sizes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage.document import refuse
 
 if TYPE_CHECKING:
-    from impl.policy import FlushPolicy
+    from impl.config.policy import FlushPolicy
     from sim.broker_config import BrokerPolicies
     from sim.device import DeviceTimes
     from sim.scenario import Pool, Writeback
@@ -97,7 +97,7 @@ def _flush_policies(
     thorough_ms: int | None,
     **_: Any,
 ) -> "list[FlushPolicy]":
-    from impl.policy import FlushDiskType, FlushPolicy
+    from impl.config.policy import FlushDiskType, FlushPolicy
 
     if set(flushes) == {"sync"} and (intervals_ms or least_pages or thorough_ms is not None):
         refuse("--interval-ms, --least-pages and --thorough-ms go with --flush async: group commit has no timer")
@@ -117,7 +117,7 @@ def _flush_policies(
 
 
 def _allocations(*, allocations: Sequence[str], warm: bool, **_: Any) -> list[Any]:
-    from impl.policy import AllocationPolicy, WarmUp
+    from impl.config.policy import AllocationPolicy, WarmUp
 
     warm_up = WarmUp.TOUCH_AND_FORCE if warm else WarmUp.NONE
     return [AllocationPolicy({"on-demand": 0, "one-ahead": 1}[name], warm_up) for name in allocations]
@@ -132,7 +132,7 @@ def _pools(
     fast_fail: bool,
     **_: Any,
 ) -> "list[Pool | None]":
-    from impl.policy import CommitPolicy
+    from impl.config.policy import CommitPolicy
     from sim.scenario import Pool
 
     given = {

@@ -1,4 +1,4 @@
-"""Compiled twin of `impl.batch`: the same answers and the same bytes, many times faster, without the interpreter lock.
+"""Compiled twin of `impl.message.batch`: the same answers and bytes, many times faster, without the interpreter lock.
 
 Compiled at import, for the processor at hand, and kept on disk for the next import. A batch that is refused, or that
 needs more than copying, is left to the plain function: that one alone knows the order of the refusals.
@@ -8,13 +8,13 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from impl import batch as plain
-from impl.batch import BatchFrame, EncodedBatch
-from impl.codec import PROPERTIES_BYTES_MAX, TRAILER_BYTES, ends_like_trailer
 from impl.kernels.compiling import INT, READ, WRITE, Bytes, kernel, kernel_part
 from impl.kernels.primitives import checksum, get32, put32, put64
-from impl.message import PutStatus
-from impl.properties_text import CHECKSUM_NAME
+from impl.message import batch as plain
+from impl.message.batch import BatchFrame, EncodedBatch
+from impl.message.codec import PROPERTIES_BYTES_MAX, TRAILER_BYTES, ends_like_trailer
+from impl.message.message import PutStatus
+from impl.message.properties_text import CHECKSUM_NAME
 
 __all__ = ["encode_batch", "place_batch"]
 
@@ -25,7 +25,7 @@ _ENDS = types.Array(types.int64, 1, "C")
 
 
 def encode_batch(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
-    """Return the records of a client batch body, or why all of it is refused; the same as `impl.batch.encode_batch`."""
+    """Return the records of a client batch body, or why all of it is refused; as `impl.message.batch.encode_batch`."""
     template = plain.record_template(frame)
     bytes_max = min(frame.record_bytes_max, frame.room_bytes_max)
     if template is None or len(body) > frame.record_bytes_max or (frame.multi_dispatch and _DISPATCH_NAME in body):
@@ -44,7 +44,7 @@ def encode_batch(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
 
 
 def place_batch(encoded: EncodedBatch, *, queue_offset: int, physical_offset: int, store_timestamp: int) -> None:
-    """Fill in what is known only under the put lock; the same as `impl.batch.place_batch`."""
+    """Fill in what is known only under the put lock; the same as `impl.message.batch.place_batch`."""
     data = np.frombuffer(encoded.data, np.uint8)
     _place(data, encoded.store_timestamp_at, queue_offset, physical_offset, store_timestamp, encoded.trailer)
 

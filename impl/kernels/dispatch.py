@@ -1,4 +1,4 @@
-"""Compiled twin of `impl.dispatch_records`: one pass over a batch of records, units gathered by queue.
+"""Compiled twin of `impl.dispatch.dispatch_records`: one pass over a batch of records, units gathered by queue.
 
 The kernel takes ordinary records. What needs more - a delayed message, names of multi-dispatch, text that is no UTF-8,
 keys without number, and whatever is no record - is left to the plain twin, one record at a time and in order, so that
@@ -14,13 +14,13 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from impl import dispatch_records as plain
-from impl.codec import BORN_HOST_V6, SMALLEST_RECORD_BYTES, TRANSACTION_MASK
-from impl.dispatching import UNIT_BYTES, Dispatched, DispatchRules, IndexPuts, QueueRun
+from impl.dispatch import dispatch_records as plain
 from impl.kernels.compiling import INT, READ, WRITE, Bytes, kernel, kernel_part
 from impl.kernels.primitives import are_equal, fetch_ahead, get32, get64, put32, put64
 from impl.kernels.records import HASH, is_schedule_topic, read_properties, read_record
 from impl.kernels.text import java_hash
+from impl.message.codec import BORN_HOST_V6, SMALLEST_RECORD_BYTES, TRANSACTION_MASK
+from impl.message.dispatching import UNIT_BYTES, Dispatched, DispatchRules, IndexPuts, QueueRun
 
 __all__ = ["dispatch_records"]
 

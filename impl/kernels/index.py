@@ -1,4 +1,4 @@
-"""Compiled twins of `impl.index_entries`: the same bytes and the same answers, without the interpreter lock.
+"""Compiled twins of `impl.index.index_entries`: the same bytes and the same answers, without the interpreter lock.
 
 Nobody is told what was just written. Arguments that do not fit together are left to the plain functions, which raise.
 """
@@ -9,8 +9,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from impl import index_entries as plain
-from impl.index_entries import ENTRY_BYTES, SLOT_BYTES, TIME_DIFFERENCE_MAX
+from impl.index import index_entries as plain
+from impl.index.index_entries import ENTRY_BYTES, SLOT_BYTES, TIME_DIFFERENCE_MAX
 from impl.kernels.compiling import INT, READ, WRITE, Bytes, kernel, kernel_part
 from impl.kernels.primitives import fetch_ahead, get32, get64, put32, put64
 

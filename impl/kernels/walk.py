@@ -1,4 +1,4 @@
-"""Compiled twin of `impl.scan.walk_log`: where the valid records of a file end, at the speed of the checksum.
+"""Compiled twin of `impl.log.scan.walk_log`: where the valid records of a file end, at the speed of the checksum.
 
 The kernel only says yes. At the first place where it does not, the plain check is asked, so that reasons, blanks and
 whatever a kernel might refuse too much come from that one alone.
@@ -6,13 +6,20 @@ whatever a kernel might refuse too much come from that one alone.
 
 import numpy as np
 
-from impl import codec
-from impl.codec import BLANK_BYTES, BORN_HOST_V6, MESSAGE_MAGIC, SMALLEST_RECORD_BYTES, STORE_HOST_V6, TRAILER_BYTES
-from impl.codec import PROPERTIES_BYTES_MAX as _PROPERTIES_BYTES_MAX
-from impl.codec import TOPIC_BYTES_MAX as _TOPIC_BYTES_MAX
 from impl.kernels.compiling import INT, READ, Bytes, kernel, kernel_part
 from impl.kernels.primitives import checksum, find_byte, get16, get32, get64
-from impl.scan import RecordChecker
+from impl.log.scan import RecordChecker
+from impl.message import codec
+from impl.message.codec import (
+    BLANK_BYTES,
+    BORN_HOST_V6,
+    MESSAGE_MAGIC,
+    SMALLEST_RECORD_BYTES,
+    STORE_HOST_V6,
+    TRAILER_BYTES,
+)
+from impl.message.codec import PROPERTIES_BYTES_MAX as _PROPERTIES_BYTES_MAX
+from impl.message.codec import TOPIC_BYTES_MAX as _TOPIC_BYTES_MAX
 
 __all__ = ["valid_record", "walk_log"]
 

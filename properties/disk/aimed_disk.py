@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 
-from impl.files import Mapping, OpenFile
+from impl.io.files import Mapping, OpenFile
 from properties.disk.armed import ArmedFault
 from properties.disk.failing_disk import FailingDisk
 from properties.disk.inodes import recorded

@@ -7,7 +7,7 @@ a file can be refused on its own. Nor do others take any that only some stores h
 import errno
 import os
 
-from impl.files import OpenFile
+from impl.io.files import OpenFile
 from properties.disk.disk import DiskState, Image
 from properties.disk.inodes import Inode, recorded
 from properties.disk.journal import PAGE_BYTES, Entry, FileSynced, PagesDropped, PageWritten

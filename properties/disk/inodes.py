@@ -4,7 +4,7 @@ import errno
 import os
 from functools import lru_cache
 
-from impl.files import FileStat, OpenFile
+from impl.io.files import FileStat, OpenFile
 from properties.disk.disk import parent_of
 from properties.disk.tracking import Tracked
 

@@ -8,7 +8,7 @@ are no versions to look for: a sync makes durable what the process sees at that 
 import mmap
 from typing import Self
 
-from impl.files import FileStat, Mapping, OpenFile
+from impl.io.files import FileStat, Mapping, OpenFile
 from properties.disk.disk import DiskState, Image
 from properties.disk.failing_disk import FailingDisk
 from properties.disk.inodes import Inode, RecordedFile, RecordedMapping, recorded, writable

@@ -1,4 +1,4 @@
-"""A disk in memory that remembers: `impl.files.Files` for the crash lab.
+"""A disk in memory that remembers: `impl.io.files.Files` for the crash lab.
 
 Every seam call looks for pages the store changed through its mappings (properties/disk/recording.py), and is a
 place where a crash may fall. Closing syncs nothing. One thread at a time calls: order is what is recorded.
@@ -9,7 +9,7 @@ not allocated (SIGBUS), which only a real file system shows.
 
 import errno
 
-from impl.files import DiskUsage, FileStat, Mapping, OpenFile
+from impl.io.files import DiskUsage, FileStat, Mapping, OpenFile
 from properties.disk.dirty import DirtyTracker
 from properties.disk.disk import DiskState, Image, parent_of
 from properties.disk.inodes import Inode, RecordedFile, RecordedMapping, recorded, refusal, writable

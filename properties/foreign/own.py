@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from impl.config import MessageStoreConfig
-from impl.message import Message
-from impl.os_files import OsFiles
-from impl.policy import FlushDiskType
-from impl.runner import Service, ThreadRunner
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import FlushDiskType
+from impl.io.os_files import OsFiles
+from impl.message.message import Message
+from impl.service.runner import Service, ThreadRunner
 from impl.store import MessageStore
 from properties.planted import parts_of
 from properties.program.case import Settings

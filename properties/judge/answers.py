@@ -7,8 +7,8 @@ it was put.
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from impl.message_filter import TagFilter
-from impl.queue_pull import GetMessageResult
+from impl.read.message_filter import TagFilter
+from impl.read.queue_pull import GetMessageResult
 from impl.store import MessageStore
 from model import index, reading
 from model.dispatch import Queue

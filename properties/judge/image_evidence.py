@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
+from impl.config.policy import BrokerRole
 from impl.parts import Parts
-from impl.policy import BrokerRole
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from model.dispatch import Queue, places
 from model.message import Message

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from impl.config import MessageStoreConfig
+from impl.config.message_store_config import MessageStoreConfig
 from impl.errors import BadConfig
 from model.delay import SCHEDULE_TOPIC
 from model.state import DELAYS_MS, Layout

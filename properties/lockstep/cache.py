@@ -17,8 +17,8 @@ from typing import Any, Self
 
 import mmh3
 
-from impl.dispatching import Dispatched, Dispatcher, DispatchRules
-from impl.scan import LogWalker, RecordChecker
+from impl.log.scan import LogWalker, RecordChecker
+from impl.message.dispatching import Dispatched, Dispatcher, DispatchRules
 from model.state import CommitLog
 from properties.contract import HarnessError
 from properties.disk.fingerprint import fingerprint

@@ -5,7 +5,7 @@ the contract and the sentence of it that is broken.
 """
 
 from impl.errors import NotReadable
-from impl.running_flags import RunningFlag
+from impl.service.running_flags import RunningFlag
 from model.answers import Answer, Marks, NextRound, PutAnswer, accepted, marks_of
 from model.flushing import legal_checkpoint
 from model.message import Batch, Message

@@ -14,8 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from impl import commit_log, encoder, group_commit, multi_dispatch, queue_offsets, rewriting
-from impl.message import PutResult
+from impl.log import commit_log, queue_offsets
+from impl.message import encoder, multi_dispatch
+from impl.message.message import PutResult
+from impl.put import group_commit, rewriting
 from model.answers import Answer, ProducerPut, accepted
 from model.operations import Concurrent, Put
 from model.payloads import given_of

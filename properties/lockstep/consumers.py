@@ -12,10 +12,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from impl import pull_hold
 from impl.errors import BadProgress, NotReadable, TooManyHeldPulls
-from impl.queue_pull import GetMessageResult
-from impl.running_flags import RunningFlag
+from impl.read import pull_hold
+from impl.read.queue_pull import GetMessageResult
+from impl.service.running_flags import RunningFlag
 from model import holding, reading
 from model.answers import Answer, matches
 from model.holding import Holding
@@ -204,7 +204,7 @@ def _pull_beside_dispatch(pair: Pair, asked: Holding, schedule: tuple[int, ...])
     outcomes = run_stepped(
         tasks,
         schedule,
-        modules=(pull_hold, "impl.derived"),
+        modules=(pull_hold, "impl.dispatch.derived"),
         points_max=_POINTS_MAX,
         hang_seconds=_HANG_SECONDS,
     )

@@ -13,26 +13,26 @@ from types import FunctionType
 from typing import Any, Literal
 from weakref import WeakKeyDictionary, ref
 
-from impl.commit_log import CommitLog
-from impl.delay import HALF_TOPIC, SCHEDULE_TOPIC, DelayLevels
-from impl.delayed_copy import refusal_of_copy
-from impl.derived import Derived
-from impl.dispatch_records import dispatch_records
-from impl.files import DiskUsage
-from impl.group_commit import GroupCommit
-from impl.index_service import IndexService
-from impl.mapped_file import MappedFile
-from impl.mapped_file_queue import MappedFileQueue
-from impl.message import Message, PutStatus
+from impl.config.policy import PutLockKind
+from impl.dispatch.derived import Derived
+from impl.dispatch.dispatch_records import dispatch_records
+from impl.index.index_service import IndexService
+from impl.io.files import DiskUsage
+from impl.io.mapped_file import MappedFile
+from impl.log.commit_log import CommitLog
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.log.put_lock import make_put_lock
+from impl.log.queue_offsets import QueueOffsetTable
+from impl.log.scan import walk_log
+from impl.message.delay_levels import HALF_TOPIC, SCHEDULE_TOPIC, DelayLevels
+from impl.message.message import Message, PutStatus
 from impl.parts import Parts
-from impl.policy import PutLockKind
-from impl.pull_hold import PullHold
-from impl.put_lock import make_put_lock
-from impl.queue_offsets import QueueOffsetTable
-from impl.replication import make_replicas
-from impl.rewriting import delayed
-from impl.runner import Service, ThreadRunner
-from impl.scan import walk_log
+from impl.put.delayed_copy import refusal_of_copy
+from impl.put.group_commit import GroupCommit
+from impl.put.replication import make_replicas
+from impl.put.rewriting import delayed
+from impl.read.pull_hold import PullHold
+from impl.service.runner import Service, ThreadRunner
 from impl.store import MessageStore
 from model.payloads import BORN_TIMESTAMP
 from properties.disk.recording_files import RecordingFiles

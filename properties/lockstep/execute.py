@@ -3,10 +3,10 @@
 from concurrent.futures import Future
 from dataclasses import replace
 
-from impl.message import Message as StoreMessage
-from impl.message import MessageBatch, PutResult
-from impl.message_filter import TagFilter
-from impl.queue_pull import GetMessageResult
+from impl.message.message import Message as StoreMessage
+from impl.message.message import MessageBatch, PutResult
+from impl.read.message_filter import TagFilter
+from impl.read.queue_pull import GetMessageResult
 from model.answers import PutAnswer
 from model.holding import Holding
 from model.message import Batch, Message

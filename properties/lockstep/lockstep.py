@@ -6,7 +6,7 @@ A run is a function of its settings, parts and operations: the clock is virtual,
 from collections import Counter
 
 from impl.parts import Parts
-from impl.running_flags import RunningFlag
+from impl.service.running_flags import RunningFlag
 from impl.store import MessageStore
 from model.operations import (
     AimFault,

@@ -9,11 +9,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from impl.message import PutResult
+from impl.config.policy import BrokerRole
+from impl.message.message import PutResult
 from impl.parts import Parts
-from impl.policy import BrokerRole
-from impl.queue_pull import GetMessageResult
-from impl.read_buffer import RecordBuffer
+from impl.read.queue_pull import GetMessageResult
+from impl.read.read_buffer import RecordBuffer
 from impl.store import MessageStore
 from model.dispatch import Queue
 from model.operations import AimFault, Operation, ServiceName

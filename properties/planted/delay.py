@@ -4,20 +4,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from impl.config import MessageStoreConfig
-from impl.delay import HALF_TOPIC
-from impl.delay_offsets import DelayOffsets
-from impl.delayed_copy import copy_of, refusal_of_copy
-from impl.dispatching import QueueRun
-from impl.message import Message, PutStatus
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import BrokerRole
+from impl.delay.delay_offsets import DelayOffsets
+from impl.delay.schedule import RETRY_MS, DeliverDelayedMessages
+from impl.delay.schedule_async import DeliverDelayedMessagesAsync
+from impl.groups.progress import Progress
+from impl.groups.progress_owner import QueueRange
+from impl.message.delay_levels import HALF_TOPIC
+from impl.message.dispatching import QueueRun
+from impl.message.message import Message, PutStatus
+from impl.message.properties_text import format_pairs, parse_pairs
 from impl.parts import Parts
-from impl.policy import BrokerRole
-from impl.progress import Progress
-from impl.progress_owner import QueueRange
-from impl.properties_text import format_pairs, parse_pairs
-from impl.queued_records import ReadableQueue
-from impl.schedule import RETRY_MS, DeliverDelayedMessages
-from impl.schedule_async import DeliverDelayedMessagesAsync
+from impl.put.delayed_copy import copy_of, refusal_of_copy
+from impl.read.queued_records import ReadableQueue
 from model.operations import (
     ChangeRole,
     Clean,

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from impl.config_file import ConfigFile
-from impl.consumer_offsets import ConsumerOffsets
-from impl.fastjson import written
-from impl.log_directories import directory_of
+from impl.groups.config_file import ConfigFile
+from impl.groups.consumer_offsets import ConsumerOffsets
+from impl.groups.fastjson import written
+from impl.groups.persist_progress import PersistProgress
+from impl.groups.progress import Progress
+from impl.log.log_directories import directory_of
 from impl.parts import Parts
-from impl.persist_progress import PersistProgress
-from impl.progress import Progress
 from model.operations import Close, CommitOffset, Crash, DeleteTopics, FailSync, HarmProgress, Open, QueryOffsets
 from properties.planted.programs import COMMIT, FLUSH, POWER_LOSS, PUT, REPUT, SAVE, SMALL
 from properties.planted.record import Origin, PlantedBug

@@ -6,17 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from impl.derived import Derived
-from impl.derived_floor import IndexFileProof
-from impl.dispatching import Dispatched, IndexPuts
-from impl.index_entries import PLAIN_ENTRIES, IndexEntries, match_entries, put_entries, trace_entries
-from impl.index_file import IndexFile
-from impl.index_layout import IndexHeader, may_lie
-from impl.index_service import IndexService
-from impl.log_reader import LogSession
-from impl.mapped_file_queue import MappedFileQueue
-from impl.message_query import MessageQuery, QueryMessageResult
+from impl.dispatch.derived import Derived
+from impl.index.index_entries import PLAIN_ENTRIES, IndexEntries, match_entries, put_entries, trace_entries
+from impl.index.index_file import IndexFile
+from impl.index.index_layout import IndexFileProof, IndexHeader, may_lie
+from impl.index.index_service import IndexService
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.message.dispatching import Dispatched, IndexPuts
 from impl.parts import Parts
+from impl.read.log_reader import LogSession
+from impl.read.message_query import MessageQuery, QueryMessageResult
 from model.operations import Close, Crash, OffsetByTime, Open, Put, QueryKey, RefuseFile
 from properties.planted.programs import FIRST_LOG_FILE, KEYED, LOG_LOST, PUT, REPUT, SMALL, losing, page_of
 from properties.planted.record import Origin, PlantedBug

@@ -8,23 +8,23 @@ from typing import Any
 
 from isal.isal_zlib import crc32
 
-from impl.abort_marker import AbortMarker
-from impl.checkpoint import Checkpoint
-from impl.clean_commit_log import CleanCommitLog
-from impl.config_file import ConfigFile
-from impl.consume_queue import ConsumeQueue
-from impl.consume_queues import ConsumeQueues
-from impl.deleted_topics import DeletedTopics
-from impl.derived_floor import DerivedFloor, DerivedProof
-from impl.dispatching import UNIT_BYTES
-from impl.durable_floor import DurableFloor
-from impl.files import Files
-from impl.index_service import IndexService
-from impl.mapped_file import MappedFile
-from impl.message import Message, PutStatus
+from impl.delay.schedule import DeliverDelayedMessages
+from impl.dispatch.deleted_topics import DeletedTopics
+from impl.dispatch.derived_floor import DerivedFloor, DerivedProof
+from impl.groups.config_file import ConfigFile
+from impl.index.index_service import IndexService
+from impl.io.checkpoint import Checkpoint
+from impl.io.files import Files
+from impl.io.mapped_file import MappedFile
+from impl.log.durable_floor import DurableFloor
+from impl.message.dispatching import UNIT_BYTES
+from impl.message.message import Message, PutStatus
 from impl.parts import Parts
-from impl.recovery import Recovery
-from impl.schedule import DeliverDelayedMessages
+from impl.queue.consume_queue import ConsumeQueue
+from impl.queue.consume_queues import ConsumeQueues
+from impl.recovery.opening import AbortMarker
+from impl.recovery.recovery import Recovery
+from impl.retention.clean_commit_log import CleanCommitLog
 from model.operations import AimFault, Clean, Close, Crash, DeleteTopics, HarmDerived, Open, Operation, Put, Step
 from properties.planted.log import B25
 from properties.planted.programs import COMMIT, FLUSH, FLUSH_QUEUES, PUT, REPUT, SAVE, SMALL

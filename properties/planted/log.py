@@ -5,23 +5,23 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from impl.abort_marker import AbortMarker
-from impl.allocation import AllocateMappedFiles
-from impl.commit_log import CommitLog
-from impl.durable_floor import DurableFloor, Floor
-from impl.files import Files, OpenFile
-from impl.flushing import FlushRealTime
-from impl.group_commit import GroupCommit
-from impl.loading import Finding, FoundLog, examine_log
-from impl.log_directories import LogDirectories, directory_of
-from impl.log_files import LogFileMaker
-from impl.mapped_file import MappedFile
-from impl.mapped_file_queue import MappedFileQueue
-from impl.message import Message, PutResult, PutStatus
+from impl.io.files import Files, OpenFile
+from impl.io.mapped_file import MappedFile
+from impl.log.allocation import AllocateMappedFiles
+from impl.log.commit_log import CommitLog
+from impl.log.durable_floor import DurableFloor, Floor
+from impl.log.flushing import FlushRealTime
+from impl.log.loading import Finding, FoundLog, examine_log
+from impl.log.log_directories import LogDirectories, directory_of
+from impl.log.log_files import LogFileMaker
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.log.transient_store_pool import TransientStorePool
+from impl.message.message import Message, PutResult, PutStatus
+from impl.message.properties_text import text_of, wait_store_msg_ok
 from impl.parts import Parts
-from impl.properties_text import text_of, wait_store_msg_ok
-from impl.time_outs import Request, TimeOuts
-from impl.transient_store_pool import TransientStorePool
+from impl.put.group_commit import GroupCommit
+from impl.put.time_outs import Request, TimeOuts
+from impl.recovery.opening import AbortMarker
 from model.operations import Close, Crash, Damage, DiskUsed, FailSync, FailWrite, Open, Put, Step
 from properties.planted.programs import (
     ACROSS_TWO_SECTORS,

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from impl.derived import Derived
-from impl.dispatching import QueueRun
-from impl.held_pulls import HeldPull, HeldPulls, PullRequest, QueueName
-from impl.mapped_file_queue import MappedFileQueue
+from impl.dispatch.derived import Derived
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.message.dispatching import QueueRun
 from impl.parts import Parts
-from impl.pull_hold import PullHold, Pulls
-from impl.queue_pull import GetMessageResult
+from impl.read.held_pulls import HeldPull, HeldPulls, PullRequest, QueueName
+from impl.read.pull_hold import PullHold, Pulls
+from impl.read.queue_pull import GetMessageResult
 from model.operations import CancelPull, Close, DeleteTopics, PullHeld, PullWhileDispatching, Put, Step
 from properties.planted.programs import NAMES_U, PUT, REPUT, TAGGED
 from properties.planted.record import PlantedBug

@@ -1,28 +1,27 @@
 """Bugs between a message of a producer and the page cache: what is encoded, refused, delayed and dispatched."""
 
 import struct
-from collections.abc import Callable
+import threading
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from impl import batch as plain
-from impl.batch import BatchFrame, EncodedBatch
-from impl.batch_encoder import BatchEncoder
-from impl.codec import TRAILER_BYTES
-from impl.commit_log import CommitLog
-from impl.delay import HALF_TOPIC, DelayLevels
-from impl.dispatch_records import dispatch_records, read_record
-from impl.dispatching import Dispatched, DispatchRules, QueueRun
-from impl.encoder import RecordEncoder
-from impl.group_commit import GroupCommit
-from impl.message import Message, MessageBatch, PutResult, PutStatus
-from impl.multi_dispatch import MultiDispatch, QueueKey
+from impl.dispatch.dispatch_records import dispatch_records, read_record
+from impl.log.commit_log import CommitLog
+from impl.log.queue_offsets import QueueOffsetTable
+from impl.message import batch as plain
+from impl.message.batch import BatchFrame, EncodedBatch
+from impl.message.batch_encoder import BatchEncoder
+from impl.message.codec import TRAILER_BYTES
+from impl.message.delay_levels import HALF_TOPIC, DelayLevels
+from impl.message.dispatching import Dispatched, DispatchRules, QueueRun
+from impl.message.encoder import RecordEncoder
+from impl.message.message import Message, MessageBatch, PutResult, PutStatus
+from impl.message.multi_dispatch import MultiDispatch, QueueKey
+from impl.message.properties_text import text_of
 from impl.parts import Parts
-from impl.properties_text import text_of
-from impl.queue_offsets import QueueOffsetTable
-from impl.rewriting import delayed
-from impl.time_outs import Awaited, Request
+from impl.put.group_commit import GroupCommit
+from impl.put.rewriting import delayed
+from impl.put.time_outs import Awaited, Request
 from model.operations import Crash, FailAppend, FailSync, Member, Open, Put, PutBatch
 from properties.planted.programs import PUT, SMALL, SYNC
 from properties.planted.record import Origin, PlantedBug
@@ -41,18 +40,11 @@ _STAND_IN = "stand-in"
 class _BeginTimeStays(CommitLog):
     """After an append that raises, the put lock seems held for ever (RMQ-B16)."""
 
-    def _under_lock(self, append: Callable[[Any, Any, int], PutResult], incoming: Any, draft: Any) -> PutResult:
-        with self._put_lock:
-            self.begin_time_in_lock = store_timestamp = self._clock()
-            if self._stopped:
-                self.begin_time_in_lock = 0
-                return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
-            try:
-                result = append(incoming, draft, store_timestamp)
-            except OSError:
-                return PutResult(PutStatus.UNKNOWN_ERROR)
-            self.begin_time_in_lock = 0
-            return result
+    def _under_lock(self, incoming: Any, draft: Any, now_ms: int) -> PutResult:
+        result = super()._under_lock(incoming, draft, now_ms)
+        if result.status is PutStatus.UNKNOWN_ERROR:
+            self.begin_time_in_lock = self._clock()
+        return result
 
 
 class _OffsetForARefusal(CommitLog):
@@ -218,13 +210,17 @@ class _RetriesDispatched(MultiDispatch):
 class _OffsetsBeforeTheLock(CommitLog):
     """Offsets of named queues are read before the put lock is taken (RMQ-B76)."""
 
-    def _under_lock(self, append: Callable[[Any, Any, int], PutResult], incoming: Any, draft: Any) -> PutResult:
-        if append == self._append_dispatched:
-            early = self._offsets_of(incoming)
-            append = partial(self._late, early)
-        return super()._under_lock(append, incoming, draft)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._early: dict[int, dict[QueueKey, int]] = {}
 
-    def _late(self, early: dict[QueueKey, int], message: Message, now_ms: int, store_timestamp: int) -> PutResult:
+    def _under_lock(self, incoming: Any, draft: Any, now_ms: int) -> PutResult:
+        if draft is None:
+            self._early[threading.get_ident()] = self._offsets_of(incoming)
+        return super()._under_lock(incoming, draft, now_ms)
+
+    def _append_dispatched(self, message: Message, now_ms: int, store_timestamp: int) -> PutResult:
+        early = self._early.pop(threading.get_ident())
         return self._append_with_offsets(message, early, now_ms, store_timestamp)
 
 

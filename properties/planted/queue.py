@@ -3,23 +3,23 @@
 from dataclasses import replace
 from functools import partial
 
-from impl.consume_queue import ConsumeQueue
-from impl.consume_queue_ext import ConsumeQueueExt
-from impl.consume_queues import ConsumeQueues
-from impl.delay import DelayLevels
-from impl.derived import Derived
-from impl.derived_floor import DerivedProof
-from impl.dispatch_records import dispatch_records, read_record
-from impl.dispatching import Dispatched, DispatchRules, ExtDraft, QueueRun
-from impl.mapped_file import MappedFile
-from impl.mapped_file_queue import MappedFileQueue
+from impl.dispatch.derived import Derived
+from impl.dispatch.derived_floor import DerivedProof
+from impl.dispatch.dispatch_records import dispatch_records, read_record
+from impl.dispatch.reput import ReputMessages
+from impl.io.mapped_file import MappedFile
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.log.queue_offsets import QueueOffsetTable
+from impl.message.delay_levels import DelayLevels
+from impl.message.dispatching import Dispatched, DispatchRules, ExtDraft, QueueRun
 from impl.parts import Parts
-from impl.queue_files import QueueFiles
-from impl.queue_offsets import QueueOffsetTable
-from impl.queue_pull import Pull
-from impl.queue_reads import QueueReads
-from impl.reput import ReputMessages
-from impl.units import Unit, units_in
+from impl.queue.consume_queue import ConsumeQueue
+from impl.queue.consume_queue_ext import ConsumeQueueExt
+from impl.queue.consume_queues import ConsumeQueues
+from impl.queue.queue_files import QueueFiles
+from impl.queue.units import Unit, units_in
+from impl.read.queue_pull import Pull
+from impl.read.queue_reads import QueueReads
 from model.operations import Clean, Close, Flush, GetMessage, HarmDerived, Operation, Put, RefuseFile, Step
 from properties.planted.programs import FLUSH_QUEUES, FULL, KEYED, KILL, NAMES_U, POWER_LOSS, REPUT, SMALL, TAGGED
 from properties.planted.record import Origin, PlantedBug

@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from impl.commit_log import CommitLog
-from impl.consume_queue import ConsumeQueue
-from impl.consumer_offsets import ConsumerOffsets
-from impl.dispatching import UNIT_BYTES, QueueRun
-from impl.group_commit import GroupCommit
-from impl.index_file import IndexFile
-from impl.log_reader import LogReader
-from impl.mapped_file import MappedFile
-from impl.mapped_file_queue import MappedFileQueue
-from impl.message import GetResult, GetStatus, PutStatus
-from impl.message_query import MessageQuery, QueryMessageResult
+from impl.dispatch.reput import ReputMessages
+from impl.groups.consumer_offsets import ConsumerOffsets
+from impl.index.index_file import IndexFile
+from impl.io.mapped_file import MappedFile
+from impl.log.commit_log import CommitLog
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.message.dispatching import UNIT_BYTES, QueueRun
+from impl.message.message import GetResult, GetStatus, PutStatus
 from impl.parts import Parts
-from impl.queue_pull import GetMessageResult, Pull
-from impl.queue_reads import QueueReads
-from impl.reput import ReputMessages
-from impl.topic_cleaning import TopicCleaning
+from impl.put.group_commit import GroupCommit
+from impl.queue.consume_queue import ConsumeQueue
+from impl.read.log_reader import LogReader
+from impl.read.message_query import MessageQuery, QueryMessageResult
+from impl.read.queue_pull import GetMessageResult, Pull
+from impl.read.queue_reads import QueueReads
+from impl.retention.topic_cleaning import TopicCleaning
 from properties.planted.record import Origin, PlantedBug
 
 __all__ = ["BUGS"]
@@ -94,7 +94,7 @@ class _SleepsUnseen(ReputMessages):
     def drain(self) -> None:
         with self._guard:
             self._sleeps = False
-            while self.error is None and self._derived.dispatch(self._log, self._readable_end()):
+            while self.error is None and self._derived.dispatch(self._log, self._log.readable_end):
                 pass
             self._sleeps = True
             self._tell_of_error()
@@ -113,12 +113,23 @@ class _JoinsTheSync(GroupCommit):
                 request.answer(PutStatus.PUT_OK)
 
 
+class _Frozen(LogReader):
+    """Has the readable end of when it was made."""
+
+    def __init__(self, reader: LogReader) -> None:
+        super().__init__(reader.log, check=reader.check, buffers=reader.buffers)
+        self._end = reader.readable_end
+
+    @property
+    def readable_end(self) -> int:
+        return self._end
+
+
 class _EndReadFirst(QueueReads):
     """The readable end is read before the maximum of the queue, and what comes in between is not looked for again."""
 
     def _get_from(self, queue: Any, offset: int, **options: Any) -> Any:
-        reader, end = self._reader, self._reader.readable_end
-        frozen = LogReader(reader.log, check=reader.check, buffers=reader.buffers, readable_end=lambda: end)
+        frozen = _Frozen(self._reader)
         early = QueueReads(self._queues, frozen, records=self._records, limits=self._limits)
         return QueueReads._get_from(early, queue, offset, **options)
 

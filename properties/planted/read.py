@@ -6,21 +6,21 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from impl import codec
-from impl.codec import RecordCheck, check_record
-from impl.consume_queue import ConsumeQueue
-from impl.consume_queues import ConsumeQueues
-from impl.dispatching import UNIT_BYTES
-from impl.log_reader import LogReader, LogSession
-from impl.message import GetStatus
-from impl.multi_dispatch import QueueKey
+from impl.dispatch.reput import ReputMessages
+from impl.message import codec
+from impl.message.codec import RecordCheck, check_record
+from impl.message.dispatching import UNIT_BYTES
+from impl.message.message import GetStatus
+from impl.message.multi_dispatch import QueueKey
 from impl.parts import Parts
-from impl.queue_pull import GetMessageResult, Pull
-from impl.queue_reads import QueueReads
-from impl.queued_records import QueuedRecords
-from impl.read_buffer import ReadBuffers
-from impl.reput import ReputMessages
-from impl.units import Unit
+from impl.queue.consume_queue import ConsumeQueue
+from impl.queue.consume_queues import ConsumeQueues
+from impl.queue.units import Unit
+from impl.read.log_reader import LogReader, LogSession
+from impl.read.queue_pull import GetMessageResult, Pull
+from impl.read.queue_reads import QueueReads
+from impl.read.queued_records import QueuedRecords
+from impl.read.read_buffer import ReadBuffers
 from model.operations import (
     Crash,
     Damage,
@@ -90,20 +90,25 @@ class _ToTheWrittenEnd(ReputMessages):
     """Dispatch goes to the end of what is written, whether or not that may be read (RMQ-B05)."""
 
     def drain(self) -> None:
-        readable_end, self._readable_end = self._readable_end, lambda: self._log.max_offset
-        try:
-            super().drain()
-        finally:
-            self._readable_end = readable_end
+        with self._guard:
+            while self.error is None and self._derived.dispatch(self._log, self._log.max_offset):
+                pass
+            self._tell_of_error()
+
+
+class _Everything(LogReader):
+    """Reads to the end of what is written."""
+
+    @property
+    def readable_end(self) -> int:
+        return self.log.max_offset
 
 
 class _BehindTheReadableEnd(QueueReads):
     """Pulls bring what is written, whether or not it may be read (4.9.3 in the mode SYNC_FLUSH)."""
 
     def __init__(self, queues: Any, reader: LogReader, **options: Any) -> None:
-        log = reader.log
-        everything = LogReader(log, check=reader.check, buffers=reader.buffers, readable_end=lambda: log.max_offset)
-        super().__init__(queues, everything, **options)
+        super().__init__(queues, _Everything(reader.log, check=reader.check, buffers=reader.buffers), **options)
 
 
 class _QueuesMade(QueueReads):

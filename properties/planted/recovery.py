@@ -7,33 +7,33 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from impl import codec
 from impl.background import Background
-from impl.checkpoint import Checkpoint
-from impl.codec import RecordCheck, check_record
-from impl.commit_log import CommitLog
-from impl.consume_queue import ConsumeQueue
-from impl.consume_queues import ConsumeQueues
-from impl.derived import Derived
-from impl.derived_proof import is_still_true
-from impl.dispatching import UNIT_BYTES, Dispatched, QueueRun
-from impl.durable_floor import DurableFloor, Floor
-from impl.encoder import RecordEncoder
-from impl.files import Files, OpenFile
-from impl.index_file import IndexFile
-from impl.index_layout import IndexHeader
-from impl.loading import Finding, FoundLog, examine_log
-from impl.log_directories import LogDirectories
-from impl.log_files import LogFileMaker
-from impl.mapped_file import MappedFile
-from impl.mapped_file_queue import MappedFileQueue
-from impl.message import Message, PutResult, PutStatus
+from impl.dispatch.derived import Derived
+from impl.index.index_file import IndexFile
+from impl.index.index_layout import IndexHeader
+from impl.io.checkpoint import Checkpoint
+from impl.io.files import Files, OpenFile
+from impl.io.mapped_file import MappedFile
+from impl.io.store_lock import StoreLock
+from impl.io.zeros import first_nonzero
+from impl.log.commit_log import CommitLog
+from impl.log.durable_floor import DurableFloor, Floor
+from impl.log.loading import Finding, FoundLog, examine_log
+from impl.log.log_directories import LogDirectories
+from impl.log.log_files import LogFileMaker
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.log.scan import RecordChecker
+from impl.message import codec
+from impl.message.codec import RecordCheck, check_record
+from impl.message.dispatching import UNIT_BYTES, Dispatched, QueueRun
+from impl.message.encoder import RecordEncoder
+from impl.message.message import Message, PutResult, PutStatus
 from impl.parts import Parts
-from impl.queue_files import QueueFiles
-from impl.recovery import Recovery, RecoveryPlan
-from impl.scan import RecordChecker
-from impl.store_lock import StoreLock
-from impl.zeros import first_nonzero
+from impl.queue.consume_queue import ConsumeQueue
+from impl.queue.consume_queues import ConsumeQueues
+from impl.queue.queue_files import QueueFiles
+from impl.recovery.derived_proof import is_still_true
+from impl.recovery.recovery import Recovery, RecoveryPlan
 from model.operations import Close, Crash, Damage, FailWrite, HarmDerived, Member, Open, OpenTwice, Put, PutBatch, Step
 from properties.planted.programs import (
     ACROSS_TWO_SECTORS,

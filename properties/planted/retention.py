@@ -5,19 +5,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from impl.clean_commit_log import CleanCommitLog
-from impl.clean_consume_queues import CleanConsumeQueues
-from impl.clean_files import CleanFiles
-from impl.deleted_topics import DeletedTopics
-from impl.derived import Derived
-from impl.disk_watch import DiskWatch
-from impl.index_file import IndexFile
-from impl.log_files import LogFileMaker
-from impl.mapped_file import MappedFile
-from impl.mapped_file_queue import MappedFileQueue
+from impl.config.retention_policy import Room
+from impl.dispatch.deleted_topics import DeletedTopics
+from impl.dispatch.derived import Derived
+from impl.index.index_file import IndexFile
+from impl.io.mapped_file import MappedFile
+from impl.log.log_files import LogFileMaker
+from impl.log.mapped_file_queue import MappedFileQueue
 from impl.parts import Parts
-from impl.retention_policy import Room
-from impl.topic_cleaning import KEPT_TOPICS, TopicCleaning
+from impl.retention.clean_commit_log import CleanCommitLog
+from impl.retention.clean_consume_queues import CleanConsumeQueues
+from impl.retention.clean_files import CleanFiles
+from impl.retention.topic_cleaning import KEPT_TOPICS, TopicCleaning
+from impl.service.disk_watch import DiskWatch
 from model.operations import Clean, DeleteTopics, DiskUsed, Get, HoldBuffer, Put, ReleaseBuffer
 from properties.planted.programs import FLUSH, FULL, KEYED, KILL, POWER_LOSS, REPUT, SMALL
 from properties.planted.record import Origin, PlantedBug

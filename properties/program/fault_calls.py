@@ -1,7 +1,7 @@
 """What a fault can be aimed at: calls of the file seam, by operation and by the kind of file they touch.
 
-The names are those of `impl.files.Files`; kinds go by the path alone, so that a file that is being written beside the
-one it will replace (`.tmp`, `.bak`, `.new`) is of the same kind.
+The names are those of `impl.io.files.Files`; kinds go by the path alone, so that a file that is being written beside
+the one it will replace (`.tmp`, `.bak`, `.new`) is of the same kind.
 """
 
 from dataclasses import dataclass

@@ -2,10 +2,10 @@
 
 from dataclasses import fields
 
-from impl.config import MessageStoreConfig
-from impl.message import Message as StoreMessage
-from impl.message import MessageBatch
-from impl.policy import BrokerRole, FlushDiskType
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import BrokerRole, FlushDiskType
+from impl.message.message import Message as StoreMessage
+from impl.message.message import MessageBatch
 from model.message import Batch, Message
 from model.state import Layout
 from properties.program.case import Settings

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from impl.policy import PAGE_BYTES
+from impl.config.policy import PAGE_BYTES
 from sim.experiments.policies import ASYNC, RECORD_BYTES, StorePolicy
 from sim.experiments.values import Axis, Chart, Experiment, Overlay, Progress, Row, Setup
 from sim.experiments.words import number, of, per_s, span_ms

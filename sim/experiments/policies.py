@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from impl.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
+from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
 from sim.device import DeviceTimes
 from sim.scenario import Pool, Scenario
 from sim.workload import OpenPoisson, Sizes, Workload

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from impl.policy import CommitPolicy
+from impl.config.policy import CommitPolicy
 from sim.experiments.policies import POLICIES
 from sim.experiments.values import Axis, Chart, Experiment, Overlay, Progress, Row, Setup
 from sim.experiments.words import grouped, listed, number, of

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from impl.policy import AllocationPolicy, WarmUp
+from impl.config.policy import AllocationPolicy, WarmUp
 from sim.experiments.policies import ASYNC, RECORD_BYTES, SYNC, StorePolicy
 from sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
 from sim.experiments.words import grouped, listed, number, of, per_s, span_us

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from impl.policy import AllocationPolicy, WarmUp
+from impl.config.policy import AllocationPolicy, WarmUp
 from sim.anatomy import anatomy
 from sim.experiments.policies import ASYNC, POLICIES, SYNC, StorePolicy
 from sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup

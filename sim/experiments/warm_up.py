@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from impl.policy import PAGE_BYTES, AllocationPolicy, FlushPolicy, WarmUp
+from impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushPolicy, WarmUp
 from sim.experiments.policies import ASYNC, RECORD_BYTES, SYNC, StorePolicy
 from sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
 from sim.experiments.words import grouped, listed, number, of, span_us

@@ -1,6 +1,6 @@
-"""Flushing: the compiled twin of `sim.flushers`. Rules and words are those of `impl.policy.FlushPolicy`."""
+"""Flushing: the compiled twin of `sim.flushers`. Rules and words are those of `impl.config.policy.FlushPolicy`."""
 
-from impl.policy import PAGE_BYTES
+from impl.config.policy import PAGE_BYTES
 from sim.gap_table import GAP_BINS
 from sim.kernels import layout as at
 from sim.kernels.layout import Arrays, inlined_part, kernel, measured_ns

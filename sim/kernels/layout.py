@@ -11,7 +11,7 @@ from zlib import crc32
 
 from numba import njit, types
 
-from impl.policy import PAGE_BYTES
+from impl.config.policy import PAGE_BYTES
 from sim.distributions import Int64s
 from sim.gap_table import COUNT, GAP_EDGES_NS, START
 from sim.log import BLANK_BYTES

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bench.driven import RECORD_BYTES, Driven, _Producer, drive, real_time
-from impl.message import Message, PutResult, PutStatus
-from impl.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
+from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
+from impl.message.message import Message, PutResult, PutStatus
 from properties.contract import HarnessError
 from sim.device import PRESETS
 from sim.run import run

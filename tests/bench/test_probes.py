@@ -16,7 +16,7 @@ from bench.figures import describe_machine
 from bench.load_slices import samples_of
 from bench.probes import NEEDED_BYTES, Slice, slices
 from bench.snapshot import Pressure, machine_snapshot, pressure_between
-from impl.policy import FlushDiskType
+from impl.config.policy import FlushDiskType
 from sim.calibration import Calibration
 from sim.samples import MODES, PROBES, STATES, Samples
 from tests.sim.made_samples import made_samples

@@ -16,7 +16,7 @@ from bench import killed_producer, process_kills
 from bench.crash_frontier import FILE_BYTES
 from bench.killed_producer import ANSWERED, PAGE_BYTES, PUT, put_until_killed
 from bench.process_kills import kill_one
-from impl.message import PutResult, PutStatus
+from impl.message.message import PutResult, PutStatus
 from sim.experiments.policies import POLICIES
 from tornpage.guard import python_command
 

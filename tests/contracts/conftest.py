@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.os_files import OsFiles
+from impl.io.os_files import OsFiles
 from tests.contracts.disks import Disk, last_disk, recording_files
 from tests.contracts.fake_os import faked_files
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from impl.files import Files
+from impl.io.files import Files
 from properties.disk.dirty import CompareTracker
 from properties.disk.disk import Image, parent_of
 from properties.disk.last_disk import LastDisk

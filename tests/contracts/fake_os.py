@@ -1,7 +1,8 @@
 """The real `Files` on pyfakefs: a third opinion on what calls answer, written by others.
 
-pyfakefs is not let loose on the process. The modules that `impl.os_files` sees are replaced, and a call that pyfakefs
-does not fake skips the test: given to the real system, it would hit whatever real descriptor has the faked number.
+pyfakefs is not let loose on the process. The modules that `impl.io.os_files` sees are replaced, and a call that
+pyfakefs does not fake skips the test: given to the real system, it would hit whatever real descriptor has the faked
+number.
 Two calls are put together from faked ones, since all others stand on them: pread and pwrite.
 """
 
@@ -14,8 +15,8 @@ import pytest
 from pyfakefs.fake_filesystem import FakeFilesystem
 from pyfakefs.fake_os import FakeOsModule
 
-import impl.os_files
-from impl.os_files import OsFiles
+import impl.io.os_files
+from impl.io.os_files import OsFiles
 
 __all__ = ["faked_files"]
 
@@ -69,7 +70,7 @@ def faked_files(root: str, patch: pytest.MonkeyPatch) -> OsFiles:
     """Return the real implementation on a fake disk that has the directory `root`, until the patch is undone."""
     filesystem = FakeFilesystem()
     filesystem.create_dir(root)
-    patch.setattr(impl.os_files, "os", _FakeOs(filesystem))
-    patch.setattr(impl.os_files, "mmap", _Lacking(mmap))
-    patch.setattr(impl.os_files, "fcntl", _Lacking(fcntl))
+    patch.setattr(impl.io.os_files, "os", _FakeOs(filesystem))
+    patch.setattr(impl.io.os_files, "mmap", _Lacking(mmap))
+    patch.setattr(impl.io.os_files, "fcntl", _Lacking(fcntl))
     return OsFiles()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from impl.files import FileStat
+from impl.io.files import FileStat
 from tests.contracts.disks import Disk, error_of
 
 # ---- creating, opening, closing -----------------------------------------------------------------------------------

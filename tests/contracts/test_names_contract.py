@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from impl.files import FileStat, OpenFile
+from impl.io.files import FileStat, OpenFile
 from tests.contracts.disks import Disk, error_of
 
 # ---- names --------------------------------------------------------------------------------------------------------

@@ -5,12 +5,12 @@ import random
 
 import pytest
 
-from impl.config import MessageStoreConfig
-from impl.files import DiskUsage, FileStat
-from impl.message import Message, PutStatus
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import FlushDiskType
+from impl.io.files import DiskUsage, FileStat
+from impl.message.message import Message, PutStatus
 from impl.parts import Parts
-from impl.policy import FlushDiskType
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from properties.disk.dirty import CompareTracker, DirtyTracker, choose_tracker, write_protect_available
 from properties.disk.disk import Image

@@ -4,8 +4,8 @@ import errno
 import os
 from collections.abc import Callable
 
-from impl.files import DiskUsage, FileStat, Mapping, OpenFile
-from impl.os_files import OsFiles
+from impl.io.files import DiskUsage, FileStat, Mapping, OpenFile
+from impl.io.os_files import OsFiles
 
 __all__ = ["FaultyFiles", "ScriptedDisk"]
 

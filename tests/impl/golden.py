@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from impl.batch import encode_batch_body
-from impl.config import MessageStoreConfig
-from impl.dispatching import BitMapOf
-from impl.hosts import Host
-from impl.message import BatchMember, Message, MessageBatch
-from impl.os_files import OsFiles
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import FlushDiskType
+from impl.io.os_files import OsFiles
+from impl.message.batch import encode_batch_body
+from impl.message.dispatching import BitMapOf
+from impl.message.hosts import Host
+from impl.message.message import BatchMember, Message, MessageBatch
 from impl.parts import Parts
-from impl.policy import FlushDiskType
 from impl.store import MessageStore
 from tests.impl.support import SetClock
 

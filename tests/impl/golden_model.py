@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from impl.message import StoredMessage
+from impl.message.message import StoredMessage
 from model import index, queues, reading
 from model.commitlog import CommitLog, Layout, Record
 from tests.impl.golden_answers import ASKED_MAX, OF_QUEUE, PROBED, PULLED, Answers, Row

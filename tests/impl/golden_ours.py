@@ -7,12 +7,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from impl import codec
-from impl.consume_queue_ext import is_address
-from impl.key_hash import key_hash
-from impl.message import StoredMessage
-from impl.message_filter import TagFilter
-from impl.read_buffer import RecordBuffer
+from impl.message import codec
+from impl.message.key_hash import key_hash
+from impl.message.message import StoredMessage
+from impl.queue.consume_queue_ext import is_address
+from impl.read.message_filter import TagFilter
+from impl.read.read_buffer import RecordBuffer
 from impl.store import MessageStore
 from tests.impl.golden_answers import (
     ASKED_MAX,

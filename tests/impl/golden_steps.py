@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from impl.message import Message, MessageBatch, StoredMessage
-from impl.os_files import OsFiles
+from impl.io.os_files import OsFiles
+from impl.message.message import Message, MessageBatch, StoredMessage
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from properties.judge.golden import apply_damage
 from tests.impl.golden import config_of, golden, message_of, read

@@ -4,10 +4,10 @@ import os
 import struct
 from pathlib import Path
 
-from impl.dispatching import IndexPuts
-from impl.files import Clock
-from impl.index_service import IndexService
-from impl.os_files import OsFiles
+from impl.index.index_service import IndexService
+from impl.io.files import Clock
+from impl.io.os_files import OsFiles
+from impl.message.dispatching import IndexPuts
 from tests.impl.support import SetClock
 
 __all__ = [

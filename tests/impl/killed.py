@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from impl.message import Message, PutResult
+from impl.message.message import Message, PutResult
 from impl.store import MessageStore
 from tests.impl.support import log_bytes
 

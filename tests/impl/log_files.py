@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from impl import codec
-from impl.delay import SCHEDULE_TOPIC
-from impl.message import Message
+from impl.message import codec
+from impl.message.delay_levels import SCHEDULE_TOPIC
+from impl.message.message import Message
 from tests.impl.records import record_of
 
 __all__ = ["LogFile", "damaged", "log_file", "log_files", "messages"]

@@ -4,13 +4,13 @@ import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from impl.consume_queue import ConsumeQueue
-from impl.consume_queue_ext import ConsumeQueueExt
-from impl.directory_tree import DirectoryTree
-from impl.dispatching import ExtDraft, QueueRun
-from impl.multi_dispatch import QueueKey
-from impl.os_files import OsFiles
-from impl.queue_files import QueueFiles
+from impl.io.os_files import OsFiles
+from impl.message.dispatching import ExtDraft, QueueRun
+from impl.message.multi_dispatch import QueueKey
+from impl.queue.consume_queue import ConsumeQueue
+from impl.queue.consume_queue_ext import ConsumeQueueExt
+from impl.queue.directory_tree import DirectoryTree
+from impl.queue.queue_files import QueueFiles
 
 __all__ = [
     "EMPTY",

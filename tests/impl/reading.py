@@ -4,24 +4,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from impl.codec import check_record
-from impl.config import MessageStoreConfig
-from impl.consume_queue_ext import ExtUnit
-from impl.files import Clock
-from impl.log_reader import LogReader
-from impl.mapped_file_queue import MappedFileQueue
-from impl.message import Message
-from impl.multi_dispatch import MultiDispatch, QueueKey
-from impl.os_files import OsFiles
+from impl.config.message_store_config import MessageStoreConfig
+from impl.io.files import Clock
+from impl.io.os_files import OsFiles
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.message.codec import check_record
+from impl.message.message import Message
+from impl.message.multi_dispatch import MultiDispatch, QueueKey
 from impl.parts import Parts
-from impl.queue_pull import TransferLimits
-from impl.queue_reads import QueueReads
-from impl.queued_records import QueuedRecords
-from impl.read_buffer import ReadBuffers
-from impl.read_path import ReadPath
-from impl.read_verbs import ReadVerbs
+from impl.queue.consume_queue_ext import ExtUnit
+from impl.queue.units import Unit
+from impl.read.log_reader import LogReader
+from impl.read.queue_pull import TransferLimits
+from impl.read.queue_reads import QueueReads
+from impl.read.queued_records import QueuedRecords
+from impl.read.read_buffer import ReadBuffers
+from impl.read.read_path import ReadPath
 from impl.store import MessageStore
-from impl.units import Unit
 from tests.impl.records import record_of
 from tests.impl.support import queue_of
 
@@ -88,6 +87,19 @@ def limits_of(**changes: int) -> TransferLimits:
     return TransferLimits(**(values | changes))
 
 
+class _HidingReader(LogReader):
+    """Hides the last bytes of a log from its readers."""
+
+    def __init__(self, hiding: "Log") -> None:
+        super().__init__(hiding.files, check=check_record, buffers=hiding.buffers)
+        self._hiding = hiding
+
+    @property
+    def readable_end(self) -> int:
+        """The end of the log without what is hidden."""
+        return self._hiding.end - self._hiding.hidden_bytes
+
+
 class Log:
     """A commit log of small files with records put one by one, each with a unit in a queue of `queues`."""
 
@@ -97,9 +109,7 @@ class Log:
         self.buffers = ReadBuffers()
         self.queues = FakeQueues()
         self.hidden_bytes = 0
-        self.reader = LogReader(
-            self.files, check=check_record, readable_end=lambda: self.end - self.hidden_bytes, buffers=self.buffers
-        )
+        self.reader = _HidingReader(self)
 
     @property
     def end(self) -> int:
@@ -159,7 +169,7 @@ class Log:
         self.files.close()
 
 
-class Reader(ReadVerbs):
+class Reader(MessageStore):
     """The reads that a store would have with another configuration."""
 
     def __init__(self, store: MessageStore, config: MessageStoreConfig, clock: Clock, *, memory_bytes: int = 0) -> None:
@@ -173,9 +183,7 @@ class Reader(ReadVerbs):
             config=config,
             clock=clock,
             parts=Parts(),
-            readable_end=lambda: store.committed_offset,
             dispatch=store._held.dispatch,
             files=OsFiles(),
-            put_statistics=store.statistics,
             memory_bytes=memory_bytes,
         )

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from impl import codec
-from impl.encoder import RecordEncoder
-from impl.hosts import Host
-from impl.message import Message, PutStatus
+from impl.message import codec
+from impl.message.encoder import RecordEncoder
+from impl.message.hosts import Host
+from impl.message.message import Message, PutStatus
 
 __all__ = ["V4_LOOPBACK", "VECTORS", "check", "encoder_of", "host", "message_of_vector", "record_of", "refusal"]
 

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from impl.config import MessageStoreConfig
-from impl.files import DiskUsage
-from impl.message import Message
+from impl.config.message_store_config import MessageStoreConfig
+from impl.io.files import DiskUsage
+from impl.message.message import Message
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.faulty_files import FaultyFiles
 from tests.impl.support import MESSAGE, HandRunner, SetClock, config_of

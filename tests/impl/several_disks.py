@@ -4,10 +4,10 @@ import errno
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from impl.config import MessageStoreConfig
-from impl.files import DiskUsage
+from impl.config.message_store_config import MessageStoreConfig
+from impl.io.files import DiskUsage
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import FaultyFiles, HandRunner, SetClock, config_of
 

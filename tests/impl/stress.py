@@ -9,11 +9,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from impl.config import MessageStoreConfig
+from impl.config.message_store_config import MessageStoreConfig
 from impl.errors import StoreClosed
-from impl.files import OpenFile
-from impl.message import Message, MessageBatch, PutResult, PutStatus
-from impl.os_files import OsFiles
+from impl.io.files import OpenFile
+from impl.io.os_files import OsFiles
+from impl.message.message import Message, MessageBatch, PutResult, PutStatus
 from impl.store import MessageStore
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, config_of, open_store

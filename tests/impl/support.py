@@ -6,17 +6,17 @@ from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
-from impl.allocation import AllocateMappedFiles
-from impl.arriving import Arrival, MessageArrivingListener
-from impl.config import MessageStoreConfig
-from impl.log_directories import LogDirectories
-from impl.log_files import LogFileMaker
-from impl.mapped_file import MappedFile
-from impl.mapped_file_queue import MappedFileQueue
-from impl.message import Message, MessageBatch, PutResult, PutStatus
-from impl.os_files import OsFiles
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import AllocationPolicy, FlushDiskType, WarmUp
+from impl.dispatch.arriving import Arrival, MessageArrivingListener
+from impl.io.mapped_file import MappedFile
+from impl.io.os_files import OsFiles
+from impl.log.allocation import AllocateMappedFiles
+from impl.log.log_directories import LogDirectories
+from impl.log.log_files import LogFileMaker
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.message.message import Message, MessageBatch, PutResult, PutStatus
 from impl.parts import Parts
-from impl.policy import AllocationPolicy, FlushDiskType, WarmUp
 from impl.store import MessageStore
 from tests.impl.faulty_files import FaultyFiles, ScriptedDisk
 from tests.impl.hand_runner import HandDriven, HandRunner

@@ -9,10 +9,10 @@ from typing import NoReturn
 
 import pytest
 
-from impl.allocation import AllocateMappedFiles
-from impl.files import DiskUsage
-from impl.log_files import file_name
-from impl.policy import AllocationPolicy
+from impl.config.policy import AllocationPolicy
+from impl.io.files import DiskUsage
+from impl.log.allocation import AllocateMappedFiles
+from impl.log.log_files import file_name
 from tests.impl.support import (
     MESSAGE,
     FaultyFiles,

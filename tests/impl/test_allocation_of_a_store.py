@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from impl.log_files import file_name
-from impl.mapped_file import MappedFile
-from impl.message import PutStatus
+from impl.config.policy import WarmUp
+from impl.io.mapped_file import MappedFile
+from impl.log.log_files import file_name
+from impl.message.message import PutStatus
 from impl.parts import Parts
-from impl.policy import WarmUp
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import (
     MESSAGE,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from impl import batch as plain
-from impl.batch import BatchFrame, EncodedBatch
-from impl.message import PutStatus
+from impl.message import batch as plain
+from impl.message.batch import BatchFrame, EncodedBatch
+from impl.message.message import PutStatus
 from tests.impl.test_batch import FRAME, V4, V6, V6_HOST, inner
 
 BORDERS = (32_745, 32_746, 32_747, 32_765, 32_766, 32_767)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.checkpoint import CHECKPOINT_BYTES, Checkpoint
+from impl.io.checkpoint import CHECKPOINT_BYTES, Checkpoint
 from tests.impl.support import MESSAGE, FaultyFiles, SetClock, open_store
 
 VECTOR = next(

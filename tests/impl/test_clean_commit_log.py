@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.clean_files import CleanFiles
 from impl.errors import BufferReleased, StoreClosed
-from impl.message import GetStatus
-from impl.running_flags import RunningFlag
+from impl.message.message import GetStatus
+from impl.retention.clean_files import CleanFiles
+from impl.service.running_flags import RunningFlag
 from tests.impl.retained import HOUR_MS, NIGHT_MS, NOON_MS, Retained
 from tests.impl.support import MESSAGE, FaultyFiles, SetClock, caught_up, config_of, open_store
 
@@ -345,7 +345,7 @@ def test_manual_runs_are_counted_by_one_at_a_time() -> None:
 
 
 def test_a_real_thread_cleans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("impl.retention._FIRST_RUN_MS", 0)
+    monkeypatch.setattr("impl.retention.retention._FIRST_RUN_MS", 0)
     config = replace(config_of(), time_zone="UTC", file_reserved_time=0, delete_when="12", clean_resource_interval=1)
     files, gone = FaultyFiles(), threading.Event()
     files.faults["unlink"] = lambda path: gone.set() if path.endswith(f"{1024:020d}") else None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import GetStatus
+from impl.message.message import GetStatus
 from tests.impl.golden import config_of as config_of_golden
 from tests.impl.golden import golden
 from tests.impl.retained import NIGHT_MS, Retained, names_in

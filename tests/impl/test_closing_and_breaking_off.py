@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from impl.config.policy import BrokerRole
 from impl.errors import ForkedStore, StoreClosed
-from impl.files import OpenFile
-from impl.mapped_file import MappedFile
-from impl.message import Message, PutResult, PutStatus
+from impl.io.files import OpenFile
+from impl.io.mapped_file import MappedFile
+from impl.message.message import Message, PutResult, PutStatus
 from impl.parts import Parts
-from impl.policy import BrokerRole
-from impl.replication import make_replicas
-from impl.runner import ThreadRunner
+from impl.put.replication import make_replicas
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, SetClock, config_of, open_store
 

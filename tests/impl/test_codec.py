@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from impl import codec
-from impl.message import Message
+from impl.message import codec
+from impl.message.message import Message
 from properties.decode.record import Record
 from properties.decode.record import decode_record as decode_independently
 from tests.impl.records import check, record_of

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from impl.files import OpenFile
-from impl.message import GetStatus, PutResult, PutStatus
+from impl.io.files import OpenFile
+from impl.message.message import GetStatus, PutResult, PutStatus
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import (
     MESSAGE,

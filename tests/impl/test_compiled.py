@@ -11,16 +11,18 @@ from typing import Any
 
 import pytest
 
-from impl import codec, compiled, scan
-from impl import dispatch_records as plain
-from impl.compiled import CompiledParts
-from impl.config import MessageStoreConfig
-from impl.dispatch_records import dispatch_records
-from impl.index_entries import PLAIN_ENTRIES
-from impl.message import Message
-from impl.os_files import OsFiles
+from impl.config.message_store_config import MessageStoreConfig
+from impl.dispatch import dispatch_records as plain
+from impl.dispatch.dispatch_records import dispatch_records
+from impl.index.index_entries import PLAIN_ENTRIES
+from impl.io.os_files import OsFiles
+from impl.kernels import compiled
+from impl.kernels.compiled import CompiledParts
+from impl.log import scan
+from impl.log.scan import walk_log
+from impl.message import codec
+from impl.message.message import Message
 from impl.parts import Parts
-from impl.scan import walk_log
 from impl.store import MessageStore
 from tests.impl.log_files import LogFile, log_file
 from tests.impl.support import SetClock
@@ -31,9 +33,9 @@ KINDS = [(Message("T", b"b", properties=f"UNIQ_KEY\x01{n}", prepared_transaction
 SMALL_STORE = """
 import sys
 from tornpage.front import MessageStore
-from impl.config import MessageStoreConfig
-from impl.index_entries import PLAIN_ENTRIES
-from impl.message import Message
+from impl.config.message_store_config import MessageStoreConfig
+from impl.index.index_entries import PLAIN_ENTRIES
+from impl.message.message import Message
 for _ in range(2):
     with MessageStore.open(sys.argv[1], MessageStoreConfig(mapped_file_size_commit_log=1 << 20)) as store:
         for number in range(20):
@@ -66,7 +68,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(name.rpartition(".")[2])
         return importlib.import_module(name)
 
-    monkeypatch.setattr("impl.compiled.import_module", load)
+    monkeypatch.setattr("impl.kernels.compiled.import_module", load)
     return names
 
 
@@ -112,7 +114,7 @@ def test_without_a_compiler_the_plain_parts_work(
     def refuses(name: str) -> None:
         raise error
 
-    monkeypatch.setattr("impl.compiled.import_module", refuses)
+    monkeypatch.setattr("impl.kernels.compiled.import_module", refuses)
     file = log_file(KINDS)
     view = memoryview(file.data)
     parts = CompiledParts(records_worth_loading=0)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.config_file import ConfigFile
+from impl.groups.config_file import ConfigFile
 from tests.impl.faulty_files import FaultyFiles
 
 NAME = "consumerOffset.json"

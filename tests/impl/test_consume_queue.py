@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.units import Unit
+from impl.queue.units import Unit
 from tests.impl.queues import EMPTY, KEY, PREFILL, bytes_in, queue_of, run_of, told_units
 from tests.impl.support import FaultyFiles
 

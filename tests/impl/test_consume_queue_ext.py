@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.consume_queue_ext import NO_ADDRESS, ConsumeQueueExt, ExtUnit, is_address
-from impl.dispatching import ExtDraft
+from impl.message.dispatching import ExtDraft
+from impl.queue.consume_queue_ext import NO_ADDRESS, ConsumeQueueExt, ExtUnit, is_address
 from tests.impl.queues import bytes_in, files_of
 
 NAME = "consumequeue_ext/TopicTest/3"

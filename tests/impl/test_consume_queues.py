@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.consume_queues import ConsumeQueues
-from impl.dispatching import QueueRun
-from impl.os_files import OsFiles
-from impl.units import Unit
+from impl.io.os_files import OsFiles
+from impl.message.dispatching import QueueRun
+from impl.queue.consume_queues import ConsumeQueues
+from impl.queue.units import Unit
 from tests.impl.golden import golden, read
 from tests.impl.queues import log_of, run_of
 from tests.impl.support import FaultyFiles, snapshot

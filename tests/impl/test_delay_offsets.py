@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.config_file import ConfigFile
-from impl.delay_offsets import DelayOffsets
-from impl.os_files import OsFiles
+from impl.delay.delay_offsets import DelayOffsets
+from impl.groups.config_file import ConfigFile
+from impl.io.os_files import OsFiles
 
 FILE = "delayOffset.json"
 

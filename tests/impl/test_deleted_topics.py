@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.deleted_topics import DeletedTopics
-from impl.dispatching import NO_INDEX_PUTS, Dispatched, QueueRun
-from impl.message import GetStatus, PutStatus
-from impl.os_files import OsFiles
+from impl.dispatch.deleted_topics import DeletedTopics
+from impl.io.os_files import OsFiles
+from impl.message.dispatching import NO_INDEX_PUTS, Dispatched, QueueRun
+from impl.message.message import GetStatus, PutStatus
 from tests.impl.retained import NIGHT_MS, Retained, names_in
 from tests.impl.support import MESSAGE, config_of
 

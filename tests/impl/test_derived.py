@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.config import MessageStoreConfig
-from impl.message import Message, PutStatus
-from impl.os_files import OsFiles
+from impl.config.message_store_config import MessageStoreConfig
+from impl.io.os_files import OsFiles
+from impl.message.message import Message, PutStatus
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, SetClock, caught_up, config_of, open_store, snapshot
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from isal.isal_zlib import crc32
 
-from impl.config import MessageStoreConfig
+from impl.config.message_store_config import MessageStoreConfig
+from impl.log.scan import RecordChecker, walk_log
 from impl.parts import Parts
-from impl.runner import ThreadRunner
-from impl.scan import RecordChecker, walk_log
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, config_of, open_store, snapshot
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.directory_tree import DirectoryTree
+from impl.queue.directory_tree import DirectoryTree
 from tests.impl.support import FaultyFiles
 
 

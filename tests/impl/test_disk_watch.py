@@ -5,10 +5,10 @@ import logging
 
 import pytest
 
-from impl.disk_watch import DiskWatch
-from impl.files import DiskUsage
-from impl.retention_policy import RetentionPolicy
-from impl.running_flags import RunningFlag, RunningFlags
+from impl.config.retention_policy import RetentionPolicy
+from impl.io.files import DiskUsage
+from impl.service.disk_watch import DiskWatch
+from impl.service.running_flags import RunningFlag, RunningFlags
 from properties.disk.dirty import CompareTracker
 from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from impl import dispatch_records as plain
-from impl.delay import DEFAULT_MESSAGE_DELAY_LEVEL, SCHEDULE_TOPIC, DelayLevels
-from impl.dispatching import Dispatched, DispatchRules, QueueRun
-from impl.message import Message
-from impl.multi_dispatch import MultiDispatch
+from impl.dispatch import dispatch_records as plain
+from impl.message.delay_levels import DEFAULT_MESSAGE_DELAY_LEVEL, SCHEDULE_TOPIC, DelayLevels
+from impl.message.dispatching import Dispatched, DispatchRules, QueueRun
+from impl.message.message import Message
+from impl.message.multi_dispatch import MultiDispatch
 from tests.impl.log_files import LogFile, damaged, log_file, log_files
 
 RULES = DispatchRules(

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.config import MessageStoreConfig
-from impl.message import Message, MessageBatch
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import FlushDiskType
+from impl.message.message import Message, MessageBatch
 from impl.parts import Parts
-from impl.policy import FlushDiskType
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.golden import CASES, golden, opened, read
 from tests.impl.status_cases import batch_of

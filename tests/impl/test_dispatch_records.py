@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from impl.codec import BLANK_BYTES, encode_blank
-from impl.delay import SCHEDULE_TOPIC, DelayLevels
-from impl.dispatch_records import dispatch_records, tags_code_of
-from impl.dispatching import Dispatched, DispatchRules, ExtDraft, IndexPuts, QueueRun
-from impl.key_hash import java_hash, key_hash
-from impl.message import Message
-from impl.multi_dispatch import MultiDispatch
+from impl.dispatch.dispatch_records import dispatch_records, tags_code_of
+from impl.message.codec import BLANK_BYTES, encode_blank
+from impl.message.delay_levels import SCHEDULE_TOPIC, DelayLevels
+from impl.message.dispatching import Dispatched, DispatchRules, ExtDraft, IndexPuts, QueueRun
+from impl.message.key_hash import java_hash, key_hash
+from impl.message.message import Message
+from impl.message.multi_dispatch import MultiDispatch
 from tests.impl.records import record_of
 
 LEVELS = DelayLevels((1_000, 5_000))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.durable_floor import DurableFloor, Floor
+from impl.log.durable_floor import DurableFloor, Floor
 from properties.decode.store import read_floor
 from tests.impl.support import MESSAGE, FaultyFiles, open_store
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from impl import codec
-from impl.hosts import Host
-from impl.message import Message, PutStatus
+from impl.message import codec
+from impl.message.hosts import Host
+from impl.message.message import Message, PutStatus
 from tests.impl.records import V4_LOOPBACK, check, record_of, refusal
 
 # ---- trailer -----------------------------------------------------------------------------------------------------

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from impl.bloom import BloomBits, BloomFilter
-from impl.consume_queue_ext import ExtUnit
 from impl.errors import BadFilter
-from impl.filters import FilterBitMaps, PropertyFilter
-from impl.key_hash import java_hash
-from impl.message_filter import TagFilter
+from impl.message.key_hash import java_hash
+from impl.queue.consume_queue_ext import ExtUnit
+from impl.read.bloom import BloomBits, BloomFilter
+from impl.read.filters import FilterBitMaps, PropertyFilter
+from impl.read.message_filter import TagFilter
 from tests.impl.golden import first_dump, golden, read
 
 

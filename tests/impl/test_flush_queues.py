@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from impl.checkpoint import Checkpoint
-from impl.config import MessageStoreConfig
-from impl.message import PutResult
-from impl.os_files import OsFiles
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import QueueFlushPolicy
+from impl.dispatch.queue_flush import FlushConsumeQueues
+from impl.io.checkpoint import Checkpoint
+from impl.io.os_files import OsFiles
+from impl.message.message import PutResult
 from impl.parts import Parts
-from impl.policy import QueueFlushPolicy
-from impl.queue_flush import FlushConsumeQueues
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, SetClock, config_of, open_store
 

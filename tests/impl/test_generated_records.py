@@ -6,9 +6,9 @@ import zlib
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from impl import codec
-from impl.hosts import Host
-from impl.message import Message
+from impl.message import codec
+from impl.message.hosts import Host
+from impl.message.message import Message
 from properties.decode.record import Record, parse_properties
 from properties.decode.record import decode_record as decode_independently
 from tests.impl.records import V4_LOOPBACK, check, record_of

@@ -4,10 +4,10 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from impl.message import StoredMessage
-from impl.os_files import OsFiles
+from impl.io.os_files import OsFiles
+from impl.message.message import StoredMessage
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.golden import config_of, golden, opened
 from tests.impl.support import HandRunner, SetClock, put

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.commit_log import CommitLog
+from impl.log.commit_log import CommitLog
 from impl.parts import Parts
 from tests.impl.golden import golden, opened
 from tests.impl.golden_files import WHOLE, index_bytes, opening_arguments

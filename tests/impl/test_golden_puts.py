@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from impl import codec
-from impl.commit_log import CommitLog
-from impl.message import Message, MessageBatch, PutResult, PutStatus
+from impl.log.commit_log import CommitLog
+from impl.message import codec
+from impl.message.message import Message, MessageBatch, PutResult, PutStatus
 from impl.parts import Parts
 from impl.store import MessageStore
 from tests.impl.golden import CASES, config_of, golden, message_of, opened, read
@@ -36,7 +36,7 @@ class Delivering(CommitLog):
             return super().put(message, now_ms=now_ms)
         record = self._encoder.encode(message, now_ms=now_ms)
         assert isinstance(record, bytearray)
-        return self._under_lock(self._append, message, record)
+        return self._under_lock(message, record, now_ms)
 
 
 def log_of(folder: Path) -> dict[int, bytes]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import GetStatus, Message, PutStatus
+from impl.message.message import GetStatus, Message, PutStatus
 from impl.store import MessageStore
 from properties.judge.golden import apply_damage
 from tests.impl.golden import CASES, config_of, expected_of, first_dump, golden, opened, read

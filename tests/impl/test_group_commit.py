@@ -2,9 +2,9 @@
 
 import pytest
 
-from impl.group_commit import GroupCommit
-from impl.message import PutStatus
-from impl.time_outs import Awaited
+from impl.message.message import PutStatus
+from impl.put.group_commit import GroupCommit
+from impl.put.time_outs import Awaited
 
 OK, LATE = PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT
 

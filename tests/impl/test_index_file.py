@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.dispatching import IndexPuts
-from impl.index_entries import TIME_DIFFERENCE_MAX, time_difference
-from impl.index_file import IndexFile
-from impl.index_layout import IndexHeader, IndexLayout, may_lie
-from impl.os_files import OsFiles
+from impl.index.index_entries import TIME_DIFFERENCE_MAX, time_difference
+from impl.index.index_file import IndexFile
+from impl.index.index_layout import IndexHeader, IndexLayout, may_lie
+from impl.io.os_files import OsFiles
+from impl.message.dispatching import IndexPuts
 from tests.impl.index_support import EVER, TIME, puts_of
 from tests.impl.support import FaultyFiles
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from impl.index_service import IndexService
-from impl.loading import Finding
+from impl.index.index_service import IndexService
+from impl.log.loading import Finding
 from tests.impl.index_support import (
     EVER,
     TIME,

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from impl.delay import DelayLevels
-from impl.dispatch_records import dispatch_records
-from impl.dispatching import DispatchRules
-from impl.index_layout import is_index_name, name_after
-from impl.index_service import IndexService
+from impl.dispatch.dispatch_records import dispatch_records
+from impl.index.index_layout import is_index_name, name_after
+from impl.index.index_service import IndexService
+from impl.message.delay_levels import DelayLevels
+from impl.message.dispatching import DispatchRules
 from tests.impl.golden import CASES, first_dump, golden, read
 from tests.impl.index_support import (
     EVER,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from impl.key_hash import java_hash, key_hash
+from impl.message.key_hash import java_hash, key_hash
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.config import MessageStoreConfig
-from impl.message import Message, PutStatus, StoredMessage
+from impl.config.message_store_config import MessageStoreConfig
+from impl.message.message import Message, PutStatus, StoredMessage
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, caught_up, config_of, open_store
 

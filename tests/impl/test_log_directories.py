@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from impl.config.log_paths import resolved_log_paths
 from impl.errors import BadConfig
-from impl.log_directories import LogDirectories
-from impl.log_paths import resolved_log_paths
+from impl.log.log_directories import LogDirectories
 from tests.impl.several_disks import TOTAL_BYTES, SeveralDisks, spread_config
 from tests.impl.support import chain_of
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.mapped_file import MappedFile
-from impl.os_files import OsFiles
+from impl.io.mapped_file import MappedFile
+from impl.io.os_files import OsFiles
 from tests.impl.support import FaultyFiles
 
 

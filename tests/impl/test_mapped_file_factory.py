@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.mapped_file import MappedFile
-from impl.message import Message, MessageBatch, PutResult, PutStatus
+from impl.io.mapped_file import MappedFile
+from impl.message.message import Message, MessageBatch, PutResult, PutStatus
 from impl.parts import Parts
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, SetClock, log_bytes, open_store, put

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.log_files import file_name
-from impl.mapped_file import MappedFile
-from impl.mapped_file_queue import MappedFileQueue
+from impl.io.mapped_file import MappedFile
+from impl.log.log_files import file_name
+from impl.log.mapped_file_queue import MappedFileQueue
 from tests.impl.support import FaultyFiles, queue_of
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.memory import LockedMemory
+from impl.io.memory import LockedMemory
 from tests.forked import answer_of_child, forbid_locked_memory
 
 SIZE_BYTES = 64 << 10
@@ -94,7 +94,7 @@ def test_a_fork_shares_nothing() -> None:
 def test_memory_over_the_limit_works_and_says_so_once(
     limit_bytes: int, reason: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("impl.memory._FIRST_REFUSAL", threading.Lock())  # this process may have been refused before
+    monkeypatch.setattr("impl.io.memory._FIRST_REFUSAL", threading.Lock())  # this process may have been refused before
 
     def reserve_twice() -> str:
         forbid_locked_memory(limit_bytes)

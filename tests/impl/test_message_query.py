@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.hosts import message_id
-from impl.key_hash import key_hash
-from impl.message import Message
-from impl.message_query import MessageQuery, QueryMessageResult, parse_message_id
+from impl.message.hosts import message_id
+from impl.message.key_hash import key_hash
+from impl.message.message import Message
+from impl.read.message_query import MessageQuery, QueryMessageResult, parse_message_id
 from tests.impl.reading import Log
 
 EVER = (1 << 63) - 1

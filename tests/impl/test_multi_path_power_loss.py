@@ -12,11 +12,11 @@ from itertools import product
 
 import pytest
 
-from impl.config import MessageStoreConfig
-from impl.files import DiskUsage
-from impl.message import Message, PutStatus
+from impl.config.message_store_config import MessageStoreConfig
+from impl.io.files import DiskUsage
+from impl.message.message import Message, PutStatus
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from properties.disk.dirty import CompareTracker
 from properties.disk.disk import Image

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from impl.errors import BadConfig, BadDirectory, NoSpace, StoreInUse, WrongFileSize
-from impl.mapped_file_queue import MappedFileQueue
-from impl.message import GetStatus, PutStatus
-from impl.running_flags import RunningFlag
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.message.message import GetStatus, PutStatus
+from impl.service.running_flags import RunningFlag
 from impl.store import MessageStore
 from tests.impl.killed import FILE_BYTES, codes, message, numbers
 from tests.impl.several_disks import Spread, spread_config

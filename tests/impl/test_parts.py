@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from impl.abort_marker import AbortMarker
-from impl.index_entries import PLAIN_ENTRIES
-from impl.mapped_file import MappedFile
+from impl.index.index_entries import PLAIN_ENTRIES
+from impl.io.mapped_file import MappedFile
+from impl.log.put_lock import make_put_lock
+from impl.log.scan import walk_log
 from impl.parts import Parts
-from impl.put_lock import make_put_lock
-from impl.scan import walk_log
+from impl.recovery.opening import AbortMarker
 
 
 class OtherFile(MappedFile):

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from impl.config import MessageStoreConfig
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import BrokerRole, FlushDiskType
 from impl.errors import BadConfig
-from impl.message import PutStatus
+from impl.message.message import PutStatus
 from impl.parts import Parts
-from impl.policy import BrokerRole, FlushDiskType
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import (
     MESSAGE,

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from impl.config import MessageStoreConfig
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import FlushDiskType
 from impl.errors import BadConfig
-from impl.files import Mapping
-from impl.message import Message
-from impl.os_files import OsFiles
+from impl.io.files import Mapping
+from impl.io.os_files import OsFiles
+from impl.message.message import Message
 from impl.parts import Parts
-from impl.policy import FlushDiskType
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.hand_runner import HandRunner
 from tests.impl.support import SetClock, log_bytes

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.broker_configs import ConsumerFilterData, SubscriptionGroupConfig, TopicConfig
 from impl.errors import BadProgress, ReadOnlyStore, StoreClosed
-from impl.message import Message
+from impl.groups.broker_configs import ConsumerFilterData, SubscriptionGroupConfig, TopicConfig
+from impl.message.message import Message
 from impl.store import MessageStore
 from tests.impl.faulty_files import FaultyFiles
 from tests.impl.retained import HOUR_MS, Retained

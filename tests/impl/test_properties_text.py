@@ -2,7 +2,7 @@
 
 import pytest
 
-from impl.properties_text import is_blank, text_of, wait_store_msg_ok
+from impl.message.properties_text import is_blank, text_of, wait_store_msg_ok
 from model.message import Message as ModelMessage
 from model.message import waits_for_disk
 

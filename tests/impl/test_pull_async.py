@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from impl.config import MessageStoreConfig
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import BrokerRole
 from impl.errors import NotReadable, StoreClosed, TooManyHeldPulls
-from impl.filters import FilterBitMaps, PropertyFilter
-from impl.message import GetStatus, Message
-from impl.message_filter import TagFilter
-from impl.os_files import OsFiles
+from impl.io.os_files import OsFiles
+from impl.message.message import GetStatus, Message
 from impl.parts import Parts
-from impl.policy import BrokerRole
-from impl.queue_pull import GetMessageResult
-from impl.runner import ThreadRunner
-from impl.running_flags import RunningFlag
+from impl.read.filters import FilterBitMaps, PropertyFilter
+from impl.read.message_filter import TagFilter
+from impl.read.queue_pull import GetMessageResult
+from impl.service.runner import ThreadRunner
+from impl.service.running_flags import RunningFlag
 from impl.store import MessageStore
 from tests.impl.support import FaultyFiles, HandRunner, SetClock, config_of, open_store
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from impl.dispatching import QueueRun
 from impl.errors import NotReadable, StoreClosed, TooManyHeldPulls
-from impl.held_pulls import PullRequest, QueueName
-from impl.message import GetStatus
-from impl.message_filter import TagFilter
-from impl.pull_hold import HOLD_MS_MAX, PullHold
-from impl.queue_pull import GetMessageResult
+from impl.message.dispatching import QueueRun
+from impl.message.message import GetStatus
+from impl.read.held_pulls import PullRequest, QueueName
+from impl.read.message_filter import TagFilter
+from impl.read.pull_hold import HOLD_MS_MAX, PullHold
+from impl.read.queue_pull import GetMessageResult
 from tests.impl.support import HandRunner
 
 END, FOUND = GetStatus.OFFSET_OVERFLOW_ONE, GetStatus.FOUND

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import Message, MessageBatch, PutResult, PutStatus
+from impl.message.message import Message, MessageBatch, PutResult, PutStatus
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, SetClock, open_store, put, snapshot, watermarks

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import Message, MessageBatch, PutResult, PutStatus
+from impl.config.policy import BrokerRole, PutLockKind
+from impl.log.put_lock import PutLock, make_put_lock
+from impl.message.message import Message, MessageBatch, PutResult, PutStatus
 from impl.parts import Parts
-from impl.policy import BrokerRole, PutLockKind
-from impl.put_lock import PutLock, make_put_lock
-from impl.running_flags import RunningFlag
+from impl.service.running_flags import RunningFlag
 from impl.store import MessageStore
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, FaultyFiles, ScriptedDisk, SetClock, config_of, open_store, put

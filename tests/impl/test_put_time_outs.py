@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from impl.config import MessageStoreConfig
-from impl.files import OpenFile
-from impl.message import PutResult, PutStatus
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import BrokerRole
+from impl.io.files import OpenFile
+from impl.message.message import PutResult, PutStatus
 from impl.parts import Parts
-from impl.policy import BrokerRole
-from impl.replication import make_replicas
-from impl.runner import Runner, Service, ThreadRunner
+from impl.put.replication import make_replicas
+from impl.put.time_outs import Awaited, TimeOuts
+from impl.service.runner import Runner, Service, ThreadRunner
 from impl.store import MessageStore
-from impl.time_outs import Awaited, TimeOuts
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, ScriptedReplicas, config_of, open_store
 
 OK, DISK, SLAVE = PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT, PutStatus.FLUSH_SLAVE_TIMEOUT

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.files import OpenFile
-from impl.os_files import OsFiles
+from impl.io.files import OpenFile
+from impl.io.os_files import OsFiles
 from tests.impl.queues import bytes_in, files_of
 from tests.impl.support import FaultyFiles
 

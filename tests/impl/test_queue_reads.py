@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from impl.consume_queue_ext import ExtUnit
-from impl.filters import PropertyFilter
-from impl.key_hash import java_hash
-from impl.message import GetStatus, Message
-from impl.message_filter import TagFilter
-from impl.multi_dispatch import MultiDispatch
-from impl.queue_pull import GetMessageResult
-from impl.queue_reads import QueueReads
-from impl.units import Unit
+from impl.message.key_hash import java_hash
+from impl.message.message import GetStatus, Message
+from impl.message.multi_dispatch import MultiDispatch
+from impl.queue.consume_queue_ext import ExtUnit
+from impl.queue.units import Unit
+from impl.read.filters import PropertyFilter
+from impl.read.message_filter import TagFilter
+from impl.read.queue_pull import GetMessageResult
+from impl.read.queue_reads import QueueReads
 from tests.impl.reading import PREFILL, FakeExt, Log, limits_of
 
 RECORD_BYTES = 101

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.dispatching import QueueRun
-from impl.units import Unit
+from impl.message.dispatching import QueueRun
+from impl.queue.units import Unit
 from tests.impl.queues import EMPTY, PREFILL, bytes_in, queue_of, reconciled, run_of, told_units
 from tests.impl.support import FaultyFiles, snapshot
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from impl.errors import BufferReleased
-from impl.mapped_file import MappedFile
-from impl.message import Message
-from impl.os_files import OsFiles
-from impl.read_buffer import BufferLease, ReadBuffer, ReadBuffers, RecordBuffer
+from impl.io.mapped_file import MappedFile
+from impl.io.os_files import OsFiles
+from impl.message.message import Message
+from impl.read.read_buffer import BufferLease, ReadBuffer, ReadBuffers, RecordBuffer
 from tests.impl.reading import Log
 
 
@@ -254,7 +254,7 @@ def test_process_does_not_crash_on_buffers_of_a_closed_store(tmp_path: Path) -> 
     code = f"""
 from pathlib import Path
 from impl.errors import BufferReleased
-from impl.message import Message
+from impl.message.message import Message
 from tests.impl.reading import Log
 log = Log(Path({str(tmp_path)!r}))
 offset = log.put(Message("T", b"x" * 500))

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from impl.config import MessageStoreConfig
-from impl.consume_queue_ext import ExtUnit
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import BrokerRole
 from impl.errors import BufferReleased, NotReadable, StoreClosed
-from impl.filters import FilterBitMaps
-from impl.message import GetStatus, Message
-from impl.os_files import OsFiles
-from impl.policy import BrokerRole
-from impl.read_verbs import ReadVerbs
-from impl.running_flags import RunningFlag
+from impl.io.os_files import OsFiles
+from impl.message.message import GetStatus, Message
+from impl.queue.consume_queue_ext import ExtUnit
+from impl.read.filters import FilterBitMaps
+from impl.service.running_flags import RunningFlag
 from impl.store import MessageStore
 from tests.impl.reading import Reader
 from tests.impl.support import SetClock, caught_up
@@ -39,7 +38,7 @@ class Opened:
     offsets: list[int]
 
     @property
-    def reads(self) -> ReadVerbs:
+    def reads(self) -> MessageStore:
         """The verbs under test."""
         return self.store
 
@@ -62,7 +61,7 @@ def opened(tmp_path: Path) -> Iterator[Opened]:
         yield Opened(store, clock, offsets)
 
 
-VERBS: list[Callable[[ReadVerbs], object]] = [
+VERBS: list[Callable[[MessageStore], object]] = [
     lambda reads: reads.get_message("T", 0, 0),
     lambda reads: reads.query_message("T", "k1"),
     lambda reads: reads.message_by_id("0" * 32),

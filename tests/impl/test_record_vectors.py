@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from impl import codec
-from impl.hosts import message_id
-from impl.message import Message
+from impl.message import codec
+from impl.message.hosts import message_id
+from impl.message.message import Message
 from properties.decode.record import parse_properties
 from tests.impl.records import VECTORS, host, message_of_vector, record_of
 from tests.impl.support import SetClock, open_store

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from impl.errors import BadDirectory
-from impl.message import GetStatus
+from impl.message.message import GetStatus
 from tests.impl.killed import (
     FILE_BYTES,
     MakeKilled,

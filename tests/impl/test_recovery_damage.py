@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from impl.errors import StoreError, WrongFileSize
-from impl.loading import Finding
-from impl.message import GetStatus, PutResult, PutStatus
+from impl.log.loading import Finding
+from impl.message.message import GetStatus, PutResult, PutStatus
 from tests.impl.killed import (
     FILE_BYTES,
     Killed,

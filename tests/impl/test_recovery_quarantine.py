@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from impl import codec
 from impl.errors import BadDirectory, WrongFileSize
-from impl.message import GetStatus, Message, PutStatus
+from impl.message import codec
+from impl.message.message import GetStatus, Message, PutStatus
 from tests.impl.killed import (
     Killed,
     MakeKilled,

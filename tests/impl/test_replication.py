@@ -4,9 +4,9 @@ from concurrent.futures import Future
 
 import pytest
 
-from impl.message import PutStatus
-from impl.policy import BrokerRole
-from impl.replication import NoReplicas, ReplicaGate, replica_status
+from impl.config.policy import BrokerRole
+from impl.message.message import PutStatus
+from impl.put.replication import NoReplicas, ReplicaGate, replica_status
 
 BEHIND_MAX = 1_000
 

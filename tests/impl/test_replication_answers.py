@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import Message, MessageBatch, PutResult, PutStatus
+from impl.config.policy import BrokerRole
+from impl.message.message import Message, MessageBatch, PutResult, PutStatus
 from impl.parts import Parts
-from impl.policy import BrokerRole
-from impl.replication import make_replicas
-from impl.runner import ThreadRunner
+from impl.put.replication import make_replicas
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, ScriptedReplicas, config_of, open_store, put

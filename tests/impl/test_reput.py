@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from impl.arriving import Arrival
-from impl.config import MessageStoreConfig
-from impl.delay import SCHEDULE_TOPIC
-from impl.derived import Derived
-from impl.key_hash import java_hash
-from impl.mapped_file import MappedFile
-from impl.mapped_file_queue import MappedFileQueue
-from impl.message import Message, PutStatus
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import BrokerRole
+from impl.dispatch.arriving import Arrival
+from impl.dispatch.derived import Derived
+from impl.io.mapped_file import MappedFile
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.message.delay_levels import SCHEDULE_TOPIC
+from impl.message.key_hash import java_hash
+from impl.message.message import Message, PutStatus
 from impl.parts import Parts
-from impl.policy import BrokerRole
-from impl.runner import ThreadRunner
-from impl.running_flags import RunningFlag
+from impl.service.runner import ThreadRunner
+from impl.service.running_flags import RunningFlag
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, Arrivals, FaultyFiles, HandRunner, SetClock, config_of, open_store, put
 
@@ -76,22 +76,21 @@ def test_refused_put_wakes_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("puts", [1, 2, 3, 4])
-def test_put_behind_a_look_is_seen_or_wakes_it(puts: int, tmp_path: Path) -> None:
+def test_put_behind_a_look_is_seen_or_wakes_it(puts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever look at the end of the log a put comes behind: the round sees it later, or it wakes the service."""
     store, runner = opened(tmp_path)
     with store:
-        reput = store._reput
-        look, left = reput._readable_end, [None] * puts
+        look, left = MappedFileQueue.readable_end.__get__, [None] * puts
 
-        def look_and_put() -> int:
-            end = look()
+        def look_and_put(log: MappedFileQueue) -> int:
+            end: int = look(log)
             if left and end == store.reput_from_offset:
                 left.pop()
                 store.put(MESSAGE)
             return end
 
         store.put(MESSAGE)
-        reput._readable_end = look_and_put
+        monkeypatch.setattr(MappedFileQueue, "readable_end", property(look_and_put))
         wakes = 0
         while left or store.dispatch_behind_bytes:
             assert runner["reput"].wakes > wakes
@@ -228,7 +227,7 @@ def test_close_with_a_dispatch_that_cannot_go_on_ends_and_says_so(tmp_path: Path
 
 
 def test_thread_that_failed_tries_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("impl.runner._PAUSE_AFTER_FAILURE_MS", 10)
+    monkeypatch.setattr("impl.service.runner._PAUSE_AFTER_FAILURE_MS", 10)
     files = FaultyFiles()
     arrivals = Arrivals()
     with open_store(tmp_path, files=files, arriving=[arrivals]) as store:

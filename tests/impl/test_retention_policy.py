@@ -2,10 +2,10 @@
 
 import pytest
 
-from impl.config import MessageStoreConfig
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.retention_policy import RetentionPolicy, Room
 from impl.errors import BadConfig
-from impl.files import DiskUsage
-from impl.retention_policy import RetentionPolicy, Room
+from impl.io.files import DiskUsage
 from tests.impl.retained import HOUR_MS, NIGHT_MS, NOON_MS
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from impl.config import MessageStoreConfig
-from impl.delay import HALF_TOPIC
-from impl.message import Message, StoredMessage
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import BrokerRole
+from impl.message.delay_levels import HALF_TOPIC
+from impl.message.message import Message, StoredMessage
 from impl.parts import Parts
-from impl.policy import BrokerRole
-from impl.runner import ThreadRunner
-from impl.running_flags import RunningFlag
+from impl.service.runner import ThreadRunner
+from impl.service.running_flags import RunningFlag
 from impl.store import MessageStore
 from properties.lockstep.environment import taking_delays_as_java
 from tests.impl.support import Arrivals, HandRunner, SetClock, config_of, open_store

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from impl.config import MessageStoreConfig
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import BrokerRole, FlushDiskType
 from impl.parts import Parts
-from impl.policy import BrokerRole, FlushDiskType
-from impl.replication import make_replicas
-from impl.running_flags import RunningFlag
+from impl.put.replication import make_replicas
+from impl.service.running_flags import RunningFlag
 from tests.impl.support import Arrivals, ScriptedReplicas, open_store
 from tests.impl.test_schedule import LONG, SHORT, Scheduled
 

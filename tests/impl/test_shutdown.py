@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from impl.config import MessageStoreConfig
-from impl.message import PutResult, PutStatus
+from impl.config.message_store_config import MessageStoreConfig
+from impl.message.message import PutResult, PutStatus
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, config_of, log_bytes, open_store
 

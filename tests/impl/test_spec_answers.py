@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.entry import PutEntry
-from impl.message import PutResult, PutStatus
+from impl.config.policy import BrokerRole
+from impl.message.message import PutResult, PutStatus
 from impl.parts import Parts
-from impl.policy import BrokerRole
-from impl.replication import make_replicas
-from impl.running_flags import RunningFlag, RunningFlags
+from impl.put.put_path import PutEntry
+from impl.put.replication import make_replicas
+from impl.service.running_flags import RunningFlag, RunningFlags
 from tests.impl.support import MESSAGE, FaultyFiles, ScriptedReplicas, config_of, open_store
 
 DECLARED = (

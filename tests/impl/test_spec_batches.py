@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import BatchMember, MessageBatch, PutResult, PutStatus
+from impl.message.message import BatchMember, MessageBatch, PutResult, PutStatus
 from properties.decode.record import Record, decode_record
 from tests.impl.status_cases import batch_of
 from tests.impl.support import log_bytes, open_store

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from impl import codec
-from impl.message import Message, PutStatus
+from impl.message import codec
+from impl.message.message import Message, PutStatus
 from tests.impl.records import record_of
 from tests.impl.support import MESSAGE, SetClock, open_store
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import Message, MessageBatch, PutStatus
+from impl.message.message import Message, MessageBatch, PutStatus
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, config_of, open_store, put
 

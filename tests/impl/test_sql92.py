@@ -3,8 +3,8 @@
 import pytest
 
 from impl.errors import BadFilter
-from impl.filters import PropertyFilter
-from impl.sql92 import compile_expression
+from impl.read.filters import PropertyFilter
+from impl.read.sql92 import compile_expression
 from tests.impl.support import chain_of
 
 PROPERTIES = {"a": "7", "b": "x", "t": "True", "f": "1.5", "quote": "it's", "big": "3000000000", "_$9": "odd"}

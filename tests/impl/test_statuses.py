@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from impl.config.policy import BrokerRole
 from impl.errors import ForkedStore
-from impl.message import BatchMember, Message, MessageBatch, PutResult, PutStatus
+from impl.message.message import BatchMember, Message, MessageBatch, PutResult, PutStatus
 from impl.parts import Parts
-from impl.policy import BrokerRole
-from impl.runner import ThreadRunner
-from impl.running_flags import RunningFlag
+from impl.service.runner import ThreadRunner
+from impl.service.running_flags import RunningFlag
 from impl.store import MessageStore
 from tests.impl.status_cases import BATCHES, LONG, MESSAGES, Refused, batch_of, groups_of, rows_of
 from tests.impl.support import (

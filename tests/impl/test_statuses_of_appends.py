@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from impl.durable_floor import DurableFloor
-from impl.mapped_file import MappedFile
-from impl.message import Message, MessageBatch, PutResult, PutStatus
-from impl.os_files import OsFiles
+from impl.config.policy import BrokerRole
+from impl.io.mapped_file import MappedFile
+from impl.io.os_files import OsFiles
+from impl.log.durable_floor import DurableFloor
+from impl.message.message import Message, MessageBatch, PutResult, PutStatus
 from impl.parts import Parts
-from impl.policy import BrokerRole
-from impl.replication import make_replicas
-from impl.runner import ThreadRunner
+from impl.put.replication import make_replicas
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.status_cases import batch_of
 from tests.impl.support import (

@@ -5,9 +5,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl import codec
-from impl.message import Message, PutStatus
-from impl.properties_text import text_of, wait_store_msg_ok
+from impl.message import codec
+from impl.message.message import Message, PutStatus
+from impl.message.properties_text import text_of, wait_store_msg_ok
 from model import message as model
 from model.refusal import as_given, as_stored
 from model.state import Layout

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import Message, MessageBatch, PutStatus
+from impl.message.message import Message, MessageBatch, PutStatus
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, log_bytes, open_store, put
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from impl.config.policy import FlushDiskType, FlushPolicy
 from impl.errors import StoreClosed
-from impl.message import Message, PutResult, PutStatus
-from impl.policy import FlushDiskType, FlushPolicy
+from impl.message.message import Message, PutResult, PutStatus
 from impl.store import FlushResult
 from tests.impl.support import MESSAGE, FaultyFiles, caught_up, chain_of, open_store, snapshot
 

@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from impl.errors import BadDirectory, StoreInUse
-from impl.os_files import OsFiles
+from impl.io.os_files import OsFiles
+from impl.io.store_lock import StoreLock, make_directories
 from impl.parts import Parts
-from impl.runner import ThreadRunner
-from impl.store_lock import StoreLock, make_directories
+from impl.service.runner import ThreadRunner
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, chain_of, open_store, snapshot
 
 SECOND_OPENER = """
 import sys
-from impl.config import MessageStoreConfig
+from impl.config.message_store_config import MessageStoreConfig
 from impl.errors import StoreInUse
-from impl.os_files import OsFiles
+from impl.io.os_files import OsFiles
 from impl.store import MessageStore
 try:
     MessageStore.open(

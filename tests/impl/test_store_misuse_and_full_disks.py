@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from impl.errors import BadDirectory, ForkedStore, NoSpace, StoreError
-from impl.files import DiskUsage
-from impl.message import GetStatus, Message, PutResult, PutStatus
-from impl.os_files import OsFiles
+from impl.io.files import DiskUsage
+from impl.io.os_files import OsFiles
+from impl.message.message import GetStatus, Message, PutResult, PutStatus
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import FlushResult, MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, caught_up, chain_of, log_bytes, open_store, snapshot
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from impl import defaults
-from impl.config import MessageStoreConfig
+from impl.config import defaults
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import FlushDiskType
 from impl.errors import BadConfig, NoSpace
-from impl.files import DiskUsage
-from impl.message import GetStatus, PutResult, PutStatus
-from impl.os_files import OsFiles
-from impl.policy import FlushDiskType
+from impl.io.files import DiskUsage
+from impl.io.os_files import OsFiles
+from impl.message.message import GetStatus, PutResult, PutStatus
 from tests.impl.support import MESSAGE, FaultyFiles, chain_of, open_store, snapshot
 
 # ---- opening -----------------------------------------------------------------------------------------------------

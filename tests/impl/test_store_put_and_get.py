@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import GetResult, GetStatus, Message, PutResult, PutStatus
+from impl.message.message import GetResult, GetStatus, Message, PutResult, PutStatus
 from tests.impl.support import MESSAGE, SetClock, caught_up, log_bytes, open_store, snapshot
 
 BAD_MESSAGES = [

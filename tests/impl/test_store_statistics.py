@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import Message, PutStatus
+from impl.message.message import Message, PutStatus
 from impl.parts import Parts
-from impl.runner import ThreadRunner
-from impl.running_flags import RunningFlag
-from impl.statistics import TopicCount
+from impl.service.runner import ThreadRunner
+from impl.service.running_flags import RunningFlag
+from impl.statistics.store_statistics import TopicCount
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, SetClock, open_store
 

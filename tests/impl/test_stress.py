@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.config import MessageStoreConfig
-from impl.message import PutStatus
-from impl.os_files import OsFiles
-from impl.policy import FlushDiskType
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import FlushDiskType
+from impl.io.os_files import OsFiles
+from impl.message.message import PutStatus
 from impl.store import MessageStore
 from tests.impl.stress import Crowd, TroubledFiles, reopened_bodies, small_config
 from tests.impl.support import MESSAGE, FaultyFiles, SetClock, open_store

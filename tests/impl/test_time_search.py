@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import Message
+from impl.message.message import Message
 from tests.impl.reading import PREFILL, Log
 
 

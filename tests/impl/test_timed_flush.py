@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from impl.message import GetStatus, PutStatus
+from impl.config.policy import BrokerRole, FlushDiskType
+from impl.message.message import GetStatus, PutStatus
 from impl.parts import Parts
-from impl.policy import BrokerRole, FlushDiskType
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, config_of, fill_to, open_store
 

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from impl.memory import LockedMemory
-from impl.transient_store_pool import TransientStorePool
+from impl.io.memory import LockedMemory
+from impl.log.transient_store_pool import TransientStorePool
 
 BUFFER_BYTES = 8192
 

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from impl import codec, scan
-from impl.codec import RecordCheck
-from impl.message import Message
+from impl.log import scan
+from impl.message import codec
+from impl.message.codec import RecordCheck
+from impl.message.message import Message
 from properties.decode import scan as judges_scan
 from tests.impl.log_files import LogFile, damaged, log_file, log_files, messages
 from tests.impl.test_codec import WRONG

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.files import Mapping, OpenFile
-from impl.os_files import OsFiles
-from impl.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, WarmUp
-from impl.warm_up import warm_up
+from impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, WarmUp
+from impl.io.files import Mapping, OpenFile
+from impl.io.os_files import OsFiles
+from impl.io.warm_up import warm_up
 from properties.disk.dirty import CompareTracker
 from properties.disk.journal import PageWritten
 from properties.disk.recording_files import EMPTY_DISK, RecordingFiles

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.config import MessageStoreConfig
+from impl.config.message_store_config import MessageStoreConfig
 from pipeline.readers.asking import ReaderError
 from tests.impl.retained import NIGHT_MS, Retained, names_in
 from tests.impl.support import MESSAGE, config_of

@@ -147,7 +147,7 @@ def test_a_job_of_an_audit_that_failed_is_one_line(spark: SparkSession) -> None:
 def points() -> list[Any]:
     """Return a grid of twelve points; skip while there is no simulator."""
     pytest.importorskip("sim.sweep", reason="the simulator is not there")
-    from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+    from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
     from sim.device import PRESETS
     from sim.sweep import grid
     from sim.workload import OpenPoisson, Sizes

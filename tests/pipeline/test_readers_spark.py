@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from impl.config import MessageStoreConfig
-from impl.message import Message
+from impl.config.message_store_config import MessageStoreConfig
+from impl.message.message import Message
 from pipeline.readers.asking import Ask
 from pipeline.readers.planning import plan
 from pipeline.readers.reading import read_task

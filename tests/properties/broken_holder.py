@@ -2,12 +2,12 @@
 
 import sys
 
-from impl.abort_marker import AbortMarker
-from impl.commit_log import CommitLog
 from impl.errors import StoreInUse
-from impl.message import Message, PutResult
+from impl.io.store_lock import StoreLock
+from impl.log.commit_log import CommitLog
+from impl.message.message import Message, PutResult
 from impl.parts import Parts
-from impl.store_lock import StoreLock
+from impl.recovery.opening import AbortMarker
 from properties.explore.kills.holder import hold
 
 

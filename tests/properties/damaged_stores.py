@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from model.operations import Clean, Flush, Operation, Pull, Put, Step
 from model.state import CommitLog

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from impl.files import Mapping as FileMapping
-from impl.files import OpenFile
+from impl.io.files import Mapping as FileMapping
+from impl.io.files import OpenFile
 from model.operations import Choice
 from properties.contract import HarnessError
 from properties.disk.certificate import Certificate, FileClaim, OperationClaim, PageClaim, assert_legal, certify

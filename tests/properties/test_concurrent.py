@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from impl.commit_log import CommitLog
-from impl.entry import PutEntry
-from impl.message import Message as StoreMessage
-from impl.message import PutResult, PutStatus
+from impl.log.commit_log import CommitLog
+from impl.message.message import Message as StoreMessage
+from impl.message.message import PutResult, PutStatus
 from impl.parts import Parts
+from impl.put.put_path import PutEntry
 from model.operations import Close, Concurrent, FailAppend, Put, SwitchFlag
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker

@@ -7,12 +7,12 @@ from typing import get_args
 
 import pytest
 
-from impl.codec import MESSAGE_MAGIC
-from impl.message import Message, PutResult, PutStatus
+from impl.config.policy import PutLockKind
+from impl.log.put_lock import make_put_lock
+from impl.message.codec import MESSAGE_MAGIC
+from impl.message.message import Message, PutResult, PutStatus
 from impl.parts import Parts
-from impl.policy import PutLockKind
-from impl.put_lock import make_put_lock
-from impl.running_flags import RunningFlag
+from impl.service.running_flags import RunningFlag
 from impl.store import MessageStore
 from model.operations import ServiceName
 from model.payloads import BORN_TIMESTAMP
@@ -231,5 +231,5 @@ def test_a_flush_has_no_yield_points(world: World) -> None:
     tasks = [lambda: store.put(MESSAGE), lambda: store.put(MESSAGE)]
     for before in range(140):
         schedule = (*(0,) * before, 1)
-        outcomes = run_stepped(tasks, schedule, modules=("impl.commit_log",), hang_seconds=1.0)
+        outcomes = run_stepped(tasks, schedule, modules=("impl.log.commit_log",), hang_seconds=1.0)
         assert [outcome.unwrap().status for outcome in outcomes] == [PutStatus.PUT_OK] * 2

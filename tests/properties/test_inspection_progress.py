@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from impl.config import MessageStoreConfig
-from impl.message import Message
-from impl.os_files import OsFiles
+from impl.config.message_store_config import MessageStoreConfig
+from impl.io.os_files import OsFiles
+from impl.message.message import Message
 from impl.store import MessageStore
 from properties.inspect import Query, inspect_view
 from tests.impl.support import snapshot

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from impl.config import MessageStoreConfig
-from impl.message import Message
-from impl.os_files import OsFiles
+from impl.config.message_store_config import MessageStoreConfig
+from impl.io.os_files import OsFiles
+from impl.message.message import Message
 from impl.store import MessageStore
 from properties.decode.index import index_hash
 from properties.inspect import InspectError, Query, inspect_view

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from impl.dispatching import QueueRun
-from impl.held_pulls import PullRequest, QueueName
-from impl.message import GetStatus
-from impl.message_filter import TagFilter
-from impl.pull_hold import PullHold
-from impl.queue_pull import GetMessageResult
+from impl.message.dispatching import QueueRun
+from impl.message.message import GetStatus
+from impl.read.held_pulls import PullRequest, QueueName
+from impl.read.message_filter import TagFilter
+from impl.read.pull_hold import PullHold
+from impl.read.queue_pull import GetMessageResult
 from model.operations import PullWhileDispatching, Put, Step
 from properties.campaign.replay import replay
 from properties.disk.dirty import DirtyTracker

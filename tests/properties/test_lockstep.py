@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from impl.codec import check_record
-from impl.commit_log import CommitLog
-from impl.message import GetResult, GetStatus, Message, PutResult, PutStatus
+from impl.log.commit_log import CommitLog
+from impl.message.codec import check_record
+from impl.message.message import GetResult, GetStatus, Message, PutResult, PutStatus
 from impl.parts import Parts
-from impl.recovery import Recovery
+from impl.recovery.recovery import Recovery
 from model.operations import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from impl.files import OpenFile
-from impl.log_files import LogFileMaker, file_name
-from impl.mapped_file import MappedFile
-from impl.mapped_file_queue import MappedFileQueue
+from impl.io.files import OpenFile
+from impl.io.mapped_file import MappedFile
+from impl.log.log_files import LogFileMaker, file_name
+from impl.log.mapped_file_queue import MappedFileQueue
 from impl.parts import Parts
 from model.operations import Close, Crash, Damage, FailSync, Flush, Open, Operation, Put, Step
 from properties.contract import GuaranteeBroken

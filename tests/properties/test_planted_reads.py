@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from impl.errors import BufferReleased
-from impl.message import Message
-from impl.queue_reads import QueueReads
-from impl.queued_records import QueuedRecords
-from impl.units import Unit
+from impl.message.message import Message
+from impl.queue.units import Unit
+from impl.read.queue_reads import QueueReads
+from impl.read.queued_records import QueuedRecords
 from model.operations import Close, Put, Step
 from properties.contract import GuaranteeBroken
 from properties.disk.dirty import DirtyTracker

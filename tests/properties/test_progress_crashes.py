@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from impl.config_file import ConfigFile
+from impl.groups.config_file import ConfigFile
 from model.operations import Choice
 from properties.disk.compare import CompareTracker
 from properties.disk.disk import Image

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from impl.commit_log import CommitLog
-from impl.disk_watch import DiskWatch
-from impl.entry import PutEntry
 from impl.errors import StoreClosed
-from impl.group_commit import GroupCommit
-from impl.mapped_file import MappedFile
-from impl.message import PutResult, PutStatus
-from impl.multi_dispatch import QueueKey
+from impl.io.mapped_file import MappedFile
+from impl.log.commit_log import CommitLog
+from impl.log.queue_offsets import QueueOffsetTable
+from impl.message.message import PutResult, PutStatus
+from impl.message.multi_dispatch import QueueKey
 from impl.parts import Parts
-from impl.put_answers import PendingAnswer, PutAnswers
-from impl.queue_offsets import QueueOffsetTable
-from impl.running_flags import RunningFlags
+from impl.put.group_commit import GroupCommit
+from impl.put.put_answers import PendingAnswer, PutAnswers
+from impl.put.put_path import PutEntry
+from impl.service.disk_watch import DiskWatch
+from impl.service.running_flags import RunningFlags
 from impl.store import MessageStore
 from model.operations import (
     BatchDefect,

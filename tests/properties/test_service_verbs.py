@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from impl.allocation import AllocateMappedFiles
-from impl.flushing import CommitRealTime, FlushRealTime
-from impl.group_commit import GroupCommit
-from impl.mapped_file import MappedFile
+from impl.dispatch.queue_flush import FlushConsumeQueues
+from impl.io.mapped_file import MappedFile
+from impl.log.allocation import AllocateMappedFiles
+from impl.log.flushing import CommitRealTime, FlushRealTime
 from impl.parts import Parts
-from impl.queue_flush import FlushConsumeQueues
-from impl.time_outs import TimeOuts
+from impl.put.group_commit import GroupCommit
+from impl.put.time_outs import TimeOuts
 from model.operations import (
     Close,
     Crash,

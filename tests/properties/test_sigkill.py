@@ -16,12 +16,12 @@ from typing import NoReturn
 
 import pytest
 
-from impl.abort_marker import AbortMarker
-from impl.commit_log import CommitLog
-from impl.mapped_file import MappedFile
-from impl.message import Message, PutResult
+from impl.io.mapped_file import MappedFile
+from impl.log.commit_log import CommitLog
+from impl.message.message import Message, PutResult
 from impl.parts import Parts
-from impl.recovery import Recovery, RecoveryPlan
+from impl.recovery.opening import AbortMarker
+from impl.recovery.recovery import Recovery, RecoveryPlan
 from properties.contract import HarnessError, Verdict
 from properties.explore.kills.program import VIOLATIONS_MAX
 from properties.explore.kills.run import KILL_SETTINGS, KillMode, KillResult, replay_kill, run_kills

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from impl.files import Files
+from impl.io.files import Files
 from properties.explore.kills.step_counting_files import StepCountingFiles
 
 VERBS = sorted(name for name, value in vars(Files).items() if inspect.isfunction(value) and not name.startswith("_"))

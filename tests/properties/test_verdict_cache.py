@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from impl.codec import check_record
-from impl.message import Message
-from impl.scan import walk_log
+from impl.log.scan import walk_log
+from impl.message.codec import check_record
+from impl.message.message import Message
 from model.operations import AimFault, CommitOffset, Flush, Operation, Put, Step
 from properties.campaign.coverage import Tally, fired_by_recovery, judges_counted
 from properties.contract import GuaranteeBroken, HarnessError

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from impl.errors import StoreClosed
-from impl.mapped_file_queue import MappedFileQueue
+from impl.log.mapped_file_queue import MappedFileQueue
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, HandRunner, open_store
 

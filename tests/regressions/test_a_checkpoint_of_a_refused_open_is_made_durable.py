@@ -8,7 +8,7 @@ Found by: aimed faults (`sync-error: kind=checkpoint`) at an open.
 
 import pytest
 
-from impl.opening import OpenDirectory
+from impl.recovery.opening import OpenDirectory
 from model.operations import AimFault, Crash, Open, Put, Step
 from properties.program.case import Settings
 from tests.regressions.conftest import Attempt

@@ -2,7 +2,7 @@
 
 Cause: the round counted as thorough before it had succeeded; the next one, a second later, went by the page rule again
 and wrote no checkpoint.
-Fix: a round is thorough once the checkpoint is on the disk (impl/queue_flush.py, `step`).
+Fix: a round is thorough once the checkpoint is on the disk (impl/dispatch/queue_flush.py, `step`).
 Found by: a review.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, open_store
 
 

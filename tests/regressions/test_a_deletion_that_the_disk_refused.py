@@ -9,9 +9,9 @@ Found by: the first hunt for deletions on disks that fail.
 
 import pytest
 
-from impl.consume_queue import ConsumeQueue
-from impl.deleted_topics import DeletedTopics
+from impl.dispatch.deleted_topics import DeletedTopics
 from impl.parts import Parts
+from impl.queue.consume_queue import ConsumeQueue
 from model.operations import AimFault, Clean, Close, Crash, DeleteTopics, Flush, Open, Operation, Put, Step
 from properties.program.case import Settings
 from tests.regressions.conftest import Attempt

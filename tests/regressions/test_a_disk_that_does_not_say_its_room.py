@@ -1,7 +1,7 @@
 """Symptom: puts that needed a new file were refused on a disk with room, because it could not be asked for its room.
 
 Cause: the look at the free space before a file is made took an error of the look for an error of the disk.
-Fix: a disk that does not say is tried; reserving the blocks tells (impl/log_files.py, `_require_room`).
+Fix: a disk that does not say is tried; reserving the blocks tells (impl/log/log_files.py, `_require_room`).
 Found by: the test of the disk watch, which asks the same question.
 """
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import PutStatus
+from impl.message.message import PutStatus
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, open_store
 
 

@@ -8,7 +8,7 @@ Found by: the judge of small files (`small_files_are_whole`), `check --machine q
 
 import pytest
 
-from impl.durable_floor import DurableFloor
+from impl.log.durable_floor import DurableFloor
 from model.operations import HarmDerived, Put
 from properties.program.case import Settings
 from tests.regressions.conftest import Attempt

@@ -2,7 +2,7 @@
 
 Cause: each flush noted up to where the log was and of what time, to know the time once that was durable; a flush that
 gets nowhere never takes a note away.
-Fix: one note for one end of the log (impl/commit_log.py, `flush`).
+Fix: one note for one end of the log (impl/log/commit_log.py, `flush`).
 Found by: a review.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, config_of, open_store
 
 

@@ -2,15 +2,15 @@
 
 Cause: a put that rolls over makes the next file, then writes the blank of the old one. A flush by another thread in
 between synced the old file up to the blank and went on into the next one; no later flush came back for the blank.
-Fix: a flush goes into a file only if the one before it is durable to its end (impl/mapped_file_queue.py, flush).
+Fix: a flush goes into a file only if the one before it is durable to its end (impl/log/mapped_file_queue.py, flush).
 Found by: a review with real threads.
 """
 
 import threading
 from pathlib import Path
 
-from impl.mapped_file import MappedFile
-from impl.message import Message, PutStatus
+from impl.io.mapped_file import MappedFile
+from impl.message.message import Message, PutStatus
 from impl.parts import Parts
 from impl.store import MessageStore
 from tests.impl.support import open_store

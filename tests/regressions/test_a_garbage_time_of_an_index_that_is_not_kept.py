@@ -2,7 +2,7 @@
 
 Cause: of an index that is not kept nothing new is said, so the older one of two times was taken; what harm had left in
 that place was older than any.
-Fix: no time says less than nothing (impl/checkpoint.py, `note_dispatched`).
+Fix: no time says less than nothing (impl/io/checkpoint.py, `note_dispatched`).
 Found by: the queue machine, `tornpage check --machine queue --examples 60 --seed 1`.
 """
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.checkpoint import Checkpoint
+from impl.io.checkpoint import Checkpoint
 from model.operations import Close, HarmDerived, Put
 from properties.program.case import Settings
 from tests.impl.support import FaultyFiles

@@ -2,14 +2,15 @@
 
 Cause: the store directory had been made and not yet synced into its parent when the process died; the next opener saw
 it there and synced nothing, so that its name could be lost with everything in it.
-Fix: every open syncs the directories it stands on into their parents (impl/store_lock.py, make_directories).
+Fix: every open syncs the directories it stands on into their parents (impl/io/store_lock.py, make_directories).
 Found by: the commit log machine.
 """
 
 import pytest
 
-from impl import log_directories, opening
-from impl.files import Files
+from impl.io.files import Files
+from impl.log import log_directories
+from impl.recovery import opening
 from model.operations import Close, Crash, Flush, Open, Operation, Put
 from properties.program.case import Settings
 from tests.regressions.conftest import Attempt

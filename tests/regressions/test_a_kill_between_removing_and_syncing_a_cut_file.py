@@ -6,8 +6,8 @@ Fix: every writable open syncs the log directory before it removes anything (imp
 Found by: the crash campaign; this is its shrunk case.
 """
 
-from impl.log_files import LogFileMaker
-from impl.mapped_file import MappedFile
+from impl.io.mapped_file import MappedFile
+from impl.log.log_files import LogFileMaker
 from impl.parts import Parts
 from model.operations import Crash, Operation, Put
 from properties.program.case import Settings

@@ -2,16 +2,16 @@
 
 Cause: the deletion was killed between removing a queue file and syncing its directory. The next opener found no file
 there and synced nothing, and the list of deleted topics was forgotten in time.
-Fix: behind an unclean exit the directories of queues without a file are synced too (impl/queue_files.py, load).
+Fix: behind an unclean exit the directories of queues without a file are synced too (impl/queue/queue_files.py, load).
 Found by: the retention machine; this is its shrunk case.
 """
 
 from functools import partial
 
-from impl.consume_queues import ConsumeQueues
-from impl.loading import Finding
+from impl.log.loading import Finding
 from impl.parts import Parts
-from impl.queue_files import QueueFiles
+from impl.queue.consume_queues import ConsumeQueues
+from impl.queue.queue_files import QueueFiles
 from model.operations import Close, Crash, DeleteTopics, Open, Operation, Put
 from properties.program.case import Settings
 from tests.regressions.conftest import Attempt

@@ -1,7 +1,7 @@
 """Symptom: the last index file was lost after a clean exit, and no finding said that it was made anew.
 
 Cause: what has the very time of the checkpoint may have come after it, so it was not taken for durable; behind a clean
-exit it is. Fix: an open behind a clean exit counts that time in (impl/opening.py, `_recover`).
+exit it is. Fix: an open behind a clean exit counts that time in (impl/recovery/opening.py, `_recover`).
 Found by: the queue machine, once messages of one time filled an index file.
 """
 

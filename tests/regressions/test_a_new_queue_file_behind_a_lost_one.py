@@ -5,14 +5,15 @@ Cause: of two new files of a queue the disk kept the name of the second one alon
 lies behind the gap and removed what lies in front, and with it the last number that was durable; the records of what
 lies behind were gone with the power, and it went too.
 Fix: files in front of a gap stay until the log has told of the queue. If it tells nothing, the newest files count that
-know of a record in front of the log (impl/consume_queue.py, `end_reconcile`; impl/queue_files.py, `go_back`).
+know of a record in front of the log (impl/queue/consume_queue.py, `end_reconcile`; impl/queue/queue_files.py,
+`go_back`).
 Found by: the crash campaign.
 """
 
 import pytest
 
-from impl.consume_queue import ConsumeQueue
 from impl.parts import Parts
+from impl.queue.consume_queue import ConsumeQueue
 from model.operations import Clean, Close, Crash, Flush, Open, Operation, Put, Step
 from properties.program.case import Settings
 from tests.regressions.conftest import Attempt

@@ -3,7 +3,7 @@
 
 Cause: a queue whose middle file is lost has its files in front of the gap removed while it is loaded, and their names
 are synced; only after that was the checkpoint told to promise nothing of the queues.
-Fix: an open withdraws the promise before it loads queues and index (impl/opening.py, `_recover`).
+Fix: an open withdraws the promise before it loads queues and index (impl/recovery/opening.py, `_recover`).
 Found by: `tornpage explore --seed 201 --disk posix-strict`, 27,727 states in; this is its case made small by hand.
 """
 

@@ -2,16 +2,16 @@
 
 Cause: an open that made a queue anew was killed before it had synced it; the next one found the bytes that the derived
 floor speaks of, took them for durable, and its close synced nothing.
-Fix: bytes that are as they were are believed, not taken for durable (impl/consume_queue.py, `believe`). A floor that is
-found untrue is forgotten by now, which would do here; a store that was copied has such bytes all the same.
+Fix: bytes that are as they were are believed, not taken for durable (impl/queue/consume_queue.py, `believe`). A floor
+that is found untrue is forgotten by now, which would do here; a store that was copied has such bytes all the same.
 Found by: a review with the machine of retention.
 """
 
 from typing import Any
 
-from impl.consume_queue import ConsumeQueue
-from impl.derived_floor import DerivedFloor
+from impl.dispatch.derived_floor import DerivedFloor
 from impl.parts import Parts
+from impl.queue.consume_queue import ConsumeQueue
 from model.operations import Close, Crash, HarmDerived, Operation, Put, Step
 from properties.program.case import Settings
 from tests.regressions.conftest import Attempt

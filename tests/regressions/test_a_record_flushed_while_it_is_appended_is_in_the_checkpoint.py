@@ -2,7 +2,7 @@
 
 Cause: a flush by another thread came between the bytes of a record and the note of its time. It covered the record with
 the time of the one before; later flushes, that of the close included, found nothing new and looked at no time.
-Fix: each flush notes the time, whether or not there are new bytes (impl/commit_log.py, `flush`).
+Fix: each flush notes the time, whether or not there are new bytes (impl/log/commit_log.py, `flush`).
 Found by: a review for races.
 """
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.mapped_file import MappedFile
+from impl.io.mapped_file import MappedFile
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, HandRunner, open_store
 

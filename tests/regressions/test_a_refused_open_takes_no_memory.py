@@ -1,8 +1,8 @@
 """Symptom: an open that was refused, or that found damage, had taken and locked memory of five log files before.
 
 Cause: the buffers of the pool were made first of all, and not given back when the store was in use.
-Fix: they are made behind the lock and a recovery that finds no damage (impl/opening.py, `_use_pool`); a pool that
-gets no memory is told as a value of the configuration that does not work.
+Fix: they are made behind the lock and a recovery that finds no damage (impl/recovery/opening.py, `_use_pool`); a pool
+that gets no memory is told as a value of the configuration that does not work.
 Found by: a review.
 """
 
@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.config import MessageStoreConfig
+from impl.config.message_store_config import MessageStoreConfig
 from impl.errors import BadConfig, StoreInUse, WrongFileSize
+from impl.log.transient_store_pool import TransientStorePool
 from impl.parts import Parts
-from impl.runner import ThreadRunner
-from impl.transient_store_pool import TransientStorePool
+from impl.service.runner import ThreadRunner
 from tests.impl.support import MESSAGE, HandRunner, config_of, open_store, snapshot
 
 

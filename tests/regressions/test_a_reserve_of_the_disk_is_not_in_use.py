@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from impl.files import DiskUsage
-from impl.os_files import OsFiles
+from impl.io.files import DiskUsage
+from impl.io.os_files import OsFiles
 
 
 def test_a_reserve_is_neither_in_use_nor_free(monkeypatch: pytest.MonkeyPatch) -> None:

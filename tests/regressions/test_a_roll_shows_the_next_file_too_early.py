@@ -3,8 +3,8 @@
 Cause: the next file was put into the row of files before the blank of the one in front was written, so that the offsets
 in between counted as written, and as committed; a blank that failed took the file out again, under the eyes of commits
 and flushes (contract 9).
-Fix: the next file is made first, the blank written, and only then the file added (impl/mapped_file_queue.py,
-`next_file`, `add`, `give_back`; impl/commit_log.py, `_file_with_room`).
+Fix: the next file is made first, the blank written, and only then the file added (impl/log/mapped_file_queue.py,
+`next_file`, `add`, `give_back`; impl/log/commit_log.py, `_file_with_room`).
 Found by: a review for races.
 """
 
@@ -17,10 +17,10 @@ from typing import ClassVar
 
 import pytest
 
-from impl.mapped_file import MappedFile
-from impl.message import Message, PutStatus
+from impl.io.mapped_file import MappedFile
+from impl.message.message import Message, PutStatus
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import HandRunner, config_of, open_store
 

@@ -1,7 +1,7 @@
 """Symptom: a service that was stopped and then started had a thread again, and one that ran was not told when to step.
 
 Cause: `start` looked neither at the end of the service nor at its sleeping thread.
-Fix: it begins no thread after `stop`, and wakes the one that sleeps (impl/runner.py, `ThreadRunner.start`).
+Fix: it begins no thread after `stop`, and wakes the one that sleeps (impl/service/runner.py, `ThreadRunner.start`).
 Found by: a review.
 """
 
@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 
 
 class Steps:

@@ -10,7 +10,7 @@ from multiprocessing import get_context
 
 import pytest
 
-from impl.files import OpenFile
+from impl.io.files import OpenFile
 from properties.contract import Verdict
 from properties.explore.real_faults import sync_eio
 from properties.explore.real_faults.run import run_faults

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.batch import encode_batch_body
-from impl.batch_encoder import BatchEncoder
-from impl.compiled import compiled_batch_encoder
-from impl.message import BatchMember, Message, MessageBatch, PutStatus
+from impl.kernels.compiled import compiled_batch_encoder
+from impl.message.batch import encode_batch_body
+from impl.message.batch_encoder import BatchEncoder
+from impl.message.message import BatchMember, Message, MessageBatch, PutStatus
 from impl.parts import Parts
 from tests.impl.support import open_store
 

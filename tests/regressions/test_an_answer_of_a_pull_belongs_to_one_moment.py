@@ -5,9 +5,10 @@ message that was there before another one, which it left out too, had expired.
 Cause: maximum, units, records and the begin of the log were looked at one after the other while dispatch, a deletion of
 topics or a clean-up went on, so that parts of one answer belonged to different moments (contract 17).
 Fix: a pull reads no further than the maximum that it read first, before the readable end, and looks again if what it
-read from was deleted meanwhile (impl/queue_reads.py, `get_message`, `range_of`); a queue that is deleted is unknown
-before its files go (impl/consume_queues.py, `remove`); a get that cannot hold its file looks where the log begins by
-then (impl/commit_log.py, `get`); a query looks again when the log lost its head (impl/message_query.py, `by_key`).
+read from was deleted meanwhile (impl/read/queue_reads.py, `get_message`, `range_of`); a queue that is deleted is
+unknown before its files go (impl/queue/consume_queues.py, `remove`); a get that cannot hold its file looks where the
+log begins by then (impl/log/commit_log.py, `get`); a query looks again when the log lost its head
+(impl/read/message_query.py, `by_key`).
 Found by: `tornpage explore --interleavings`.
 """
 
@@ -26,12 +27,12 @@ from tests.properties.interleaving.sweeps import sweep
 LARGE = tuple(Put(body_bytes=800, fill=fill) for fill in range(3))
 KEY = "KEYS\x01k"
 READS = (
-    "impl.commit_log",
-    "impl.message_query",
-    "impl.queue_reads",
-    "impl.queue_units",
-    "impl.queue_files",
-    "impl.units",
+    "impl.log.commit_log",
+    "impl.read.message_query",
+    "impl.read.queue_reads",
+    "impl.queue.consume_queue",
+    "impl.queue.queue_files",
+    "impl.queue.units",
 )
 TOO_FULL = 86
 

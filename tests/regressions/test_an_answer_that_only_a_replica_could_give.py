@@ -2,8 +2,8 @@
 
 Cause: closing ended the service of the time-outs and answered the waits for the disk only. A put that was appended
 before the close and asked the replica behind it was watched by nobody at all.
-Fix: closing answers what is left with its time-out, and what comes later at once (impl/time_outs.py, `finish`, `watch`;
-impl/put_answers.py lets the disk and the replica speak first).
+Fix: closing answers what is left with its time-out, and what comes later at once (impl/put/time_outs.py, `finish`,
+`watch`; impl/put/put_answers.py lets the disk and the replica speak first).
 Found by: the crash lab's rule that everybody is answered; the second part by a review.
 """
 
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import PutStatus
+from impl.config.policy import BrokerRole
+from impl.message.message import PutStatus
 from impl.parts import Parts
-from impl.policy import BrokerRole
-from impl.replication import make_replicas
-from impl.runner import ThreadRunner
+from impl.put.replication import make_replicas
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from tests.impl.support import MESSAGE, HandRunner, ScriptedReplicas, config_of, open_store
 

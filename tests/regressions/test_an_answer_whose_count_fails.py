@@ -2,7 +2,7 @@
 
 Cause: the answer is taken into the statistics before it is given; when that raised, as it does with a clock that fails,
 the answer was known and given to nobody.
-Fix: the answer is given in any case (impl/put_answers.py, `PendingAnswer`).
+Fix: the answer is given in any case (impl/put/put_answers.py, `PendingAnswer`).
 Found by: a review.
 """
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import PutStatus
+from impl.message.message import PutStatus
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from tests.impl.support import MESSAGE, HandRunner, SetClock, open_store
 
 

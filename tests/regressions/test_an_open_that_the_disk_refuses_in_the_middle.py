@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import pytest
 
-from impl.consume_queue import ConsumeQueue
-from impl.consume_queues import ConsumeQueues
 from impl.parts import Parts
+from impl.queue.consume_queue import ConsumeQueue
+from impl.queue.consume_queues import ConsumeQueues
 from model.operations import AimFault, Close, Crash, Flush, Open, Operation, Put, Step
 from properties.planted import parts_of
 from properties.program.case import Settings

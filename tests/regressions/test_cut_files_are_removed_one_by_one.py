@@ -1,11 +1,11 @@
 """Symptom: after a crash in recovery the first log file was gone and a later one still there: a gap, no prefix.
 
 Cause: recovery removed several files under one directory sync, and a directory may lose any of several unlinks.
-Fix: last file first, each removal durable before the next (impl/mapped_file_queue.py, drop_behind).
+Fix: last file first, each removal durable before the next (impl/log/mapped_file_queue.py, drop_behind).
 Found by: the crash campaign, in a crash inside recovery.
 """
 
-from impl.mapped_file_queue import MappedFileQueue
+from impl.log.mapped_file_queue import MappedFileQueue
 from impl.parts import Parts
 from model.operations import Crash, Operation, Put
 from properties.contract import GuaranteeBroken

@@ -2,12 +2,12 @@
 
 Cause: a clean-up removed a queue file, all of whose messages had expired; the only units behind it belonged to records
 that were not durable, and went with the power. Nothing was left that knew the last number.
-Fix: a queue file stays while no record behind it is durable (impl/queue_units.py, drop_expired).
+Fix: a queue file stays while no record behind it is durable (impl/queue/consume_queue.py, drop_expired).
 Found by: the crash campaign.
 """
 
-from impl.consume_queue import ConsumeQueue
 from impl.parts import Parts
+from impl.queue.consume_queue import ConsumeQueue
 from model.operations import Clean, Crash, Flush, Operation, Put, Step
 from properties.program.case import Settings
 from tests.regressions.conftest import Attempt

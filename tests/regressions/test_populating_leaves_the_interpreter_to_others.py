@@ -1,7 +1,7 @@
 """Symptom: puts stood still while the pages of a log file were made ready, up to 13 ms for each MiB of a warm-up.
 
 Cause: `mmap.madvise` keeps the interpreter until the kernel is done, and the kernel may have to find the memory first.
-Fix: the advice is given through ctypes, which lets other threads run meanwhile (impl/memory.py, `populate_pages`).
+Fix: the advice is given through ctypes, which lets other threads run meanwhile (impl/io/memory.py, `populate_pages`).
 Found by: measuring where a put's time goes beside its own code.
 """
 
@@ -11,8 +11,8 @@ from threading import Lock, Thread
 
 import pytest
 
-from impl.files import Mapping
-from impl.os_files import OsFiles
+from impl.io.files import Mapping
+from impl.io.os_files import OsFiles
 
 _SIZE_BYTES = 1 << 20
 _TRIES = 400

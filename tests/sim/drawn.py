@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
+from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
 from sim.device import DeviceTimes
 from sim.distributions import NO_TIME, Constant, Distribution, Exponential, LogNormal
 from sim.gap_table import GapTable

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
 from sim.device import PRESETS, DeviceTimes
 from sim.distributions import Distribution
 from sim.samples import SYNC_DTYPE, Rows

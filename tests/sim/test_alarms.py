@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from impl.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
+from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
 from sim.alarms import PUT_BUCKETS, alarms, figures, put_histogram_rows
 from sim.device import DeviceTimes
 from sim.distributions import Constant

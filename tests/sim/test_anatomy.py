@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from impl.policy import AllocationPolicy, FlushPolicy, WarmUp
+from impl.config.policy import AllocationPolicy, FlushPolicy, WarmUp
 from sim.anatomy import REPROTECT_GRAIN_BYTES, anatomy, held_up_ns, reprotect_faults
 from sim.device import PRESETS, DeviceTimes
 from sim.distributions import Constant

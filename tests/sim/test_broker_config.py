@@ -2,7 +2,7 @@
 
 import pytest
 
-from impl.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
+from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
 from sim.broker_config import KNOWN, BadBrokerConfig, parse_properties, policies_of
 from sim.scenario import Pool
 

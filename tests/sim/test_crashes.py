@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from impl.policy import CommitPolicy, FlushDiskType, FlushPolicy
+from impl.config.policy import CommitPolicy, FlushDiskType, FlushPolicy
 from sim.crashes import crash_moments, figures, loss_rows, losses, summarise_losses
 from sim.device import DeviceTimes
 from sim.distributions import Constant

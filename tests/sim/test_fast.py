@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
+from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
 from sim.device import PRESETS
 from sim.distributions import Constant, Distribution, Exponential
 from sim.fast import run_fast

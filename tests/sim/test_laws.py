@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from impl.policy import FlushDiskType, FlushPolicy
+from impl.config.policy import FlushDiskType, FlushPolicy
 from sim.analytic import (
     Estimate,
     GroupCommitLaw,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.policy import FlushPolicy
+from impl.config.policy import FlushPolicy
 from sim.device import PRESETS
 from sim.distributions import Exponential
 from sim.empirical import Empirical, Uniform32

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from impl.policy import PAGE_BYTES, FlushDiskType, FlushPolicy
+from impl.config.policy import PAGE_BYTES, FlushDiskType, FlushPolicy
 from sim.analytic import GroupCommitLaw, cdf_distance, mg1_mean_wait_ns, replications
 from sim.device import PRESETS, DeviceTimes
 from sim.distributions import Constant, Distribution, Exponential, LogNormal

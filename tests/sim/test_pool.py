@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
+from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
 from sim.device import PRESETS, DeviceTimes
 from sim.distributions import Constant
 from sim.run import run

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from impl.policy import FlushPolicy
+from impl.config.policy import FlushPolicy
 from sim import producers
 from sim.distributions import Constant
 from sim.fast import run_fast

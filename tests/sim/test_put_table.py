@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
 from sim.analytic import put_law
 from sim.device import PRESETS
 from sim.fast import can_run_fast

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from impl.policy import CommitPolicy
+from impl.config.policy import CommitPolicy
 from sim.distributions import Constant, Exponential
 from sim.run import run
 from sim.scenario import ImpossibleScenario, Pool, Replica, Scenario

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
+from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
 from sim.device import PRESETS, Device, DeviceTimes
 from sim.distributions import Constant
 from sim.run import run

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from impl.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
 from sim import sweep
 from sim.device import PRESETS
 from sim.distributions import Exponential

@@ -6,7 +6,7 @@ from math import ceil
 import numpy as np
 import pytest
 
-from impl.policy import FlushDiskType, FlushPolicy
+from impl.config.policy import FlushDiskType, FlushPolicy
 from sim.analytic import batch_means
 from sim.distributions import Exponential
 from sim.rows import at_risk_rows, flush_rows, put_cdf_rows, roll_rows

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.policy import PAGE_BYTES, FlushDiskType
+from impl.config.policy import PAGE_BYTES, FlushDiskType
 from sim.distributions import Constant
 from sim.log import BLANK_BYTES
 from sim.run import run

@@ -61,7 +61,7 @@ def failure() -> BrokenInterleaving:
     tasks = ((Put(fill=1),), (DeleteTopics(),))
     scenario = Scenario("a race", settings, (Put(), Step("reput")), tasks, ())
     with choose_tracker("auto") as tracker:
-        runs = sweep(scenario, tracker=tracker, modules=("impl.commit_log", "properties.planted.races"))
+        runs = sweep(scenario, tracker=tracker, modules=("impl.log.commit_log", "properties.planted.races"))
         interleaving, ran = next((i, r) for i, r in runs if r.broken is not None)
     assert ran.broken is not None
     return BrokenInterleaving(interleaving, ran.broken, ran)

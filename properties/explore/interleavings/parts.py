@@ -6,52 +6,48 @@ Locks that stay the store's own are held over no yield point: the code under the
 from collections.abc import Callable
 from functools import partial
 
-from impl.consume_queues import ConsumeQueues
-from impl.group_commit import GroupCommit
+from impl.dispatch.reput import ReputMessages
 from impl.guards import make_guard
-from impl.index_file import IndexFile
-from impl.index_service import IndexService
-from impl.mapped_file import MappedFile
-from impl.mapped_file_queue import MappedFileQueue
+from impl.index.index_file import IndexFile
+from impl.index.index_service import IndexService
+from impl.io.mapped_file import MappedFile
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.log.put_lock import make_put_lock
 from impl.parts import Parts
-from impl.put_lock import make_put_lock
-from impl.queue_files import QueueFiles
-from impl.read_buffer import ReadBuffers
-from impl.reput import ReputMessages
-from impl.runner import Runner, Service, ThreadRunner
+from impl.put.group_commit import GroupCommit
+from impl.queue.consume_queues import ConsumeQueues
+from impl.queue.queue_files import QueueFiles
+from impl.read.read_buffer import ReadBuffers
+from impl.service.runner import Runner, Service, ThreadRunner
 from properties.scheduler import CooperativeLock
 
 __all__ = ["WATCHED", "stepped_parts"]
 
 WATCHED = (
-    "impl.appended_queue",
-    "impl.clean_commit_log",
-    "impl.clean_consume_queues",
-    "impl.commit_log",
-    "impl.consume_queue",
-    "impl.consume_queues",
-    "impl.consumer_offsets",
-    "impl.deleted_topics",
-    "impl.derived",
-    "impl.durable_verbs",
-    "impl.group_commit",
-    "impl.index_directory",
-    "impl.index_entries",
-    "impl.index_file",
-    "impl.index_service",
-    "impl.log_reader",
-    "impl.mapped_file",
-    "impl.mapped_file_queue",
-    "impl.message_query",
-    "impl.queue_files",
-    "impl.queue_pull",
-    "impl.queue_reads",
-    "impl.queue_units",
-    "impl.reput",
+    "impl.queue.consume_queue",
+    "impl.retention.clean_commit_log",
+    "impl.retention.clean_consume_queues",
+    "impl.log.commit_log",
+    "impl.queue.consume_queues",
+    "impl.groups.consumer_offsets",
+    "impl.dispatch.deleted_topics",
+    "impl.dispatch.derived",
     "impl.store",
-    "impl.store_views",
-    "impl.topic_cleaning",
-    "impl.units",
+    "impl.durability",
+    "impl.put.group_commit",
+    "impl.index.index_service",
+    "impl.index.index_entries",
+    "impl.index.index_file",
+    "impl.read.log_reader",
+    "impl.io.mapped_file",
+    "impl.log.mapped_file_queue",
+    "impl.read.message_query",
+    "impl.queue.queue_files",
+    "impl.read.queue_pull",
+    "impl.read.queue_reads",
+    "impl.dispatch.reput",
+    "impl.retention.topic_cleaning",
+    "impl.queue.units",
     "properties.planted.races",
 )
 """The modules whose lines are yield points: who writes, shows, reads and takes away what several threads look at."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from impl.runner import Service
+from impl.service.runner import Service
 from properties.scheduler.task import current_task
 
 __all__ = ["SteppedRunner"]

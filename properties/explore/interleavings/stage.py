@@ -6,9 +6,9 @@ here depends on time.
 
 from dataclasses import dataclass, replace
 
-from impl.files import DiskUsage
+from impl.io.files import DiskUsage
 from impl.parts import Parts
-from impl.runner import Service
+from impl.service.runner import Service
 from impl.store import MessageStore
 from model.answers import Answer, PutAnswer, QueueRead
 from model.operations import (

@@ -19,13 +19,51 @@ from properties.explore.interleavings.scenario import Interleaving, Scenario
 from properties.program.case import Settings
 from properties.program.packing import BadToken, packed, unpacked
 
-__all__ = ["TOKEN_PREFIX", "described", "document_of", "from_text", "from_token", "source_has_changed", "token_of"]
+__all__ = [
+    "RENAMED",
+    "TOKEN_PREFIX",
+    "described",
+    "document_of",
+    "from_text",
+    "from_token",
+    "source_has_changed",
+    "token_of",
+]
 
 FORMAT = 1
 TOKEN_PREFIX = "ti1-"
 _YIELD_POINTS_MAX = 1 << 20
-_RENAMED = {"properties.planted.racing": "properties.planted.races"}
-"""Modules that tokens name as they were called once."""
+RENAMED = {
+    "impl.appended_queue": "impl.queue.consume_queue",
+    "impl.clean_commit_log": "impl.retention.clean_commit_log",
+    "impl.clean_consume_queues": "impl.retention.clean_consume_queues",
+    "impl.commit_log": "impl.log.commit_log",
+    "impl.consume_queue": "impl.queue.consume_queue",
+    "impl.consume_queues": "impl.queue.consume_queues",
+    "impl.consumer_offsets": "impl.groups.consumer_offsets",
+    "impl.deleted_topics": "impl.dispatch.deleted_topics",
+    "impl.derived": "impl.dispatch.derived",
+    "impl.group_commit": "impl.put.group_commit",
+    "impl.index_directory": "impl.index.index_service",
+    "impl.index_entries": "impl.index.index_entries",
+    "impl.index_file": "impl.index.index_file",
+    "impl.index_service": "impl.index.index_service",
+    "impl.log_reader": "impl.read.log_reader",
+    "impl.mapped_file": "impl.io.mapped_file",
+    "impl.mapped_file_queue": "impl.log.mapped_file_queue",
+    "impl.message_query": "impl.read.message_query",
+    "impl.queue_files": "impl.queue.queue_files",
+    "impl.queue_pull": "impl.read.queue_pull",
+    "impl.queue_reads": "impl.read.queue_reads",
+    "impl.queue_units": "impl.queue.consume_queue",
+    "impl.reput": "impl.dispatch.reput",
+    "impl.topic_cleaning": "impl.retention.topic_cleaning",
+    "impl.units": "impl.queue.units",
+    "impl.durable_verbs": "impl.durability",
+    "impl.store_views": "impl.store",
+    "properties.planted.racing": "properties.planted.races",
+}
+"""Former names of modules that tokens may name, and their present names."""
 
 
 def document_of(interleaving: Interleaving) -> dict[str, Any]:
@@ -77,7 +115,10 @@ def from_text(text: str) -> tuple[Interleaving, str]:
         switches = {int(at): int(number) for at, number in document["switches"]}
         schedule = _schedule_of(switches)
         read = Interleaving(
-            scenario, order, schedule, tuple(_RENAMED.get(name, name) for name in map(str, document["modules"]))
+            scenario,
+            order,
+            schedule,
+            tuple(dict.fromkeys(RENAMED.get(name, name) for name in map(str, document["modules"]))),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise BadToken(f"the interleaving cannot be read: {error}") from error

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Literal, NoReturn
 
-from impl.files import Files
-from impl.message import Message, PutResult
-from impl.os_files import OsFiles
+from impl.io.files import Files
+from impl.io.os_files import OsFiles
+from impl.message.message import Message, PutResult
 from impl.parts import Parts
-from impl.runner import Service, ThreadRunner
+from impl.service.runner import Service, ThreadRunner
 from impl.store import MessageStore
 from model.message import Batch
 from model.operations import Close, Flush, Get, GetMessage, OffsetByTime, Open, Operation, Put, PutBatch, QueryKey, Step

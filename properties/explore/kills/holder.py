@@ -13,7 +13,7 @@ from typing import IO, Any
 from isal.isal_zlib import crc32
 
 from impl.errors import StoreInUse
-from impl.os_files import OsFiles
+from impl.io.os_files import OsFiles
 from impl.parts import Parts
 from impl.store import MessageStore
 from model.operations import Put

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from impl.files import OpenFile
-from impl.os_files import OsFiles
+from impl.io.files import OpenFile
+from impl.io.os_files import OsFiles
 from impl.parts import Parts
-from impl.runner import ThreadRunner
+from impl.service.runner import ThreadRunner
 from impl.store import MessageStore
 from model.crash import crash, next_process, reopened
 from model.operations import Open, Operation, Put, PutBatch

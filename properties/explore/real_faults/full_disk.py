@@ -11,10 +11,10 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from impl.config import MessageStoreConfig
-from impl.files import Files
-from impl.message import PutResult, PutStatus
-from impl.os_files import OsFiles
+from impl.config.message_store_config import MessageStoreConfig
+from impl.io.files import Files
+from impl.io.os_files import OsFiles
+from impl.message.message import PutResult, PutStatus
 from properties.contract import GuaranteeBroken
 from properties.explore.real_faults.children import Page, in_child
 from properties.explore.real_faults.mounts import Unavailable

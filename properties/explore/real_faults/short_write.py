@@ -12,8 +12,8 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from impl.files import OpenFile
-from impl.os_files import OsFiles
+from impl.io.files import OpenFile
+from impl.io.os_files import OsFiles
 from properties.contract import GuaranteeBroken
 from properties.explore.real_faults.children import Page, in_child
 from properties.explore.real_faults.mounts import Unavailable

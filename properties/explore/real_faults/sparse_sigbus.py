@@ -7,8 +7,8 @@ that a death by SIGBUS is seen, and what it leaves.
 import os
 import random
 
-from impl.files import OpenFile
-from impl.os_files import OsFiles
+from impl.io.files import OpenFile
+from impl.io.os_files import OsFiles
 from properties.contract import GuaranteeBroken
 from properties.explore.real_faults.children import Page, in_child
 from properties.explore.real_faults.full_disk import FILE_BYTES, PUTS_MAX, UNWATCHED

@@ -11,9 +11,9 @@ import random
 from contextlib import closing
 from pathlib import Path
 
-from impl.files import OpenFile
-from impl.message import GetStatus, PutStatus
-from impl.os_files import OsFiles
+from impl.io.files import OpenFile
+from impl.io.os_files import OsFiles
+from impl.message.message import GetStatus, PutStatus
 from impl.parts import Parts
 from properties.contract import GuaranteeBroken, HarnessError
 from properties.explore.real_faults.children import Page, in_child

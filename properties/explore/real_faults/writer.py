@@ -11,13 +11,13 @@ from pathlib import Path
 from time import monotonic, time_ns
 from typing import Any
 
-from impl.config import MessageStoreConfig
-from impl.dispatching import UNIT_BYTES
-from impl.files import Files
-from impl.message import GetStatus, Message, PutResult, PutStatus
-from impl.os_files import OsFiles
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import FlushDiskType
+from impl.io.files import Files
+from impl.io.os_files import OsFiles
+from impl.message.dispatching import UNIT_BYTES
+from impl.message.message import GetStatus, Message, PutResult, PutStatus
 from impl.parts import Parts
-from impl.policy import FlushDiskType
 from impl.store import MessageStore
 from model.payloads import BORN_TIMESTAMP, body_of
 from properties.contract import GuaranteeBroken

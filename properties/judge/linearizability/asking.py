@@ -1,8 +1,8 @@
 """An operation of a client carried out by a store, and its answer in the words of the model."""
 
 from impl.errors import BufferReleased, StoreClosed
-from impl.message import PutResult
-from impl.read_buffer import RecordBuffer
+from impl.message.message import PutResult
+from impl.read.read_buffer import RecordBuffer
 from impl.store import MessageStore
 from model.answers import Answer, Got, PutAnswer, QueueRead, RecordRead
 from model.client_reads import GROUP

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import impl.commit_log
+import impl.log.commit_log
 import model.operations
 from model.operations import Choice
 from properties.campaign.replay import replay
@@ -124,7 +124,7 @@ def test_what_other_source_has_shown_is_not_believed(tmp_path: Path, monkeypatch
 
 def test_the_source_is_that_of_store_model_and_judges() -> None:
     """After a move of its module the fingerprint was that of no file at all."""
-    files = {source.__file__ for source in (impl.commit_log, model.operations, run)}
+    files = {source.__file__ for source in (impl.log.commit_log, model.operations, run)}
     assert files <= {str(path) for path in kept._sources()}
 
 

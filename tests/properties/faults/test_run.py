@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.files import OpenFile
-from impl.mapped_file import MappedFile
-from impl.os_files import OsFiles
+from impl.io.files import OpenFile
+from impl.io.mapped_file import MappedFile
+from impl.io.os_files import OsFiles
 from impl.parts import Parts
 from properties.contract import GuaranteeBroken, HarnessError, Verdict
 from properties.explore.real_faults.children import Page, in_child

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.config import MessageStoreConfig
-from impl.os_files import OsFiles
+from impl.config.message_store_config import MessageStoreConfig
+from impl.io.os_files import OsFiles
 from impl.parts import Parts
 from impl.store import MessageStore
 from model.answers import Answer, QueueRead

@@ -1,5 +1,6 @@
 """The engine of interleavings: what is drawn, run, counted, repeated, shrunk and written down."""
 
+import importlib.util
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
@@ -8,8 +9,8 @@ from unittest.mock import Mock
 
 import pytest
 
+from impl.dispatch.reput import ReputMessages
 from impl.parts import Parts
-from impl.reput import ReputMessages
 from model.operations import Close, Flush, GetRecord, Pull, Put, Step
 from properties.contract import Verdict
 from properties.disk.dirty import DirtyTracker
@@ -22,7 +23,7 @@ from properties.explore.interleavings.parts import WATCHED
 from properties.explore.interleavings.run import run_interleaving
 from properties.explore.interleavings.scenario import Interleaving, Scenario
 from properties.explore.interleavings.shrink import BrokenInterleaving, shrink
-from properties.explore.interleavings.token import from_text, from_token, source_has_changed, token_of
+from properties.explore.interleavings.token import RENAMED, from_text, from_token, source_has_changed, token_of
 from properties.judge.linearizability.calls import told_text
 from properties.planted import PLANTED
 from properties.program.case import Settings
@@ -155,6 +156,13 @@ OF_ANOTHER_NAME = (
     "cur_6FmNwOWQZj9KT-gJaFoBsuS0YbRwJy6Ol6-uTLnVJP8Uorb5vd_3jk9zlXVc2e2u9cWJArmh3PPmwz8Okjl8Nbyit"
 )
 """A token of when properties.planted.races was called properties.planted.racing."""
+
+
+def test_former_names_of_modules_lead_to_present_modules() -> None:
+    assert {name for name in WATCHED if name.count(".") > 1} <= {*RENAMED.values()}
+    for former, present in RENAMED.items():
+        assert importlib.util.find_spec(present) is not None
+        assert former not in WATCHED
 
 
 def test_a_token_that_names_a_module_as_it_was_called_is_read(tracker: DirtyTracker) -> None:

@@ -57,10 +57,10 @@ RACES: dict[str, Meeting] = {
         meeting((GetRecord(1),), (CLEAN,), before=(LARGE, OTHER, THIRD, REPUT, FLUSH), percent=TOO_FULL),
     ),
     "RMQ-B40": Meeting(
-        meeting((REPUT,), (DeleteTopics(),), before=(ONE, REPUT, TWO)), ("impl.queue_files",), contracts=(8,),
+        meeting((REPUT,), (DeleteTopics(),), before=(ONE, REPUT, TWO)), ("impl.queue.queue_files",), contracts=(8,),
     ),
     "RMQ-B76": Meeting(
-        meeting((NAMED,), (replace(NAMED, topic="U"),), settings=LIGHT), ("impl.commit_log",), contracts=(4,),
+        meeting((NAMED,), (replace(NAMED, topic="U"),), settings=LIGHT), ("impl.log.commit_log",), contracts=(4,),
     ),
     "written-before-bytes": Meeting(meeting((TWO,), (GetRecord(0, behind=SIZE),), before=(ONE,))),
     "committed-before-bytes": Meeting(
@@ -73,27 +73,28 @@ RACES: dict[str, Meeting] = {
         meeting((ONE,), (TWO,), settings=SYNC, services=("group-commit",)), order=(0, 2, 1), switches=2,
     ),
     "end-read-first": Meeting(meeting((Pull(offset=1),), (TWO, REPUT), before=(ONE, REPUT))),
-    "beyond-its-maximum": Meeting(meeting((Pull(),), (REPUT,), before=(ONE, REPUT, TWO)), ("impl.queue_reads",)),
-    "looked-at-once": Meeting(meeting((Pull(),), (DeleteTopics(),), before=(ONE, REPUT)), ("impl.queue_reads",)),
+    "beyond-its-maximum": Meeting(meeting((Pull(),), (REPUT,), before=(ONE, REPUT, TWO)), ("impl.read.queue_reads",)),
+    "looked-at-once": Meeting(meeting((Pull(),), (DeleteTopics(),), before=(ONE, REPUT)), ("impl.read.queue_reads",)),
     "gone-is-nothing": Meeting(
-        meeting((GetRecord(0),), (CLEAN,), before=(LARGE, OTHER, REPUT, FLUSH), percent=TOO_FULL), ("impl.commit_log",),
+        meeting((GetRecord(0),), (CLEAN,), before=(LARGE, OTHER, REPUT, FLUSH), percent=TOO_FULL),
+        ("impl.log.commit_log",),
     ),
     "index-unguarded": Meeting(
         meeting((REPUT,), (Query(),), before=(KEYED, REPUT, replace(KEYED, fill=1)), settings=INDEXED),
-        ("impl.index_entries", "impl.index_file"),
+        ("impl.index.index_entries", "impl.index.index_file"),
     ),
     "queried-once": Meeting(
         meeting(
             (Query(),), (replace(KEYED, fill=9), REPUT, CLEAN),
             before=(KEYED_LARGE, replace(KEYED_LARGE, fill=1), REPUT, FLUSH), settings=INDEXED, percent=TOO_FULL,
         ),
-        ("impl.message_query",),
+        ("impl.read.message_query",),
     ),
     "forgotten-too-early": Meeting(
         meeting((DeleteTopics(), QueryProgress()), (Commit(offset=1),), before=(ONE, REPUT)),
     ),
     "deleted-beside-puts": Meeting(
-        meeting((TWO,), (DeleteTopics(),), before=(ONE, REPUT)), ("impl.commit_log",), contracts=(4,),
+        meeting((TWO,), (DeleteTopics(),), before=(ONE, REPUT)), ("impl.log.commit_log",), contracts=(4,),
     ),
 }  # fmt: skip
 

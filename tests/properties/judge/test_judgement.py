@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from impl.derived import Derived
-from impl.durable_floor import DurableFloor
+from impl.dispatch.derived import Derived
+from impl.log.durable_floor import DurableFloor
 from impl.parts import Parts
-from impl.recovery import Recovery, RecoveryPlan
+from impl.recovery.recovery import Recovery, RecoveryPlan
 from model.operations import Flush, Operation, Put
 from properties.decode.opening import InspectError
 from properties.disk.dirty import DirtyTracker

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.config import MessageStoreConfig
-from impl.os_files import OsFiles
+from impl.config.message_store_config import MessageStoreConfig
+from impl.io.os_files import OsFiles
 from impl.store import MessageStore
 from model.operations import AimFault, Choice, Clean, Crash, Flush, Operation, Put, Step
 from properties.campaign.replay import replay

@@ -1,0 +1,1 @@
+"""The configuration of a store, its defaults and checks, and the policies that decide from values."""

@@ -1,0 +1,115 @@
+"""Delayed delivery of one store: who delivers, what of it is saved, and what an operator is told.
+
+A master delivers; a slave leaves delivery, and the file of its progress, to its master (RMQ-B64). Whoever opens a store
+as a master reads the file.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import BrokerRole
+from impl.delay.delay_offsets import DelayOffsets
+from impl.delay.schedule import FIRST_DELAY_MS, DeliverDelayedMessages, DeliveryRounds
+from impl.delay.schedule_async import DeliverDelayedMessagesAsync
+from impl.durability import Durability
+from impl.groups.config_file import ConfigFile
+from impl.guards import make_guard
+from impl.io.files import Clock, Files
+from impl.message.delay_levels import SCHEDULE_TOPIC, queue_of_level
+from impl.parts import Parts
+from impl.put.delayed_copy import copy_of
+from impl.put.put_path import PutPath
+from impl.read.queued_records import QueuedRecords
+from impl.read.read_path import ReadPath
+from impl.recovery.opening import OpenDirectory
+from impl.service.lifecycle import Lifecycle
+from impl.service.runner import Runner, ThreadRunner
+
+__all__ = ["DelayedDelivery"]
+
+
+class DelayedDelivery:
+    """Builds the delivery of one store. `owners` has the owner of the delay offsets, in a master only."""
+
+    def __init__(
+        self,
+        held: OpenDirectory,
+        lifecycle: Lifecycle,
+        *,
+        files: Files,
+        config: MessageStoreConfig,
+        clock: Clock,
+        parts: Parts,
+        puts: PutPath,
+        reads: ReadPath,
+        durability: Durability,
+    ) -> None:
+        self.owners: tuple[DelayOffsets, ...] = ()
+        self._service: DeliveryRounds | None = None
+        self._runner: Runner | None = None
+        self._queues = reads.queues
+        if config.broker_role is BrokerRole.SLAVE:
+            return
+        offsets = parts.of(DelayOffsets)(
+            parts.of(ConfigFile)(files, f"{held.directory}/config/delayOffset.json"),
+            interval_ms=config.flush_delay_offset_interval,
+            make_copies_durable=durability.make_all_durable,
+            guard=parts.of(make_guard),
+        )
+        self.owners = (offsets,)
+        if not config.deliver_delayed_messages:
+            return
+        deliver: Callable[..., DeliveryRounds] = partial(parts.of(DeliverDelayedMessages), put=puts.put_without_waiting)
+        if config.enable_schedule_async_deliver:
+            deliver = partial(
+                parts.of(DeliverDelayedMessagesAsync),
+                put=puts.put_async,
+                pending_max=config.schedule_async_deliver_max_pending_limit,
+            )
+        self._service = deliver(
+            held.derived.queues,
+            reads.reader,
+            parts.of(QueuedRecords)(held.dispatch),
+            offsets,
+            levels=config.delay_levels(),
+            copy_of=parts.of(copy_of),
+            clock=clock,
+            may_deliver=lambda: not lifecycle.shut,
+        )
+        self._runner = parts.of(ThreadRunner)(self._service)
+        self._service.wake = self._runner.wake
+        held.derived.tell_of_runs(self._service.note_runs)
+
+    def start(self) -> None:
+        """Let the service run. Source: `ScheduleMessageService.start`."""
+        if self._runner is not None:
+            self._runner.start(after_ms=FIRST_DELAY_MS)
+
+    def stop(self) -> None:
+        """Deliver nothing from here on; a round that is under way ends first. Every put was answered before."""
+        if self._runner is not None:
+            self._runner.stop()
+        if self._service is not None:
+            self._service.finish()
+
+    def progress(self) -> dict[int, int]:
+        """Return the number of the message that each level delivers next, levels in order."""
+        return {level: number for offsets in self.owners for level, number in offsets.by_level().items()}
+
+    def runtime_info(self) -> dict[str, str]:
+        """Return the progress of each level as a text "stored,max", and what was passed by.
+
+        Source: `ScheduleMessageService.buildRunningStats`.
+        """
+        info = {
+            f"scheduleMessageOffset_{level}": f"{number},{self._end_of(level)}"
+            for level, number in self.progress().items()
+        }
+        if self._service is not None:
+            info["scheduleMessageSkipped"] = str(self._service.skipped)
+            info["scheduleMessageUnconfirmed"] = str(self._service.unconfirmed)
+        return info
+
+    def _end_of(self, level: int) -> int:
+        return self._queues.range_of(SCHEDULE_TOPIC, queue_of_level(level))[1]

@@ -1,0 +1,1 @@
+"""Dispatch: what the log has goes into consume queues and index, in log order."""

@@ -1,0 +1,70 @@
+"""Who is told that messages have arrived in queues, such as consumers that wait for them.
+
+A listener hears of each record once it can be read from its queue, and a second time for each queue that it names. As
+in RocketMQ it also hears of transactions that were only prepared or rolled back, which no queue has.
+Source: `MessageArrivingListener`, `ReputMessageService.notifyMessageArrive4MultiQueue`.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from impl.dispatch.dispatch_records import bit_map_of_record, named_queues, read_record, tags_code_of
+from impl.message.dispatching import DispatchRules
+from impl.message.properties_text import CHECKSUM_NAME, parse_pairs
+
+__all__ = ["Arrival", "MessageArrivingListener", "arrivals_in", "tell"]
+
+_LOG = logging.getLogger("tornpage.store")
+
+
+class Arrival(NamedTuple):
+    """A message in a queue: `next_offset` is the queue offset behind it, `bit_map` that of the filters, or empty."""
+
+    topic: str
+    queue_id: int
+    next_offset: int
+    tags_code: int
+    store_timestamp: int
+    bit_map: bytes
+    properties: Mapping[str, str]
+
+
+MessageArrivingListener = Callable[[Arrival], object]
+"""Called in the thread that dispatches, which waits for it. What it raises is logged and stops nothing."""
+
+
+def arrivals_in(view: memoryview, position: int, end: int, rules: DispatchRules) -> list[Arrival]:
+    """Return what listeners hear about the dispatched records in [position, end) of a log file."""
+    arrivals: list[Arrival] = []
+    while position < end:
+        record = read_record(view, position, end)
+        if isinstance(record, str):
+            break
+        position += record.size_bytes
+        pairs = parse_pairs(record.text)
+        pairs.pop(CHECKSUM_NAME, None)
+        own = Arrival(
+            topic=record.topic.decode(errors="replace"),
+            queue_id=record.queue_id,
+            next_offset=record.queue_offset + 1,
+            tags_code=tags_code_of(record.topic, pairs, record.store_timestamp, rules.delay_levels),
+            store_timestamp=record.store_timestamp,
+            bit_map=bit_map_of_record(record, pairs, rules.bit_map_of),
+            properties=pairs,
+        )
+        arrivals.append(own)
+        for (name, queue_id), queue_offset in named_queues(record, rules).items():
+            named = name.decode(errors="replace")
+            arrivals.append(own._replace(topic=named, queue_id=queue_id, next_offset=queue_offset + 1))
+    return arrivals
+
+
+def tell(listeners: Sequence[MessageArrivingListener], arrivals: Sequence[Arrival]) -> None:
+    """Tell every listener of every arrival, in order."""
+    for arrival in arrivals:
+        for listener in listeners:
+            try:
+                listener(arrival)
+            except Exception:
+                _LOG.exception("listener_failed topic=%r queue_id=%d", arrival.topic, arrival.queue_id)

@@ -1,0 +1,231 @@
+"""Which message each consumer group wants next: the table behind `config/consumerOffset.json`.
+
+A store with light queues has `config/lmqConsumerOffset.json` in its place, with a second table for the groups whose
+names begin with `%LMQ%`: one number for each topic, as a light queue has only queue id 0.
+
+Two things are otherwise than in RocketMQ, so that no group is led past a message it has not seen (contract 17): an
+offset beyond the end of its queue counts as that end, when it is committed and when a crash has cut the queue; and
+where the numbers of a queue begin at 0 again, offsets of the old numbers are forgotten before the first new one is
+given.
+
+Source: `ConsumerOffsetManager`, `LmqConsumerOffsetManager`; spec: services, section 4.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+
+from impl.groups.config_file import ConfigFile
+from impl.groups.progress_owner import QueueRange
+from impl.guards import MakeGuard
+from impl.log.loading import Finding
+
+__all__ = ["LIGHT_PREFIX", "OFFSET_MAX", "SEPARATOR", "ConsumerOffsets"]
+
+SEPARATOR = "@"
+LIGHT_PREFIX = "%LMQ%"
+OFFSET_MAX = (1 << 63) - 1
+PARTS = 2
+
+Group = tuple[str, str]
+"""Topic and name of a group."""
+
+Table = dict[Group, dict[int, int]]
+"""Queue id to offset; of a light group the queue id is 0."""
+
+
+class ConsumerOffsets:
+    """Owns the table and its file; usable from several threads. `light` says whether there are light groups."""
+
+    def __init__(self, file: ConfigFile, *, light: bool, interval_ms: int, guard: MakeGuard) -> None:
+        self._file = file
+        self._light = light
+        self._interval_ms = interval_ms
+        self._guard = guard()
+        self._save_guard = guard()
+        self._table: Table = {}
+        self._begins_anew: Callable[[str, int], bool] | None = None
+        self._changes = self._saved_changes = 0
+        self._corrected: tuple[Finding, ...] = ()
+
+    # ---- the file ------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """What log lines call it."""
+        return "consumer-offsets"
+
+    @property
+    def interval_ms(self) -> int:
+        """How long a commit may wait for its save."""
+        return self._interval_ms
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What was wrong with the file, and what was corrected."""
+        return (*self._file.findings, *self._corrected)
+
+    def load(self) -> None:
+        """Read the file. Raises OSError."""
+        self._table = self._file.load(_read) or {}
+
+    def make_durable(self) -> None:
+        """Have what was loaded durable. Raises OSError."""
+        self._file.make_durable()
+
+    def correct(self, range_of: QueueRange) -> None:
+        """Bring each offset that lies beyond its queue back to the end of it."""
+        corrected: list[str] = []
+        for (topic, group), offsets in self._table.items():
+            for queue_id, offset in offsets.items():
+                end = range_of(topic, queue_id)[1]
+                if offset > end:
+                    offsets[queue_id] = end
+                    corrected.append(f"{topic}@{group} queue {queue_id}: {offset} is now {end}")
+        if corrected:
+            self._changes += 1
+            message = f"{len(corrected)} consumer offsets lay beyond their queues; {corrected[0]}"
+            self._corrected = (Finding("note", "progress_corrected", self._file.path, -1, message),)
+
+    def save(self) -> None:
+        """Save what has changed. Raises OSError."""
+        with self._save_guard:
+            with self._guard:
+                changes = self._changes
+                document = self._document(self._table)
+            if changes != self._saved_changes:
+                self._file.save(document)
+                self._saved_changes = changes
+
+    def _document(self, table: Table) -> dict[str, object]:
+        named = {SEPARATOR.join(key): offsets for key, offsets in sorted(table.items()) if not self._is_light(key[1])}
+        plain = {name: dict(sorted(offsets.items())) for name, offsets in named.items()}
+        if not self._light:
+            return {"offsetTable": plain}
+        light = {
+            SEPARATOR.join(key): at for key in sorted(table) if self._is_light(key[1]) for at in table[key].values()
+        }
+        return {"lmqOffsetTable": light, "offsetTable": plain}
+
+    def _is_light(self, group: str) -> bool:
+        return self._light and group.startswith(LIGHT_PREFIX)
+
+    def _queue_id(self, group: str, queue_id: int) -> int:
+        return 0 if self._is_light(group) else queue_id
+
+    # ---- verbs ---------------------------------------------------------------------------------------------------
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int, *, range_of: QueueRange) -> int:
+        """Note what a group wants next, be it less than before, and return it: not more than the end of the queue."""
+        queue_id = self._queue_id(group, queue_id)
+        with self._guard:
+            if self._begins_anew is not None and self._begins_anew(topic, queue_id):
+                return 0
+            counts = min(offset, range_of(topic, queue_id)[1])
+            self._table.setdefault((topic, group), {})[queue_id] = counts
+            self._changes += 1
+        return counts
+
+    def query(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Return what a group wants next, None where it has committed nothing."""
+        return self._table.get((topic, group), {}).get(self._queue_id(group, queue_id))
+
+    def of_topic(self, topic: str) -> dict[str, dict[int, int]]:
+        """Return the offsets of each group in a topic, by queue id."""
+        with self._guard:
+            return {group: dict(offsets) for (name, group), offsets in self._table.items() if name == topic}
+
+    def least(self, topic: str, without: Collection[str], *, range_of: QueueRange) -> dict[int, int]:
+        """Return by queue id the least offset of all groups but some, of those that can still be read."""
+        least: dict[int, int] = {}
+        for group, offsets in self.of_topic(topic).items():
+            for queue_id, offset in offsets.items():
+                if group not in without and offset >= range_of(topic, queue_id)[0]:
+                    least[queue_id] = min(offset, least.get(queue_id, offset))
+        return least
+
+    def topics_of(self, group: str) -> list[str]:
+        """Return the topics in which a group has committed something, sorted."""
+        with self._guard:
+            return sorted(topic for topic, name in self._table if name == group)
+
+    def clone(self, source_group: str, target_group: str, topic: str) -> None:
+        """Let a group want what another one wants. Source: `cloneOffset`."""
+        with self._guard:
+            offsets = self._table.get((topic, source_group))
+            if offsets is not None:
+                self._table[topic, target_group] = dict(offsets)
+                self._changes += 1
+
+    def remove_if(self, is_unwanted: Callable[[Group, Mapping[int, int]], bool]) -> list[Group]:
+        """Remove what nobody wants any more; return topic and group of it."""
+        with self._guard:
+            gone = sorted(key for key, offsets in self._table.items() if is_unwanted(key, offsets))
+            for key in gone:
+                del self._table[key]
+            self._changes += bool(gone)
+        return gone
+
+    # ---- numbers that begin again --------------------------------------------------------------------------------
+
+    @contextmanager
+    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> Iterator[Callable[[], None]]:
+        """Forget the offsets of queues whose numbers begin at 0 again in here; commits to them count for nothing.
+
+        On disk they are 0 before the first number can be given anew: a crash leaves each queue with its old numbers or
+        with new ones, and 0 leads past nothing in either. In memory they are forgotten once what is yielded has been
+        called; without that call they are what they were. Raises OSError.
+        """
+        begun: list[bool] = []
+        with self._save_guard:
+            with self._guard:
+                self._begins_anew = is_meant
+                zeroed = {
+                    key: {queue_id: 0 if is_meant(key[0], queue_id) else at for queue_id, at in offsets.items()}
+                    for key, offsets in self._table.items()
+                }
+                is_on_disk = zeroed == self._table and self._changes == self._saved_changes
+            try:
+                if not is_on_disk:
+                    self._changes += 1  # what is on disk is not what is in memory, whatever comes of it
+                    self._file.save(self._document(zeroed))
+                yield lambda: begun.append(True)
+            finally:
+                with self._guard:
+                    if begun:
+                        self._forget(is_meant)
+                    self._begins_anew = None
+
+    def _forget(self, is_meant: Callable[[str, int], bool]) -> None:
+        for key, offsets in list(self._table.items()):
+            left = {queue_id: at for queue_id, at in offsets.items() if not is_meant(key[0], queue_id)}
+            if left != offsets:
+                self._changes += 1
+                self._table[key] = left
+            if offsets and not left:
+                del self._table[key]
+
+
+def _read(document: object) -> Table:
+    """Return the tables of a document as one, without what names no topic and group. Raises ValueError."""
+    said = _object(document)
+    plain, light = (_object(said.get(name, {})) for name in ("offsetTable", "lmqOffsetTable"))
+    named = {key: _offsets(_object(offsets)) for key, offsets in plain.items()}
+    named |= {key: _offsets({0: offset}) for key, offset in light.items()}
+    parted = {tuple(str(key).split(SEPARATOR)): offsets for key, offsets in named.items()}
+    return {(key[0], key[1]): offsets for key, offsets in parted.items() if len(key) == PARTS}
+
+
+def _object(value: object) -> dict[object, object]:
+    match value:
+        case dict():
+            return value
+    raise ValueError("no object")
+
+
+def _offsets(offsets: dict[object, object]) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for queue_id, offset in offsets.items():
+        if type(offset) is not int or not 0 <= offset <= OFFSET_MAX:
+            raise ValueError("an offset that is none")
+        found[int(str(queue_id))] = offset
+    return found

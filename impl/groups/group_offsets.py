@@ -1,0 +1,111 @@
+"""What consumer groups have read, and how many messages they have still to read.
+
+Each of them raises StoreClosed after `close()` and ForkedStore in a forked child. Commits are saved every
+`flush_consumer_offset_interval` and by `close()`. Source: `ConsumerOffsetManager`, `ConsumerManageProcessor`.
+"""
+
+from collections.abc import Collection
+
+from impl.errors import BadProgress
+from impl.groups.consumer_offsets import OFFSET_MAX, SEPARATOR
+from impl.groups.progress import Progress
+from impl.read.read_path import ReadPath
+from impl.service.lifecycle import Lifecycle
+
+__all__ = ["GroupOffsets"]
+
+_QUEUE_ID_MAX = (1 << 31) - 1
+
+
+class GroupOffsets:
+    """The offsets of the consumer groups of one store. `reads` knows the ranges of its queues."""
+
+    def __init__(self, progress: Progress, reads: ReadPath, lifecycle: Lifecycle) -> None:
+        self._progress = progress
+        self._reads = reads
+        self._lifecycle = lifecycle
+
+    def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> int:
+        """Note that a group wants the message `offset` of a queue next, be it less than before; return what counts.
+
+        An offset beyond the end of the queue counts as that end. Raises BadProgress for what no file could hold.
+        """
+        self._lifecycle.require_open()
+        _require_names(group=group, topic=topic)
+        for what, number, greatest in (("queue id", queue_id, _QUEUE_ID_MAX), ("offset", offset, OFFSET_MAX)):
+            if not 0 <= number <= greatest:
+                raise BadProgress(what, number, f"use 0 to {greatest:,}")
+        return self._progress.offsets.commit(group, topic, queue_id, offset, range_of=self._range_of)
+
+    def query_offset(self, group: str, topic: str, queue_id: int) -> int | None:
+        """Return where a group goes on in a queue, None where the client is to decide (`QUERY_NOT_FOUND`).
+
+        A group that has committed nothing begins at 0 of a queue that has its first message, in memory, as in RocketMQ.
+        """
+        self._lifecycle.require_open()
+        known = self._progress.offsets.query(group, topic, queue_id)
+        if known is not None:
+            return known
+        begins_at = self._range_of(topic, queue_id)[0]
+        with self._reads:
+            is_old = self._reads.queues.is_in_disk(topic, queue_id, 0)
+        return 0 if begins_at <= 0 and not is_old else None
+
+    def consumer_offsets(self, topic: str) -> dict[str, dict[int, int]]:
+        """Return what each group has committed in a topic, by queue id."""
+        self._lifecycle.require_open()
+        return self._progress.offsets.of_topic(topic)
+
+    def topics_of_group(self, group: str) -> list[str]:
+        """Return the topics in which a group has committed something. Source: `whichTopicByConsumer`."""
+        self._lifecycle.require_open()
+        return self._progress.offsets.topics_of(group)
+
+    def diff_total(self, group: str, topic: str) -> int:
+        """Return how many messages of a topic a group has still to read: the sum over the queues of the topic.
+
+        What a group has not committed counts as 0. Source: `ConsumeStats.computeTotalDiff`.
+        """
+        self._lifecycle.require_open()
+        committed = self._progress.offsets.of_topic(topic).get(group, {})
+        with self._reads:
+            queue_ids = {queue_id for name, queue_id in self._reads.queues.names() if name == topic}
+        return sum(self._range_of(topic, queue_id)[1] - committed.get(queue_id, 0) for queue_id in queue_ids)
+
+    def query_min_offset_in_all_group(self, topic: str, without: Collection[str] = ()) -> dict[int, int]:
+        """Return by queue id the least of the offsets that groups have committed there and that can be read.
+
+        The groups `without` are left out; RocketMQ deletes what they have committed.
+        """
+        self._lifecycle.require_open()
+        return self._progress.offsets.least(topic, without, range_of=self._range_of)
+
+    def clone_offset(self, source_group: str, target_group: str, topic: str) -> None:
+        """Let a group go on where another one is in a topic. Raises BadProgress. Source: `cloneOffset`."""
+        self._lifecycle.require_open()
+        _require_names(group=target_group, topic=topic)
+        self._progress.offsets.clone(source_group, target_group, topic)
+
+    def scan_unsubscribed_topic(self, subscribed: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Remove the offsets of groups that have left: not in `subscribed` (topic, group), and behind every message.
+
+        Returns topic and group of what was removed.
+        """
+        self._lifecycle.require_open()
+        return self._progress.offsets.remove_if(
+            lambda key, offsets: (
+                key not in subscribed
+                and bool(offsets)
+                and all(offset <= self._range_of(key[0], queue_id)[0] for queue_id, offset in offsets.items())
+            )
+        )
+
+    def _range_of(self, topic: str, queue_id: int) -> tuple[int, int]:
+        with self._reads:
+            return self._reads.queues.range_of(topic, queue_id)
+
+
+def _require_names(**names: str) -> None:
+    for what, name in names.items():
+        if not name or SEPARATOR in name:
+            raise BadProgress(what, name, f"use a name without {SEPARATOR!r}")

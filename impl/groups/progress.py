@@ -1,0 +1,142 @@
+"""Progress of one store: who owns which state file, when they are read, corrected and saved.
+
+Opening reads them once the queues are recovered, brings back what lies beyond, and has all of it durable before the
+first put: messages put at numbers that a saved offset has passed already would be skipped after a crash. A store that
+is damaged or read-only writes none of them.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any
+
+from impl.config.message_store_config import MessageStoreConfig
+from impl.groups.broker_configs import ConsumerFilterData, SubscriptionGroupConfig, TopicConfig
+from impl.groups.config_file import ConfigFile
+from impl.groups.config_table import FILTERS, GROUPS, TOPICS, ConfigTable
+from impl.groups.consumer_offsets import ConsumerOffsets
+from impl.groups.persist_progress import PersistProgress
+from impl.groups.progress_owner import ProgressOwner, QueueRange
+from impl.guards import MakeGuard, make_guard
+from impl.io.files import Clock, Files
+from impl.log.loading import Finding
+from impl.parts import Parts
+from impl.recovery.opening import OpenDirectory
+from impl.service.lifecycle import Lifecycle
+from impl.service.runner import RunnerFactory, ThreadRunner
+
+__all__ = ["Progress", "open_progress"]
+
+
+class Progress:
+    """Wires it together; `config_file` makes the file of a name below `config/`.
+
+    `add` takes in another owner before `open`; `start` lets the service run, `stop` ends it, `save_all` is for a close.
+    """
+
+    def __init__(
+        self,
+        config: MessageStoreConfig,
+        *,
+        config_file: Callable[[str], ConfigFile],
+        consumer_offsets: Callable[..., ConsumerOffsets],
+        config_table: Callable[..., ConfigTable[Any]],
+        service: Callable[..., PersistProgress],
+        runner: RunnerFactory,
+        guard: MakeGuard,
+        clock: Clock,
+        lifecycle: Lifecycle,
+    ) -> None:
+        self._lifecycle = lifecycle
+        self._owners: list[ProgressOwner] = []
+        self.offsets = consumer_offsets(
+            config_file("lmqConsumerOffset.json" if config.enable_lmq else "consumerOffset.json"),
+            light=config.enable_lmq,
+            interval_ms=config.flush_consumer_offset_interval,
+            guard=guard,
+        )
+        self.topics: ConfigTable[TopicConfig] = config_table(
+            config_file(TOPICS.file_name), TOPICS, clock=clock, guard=guard
+        )
+        self.groups: ConfigTable[SubscriptionGroupConfig] = config_table(
+            config_file(GROUPS.file_name), GROUPS, clock=clock, guard=guard
+        )
+        self.filters: ConfigTable[ConsumerFilterData] = config_table(
+            config_file(FILTERS.file_name), FILTERS, clock=clock, guard=guard
+        )
+        for owner in (self.offsets, self.topics, self.groups, self.filters):
+            self.add(owner)
+        self._service = service(self._owners, may_save=lambda: not lifecycle.shut)
+        self._runner = runner(self._service)
+
+    def add(self, owner: ProgressOwner) -> None:
+        """Take in an owner of a state file."""
+        self._owners.append(owner)
+
+    def open(self, range_of: QueueRange) -> tuple[Finding, ...]:
+        """Read everything, bring back what lies beyond its queue, and have it durable; return what was found.
+
+        Raises OSError.
+        """
+        for owner in self._owners:
+            owner.load()
+            if not self._lifecycle.shut:
+                owner.make_durable()
+                owner.correct(range_of)
+                owner.save()
+        return tuple(finding for owner in self._owners for finding in owner.findings)
+
+    def start(self) -> None:
+        """Let the service run."""
+        first_ms = self._service.first_ms
+        if first_ms is not None:
+            self._runner.start(after_ms=first_ms)
+
+    def stop(self) -> None:
+        """Save nothing on time any more; a save that is under way ends first."""
+        self._runner.stop()
+
+    def save_all(self) -> None:
+        """Save whatever has changed. Raises OSError; the rest is saved nevertheless."""
+        failure: OSError | None = None
+        for owner in self._owners:
+            try:
+                owner.save()
+            except OSError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def begin_anew(self, is_meant: Callable[[str, int], bool]) -> AbstractContextManager[Callable[[], None]]:
+        """Forget the progress in queues whose numbers begin at 0 again; see `ConsumerOffsets.begin_anew`."""
+        return self.offsets.begin_anew(is_meant)
+
+
+def open_progress(
+    held: OpenDirectory,
+    lifecycle: Lifecycle,
+    *,
+    config: MessageStoreConfig,
+    files: Files,
+    clock: Clock,
+    parts: Parts,
+    owners: Iterable[ProgressOwner] = (),
+) -> Progress:
+    """Return what the store remembers of progress, `owners` being others who have a state file.
+
+    What was found joins the findings of the open. Raises OSError.
+    """
+    progress = parts.of(Progress)(
+        config,
+        config_file=lambda name: parts.of(ConfigFile)(files, f"{held.directory}/config/{name}"),
+        consumer_offsets=parts.of(ConsumerOffsets),
+        config_table=parts.of(ConfigTable),
+        service=parts.of(PersistProgress),
+        runner=parts.of(ThreadRunner),
+        guard=parts.of(make_guard),
+        clock=clock,
+        lifecycle=lifecycle,
+    )
+    for owner in owners:
+        progress.add(owner)
+    held.findings += progress.open(held.range_of)
+    return progress

@@ -1,0 +1,1 @@
+"""The index: which offsets a key may be at."""

@@ -1,0 +1,266 @@
+"""One index file: slots, chains of entries, and a header that is written last.
+
+One thread puts, any thread reads: readers take a slot and the header together, while no put is under way, and what
+hangs below a slot never changes. Chains are followed to strictly smaller numbers only, so no damage makes one loop.
+
+A file of the default size has 420 MB. It is sparse, as RocketMQ's are, but every block is reserved before the mapping
+is written there, some MiB ahead: a full disk is an error of a put and never a SIGBUS, and nobody pays for 420 MB at the
+first key. Only what is used is touched. Source: `IndexFile`.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+
+from impl.config.policy import FlushPolicy
+from impl.guards import MakeGuard
+from impl.index.index_entries import ENTRY, ENTRY_BYTES, PLAIN_ENTRIES, SLOT, SLOT_BYTES, IndexEntries
+from impl.index.index_layout import HEADER_BYTES, IndexHeader, IndexLayout, may_lie
+from impl.io.files import Files, OpenFile
+from impl.io.mapped_file import MappedFile
+from impl.message.dispatching import IndexPuts
+
+__all__ = ["ALL_TIMES", "NO_TIMES", "IndexFile", "Times"]
+
+_RESERVE_BYTES = 4 << 20
+"""So far ahead of the entries blocks are reserved: room for 200,000 of them."""
+
+_CHUNK_BYTES = 1 << 16
+
+_LOOK_BYTES = 1 << 20
+"""So many zeros end the search for entries that a crash left behind the last one; they would be overwritten anyway."""
+
+Times = tuple[int, int]
+"""The least and the greatest store time, in milliseconds."""
+
+ALL_TIMES: Times = (-(1 << 63), (1 << 63) - 1)
+NO_TIMES: Times = ((1 << 63) - 1, -(1 << 63))
+
+
+class IndexFile:
+    """Owns one file that has its full size; `entries` are the loops it works with.
+
+    `header` is replaced as a whole. `times` bounds the store times of its entries; until the file was compared with
+    the log (`is_proven`) that is every time.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        file: OpenFile,
+        *,
+        layout: IndexLayout,
+        entries: IndexEntries = PLAIN_ENTRIES,
+        mapped_file: Callable[..., MappedFile] = MappedFile,
+        guard: MakeGuard = threading.Lock,
+    ) -> None:
+        self._files = files
+        self._file = file
+        self._entries = entries
+        self._reserved_bytes = 0
+        self._guard = guard()
+        self.layout = layout
+        self.header = IndexHeader.decode(files.read(file, 0, HEADER_BYTES), entries_max=layout.entries_max)
+        self.mapped: MappedFile = mapped_file(
+            files, file, base_offset=0, written_position=layout.position_of(self.header.next_number)
+        )
+        self.times = ALL_TIMES
+        self.is_proven = False
+
+    @property
+    def path(self) -> str:
+        """The path of the file."""
+        return self._file.path
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next entry belongs into the next file."""
+        return self.header.next_number >= self.layout.entries_max
+
+    @contextlib.contextmanager
+    def parts(self) -> Iterator[tuple[memoryview, memoryview]]:
+        """Give slots and entries as the loops want them."""
+        position = self.layout.entries_position
+        with self.mapped.view[HEADER_BYTES:position] as heads, self.mapped.view[position:] as entries:
+            yield heads, entries
+
+    # ---- writing -------------------------------------------------------------------------------------------------
+
+    def begin(self, header: IndexHeader) -> None:
+        """Make a new file ready for its first put. Raises OSError when the disk has no room."""
+        self._reserve(header.next_number)
+        self._write_header(header)
+        self.times, self.is_proven = NO_TIMES, True
+
+    def put(self, puts: IndexPuts, start: int) -> int:
+        """Write puts from index `start` on as long as there is room; return the index of the first one left over.
+
+        Raises OSError when the disk has no room; nothing was put then.
+        """
+        header = self.header
+        number = header.next_number
+        end = min(len(puts.hashes), start + self.layout.entries_max - number)
+        self._reserve(number + end - start)
+        with self._guard, self.parts() as (heads, entries):
+            used, least, greatest = self._entries.put_entries(
+                heads, entries, number, header.begin_timestamp, *puts, start, end, self._files.mark
+            )
+            first_timestamp, first_offset = header.begin_timestamp, header.begin_offset
+            if number == 1:
+                first_timestamp, first_offset = int(puts.store_timestamps[start]), int(puts.offsets[start])
+            self.times = min(self.times[0], int(least)), max(self.times[1], int(greatest))
+            self._write_header(
+                IndexHeader(
+                    begin_timestamp=first_timestamp,
+                    end_timestamp=int(puts.store_timestamps[end - 1]),
+                    begin_offset=first_offset,
+                    end_offset=int(puts.offsets[end - 1]),
+                    slots_used=header.slots_used + used,
+                    next_number=number + end - start,
+                )
+            )
+        return end
+
+    def _write_header(self, header: IndexHeader) -> None:
+        self.mapped.view[:HEADER_BYTES] = header.encode()
+        self._files.mark("header")
+        self.header = header
+        self.mapped.written_position = self.layout.position_of(header.next_number)  # last: a flush covers what is below
+
+    def _reserve(self, end_number: int) -> None:
+        """Have blocks for everything before an entry, and some more."""
+        position = self.layout.position_of(end_number)
+        if position > self._reserved_bytes:
+            size_bytes = min(self.layout.file_bytes, position + _RESERVE_BYTES)
+            self._files.allocate(self._file, size_bytes)
+            self._reserved_bytes = size_bytes
+
+    # ---- mending -------------------------------------------------------------------------------------------------
+
+    def restore(self, header: IndexHeader, heads: memoryview, times: Times) -> bool:
+        """Give the file this header and these slots, and zeros behind the last entry; `times` are of its entries.
+
+        Returns whether something was wrong that counted: what a kill left unfinished behind the last entry does not.
+        Nothing is written where all is as it should be, and nothing is touched through the mapping: blocks may be
+        missing, and a full disk is no reason to fail over those that are not. The file is proven from then on; nobody
+        reads it meanwhile. Raises OSError.
+        """
+        stored = self.header
+        end = self.layout.position_of(header.next_number)
+        was_wrong = stored != header and max(stored.next_number, header.next_number) > 1
+        was_wrong |= self._read(0, HEADER_BYTES) != stored.encode()  # it counts more or less than a file can have
+        was_wrong |= self._restore_slots(heads)
+        was_wrong |= self._erase(self.layout.entries_position, self.layout.position_of(1))
+        self._erase_behind(end, self.layout.position_of(stored.next_number))
+        if self._read(0, HEADER_BYTES) != header.encode():
+            self._files.pwrite(self._file, header.encode(), 0)
+        self.header, self.times, self.is_proven = header, times, True
+        self.mapped.written_position, self.mapped.flushed_position = end, 0
+        return was_wrong
+
+    def write_again(self, number: int) -> None:
+        """Write header, slots and the entries from a number on once more as they are. Raises OSError."""
+        self.mapped.rewrite(0, self.layout.entries_position)
+        self.mapped.rewrite(self.layout.position_of(number), self.layout.position_of(self.header.next_number))
+
+    def _restore_slots(self, heads: memoryview) -> bool:
+        """Write the slots that differ; return whether one did without leading to an entry that was never counted."""
+        was_wrong = False
+        for start in range(0, len(heads), _CHUNK_BYTES):
+            position = HEADER_BYTES + start
+            wanted = bytes(heads[start : start + _CHUNK_BYTES])
+            found = self._read(position, position + len(wanted))
+            if found == wanted:
+                continue
+            self._files.pwrite(self._file, wanted, position)
+            was_wrong |= any(
+                number != head and number < self.header.next_number
+                for (number,), (head,) in zip(SLOT.iter_unpack(found), SLOT.iter_unpack(wanted), strict=True)
+            )
+        return was_wrong
+
+    def _erase_behind(self, position: int, known_end: int) -> None:
+        """Erase what lies behind the last entry: up to `known_end`, then until there is nothing for a while."""
+        clean_bytes = 0
+        while position < self.layout.file_bytes and (position < known_end or clean_bytes < _LOOK_BYTES):
+            end = min(position + _CHUNK_BYTES, self.layout.file_bytes)
+            clean_bytes = 0 if self._erase(position, end) else clean_bytes + end - position
+            position = end
+
+    def _erase(self, start: int, end: int) -> bool:
+        """Overwrite with zeros what is not zeros already; return whether there was something."""
+        holds_something = self._read(start, end).count(0) < end - start
+        if holds_something:
+            self.mapped.zero(start, end - start)
+        return holds_something
+
+    def _read(self, start: int, end: int) -> bytes:
+        return self._files.read(self._file, start, end - start)
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def entry(self, number: int) -> tuple[int, int, int, int]:
+        """Return hash, offset, time difference and previous number of an entry."""
+        found: tuple[int, int, int, int] = ENTRY.unpack_from(self.mapped.view, self.layout.position_of(number))
+        return found
+
+    def offsets_of(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+        """Yield the offsets noted for a hash, newest put first, but for those surely outside the time window.
+
+        The mapping stays while somebody iterates; there is nothing in a closed file.
+        """
+        if not self.mapped.hold():
+            return
+        try:
+            yield from self._chain(code, begin_ms, end_ms)
+        finally:
+            self.mapped.release()
+
+    def _chain(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+        with self._guard:
+            header, (least, greatest) = self.header, self.times
+            if greatest < begin_ms or end_ms < least:
+                return  # also where nothing was put yet, and no block may be
+            (number,) = SLOT.unpack_from(self.mapped.view, HEADER_BYTES + code % self.layout.slots * SLOT_BYTES)
+        # without a proof the header counts too little or too much, and only the record itself is believed
+        proven = self.is_proven
+        limit = header.next_number if proven else self.layout.entries_max
+        while 0 < number < limit:
+            found, offset, difference, previous = self.entry(number)
+            if found == code and (not proven or may_lie(header, number, difference, begin_ms, end_ms)):
+                yield offset
+            number, limit = previous, number
+
+    # ---- life ----------------------------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        """How many entries are not durable yet."""
+        durable_position = max(self.mapped.flushed_position, self.layout.position_of(1))
+        return (self.mapped.written_position - durable_position) // ENTRY_BYTES
+
+    def flush(self, least_pages: int) -> bool:
+        """Make everything put so far durable if it is worth it; return whether the disk was asked. Raises OSError.
+
+        The name of a new file is the owner's. Pages of entries are counted; each entry also changes one of slots.
+        """
+        is_due = FlushPolicy.is_due(
+            written_position=self.mapped.written_position,
+            flushed_position=self.mapped.flushed_position,
+            least_pages=least_pages,
+            file_is_full=self.is_full,
+        )
+        if is_due:
+            self.mapped.flush()
+        return is_due
+
+    def close(self) -> None:
+        """Unmap and close; the mapping goes with the last reader."""
+        self.mapped.close()
+
+    def check(self) -> None:
+        """Assert that header and watermarks agree."""
+        self.mapped.check()
+        assert bytes(self.mapped.view[:HEADER_BYTES]) == self.header.encode()
+        assert self.mapped.written_position == self.layout.position_of(self.header.next_number)
+        assert 0 <= self.header.slots_used < self.header.next_number <= self.layout.entries_max

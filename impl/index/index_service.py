@@ -1,0 +1,336 @@
+"""The index of a store: which offsets a key may be at.
+
+Its files are a row in one directory, each with its fixed size, named by the time it was made; all but the last are
+full. Entries are put in the order of the log, into the last file until it is full. What was put is durable after the
+next `flush`, names included.
+
+The index is derived: `load` believes sizes and names only, and between `begin_reconcile` and `end_reconcile` the puts
+that the log asks for decide what stays. A store that may not write shows the files as they are. `put`, reconciliation
+and `load` come from one thread at a time; `candidates` and `flush` from any. Source: `IndexService`.
+"""
+
+import contextlib
+import itertools
+import threading
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+
+from impl.guards import MakeGuard
+from impl.index.index_entries import PLAIN_ENTRIES, IndexEntries
+from impl.index.index_file import IndexFile
+from impl.index.index_layout import IndexFileProof, IndexHeader, IndexLayout, is_index_name, name_after
+from impl.index.index_reconcile import IndexReconcile
+from impl.io.files import Clock, Files, OpenFile
+from impl.io.mapped_file import MappedFile
+from impl.log.loading import Finding
+from impl.log.log_directories import directory_of
+from impl.message.dispatching import IndexPuts
+
+__all__ = ["IndexService"]
+
+
+class IndexService:
+    """Owns the directory and its files. `slots` and `entries_max` (entry 0 counted) fix the size of every file."""
+
+    def __init__(
+        self,
+        files: Files,
+        directory: str,
+        *,
+        slots: int,
+        entries_max: int,
+        clock: Clock,
+        writable: bool,
+        entries: IndexEntries = PLAIN_ENTRIES,
+        index_file: Callable[..., IndexFile] = IndexFile,
+        mapped_file: Callable[..., MappedFile] = MappedFile,
+        guard: MakeGuard = threading.Lock,
+    ) -> None:
+        self.findings: list[Finding] = []
+        self.layout = IndexLayout(slots, entries_max)
+        self._files = files
+        self._directory = directory
+        self._clock = clock
+        self._writable = writable
+        self._entries = entries
+        self._index_file = index_file
+        self._mapped_file = mapped_file
+        self._index_files: tuple[IndexFile, ...] = ()
+        self._last_name = ""
+        self._has_unsynced_names = False
+        self._half_made: str | None = None
+        self._flush_guard = guard()
+        self._reconcile: IndexReconcile | None = None
+        self._durable_timestamp = 0
+        self._left_guard = guard()  # not the one above: dispatch waits for no sync
+
+    @property
+    def index_files(self) -> tuple[IndexFile, ...]:
+        """The files, oldest first; a snapshot."""
+        return self._index_files
+
+    @property
+    def last_offset(self) -> int:
+        """Physical offset of the record indexed last, 0 without any."""
+        index_files = self._index_files
+        return index_files[-1].header.end_offset if index_files else 0
+
+    @property
+    def last_store_timestamp(self) -> int:
+        """Store time of the record indexed last, 0 without any."""
+        index_files = self._index_files
+        return index_files[-1].header.end_timestamp if index_files else 0
+
+    # ---- opening -------------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Map the files there are. One of another size goes, or is passed over where nothing may be written."""
+        if self._files.stat(self._directory) is None:
+            return
+        for name in self._files.list_directory(self._directory):
+            path = f"{self._directory}/{name}"
+            stat = self._files.stat(path)
+            if stat is None:
+                continue
+            if stat.kind != "file" or not is_index_name(name):
+                self.findings.append(Finding("note", "stray_file", path, -1, f"{path} is no index file: ignored"))
+            elif stat.size_bytes == self.layout.file_bytes:
+                self._index_files += (self._open(path),)
+                self._last_name = name
+            else:
+                self._last_name = name
+                self._pass_over(path, stat.size_bytes)
+        self._has_unsynced_names = self._writable  # a killed process may have left them so
+
+    def _pass_over(self, path: str, size_bytes: int) -> None:
+        """Remove a file that was made for other limits or never finished; an empty one never held anything."""
+        if size_bytes:
+            fate = "removed" if self._writable else "not read"
+            message = f"{path} has {size_bytes} bytes instead of {self.layout.file_bytes}: {fate}"
+            self.findings.append(Finding("note", "index_rebuilt", path, -1, message))
+        if self._writable:
+            self._files.unlink(path)
+
+    def _open(self, path: str) -> IndexFile:
+        file = self._files.open(path, writable=self._writable)
+        try:
+            return self._mapped(file)
+        except BaseException:
+            self._files.close(file)
+            raise
+
+    def _mapped(self, file: OpenFile) -> IndexFile:
+        """Map a file of full size, which belongs to the index file from then on."""
+        return self._index_file(
+            self._files, file, layout=self.layout, entries=self._entries, mapped_file=self._mapped_file
+        )
+
+    # ---- making and removing -------------------------------------------------------------------------------------
+
+    def _writable_file(self) -> IndexFile:
+        """Return the file that takes the next put, a new one if need be."""
+        if not self._index_files or self._index_files[-1].is_full:
+            inherited = self._index_files[-1].header.inherited() if self._index_files else IndexHeader()
+            self._index_files += (self._make(inherited),)
+        return self._index_files[-1]
+
+    def _make(self, header: IndexHeader) -> IndexFile:
+        """Make the next file. Raises OSError when the disk refuses; what remains of it then is removed before another
+        one is made, or with the next flush.
+        """
+        self._remove_half_made()
+        if self._files.stat(self._directory) is None:
+            self._files.make_directory(self._directory)
+        self._last_name = name_after(self._last_name, self._clock())
+        path = f"{self._directory}/{self._last_name}"
+        self._has_unsynced_names = True
+        file = self._files.create(path)
+        try:
+            self._files.pwrite(file, b"\0", self.layout.file_bytes - 1)
+            index_file = self._mapped(file)
+        except BaseException:
+            self._files.close(file)
+            self._give_up(path)
+            raise
+        try:
+            index_file.begin(header)
+        except BaseException:
+            index_file.close()
+            self._give_up(path)
+            raise
+        return index_file
+
+    def _give_up(self, path: str) -> None:
+        """Remove a file that could not be made, or have it removed later."""
+        self._half_made = path
+        with contextlib.suppress(OSError):
+            self._remove_half_made()
+
+    def _remove_half_made(self) -> None:
+        """Remove what is left of a file that could not be made, unless somebody has. Raises OSError."""
+        with self._left_guard:
+            if self._half_made is not None:
+                with contextlib.suppress(FileNotFoundError):
+                    self._files.unlink(self._half_made)
+                self._half_made = None
+
+    def _remove(self, index_file: IndexFile) -> None:
+        """Take the last file away."""
+        self._files.unlink(index_file.path)
+        self._index_files = self._index_files[:-1]
+        index_file.close()
+
+    def drop_expired(self, log_min: int) -> int:
+        """Remove the files in front whose last record lies in front of the log; return how many. Raises OSError.
+
+        The last file stays. Each is gone durably before the next: a row with a gap would be made anew. Nobody puts
+        meanwhile. Source: `IndexService.deleteExpiredFile`.
+        """
+        dropped = 0
+        while len(self._index_files) > 1 and self._index_files[0].header.end_offset < log_min:
+            with self._flush_guard:
+                first = self._index_files[0]
+                self._files.unlink(first.path)  # first: one that cannot be removed is asked for again
+                self._index_files = self._index_files[1:]
+                first.close()
+                self._files.sync_directory(self._directory)
+            dropped += 1
+        return dropped
+
+    # ---- reconciling ---------------------------------------------------------------------------------------------
+
+    def begin_reconcile(
+        self, from_offset: int, *, durable_timestamp: int = 0, proofs: Sequence[IndexFileProof] | None = None
+    ) -> None:
+        """Begin to compare with the log from an offset on; entries before it stay as far as they are consistent.
+
+        `durable_timestamp` is the store time up to which the index is said to be durable: a put before it that is
+        missing is worth a finding. With `proofs` the entries that these count are those before it, and there are no
+        others.
+        """
+        self._durable_timestamp = durable_timestamp
+        proven = None
+        if proofs is not None:
+            proven = {f"{directory_of(self._directory)}/{proof.path}": proof for proof in proofs}
+        self._reconcile = IndexReconcile(
+            self._index_files, entries=self._entries, from_offset=from_offset, proven=proven, remove=self._remove
+        )
+
+    def reconcile(self, puts: IndexPuts) -> None:
+        """Have the index hold the next puts of the log, in log order. Raises OSError when the disk has no room."""
+        assert self._reconcile is not None
+        start = self._reconcile.match(puts)
+        if start < len(puts.hashes):
+            self._note_missing(puts, start)
+            self._append(puts, start)
+
+    def end_reconcile(self) -> bool:
+        """Erase what the log did not ask for; return whether anything had to be made anew that counted."""
+        assert self._reconcile is not None
+        self._reconcile.settle()
+        findings, self._reconcile = self._reconcile.findings, None
+        self.findings += findings
+        return bool(findings)
+
+    def _note_missing(self, puts: IndexPuts, start: int) -> None:
+        """Say once that the index does not have what it is said to have."""
+        assert self._reconcile is not None
+        if not self._durable_timestamp or self._reconcile.findings:
+            return
+        if min(puts.store_timestamps[start:]) >= self._durable_timestamp:
+            return
+        message = f"{self._directory} had no entry for a durable record at {puts.offsets[start]}: made anew"
+        self._reconcile.findings.append(
+            Finding("note", "index_rebuilt", self._directory, int(puts.offsets[start]), message)
+        )
+
+    # ---- putting -------------------------------------------------------------------------------------------------
+
+    def put(self, puts: IndexPuts) -> None:
+        """Put entries in the order of the log. Raises OSError when the disk has no room for another file or entry.
+
+        The same puts may then come again, or more behind them: those that are there already are not doubled.
+        """
+        self._append(puts, self._present(puts))
+
+    def _append(self, puts: IndexPuts, start: int) -> None:
+        while start < len(puts.hashes):
+            start = self._writable_file().put(puts, start)
+
+    def _present(self, puts: IndexPuts) -> int:
+        """Return how many of the puts were done before: those of earlier records, and those at the end of the index."""
+        last_offset = self.last_offset
+        if not len(puts.offsets) or puts.offsets[0] > last_offset:
+            return 0
+        start = bisect_left(puts.offsets, last_offset)
+        for code in self._hashes_at(last_offset):
+            if start == len(puts.offsets) or (puts.hashes[start], puts.offsets[start]) != (code, last_offset):
+                break
+            start += 1
+        return start
+
+    def _hashes_at(self, offset: int) -> list[int]:
+        """Return the hashes of the last entries that are of the record at an offset, in put order."""
+        hashes: list[int] = []
+        for index_file in reversed(self._index_files):
+            for number in range(index_file.header.next_number - 1, 0, -1):
+                code, found, _, _ = index_file.entry(number)
+                if found != offset:
+                    return hashes[::-1]
+                hashes.append(code)
+        return hashes[::-1]
+
+    # ---- reading -------------------------------------------------------------------------------------------------
+
+    def candidates(self, code: int, begin_ms: int, end_ms: int) -> Iterator[int]:
+        """Yield the physical offsets that the index notes for a hash, newest first.
+
+        None is missing whose record was stored in [begin_ms, end_ms]; others may be among them (another key of the same
+        hash, a time just outside, an expired record), so the record itself has to be looked at. An offset that a
+        record has twice comes once. Cost: the slot's chain in every file whose times meet the window.
+        """
+        last = None
+        for index_file in reversed(self._index_files):
+            for offset in index_file.offsets_of(code, begin_ms, end_ms):
+                if offset != last:
+                    last = offset
+                    yield offset
+
+    # ---- life ----------------------------------------------------------------------------------------------------
+
+    def flush(self, least_pages: int = 0) -> int:
+        """Make what is worth it durable: files, oldest first, then the names of new ones. 0 pages means everything.
+
+        Returns how many entries still wait. Raises OSError, of a failed sync of a file ever after.
+        """
+        with self._flush_guard:
+            self._remove_half_made()
+            flushed = [index_file.flush(least_pages) for index_file in self._index_files]
+            if self._has_unsynced_names and (any(flushed) or least_pages == 0):
+                self._sync_names()
+            return sum(index_file.waiting for index_file in self._index_files)
+
+    def _sync_names(self) -> None:
+        self._has_unsynced_names = False  # before the call: a name that arrives meanwhile is for the next one
+        try:
+            self._files.sync_directory(self._directory)
+            self._files.sync_directory(directory_of(self._directory))
+        except OSError:
+            self._has_unsynced_names = True
+            raise
+
+    def close(self) -> None:
+        """Unmap and close all files; nothing is synced."""
+        index_files, self._index_files = self._index_files, ()
+        for index_file in index_files:
+            index_file.close()
+
+    def check(self) -> None:
+        """Assert what holds between calls: names ascend, only the last file has room, offsets do not go back."""
+        index_files = self._index_files
+        for index_file in index_files:
+            index_file.check()
+        for before, behind in itertools.pairwise(index_files):
+            assert before.path < behind.path
+            assert before.is_full
+            assert before.header.end_offset <= behind.header.begin_offset

@@ -1,0 +1,72 @@
+"""The checkpoint file: times up to which log, queues and index are known to be durable.
+
+    0 physicMsgTimestamp (i64)   8 logicsMsgTimestamp (i64)   16 indexMsgTimestamp (i64)   24 zeros up to 4096
+
+Times are milliseconds; they are set from what a successful flush covered, never from what was merely written.
+Source: `StoreCheckpoint`.
+"""
+
+import struct
+
+from impl.io.files import Files, OpenFile
+
+__all__ = ["CHECKPOINT_BYTES", "Checkpoint"]
+
+CHECKPOINT_BYTES = 4096
+_TIMES = struct.Struct(">qqq")
+
+
+class Checkpoint:
+    """Owns the file `checkpoint`. A missing, short or empty one reads as zeros and is made whole by `start`."""
+
+    def __init__(self, files: Files, path: str, *, keeps_index: bool = True) -> None:
+        self._files = files
+        self._path = path
+        self._file: OpenFile | None = None
+        self.physic_msg_timestamp = 0
+        self.logics_msg_timestamp = 0
+        self.index_msg_timestamp = 0
+        self._keeps_index = keeps_index
+
+    def load(self) -> None:
+        """Read the three times."""
+        if self._files.stat(self._path) is None:
+            return
+        file = self._files.open(self._path, writable=False)
+        try:
+            data = self._files.read(file, 0, _TIMES.size)
+        finally:
+            self._files.close(file)
+        if len(data) == _TIMES.size:
+            self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp = _TIMES.unpack(data)
+
+    def start(self) -> None:
+        """Open the file for writing, at its full size."""
+        stat = self._files.stat(self._path)
+        self._file = self._files.create(self._path) if stat is None else self._files.open(self._path, writable=True)
+        if stat is None or stat.size_bytes < CHECKPOINT_BYTES:
+            self._files.allocate(self._file, CHECKPOINT_BYTES)
+
+    def note_dispatched(self, store_timestamp: int) -> None:
+        """Say that queues and index are durable up to a store timestamp; it may be an older one than was said before.
+
+        Who set the clock back, or whose log lost its end, has older messages now. Of an index that is not kept nothing
+        new is said; what harm has left there may be older than any time.
+        """
+        self.logics_msg_timestamp = store_timestamp
+        said_of_index = store_timestamp if self._keeps_index else min(self.index_msg_timestamp, store_timestamp)
+        self.index_msg_timestamp = max(0, said_of_index)
+
+    def flush(self) -> None:
+        """Write the times and make them durable."""
+        assert self._file is not None
+        times = _TIMES.pack(self.physic_msg_timestamp, self.logics_msg_timestamp, self.index_msg_timestamp)
+        self._files.pwrite(self._file, times, 0)
+        self._files.mark("checkpoint")
+        self._files.sync(self._file)
+
+    def close(self) -> None:
+        """Close the file if it was opened."""
+        if self._file is not None:
+            self._files.close(self._file)
+            self._file = None

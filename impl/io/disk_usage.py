@@ -1,0 +1,22 @@
+"""How full a disk is, if it says so."""
+
+import logging
+
+from impl.io.files import DiskUsage, Files
+
+__all__ = ["disk_usage_of"]
+
+_LOG = logging.getLogger("tornpage.store")
+
+
+def disk_usage_of(files: Files, path: str) -> DiskUsage | None:
+    """Return size and room of the disk that holds a path; None, and a warning, when it does not say."""
+    try:
+        usage = files.disk_usage(path)
+    except OSError as error:
+        _LOG.warning("disk_unreadable path=%r error=%r", path, error.strerror)
+        return None
+    if usage.total_bytes <= 0:
+        _LOG.warning("disk_unreadable path=%r error='it has no size'", path)
+        return None
+    return usage

@@ -1,0 +1,111 @@
+"""The store's compiled parts, each the twin of a plain one; loaded when first used, never by importing this module.
+
+Whoever opens a store chooses: the front door takes these, the crash lab the plain ones, since a process that forks for
+kill tests must not have loaded the compiler. Where it cannot be loaded, the plain twin does the work.
+"""
+
+import logging
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from impl.dispatch import dispatch_records
+from impl.index import index_entries
+from impl.index.index_entries import IndexEntries
+from impl.log import scan
+from impl.log.scan import RecordChecker
+from impl.message import batch
+from impl.message.batch import BatchFrame, EncodedBatch
+from impl.message.batch_encoder import BatchEncoder
+from impl.message.dispatching import Dispatched, DispatchRules
+from impl.message.message import PutStatus
+
+__all__ = ["CompiledParts", "compiled_batch_encoder"]
+
+_LOG = logging.getLogger("tornpage.store")
+
+_PLAIN = {"batch": batch, "walk": scan, "dispatch": dispatch_records, "index": index_entries}
+
+_RECORDS_WORTH_LOADING = 20_000
+"""So many records cost the plain parts a quarter of a second; loading the compiled ones takes a second."""
+
+
+@cache
+def _twins(name: str) -> Any:
+    """Return a module of compiled functions, or the plain one where Numba, its cache or the checksum is missing.
+
+    A KeyError is of a Numba that does not know an option of `impl.kernels.compiling`.
+    """
+    try:
+        return import_module(f"impl.kernels.{name}")
+    except (ImportError, RuntimeError, OSError, KeyError) as error:
+        _LOG.warning("compiled_parts_missing name=%s error=%r", name, str(error))
+        return _PLAIN[name]
+
+
+def _encode_batch(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
+    encoded: EncodedBatch | PutStatus = _twins("batch").encode_batch(body, frame)
+    return encoded
+
+
+def _place_batch(encoded: EncodedBatch, **places: int) -> None:
+    _twins("batch").place_batch(encoded, **places)
+
+
+def compiled_batch_encoder(**settings: Any) -> BatchEncoder:
+    """Return a batch encoder whose loops are compiled; the first batch pays for loading them, about a second."""
+    return BatchEncoder(**settings, encode_batch=_encode_batch, place_batch=_place_batch)
+
+
+class CompiledParts:
+    """Walk, dispatch and index loops of one store: plain while there is little to do, so that small stores open fast.
+
+    Once `records_worth_loading` records were seen, or in a process that has loaded them before, they are compiled.
+    """
+
+    def __init__(self, *, records_worth_loading: int = _RECORDS_WORTH_LOADING) -> None:
+        self._records_left = 0 if _twins.cache_info().currsize else records_worth_loading
+        self.index_entries = IndexEntries(self._put_entries, self._match_entries, self._trace_entries)
+
+    def _took(self, records: int) -> None:
+        self._records_left -= records  # threads may lose a count: then they load a little later
+
+    def _part(self, name: str) -> Any:
+        """Return who does the work now."""
+        return _PLAIN[name] if self._records_left > 0 else _twins(name)
+
+    def walk_log(
+        self, view: memoryview, position: int, *, file_bytes: int, base_offset: int, check: RecordChecker
+    ) -> tuple[int, str | None]:
+        """Do what `impl.log.scan.walk_log` does."""
+        while self._records_left > 0:
+            size, reason = check(view, position, limit=file_bytes, offset=base_offset + position)
+            if not size:
+                return position, reason
+            position += size
+            self._took(1)
+        walked: tuple[int, str | None] = _twins("walk").walk_log(
+            view, position, file_bytes=file_bytes, base_offset=base_offset, check=check
+        )
+        return walked
+
+    def dispatch_records(self, view: memoryview, position: int, end: int, rules: DispatchRules) -> Dispatched:
+        """Do what `impl.dispatch.dispatch_records.dispatch_records` does."""
+        dispatched: Dispatched = self._part("dispatch").dispatch_records(view, position, end, rules)
+        self._took(dispatched.records)
+        return dispatched
+
+    def _put_entries(self, *arguments: Any) -> tuple[int, int, int]:
+        put: tuple[int, int, int] = self._part("index").put_entries(*arguments)
+        return put
+
+    def _match_entries(self, *arguments: Any) -> tuple[int, int, int, int]:
+        matched: tuple[int, int, int, int] = self._part("index").match_entries(*arguments)
+        return matched
+
+    def _trace_entries(
+        self, heads: memoryview, entries: memoryview, number: int, end_number: int, *offsets: int
+    ) -> tuple[int, int]:
+        self._took(end_number - number)  # before: here nobody has counted records
+        traced: tuple[int, int] = self._part("index").trace_entries(heads, entries, number, end_number, *offsets)
+        return traced

@@ -1,0 +1,126 @@
+"""Log files made before they are needed. Source: `AllocateMappedFileService`."""
+
+import contextlib
+import errno
+import logging
+import threading
+from concurrent.futures import Future
+
+from impl.config.policy import AllocationPolicy
+from impl.io.mapped_file import MappedFile
+from impl.log.log_files import LogFileMaker
+from impl.service.runner import RunnerFactory
+
+__all__ = ["AllocateMappedFiles"]
+
+_LOG = logging.getLogger("tornpage.store")
+
+_WAIT_MS = 5_000
+_RETRY_MS = 1_000
+
+
+class _Request:
+    """A file that is wanted. `answer` is there while somebody waits; `failure` is why the last attempt failed."""
+
+    __slots__ = ("answer", "failure", "file", "retry_ms")
+
+    def __init__(self) -> None:
+        self.file: MappedFile | None = None
+        self.failure: OSError | None = None
+        self.answer: Future[None] | None = None
+        self.retry_ms = 0
+
+
+class AllocateMappedFiles:
+    """Makes the next file and the ones behind it, lowest offset first, each durable before the next begins.
+
+    A failure costs the put that needs this very file, and only while it lasts: RocketMQ keeps one flag for all files,
+    and its thread ends for good at the first unexpected error.
+    """
+
+    name = "allocate"
+
+    def __init__(self, maker: LogFileMaker, *, policy: AllocationPolicy, runner: RunnerFactory) -> None:
+        self._maker = maker
+        self._policy = policy
+        self._requests: dict[int, _Request] = {}
+        self._guard = threading.Lock()
+        self._runner = runner(self)
+
+    def take(self, base_offset: int) -> MappedFile:
+        """Return the file that begins at an offset, ready to be written, and ask for those behind it.
+
+        Raises OSError when it cannot be made, or not within 5 s; the request stays then.
+        """
+        wanted = self._policy.wanted(file_index=base_offset // self._maker.file_bytes)
+        if len(wanted) == 1 and base_offset not in self._requests:
+            return self._maker.make(base_offset)
+        with self._guard:
+            for index in wanted:
+                self._requests.setdefault(index * self._maker.file_bytes, _Request())
+            request = self._requests[base_offset]
+            answer = None
+            if request.file is None:
+                answer = request.answer = Future()
+                request.failure = None
+        if answer is not None:
+            self._runner.wake()
+            self._runner.wait(answer, timeout_ms=_WAIT_MS)
+        with self._guard:
+            request.answer = None
+            if request.file is None:
+                raise request.failure or OSError(
+                    errno.ETIMEDOUT, f"not ready after {_WAIT_MS} ms", self._path(base_offset)
+                )
+            del self._requests[base_offset]
+        if self._requests:
+            self._runner.wake()
+        return request.file
+
+    def give_back(self, file: MappedFile) -> None:
+        """Keep a file that was taken and not written to."""
+        with self._guard:
+            request = self._requests[file.base_offset] = _Request()
+            request.file = file
+
+    def step(self, now_ms: int) -> int | None:
+        """Make the lowest file that is wanted; return when to go on, None when all are there."""
+        with self._guard:
+            missing = sorted(base for base, request in self._requests.items() if request.file is None)
+            request = self._requests[missing[0]] if missing else None
+        if request is None:
+            return None
+        if request.answer is None and now_ms < request.retry_ms:
+            return request.retry_ms
+        try:
+            request.file = self._maker.make(missing[0])
+            request.failure = None
+        except OSError as error:
+            request.failure, request.retry_ms = error, now_ms + _RETRY_MS
+            _LOG.warning("allocation_failed path=%r error=%r", self._path(missing[0]), error.strerror)
+            return request.retry_ms
+        except Exception as error:
+            # a mistake of ours: who waits for the file is told it at once, and the runner logs it
+            request.failure = OSError(errno.EIO, f"{type(error).__name__}: {error}", self._path(missing[0]))
+            raise
+        finally:
+            self._answer(request)
+        return now_ms if len(missing) > 1 else None
+
+    def _answer(self, request: _Request) -> None:
+        with self._guard:
+            answer, request.answer = request.answer, None
+        if answer is not None:
+            answer.set_result(None)
+
+    def _path(self, base_offset: int) -> str:
+        return self._maker.path_of(base_offset)
+
+    def close(self) -> None:
+        """Make no more files, and remove those that nobody took, newest first; one that stays is found empty."""
+        self._runner.stop()
+        for base_offset in sorted(self._requests, reverse=True):
+            file = self._requests.pop(base_offset).file
+            if file is not None:
+                with contextlib.suppress(OSError):
+                    self._maker.remove(file)

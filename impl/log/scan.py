@@ -1,0 +1,80 @@
+"""One walk over the mapped log: where its valid prefix ends, and why."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from impl.io.mapped_file import MappedFile
+from impl.message.codec import MESSAGE_MAGIC, RecordCheck
+
+__all__ = ["LogScan", "LogWalker", "RecordChecker", "islands", "scan_log", "walk_log"]
+
+RecordChecker = Callable[..., RecordCheck]
+"""Called as `check(view, position, limit=, offset=)`; see impl.message.codec.check_record."""
+
+LogWalker = Callable[..., tuple[int, str | None]]
+"""Called as `walk(view, position, file_bytes=, base_offset=, check=)`; see `walk_log`."""
+
+_MAGIC_BYTES = MESSAGE_MAGIC.to_bytes(4, "big", signed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LogScan:
+    """Where the valid prefix ends: in file `file_index` at physical `end_offset`, because of `reason`.
+
+    `reason` is None when the last file ended with its blank. `blank_positions` says where the blanks of files lie that
+    the scan went through, by the physical offset at which these begin.
+    """
+
+    end_offset: int
+    file_index: int
+    reason: str | None
+    blank_positions: Mapping[int, int]
+
+
+def walk_log(
+    view: memoryview, position: int, *, file_bytes: int, base_offset: int, check: RecordChecker
+) -> tuple[int, str | None]:
+    """Return where the valid records of one file from `position` on end, and why: None is at a blank.
+
+    `base_offset` is the physical offset of position 0. A compiled twin may stand for this one where `check` is
+    `impl.message.codec.check_record`.
+    """
+    while True:
+        size, reason = check(view, position, limit=file_bytes, offset=base_offset + position)
+        if not size:
+            return position, reason
+        position += size
+
+
+def scan_log(
+    mapped: Sequence[MappedFile], walk: LogWalker, check: RecordChecker, *, file_bytes: int, from_offset: int = 0
+) -> LogScan:
+    """Walk records and blanks from the begin on, or from where a record begins. Cost: what is walked is read once."""
+    blanks: dict[int, int] = {}
+    for index, file in enumerate(mapped):
+        base = file.base_offset
+        if file.end_offset <= from_offset:
+            continue
+        start = max(0, from_offset - base)
+        position, reason = walk(file.view, start, file_bytes=file_bytes, base_offset=base, check=check)
+        if reason is not None:
+            return LogScan(base + position, index, reason, blanks)
+        blanks[base] = position
+    return LogScan(mapped[-1].end_offset if mapped else 0, len(mapped) - 1, None, blanks)
+
+
+def islands(file: MappedFile, position: int, check: RecordChecker, *, file_bytes: int) -> Iterator[tuple[int, int]]:
+    """Yield (position, size) of every valid record of the file from `position` on, skipping what is none."""
+    data = bytes(file.view)
+    while True:
+        size, reason = check(file.view, position, limit=file_bytes, offset=file.base_offset + position)
+        if size:
+            yield position, size
+            position += size
+            continue
+        if reason is None:
+            return  # a blank: whatever lies behind it was cut long ago
+        found = data.find(_MAGIC_BYTES, position + 5)
+        if found < 0:
+            return
+        position = found - 4

@@ -1,0 +1,198 @@
+"""Bytes of the commit log and messages, both ways, without any I/O.
+
+A record is drawn field by field in docs/format.md, "Commit log record". All integers are big-endian.
+
+    0 total  4 magic  8 bodyCRC  12 queueId  16 flag  20 queueOffset  28 physicalOffset  36 sysFlag  40 bornTimestamp
+    48 bornHost (8 or 20)  storeTimestamp (8)  storeHost (8 or 20)  reconsumeTimes (4)  preparedOffset (8)
+    bodyLength (4)  body  topicLength (1)  topic  propertiesLength (2)  properties [ends with the checksum trailer]
+"""
+
+import struct
+
+from isal.isal_zlib import crc32
+
+from impl.message.hosts import host_text, message_id
+from impl.message.message import StoredMessage
+from impl.message.properties_text import CHECKSUM_NAME, parse_pairs
+
+__all__ = [
+    "BLANK_BYTES",
+    "BLANK_MAGIC",
+    "BORN_HOST_V6",
+    "MESSAGE_MAGIC",
+    "PROPERTIES_BYTES_MAX",
+    "SMALLEST_RECORD_BYTES",
+    "STORE_HOST_V6",
+    "TOPIC_BYTES_MAX",
+    "TRAILER_BYTES",
+    "TRANSACTION_MASK",
+    "RecordCheck",
+    "check_record",
+    "decode_record",
+    "encode_blank",
+    "ends_like_trailer",
+    "has_consume_queue",
+    "place_record",
+    "properties_of_record",
+    "queue_of_record",
+]
+
+MESSAGE_MAGIC = 0xDAA320A7 - (1 << 32)
+BLANK_MAGIC = 0xCBD43194 - (1 << 32)
+BLANK_BYTES = 8
+SMALLEST_RECORD_BYTES = 92
+TRAILER_BYTES = 20
+TOPIC_BYTES_MAX = 127
+PROPERTIES_BYTES_MAX = 32_767
+BORN_HOST_V6 = 0x10
+STORE_HOST_V6 = 0x20
+TRANSACTION_MASK = 0x0C
+
+_TRAILER_START = b"__CRC32#\x01"
+_REVERSED_TRAILER = b"\x02%010d" + _TRAILER_START[::-1]
+"""Reversed, since its ten digits stand with the least significant first (docs/format.md, "Trailer")."""
+_NO_QUEUE = 0x04
+"""Set in the transaction types prepared (0x04) and rollback (0x0C), clear in none (0x00) and commit (0x08)."""
+
+_HEAD = struct.Struct(">iiiiiqqiq")
+_CHECKED = struct.Struct(">iiiqqi")
+_QUEUE = struct.Struct(">iiqqi")
+_I64 = struct.Struct(">q")
+_I32 = struct.Struct(">i")
+_AFTER_STORE_HOST = struct.Struct(">iqi")
+_BLANK = struct.Struct(">ii")
+assert _HEAD.size == 48
+assert _AFTER_STORE_HOST.size == 16
+
+_place_offsets = struct.Struct(">qq").pack_into
+_place_time = _I64.pack_into
+
+
+def has_consume_queue(sys_flag: int) -> bool:
+    """Return whether the record counts in its queue: not for prepared and rolled-back transactions."""
+    return not sys_flag & _NO_QUEUE
+
+
+def place_record(
+    record: bytearray, queue_offset: int, physical_offset: int, store_timestamp: int, trailer: bool
+) -> None:
+    """Fill in what is known only under the put lock, then append the checksum trailer over all of it."""
+    _place_offsets(record, 20, queue_offset, physical_offset)
+    _place_time(record, 68 if record[39] & BORN_HOST_V6 else 56, store_timestamp)
+    if trailer:
+        record += (_REVERSED_TRAILER % (crc32(record) & 0x7FFFFFFF))[::-1]
+
+
+def _states(trailer: bytes, checksum: int) -> bool:
+    """Whether a trailer says this checksum; the same as comparing it with `_trailer`, in a third of the time."""
+    digits = trailer[18:8:-1]
+    return trailer[19] == 2 and digits.isdigit() and int(digits) == checksum
+
+
+def ends_like_trailer(properties: bytes) -> bool:
+    """Return whether a reader would take the end of these properties for a checksum trailer."""
+    return properties[-TRAILER_BYTES : -TRAILER_BYTES + len(_TRAILER_START)] == _TRAILER_START
+
+
+def encode_blank(remaining_bytes: int) -> bytes:
+    """Return the 8 bytes that declare the rest of a file empty."""
+    return _BLANK.pack(remaining_bytes, BLANK_MAGIC)
+
+
+RecordCheck = tuple[int, str | None]
+"""Size in bytes and None for a record, 0 and None for a blank, or 0 and the reason it is neither."""
+
+
+def check_record(view: memoryview, position: int, *, limit: int, offset: int) -> RecordCheck:
+    """Check what stands at `position` of a file: a valid record, a blank, or neither.
+
+    A record is valid when position, lengths and body CRC hold, topic and properties are free of NUL, and a trailer,
+    if there is one, matches. `limit` is the size of a whole file, of which a damaged one may hold less; `offset` is
+    the physical offset of `position`.
+    Source: `CommitLog.checkMessageAndReturnSize`, made complete (docs/format.md, "Valid record").
+    """
+    available = len(view)
+    if position + BLANK_BYTES > available:
+        return 0, "past_end"
+    total, magic = _BLANK.unpack_from(view, position)
+    if magic != MESSAGE_MAGIC:
+        return (0, None) if magic == BLANK_MAGIC and total == limit - position else (0, "bad_magic")
+    if total < SMALLEST_RECORD_BYTES or position + total + BLANK_BYTES > limit or position + total > available:
+        return 0, "bad_length"
+    body_crc, _, _, _, physical_offset, sys_flag = _CHECKED.unpack_from(view, position + 8)
+    if physical_offset != offset:
+        return 0, "bad_position"
+    start = position + 88 + (12 if sys_flag & BORN_HOST_V6 else 0) + (12 if sys_flag & STORE_HOST_V6 else 0)
+    end = position + total
+    if start + 3 > end:
+        return 0, "bad_length"
+    topic_at = start + _I32.unpack_from(view, start - 4)[0]
+    if not start <= topic_at <= end - 3:
+        return 0, "bad_length"
+    properties_at = topic_at + 3 + view[topic_at]
+    if properties_at > end or end - properties_at > PROPERTIES_BYTES_MAX:
+        return 0, "bad_length"
+    if (view[properties_at - 2] << 8) + view[properties_at - 1] != end - properties_at:
+        return 0, "bad_length"
+    if crc32(view[start:topic_at]) & 0x7FFFFFFF != body_crc:
+        return 0, "bad_body_crc"
+    text = bytes(view[topic_at + 1 : end])
+    topic_bytes = view[topic_at]
+    if not 1 <= topic_bytes <= TOPIC_BYTES_MAX:
+        return 0, "bad_topic_length"
+    if text.find(0, 0, topic_bytes) >= 0:
+        return 0, "nul_in_topic"
+    if text.find(0, topic_bytes + 2) >= 0:
+        return 0, "nul_in_properties"
+    trailer = text[-TRAILER_BYTES:]
+    if len(text) >= topic_bytes + 2 + TRAILER_BYTES and trailer.startswith(_TRAILER_START):
+        checksum = crc32(view[position : end - TRAILER_BYTES]) & 0x7FFFFFFF
+        return (total, None) if _states(trailer, checksum) else (0, "bad_checksum")
+    return total, None
+
+
+def queue_of_record(view: memoryview, position: int) -> tuple[bytes, int, int, int]:
+    """Return topic bytes, queue id, queue offset and sysFlag of the valid record at `position`."""
+    queue_id, _, queue_offset, _, sys_flag = _QUEUE.unpack_from(view, position + 12)
+    start = position + 88 + (12 if sys_flag & BORN_HOST_V6 else 0) + (12 if sys_flag & STORE_HOST_V6 else 0)
+    topic_at = start + _I32.unpack_from(view, start - 4)[0]
+    return bytes(view[topic_at + 1 : topic_at + 1 + view[topic_at]]), queue_id, queue_offset, sys_flag
+
+
+def properties_of_record(view: memoryview, position: int) -> str:
+    """Return the properties string of the valid record at `position`, trailer included."""
+    total, _, _, _, _, _, _, sys_flag, _ = _HEAD.unpack_from(view, position)
+    start = position + 88 + (12 if sys_flag & BORN_HOST_V6 else 0) + (12 if sys_flag & STORE_HOST_V6 else 0)
+    topic_at = start + _I32.unpack_from(view, start - 4)[0]
+    return bytes(view[topic_at + 3 + view[topic_at] : position + total]).decode(errors="replace")
+
+
+def decode_record(view: memoryview, position: int) -> StoredMessage:
+    """Decode the record at `position`, which `check_record` has accepted."""
+    total, _, body_crc, queue_id, flag, queue_offset, physical_offset, sys_flag, born = _HEAD.unpack_from(
+        view, position
+    )
+    at = position + 48
+    born_host_bytes = 20 if sys_flag & BORN_HOST_V6 else 8
+    born_host = host_text(bytes(view[at : at + born_host_bytes]))
+    at += born_host_bytes
+    store_timestamp = _I64.unpack_from(view, at)[0]
+    at += 8
+    store_host_bytes = 20 if sys_flag & STORE_HOST_V6 else 8
+    store_host = host_text(bytes(view[at : at + store_host_bytes]))
+    at += store_host_bytes
+    reconsume_times, prepared_transaction_offset, body_bytes = _AFTER_STORE_HOST.unpack_from(view, at)
+    at += 16
+    body = bytes(view[at : at + body_bytes])
+    at += body_bytes
+    topic = bytes(view[at + 1 : at + 1 + view[at]]).decode(errors="replace")
+    at += 3 + view[at]
+    properties = parse_pairs(bytes(view[at : position + total]).decode(errors="replace"))
+    properties.pop(CHECKSUM_NAME, None)
+    return StoredMessage(
+        offset=physical_offset, size_bytes=total, topic=topic, queue_id=queue_id, queue_offset=queue_offset, body=body,
+        properties=properties, flag=flag, sys_flag=sys_flag, born_timestamp=born, born_host=born_host,
+        store_timestamp=store_timestamp, store_host=store_host, reconsume_times=reconsume_times,
+        prepared_transaction_offset=prepared_transaction_offset, body_crc=body_crc,
+        message_id=message_id(store_host, physical_offset),
+    )  # fmt: skip

@@ -1,0 +1,169 @@
+"""Messages as producers hand them in, and what the store answers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from impl.message.hosts import Host, message_id
+
+__all__ = [
+    "BatchMember",
+    "GetResult",
+    "GetStatus",
+    "Message",
+    "MessageBatch",
+    "PutResult",
+    "PutStatus",
+    "StoredMessage",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message to put.
+
+    `properties` is a mapping, or RocketMQ's properties string (name 0x01 value, pairs separated by 0x02) taken as it
+    is. `born_timestamp` is the producer's clock in milliseconds; None means the store's clock at the put.
+    Source: `MessageExtBrokerInner`.
+    """
+
+    topic: str
+    body: bytes | None
+    queue_id: int = 0
+    properties: Mapping[str, str] | str = ""
+    flag: int = 0
+    sys_flag: int = 0
+    born_timestamp: int | None = None
+    born_host: Host = ("127.0.0.1", 0)
+    store_host: Host | None = None
+    reconsume_times: int = 0
+    prepared_transaction_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchMember:
+    """One message of a batch; all else it has in common with the others. Source: docs/format.md, "Batch body"."""
+
+    body: bytes
+    properties: Mapping[str, str] | str = ""
+    flag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MessageBatch:
+    """Messages of one queue to put all or none.
+
+    `body` is the client batch body (`impl.message.batch.encode_batch_body` makes it); `properties` are added to those
+    of each message. Source: `MessageExtBatch`.
+    """
+
+    topic: str
+    body: bytes | None
+    queue_id: int = 0
+    properties: Mapping[str, str] | str = ""
+    sys_flag: int = 0
+    born_timestamp: int | None = None
+    born_host: Host = ("127.0.0.1", 0)
+    store_host: Host | None = None
+    reconsume_times: int = 0
+
+
+class PutStatus(Enum):
+    """Answer to a put. Source: `PutMessageStatus`, with its spelling and order."""
+
+    PUT_OK = "PUT_OK"
+    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
+    SERVICE_NOT_AVAILABLE = "SERVICE_NOT_AVAILABLE"
+    CREATE_MAPEDFILE_FAILED = "CREATE_MAPEDFILE_FAILED"
+    MESSAGE_ILLEGAL = "MESSAGE_ILLEGAL"
+    PROPERTIES_SIZE_EXCEEDED = "PROPERTIES_SIZE_EXCEEDED"
+    OS_PAGECACHE_BUSY = "OS_PAGECACHE_BUSY"
+    UNKNOWN_ERROR = "UNKNOWN_ERROR"
+    LMQ_CONSUME_QUEUE_NUM_EXCEEDED = "LMQ_CONSUME_QUEUE_NUM_EXCEEDED"
+
+
+class PutResult(NamedTuple):
+    """What a put did. The numbers are -1 (and `message_id` empty) when nothing was written.
+
+    `offset` is the physical offset of the first record, `size_bytes` the length of all, `queue_offset` the ordinal of
+    the first in its queue, `store_timestamp` milliseconds, `record_ends` where each record of a batch ends, in bytes
+    from `offset`.
+    Source: `PutMessageResult`, `AppendMessageResult`.
+    """
+
+    status: PutStatus
+    offset: int = -1
+    size_bytes: int = -1
+    queue_offset: int = -1
+    store_timestamp: int = -1
+    message_count: int = 0
+    store_host: Host = ("", 0)
+    record_ends: Sequence[int] = ()
+
+    @property
+    def stored(self) -> bool:
+        """Whether the record is in the log, durable or not."""
+        return self.offset >= 0
+
+    @property
+    def record_offsets(self) -> tuple[int, ...]:
+        """The physical offset of each record."""
+        if not self.stored:
+            return ()
+        return (self.offset, *(self.offset + int(end) for end in self.record_ends[:-1]))
+
+    @property
+    def message_id(self) -> str:
+        """The offset message id; those of a batch joined by commas; empty when nothing was written."""
+        return ",".join(message_id(self.store_host, offset) for offset in self.record_offsets)
+
+
+class GetStatus(Enum):
+    """Answer to a get by physical offset or by queue, in RocketMQ's words. Source: `GetMessageStatus`."""
+
+    FOUND = "FOUND"
+    NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
+    MESSAGE_WAS_REMOVING = "MESSAGE_WAS_REMOVING"
+    NO_MATCHED_LOGIC_QUEUE = "NO_MATCHED_LOGIC_QUEUE"
+    NO_MESSAGE_IN_QUEUE = "NO_MESSAGE_IN_QUEUE"
+    OFFSET_TOO_SMALL = "OFFSET_TOO_SMALL"
+    OFFSET_OVERFLOW_ONE = "OFFSET_OVERFLOW_ONE"
+    OFFSET_OVERFLOW_BADLY = "OFFSET_OVERFLOW_BADLY"
+    OFFSET_FOUND_NULL = "OFFSET_FOUND_NULL"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """One record of the log, every field decoded; `properties` hides the checksum trailer.
+
+    Units as in `Message`; `size_bytes` is the whole record. Source: docs/format.md, "Commit log record".
+    """
+
+    offset: int
+    size_bytes: int
+    topic: str
+    queue_id: int
+    queue_offset: int
+    body: bytes
+    properties: Mapping[str, str]
+    flag: int
+    sys_flag: int
+    born_timestamp: int
+    born_host: Host
+    store_timestamp: int
+    store_host: Host
+    reconsume_times: int
+    prepared_transaction_offset: int
+    body_crc: int
+    message_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class GetResult:
+    """What a get found; `message` is None unless the status is FOUND."""
+
+    status: GetStatus
+    message: StoredMessage | None = None

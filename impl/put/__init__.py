@@ -1,0 +1,1 @@
+"""The way of a put through the store: entry, append, answer, count."""

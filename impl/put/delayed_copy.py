@@ -1,0 +1,86 @@
+"""The copy of a delayed message that its consumers get once it is due. Source: `ScheduleMessageService.messageTimeup`.
+
+RocketMQ writes the properties string before it takes DELAY out of the map and puts WAIT=false in, so that the two say
+different things. Here both are out of the string, from which the map is read; who delivers waits for nothing anyway.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from impl.message.delay_levels import HALF_TOPIC, SCHEDULE_TOPIC, delay_level_of
+from impl.message.encoder import topic_bytes
+from impl.message.message import Message, PutStatus, StoredMessage
+from impl.message.multi_dispatch import OFFSET_MAX, MultiDispatch
+from impl.message.properties_text import format_pairs, parse_pairs, text_of
+
+__all__ = ["copy_of", "refusal_of_copy", "stored_as"]
+
+_QUEUE_ID = re.compile("[0-9]{1,10}", re.ASCII)
+_INT32_MAX = 2**31 - 1
+
+
+def stored_as(record: StoredMessage) -> Message:
+    """Return a message of the schedule topic as it was stored."""
+    return Message(
+        topic=record.topic,
+        body=record.body,
+        queue_id=record.queue_id,
+        properties=format_pairs(record.properties),
+        flag=record.flag,
+        sys_flag=record.sys_flag,
+        born_timestamp=record.born_timestamp,
+        born_host=record.born_host,
+        store_host=record.store_host,
+        reconsume_times=record.reconsume_times,
+    )
+
+
+def copy_of(stored: Message) -> Message | str:
+    """Return the copy of a message as it is stored in the schedule topic, or why nothing can be delivered of it.
+
+    A message for the half topic would appear there outside of its transaction (RMQ-B65).
+    """
+    pairs = parse_pairs(text_of(stored.properties) or "")
+    if (delay_level_of(pairs.pop("DELAY", None)) or 0) <= 0:
+        return "it has no delay level"
+    pairs.pop("WAIT", None)
+    topic, queue_id = pairs.get("REAL_TOPIC", ""), pairs.get("REAL_QID", "")
+    if topic_bytes(topic) is None or topic == SCHEDULE_TOPIC:
+        return f"its topic {topic!r} is none"
+    if topic == HALF_TOPIC:
+        return "it belongs to a transaction"
+    if _QUEUE_ID.fullmatch(queue_id) is None or int(queue_id) > _INT32_MAX:
+        return f"its queue id {queue_id!r} is none"
+    return replace(
+        stored,
+        topic=topic,
+        queue_id=int(queue_id),
+        properties=format_pairs(pairs),
+        prepared_transaction_offset=0,
+    )
+
+
+def refusal_of_copy(
+    given: Message,
+    stored: Message,
+    *,
+    dispatch: MultiDispatch | None,
+    encode: Callable[[Message], bytearray | PutStatus],
+) -> PutStatus | None:
+    """Return why the copy of a delayed message could not be stored, whatever offsets it has got by then, or None.
+
+    RocketMQ takes such a message in, and is stuck with it once it is due (RMQ-B22).
+    """
+    copy = copy_of(stored)
+    if isinstance(copy, str) or copy.topic != given.topic:
+        return PutStatus.MESSAGE_ILLEGAL
+    text = text_of(copy.properties) or ""
+    queues = () if dispatch is None else dispatch.queues_of(copy.topic, copy.queue_id, text)
+    if dispatch is not None and queues:
+        copy = replace(copy, properties=dispatch.with_offsets(text, [OFFSET_MAX] * len(queues)))
+    encoded = encode(copy)
+    if not isinstance(encoded, bytearray):
+        return encoded
+    are_queues = all(topic_bytes(name.decode(errors="replace")) is not None for name, _ in queues)
+    return None if are_queues else PutStatus.MESSAGE_ILLEGAL

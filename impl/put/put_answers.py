@@ -1,0 +1,243 @@
+"""What an appended put is answered, and when: after the disk, after a replica, or at once.
+
+Both waits begin before either is awaited. A flush that fails or comes too late is FLUSH_DISK_TIMEOUT; an answer of the
+replication that is not PUT_OK takes its place. Source: `CommitLog.submitFlushRequest`, `submitReplicaRequest`.
+"""
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures._base import FINISHED
+from threading import Condition
+from typing import Any, TypeVar
+
+from impl.config.policy import FlushPolicy
+from impl.message.message import PutResult, PutStatus
+from impl.put.group_commit import GroupCommit
+from impl.put.replication import ReplicaGate, replica_status
+from impl.put.time_outs import Awaited, Request, TimeOuts
+from impl.service.runner import RunnerFactory
+
+__all__ = ["LightFuture", "PendingAnswer", "PutAnswers"]
+
+_LOG = logging.getLogger("tornpage.store")
+
+_PUT_OK = PutStatus.PUT_OK  # looking a member up costs as much as a call
+_GRACE_MS = 5_000
+"""What `DefaultMessageStore.putMessage` waits longer than the longer of both time-outs."""
+
+
+Result = TypeVar("Result")
+
+
+class LightFuture(Future[Result]):
+    """A future that ends with a result, set once; it is never cancelled and never fails.
+
+    It costs a quarter of a plain one while no thread waits for it. A plain one makes a condition, two locks and three
+    bound methods at once; this one makes its condition when it is first looked for. It relies on the attributes that
+    `concurrent.futures.Future` has had since Python 3.2: `_condition`, `_state`, `_result`, `_waiters`,
+    `_done_callbacks`.
+
+    Who makes the condition looks at the state behind that, and who sets the result looks for the condition behind
+    that: one of the two sees the other.
+    """
+
+    _exception = None
+
+    def __init__(self) -> None:
+        self._state = "PENDING"
+        self._waiters: list[Any] = []
+        self._done_callbacks: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_condition":
+            raise AttributeError(name)
+        return self.__dict__.setdefault(name, Condition())  # of several threads all get one
+
+    def cancel(self) -> bool:
+        """Return False."""
+        return False
+
+    def done(self) -> bool:
+        """Return whether the result is known."""
+        return self._state == FINISHED
+
+    def result(self, timeout: float | None = None) -> Result:
+        """Return the result once it is known. Raises TimeoutError after so many seconds."""
+        if self._state == FINISHED:
+            return self._result  # type: ignore[return-value]  # set before the state
+        return super().result(timeout)
+
+    def set_result(self, result: Result) -> None:
+        """Make it known, and wake who waits."""
+        self._result = result
+        self._state = FINISHED
+        if "_condition" in self.__dict__:
+            with self._condition:
+                for waiter in self._waiters:
+                    waiter.add_result(self)
+                self._condition.notify_all()
+            self._invoke_callbacks()
+
+
+class PendingAnswer(LightFuture[PutResult]):
+    """The answer of one put; it comes when both statuses are known. None is one that is still to be said.
+
+    To group commit and the time-outs it is the request of the disk's status. It cannot be cancelled: the record is in
+    the log. `on_answer` hears the answer first.
+    """
+
+    too_late = PutStatus.FLUSH_DISK_TIMEOUT
+
+    def __init__(
+        self,
+        result: PutResult,
+        *,
+        flush: PutStatus | None,
+        replica: PutStatus | None,
+        deadline_ms: int,
+        on_answer: Callable[[PutResult], None],
+    ) -> None:
+        super().__init__()
+        self.end_offset = result.offset + result.size_bytes
+        self.deadline_ms = deadline_ms
+        self.replica: Awaited | None = None
+        self._appended = result
+        self._flush = flush
+        self._replica = replica
+        self._on_answer = on_answer
+        self._flush_unsaid = [None] if flush is None else []
+        self._other_unsaid = [None] if flush is None and replica is None else None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the disk's status has been said."""
+        return not self._flush_unsaid
+
+    def answer(self, status: PutStatus) -> None:
+        """Take what the disk says, unless it was said."""
+        try:
+            self._flush_unsaid.pop()  # one of several threads gets it
+        except IndexError:
+            return
+        self._flush = status
+        self._answer_if_last()
+
+    def replicated(self, status: PutStatus) -> None:
+        """Take what the replica says; called once."""
+        self._replica = status
+        self._answer_if_last()
+
+    def give_up(self) -> None:
+        """Answer by time-outs whatever is open."""
+        if self.replica is not None:
+            self.replica.answer(self.replica.too_late)
+        self.answer(self.too_late)
+
+    def _answer_if_last(self) -> None:
+        if self._other_unsaid is not None:
+            try:
+                self._other_unsaid.pop()  # one of two threads gets it, the other one answers
+            except IndexError:
+                pass
+            else:
+                return
+        status = self._flush if self._replica is _PUT_OK else self._replica
+        assert status is not None
+        result = _with_status(self._appended, status)
+        try:
+            self._on_answer(result)
+        except BaseException:
+            _LOG.exception("count_failed")  # the put is answered all the same
+        try:
+            self.set_result(result)
+        except BaseException:
+            _LOG.exception("callback_failed")  # its own affair: others wait for the one who answers here
+
+
+class PutAnswers:
+    """Settles appended puts, and owns the services that say how."""
+
+    def __init__(
+        self,
+        *,
+        flush_policy: FlushPolicy,
+        group_commit: GroupCommit,
+        time_outs: TimeOuts,
+        runner: RunnerFactory,
+        replica_gate: ReplicaGate,
+        slave_timeout_ms: int,
+    ) -> None:
+        self._flush_timeout_ms = flush_policy.sync_flush_timeout
+        self._replica_gate = replica_gate
+        self._slave_timeout_ms = slave_timeout_ms
+        self._group_commit = group_commit
+        self._group_commit_runner = runner(group_commit)
+        self._time_outs = time_outs
+        self._time_outs_runner = runner(time_outs)
+        self._is_synchronous = flush_policy.answers_after_flush(wait_store_msg_ok=True)
+
+    def settle(
+        self, result: PutResult, *, waits: bool, on_answer: Callable[[PutResult], None]
+    ) -> PutResult | PendingAnswer:
+        """Return the answer of an appended put, or that it is open; only who is open is told to `on_answer`."""
+        replica = self._replica_gate.request(result.offset + result.size_bytes, waits=waits)
+        flushes = waits and self._is_synchronous
+        if not flushes:
+            if self._is_synchronous:
+                self._group_commit_runner.wake()
+            if isinstance(replica, PutStatus):
+                return _with_status(result, replica)
+        pending = PendingAnswer(
+            result,
+            flush=None if flushes else _PUT_OK,
+            replica=replica if isinstance(replica, PutStatus) else None,
+            deadline_ms=self._time_outs_runner.now_ms() + self._flush_timeout_ms,
+            on_answer=on_answer,
+        )
+        if isinstance(replica, Future):
+            self._await_replica(pending, replica)
+        if flushes:
+            self._group_commit.submit(pending)
+            self._group_commit_runner.wake()
+            self._watch(pending, self._flush_timeout_ms)
+        return pending
+
+    def _await_replica(self, pending: PendingAnswer, replica: Future[bool]) -> None:
+        awaited = pending.replica = Awaited(
+            pending.replicated,
+            end_offset=pending.end_offset,
+            deadline_ms=self._time_outs_runner.now_ms() + self._slave_timeout_ms,
+            too_late=PutStatus.FLUSH_SLAVE_TIMEOUT,
+        )
+        replica.add_done_callback(lambda done: awaited.answer(_replica_status(done)))
+        self._watch(awaited, self._slave_timeout_ms)
+
+    def _watch(self, request: Request, timeout_ms: int) -> None:
+        """Have it answered in the end; last, since behind `finish` that is at once."""
+        if self._time_outs.watch(request, timeout_ms):
+            self._time_outs_runner.wake()
+
+    def wait(self, pending: PendingAnswer) -> PutResult:
+        """Return the answer once it is known; who waits for longer than every time-out gives up."""
+        patience_ms = max(self._flush_timeout_ms, self._slave_timeout_ms) + _GRACE_MS
+        if not self._group_commit_runner.wait(pending, timeout_ms=patience_ms):
+            pending.give_up()
+        return pending.result()
+
+    def finish(self) -> None:
+        """Answer every put that still waits; no step of a service runs afterwards."""
+        self._group_commit_runner.stop()
+        self._group_commit.finish()
+        self._time_outs_runner.stop()
+        self._time_outs.finish()
+
+
+def _replica_status(request: Future[bool]) -> PutStatus:
+    """Return the answer of a request; one that is not done, or that failed, is not confirmed."""
+    answered = request.done() and not request.cancelled() and request.exception() is None
+    return replica_status(answered and request.result())
+
+
+def _with_status(result: PutResult, status: PutStatus) -> PutResult:
+    return result if status is result.status else result._replace(status=status)

@@ -1,0 +1,243 @@
+"""The way of a put through the store: entry, append, answer, count. Source: `DefaultMessageStore.asyncPutMessage`."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import BrokerRole, FlushDiskType
+from impl.durability import Durability
+from impl.io.files import Clock
+from impl.log.commit_log import CommitLog
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.log.put_lock import make_put_lock
+from impl.message.batch_encoder import BatchEncoder
+from impl.message.codec import check_record
+from impl.message.encoder import RecordEncoder
+from impl.message.message import Message, MessageBatch, PutResult, PutStatus
+from impl.message.properties_text import text_of, wait_store_msg_ok
+from impl.parts import Parts
+from impl.put.delayed_copy import refusal_of_copy
+from impl.put.group_commit import GroupCommit
+from impl.put.put_answers import PendingAnswer, PutAnswers
+from impl.put.replication import ReplicaGate, make_replicas
+from impl.put.rewriting import delayed
+from impl.put.time_outs import TimeOuts
+from impl.recovery.opening import OpenDirectory
+from impl.service.disk_watch import DiskWatch
+from impl.service.lifecycle import Lifecycle
+from impl.service.runner import ThreadRunner
+from impl.service.running_flags import RunningFlags
+from impl.statistics.store_statistics import (
+    SLOW_PUT_MS,
+    PutRefusals,
+    StatisticsSnapshot,
+    StoreStatistics,
+    warn_if_slow,
+    warn_if_slow_in_lock,
+)
+
+__all__ = ["PutEntry", "PutPath", "commit_log_of"]
+
+
+class PutEntry:
+    """Checks role, running flags and page cache, in this order (docs/statuses.md, "every put").
+
+    `busy_after_ms` is how long the put lock may be held. RocketMQ counts a lock held for more than 10,000 s as free;
+    here it stays busy.
+    """
+
+    __slots__ = ("_busy_after_ms", "_flags", "_is_slave", "_refusals")
+
+    def __init__(self, *, role: BrokerRole, flags: RunningFlags, busy_after_ms: int) -> None:
+        self._is_slave = role is BrokerRole.SLAVE
+        self._flags = flags
+        self._busy_after_ms = busy_after_ms
+        self._refusals = PutRefusals()
+
+    def refusal(self, *, now_ms: int, begin_time_in_lock: int) -> PutStatus | None:
+        """Return why a put may not begin, or None. `begin_time_in_lock` is 0 while the put lock is free."""
+        if self._is_slave or not self._flags.writeable:
+            self._refusals.refused("role" if self._is_slave else "flags", bits=self._flags.bits)
+            return PutStatus.SERVICE_NOT_AVAILABLE
+        if self._refusals.count:
+            self._refusals.writeable_again()
+        if begin_time_in_lock and now_ms - begin_time_in_lock > self._busy_after_ms:
+            return PutStatus.OS_PAGECACHE_BUSY
+        return None
+
+
+class PutPath:
+    """Everything a put meets. `written` is told where each put ended."""
+
+    def __init__(
+        self,
+        log: MappedFileQueue,
+        commit_log: CommitLog,
+        lifecycle: Lifecycle,
+        flags: RunningFlags,
+        *,
+        config: MessageStoreConfig,
+        clock: Clock,
+        parts: Parts,
+        durability: Durability,
+        written: Callable[[int], None],
+        disk_watch: DiskWatch,
+        statistics: StoreStatistics,
+    ) -> None:
+        self._written = written
+        self._log = log
+        self._commit_log = commit_log
+        self._lifecycle = lifecycle
+        self._clock = clock
+        self._disk_watch = disk_watch
+        if not lifecycle.shut:  # a damaged directory may have no log directory to ask about
+            self._disk_watch.step(clock())
+        self._entry = PutEntry(
+            role=config.broker_role, flags=flags, busy_after_ms=config.os_page_cache_busy_time_out_mills
+        )
+        self._statistics = statistics
+        self._statistics_guard = threading.Lock()
+        self._answers = parts.of(PutAnswers)(
+            flush_policy=config.flush_policy(),
+            group_commit=parts.of(GroupCommit)(durability.flush),
+            time_outs=parts.of(TimeOuts)(),
+            runner=parts.of(ThreadRunner),
+            replica_gate=ReplicaGate(
+                config.broker_role, parts.of(make_replicas)(), fallbehind_max=config.ha_slave_fallbehind_max
+            ),
+            slave_timeout_ms=config.slave_timeout,
+        )
+        self._answers_wait = (
+            config.flush_disk_type is FlushDiskType.SYNC_FLUSH or config.broker_role is BrokerRole.SYNC_MASTER
+        )
+
+    def append(self, message: Message | MessageBatch, *, may_wait: bool = True) -> PutResult | PendingAnswer:
+        """Append a message or a batch; return the answer, or that it waits for the disk or a replica.
+
+        With `may_wait` false the answer waits for neither, whatever the properties say.
+        """
+        clock, lifecycle, commit_log, disk_watch = self._clock, self._lifecycle, self._commit_log, self._disk_watch
+        began_ms = clock()
+        if lifecycle.shut:
+            lifecycle.require_opener()
+            return PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
+        if not disk_watch.looked_ms <= began_ms < disk_watch.due_ms:
+            disk_watch.step(began_ms)
+        refusal = self._entry.refusal(now_ms=began_ms, begin_time_in_lock=commit_log.begin_time_in_lock)
+        if refusal is not None:
+            return PutResult(refusal)
+        if isinstance(message, MessageBatch):
+            result = commit_log.put_batch(message, now_ms=began_ms)
+        else:
+            result = commit_log.put(message, now_ms=began_ms)
+        offset = result.offset
+        # one that was refused may have ended a file
+        self._written(offset + result.size_bytes if offset >= 0 else self._log.max_offset)
+        if self._answers_wait and offset >= 0:
+            appended_ms = clock()
+            settled = self._answers.settle(
+                result,
+                waits=may_wait and _waits(message),
+                on_answer=lambda answer: self._count(message, answer, began_ms, appended_ms),
+            )
+            if isinstance(settled, PendingAnswer):
+                return settled
+            result = settled
+        self._count(message, result, began_ms, None)
+        return result
+
+    def wait(self, pending: PendingAnswer) -> PutResult:
+        """Wait in this thread for an answer."""
+        return self._answers.wait(pending)
+
+    def put_without_waiting(self, message: Message) -> PutResult:
+        """Put one message whose answer waits neither for disk nor replica, whatever its properties say."""
+        answer = self.append(message, may_wait=False)
+        return self._answers.wait(answer) if isinstance(answer, PendingAnswer) else answer
+
+    def put_async(self, message: Message | MessageBatch) -> Future[PutResult]:
+        """Append a message or a batch; the future has the answer once it is known."""
+        settled = self.append(message)
+        if isinstance(settled, PendingAnswer):
+            return settled
+        answer: Future[PutResult] = Future()
+        answer.set_result(settled)
+        return answer
+
+    def _count(
+        self, message: Message | MessageBatch, result: PutResult, began_ms: int, appended_ms: int | None
+    ) -> None:
+        """Take an answer into the statistics, and say so when it took long; `appended_ms` None means just now."""
+        clock, statistics = self._clock, self._statistics
+        record_put, now_ms = statistics.record_put, clock()
+        elapsed_ms = now_ms - began_ms
+        record_put(elapsed_ms)
+        if result.offset < 0 or not statistics.stepped_ms <= now_ms < statistics.due_ms:
+            with self._statistics_guard:
+                if result.offset < 0:
+                    statistics.record_failure()
+                statistics.step(clock())  # anew: another thread may have stepped at a later time than ours
+        if elapsed_ms > SLOW_PUT_MS:
+            body_bytes = len(message.body or b"")
+            warn_if_slow(elapsed_ms, topic=message.topic, body_bytes=body_bytes)
+            if result.stored:
+                in_lock_ms = (now_ms if appended_ms is None else appended_ms) - result.store_timestamp
+                warn_if_slow_in_lock(in_lock_ms, topic=message.topic, body_bytes=body_bytes)
+
+    def statistics(self) -> StatisticsSnapshot:
+        """Return counts, latencies and rates of the puts so far."""
+        with self._statistics_guard:
+            now_ms = self._clock()
+            self._statistics.step(now_ms)
+            return self._statistics.snapshot(now_ms)
+
+    def stop(self) -> None:
+        """Take no more puts, and answer all that wait."""
+        self._commit_log.stop()
+        self._answers.finish()
+
+
+def commit_log_of(
+    held: OpenDirectory,
+    config: MessageStoreConfig,
+    parts: Parts,
+    *,
+    statistics: StoreStatistics,
+    clock: Clock,
+) -> CommitLog:
+    """Return the commit log of an open directory, as its configuration says."""
+    trailer = config.record_checksum == "record"
+    return parts.of(CommitLog)(
+        held.log,
+        encoder=parts.of(RecordEncoder)(
+            store_host=config.store_host,
+            trailer=trailer,
+            record_bytes_max=config.max_message_size,
+            room_bytes_max=config.record_room_bytes,
+        ),
+        batch_encoder=parts.of(BatchEncoder)(
+            store_host=config.store_host,
+            trailer=trailer,
+            record_bytes_max=config.max_message_size,
+            room_bytes_max=config.record_room_bytes,
+            multi_dispatch=config.enable_multi_dispatch,
+        ),
+        store_host=config.store_host,
+        trailer=trailer,
+        delay_levels=config.delay_levels(),
+        delay=parts.of(delayed),
+        refusal_of_copy=parts.of(refusal_of_copy),
+        dispatch=held.dispatch,
+        light_queues_max=config.max_lmq_consume_queue_num,
+        queue_offsets=held.queue_offsets,
+        put_lock=parts.of(make_put_lock)(config.put_lock_kind),
+        statistics=statistics,
+        clock=clock,
+        check=parts.of(check_record),
+    )
+
+
+def _waits(message: Message | MessageBatch) -> bool:
+    """Return whether a producer wants to wait for disk and replica (property WAIT)."""
+    return not message.properties or wait_store_msg_ok(text_of(message.properties) or "")

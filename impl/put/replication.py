@@ -1,0 +1,78 @@
+"""How a put waits for a replica: whom it asks, and what it answers. The network is behind `Replicas`."""
+
+from concurrent.futures import Future
+from typing import Protocol
+
+from impl.config.policy import BrokerRole
+from impl.message.message import PutStatus
+
+__all__ = ["NoReplicas", "ReplicaGate", "Replicas", "make_replicas", "replica_status"]
+
+
+_PUT_OK = PutStatus.PUT_OK  # looking a member up costs as much as a call
+
+
+class Replicas(Protocol):
+    """The replicas of this log that are connected at the moment. Source: `HAService`, `GroupTransferService`."""
+
+    @property
+    def acknowledged_offset(self) -> int | None:
+        """The highest physical offset that any replica has ever confirmed; None while none is connected."""
+
+    def request(self, next_offset: int) -> Future[bool]:
+        """Return what becomes True once a replica has everything below `next_offset`, False once that is given up.
+
+        Each request ends: after the time-out of the replicas (`slaveTimeout`), or at shutdown, where RocketMQ forgets
+        those it has not begun with.
+        """
+
+
+class NoReplicas:
+    """A store on its own: no replica ever connects, and each request has been given up already."""
+
+    @property
+    def acknowledged_offset(self) -> int | None:
+        """None."""
+        return None
+
+    def request(self, next_offset: int) -> Future[bool]:
+        """Return a future that is False."""
+        given_up: Future[bool] = Future()
+        given_up.set_result(False)
+        return given_up
+
+
+def make_replicas() -> Replicas:
+    """Return the replicas of a store: none, unless the store was opened with others."""
+    return NoReplicas()
+
+
+def replica_status(confirmed: bool) -> PutStatus:
+    """Return the answer that the result of a request stands for."""
+    return PutStatus.PUT_OK if confirmed else PutStatus.FLUSH_SLAVE_TIMEOUT
+
+
+class ReplicaGate:
+    """Decides whether a put waits for a replica. Source: `CommitLog.submitReplicaRequest`, `HAService.isSlaveOK`.
+
+    `fallbehind_max` (`haSlaveFallbehindMax`) is in bytes: a best replica that lacks so many, or more, is none.
+    """
+
+    __slots__ = ("_fallbehind_max", "_replicas", "_synchronous")
+
+    def __init__(self, role: BrokerRole, replicas: Replicas, *, fallbehind_max: int) -> None:
+        self._synchronous = role is BrokerRole.SYNC_MASTER
+        self._replicas = replicas
+        self._fallbehind_max = fallbehind_max
+
+    def request(self, next_offset: int, *, waits: bool) -> PutStatus | Future[bool]:
+        """Return the answer if it is known at once, else what will tell it (see `replica_status`).
+
+        `next_offset` is the end of the record in the log; `waits` is the producer's WAIT.
+        """
+        if not (waits and self._synchronous):
+            return _PUT_OK
+        acknowledged = self._replicas.acknowledged_offset
+        if acknowledged is None or next_offset - acknowledged >= self._fallbehind_max:
+            return PutStatus.SLAVE_NOT_AVAILABLE
+        return self._replicas.request(next_offset)

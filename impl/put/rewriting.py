@@ -1,0 +1,45 @@
+"""What a put changes about a message before it is encoded: delayed messages wait in the schedule topic.
+
+Source: docs/statuses.md, "What a put changes about a message"; `CommitLog.asyncPutMessage`.
+"""
+
+from dataclasses import replace
+
+from impl.message.codec import has_consume_queue
+from impl.message.delay_levels import HALF_TOPIC, SCHEDULE_TOPIC, DelayLevels, delay_level_of, queue_of_level
+from impl.message.encoder import topic_bytes
+from impl.message.message import Message, PutStatus
+from impl.message.properties_text import format_pairs, parse_pairs
+
+__all__ = ["delayed"]
+
+
+def delayed(message: Message, text: str, levels: DelayLevels) -> Message | PutStatus:
+    """Return the message as it goes into the log, or why it is refused; `text` is its properties string.
+
+    A half message is never delayed: it would be delivered outside its transaction (RMQ-B65). In the schedule topic
+    RocketMQ reads DELAY as a number whatever the message is, and takes a record where it is none for torn.
+    """
+    if "DELAY\x01" not in text:
+        return message
+    waits = has_consume_queue(message.sys_flag) and message.topic != HALF_TOPIC
+    if not waits and message.topic != SCHEDULE_TOPIC:
+        return message
+    pairs = parse_pairs(text)
+    level = delay_level_of(pairs.get("DELAY"))
+    if level is None or topic_bytes(message.topic) is None:
+        return PutStatus.MESSAGE_ILLEGAL
+    if level <= 0 or not waits:
+        return message
+    if message.topic == SCHEDULE_TOPIC:
+        return PutStatus.MESSAGE_ILLEGAL
+    if level > levels.highest:
+        level = levels.highest
+        pairs["DELAY"] = str(level)
+    pairs["REAL_TOPIC"] = message.topic
+    if 0 <= message.queue_id < 1 << 31:
+        pairs["REAL_QID"] = str(message.queue_id)
+        queue_id = queue_of_level(level)
+    else:
+        queue_id = -1  # what is none stays none, so that it is refused when its row comes
+    return replace(message, topic=SCHEDULE_TOPIC, queue_id=queue_id, properties=format_pairs(pairs))

@@ -1,0 +1,114 @@
+"""The pulls that wait, by queue and by deadline: a table and nothing else. Its user has the lock (`pull_hold`).
+
+A queue is a topic and a queue id, two values: RocketMQ makes one text of them and takes it apart again at each `@`, so
+that who waits for a topic with that sign in its name is never looked at. Source: `ManyPullRequest`.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from impl.read.message_filter import MessageFilter
+from impl.read.queue_pull import GetMessageResult
+
+__all__ = ["HeldPull", "HeldPulls", "PullRequest", "QueueName"]
+
+QueueName = tuple[str, int]
+"""Topic and queue id."""
+
+_FORGOTTEN_MAX = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PullRequest:
+    """What a consumer asks for; `group` is who he is, for the statistics. Source: `PullMessageRequestHeader`."""
+
+    queue: QueueName
+    offset: int
+    max_msg_nums: int
+    message_filter: MessageFilter | None = None
+    group: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class HeldPull:
+    """A request that waits until `deadline_ms`, in the time of the runner.
+
+    `looked_to` is the queue offset up to which there was nothing for it. Source: `PullRequest` of the broker.
+    """
+
+    request: PullRequest
+    deadline_ms: int
+    looked_to: int = field(init=False)
+    answer: Future[GetMessageResult] = field(init=False, default_factory=Future)
+
+    def __post_init__(self) -> None:
+        self.looked_to = self.request.offset
+
+
+class HeldPulls:
+    """Each has a number, which is never given twice; a queue that nobody waits for has no place in it."""
+
+    def __init__(self) -> None:
+        self._by_number: dict[int, HeldPull] = {}
+        self._by_queue: dict[QueueName, dict[int, HeldPull]] = {}
+        self._deadlines: list[tuple[int, int]] = []
+        self._next_number = 0
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def __contains__(self, queue: QueueName) -> bool:
+        """Whether somebody waits for a queue."""
+        return queue in self._by_queue
+
+    def add(self, held: HeldPull) -> tuple[int, bool]:
+        """Take one in; return its number, and whether its deadline is the first one now."""
+        number = self._next_number
+        self._next_number = number + 1
+        first_ms = self.first_deadline_ms
+        self._by_number[number] = held
+        self._by_queue.setdefault(held.request.queue, {})[number] = held
+        heapq.heappush(self._deadlines, (held.deadline_ms, number))
+        return number, first_ms is None or held.deadline_ms < first_ms
+
+    def take(self, number: int) -> HeldPull | None:
+        """Take one out, for good; None when somebody else has done so."""
+        held = self._by_number.pop(number, None)
+        if held is None:
+            return None
+        of_queue = self._by_queue[held.request.queue]
+        del of_queue[number]
+        if not of_queue:
+            del self._by_queue[held.request.queue]
+        if len(self._deadlines) > 2 * len(self._by_number) + _FORGOTTEN_MAX:
+            self._deadlines = [(each.deadline_ms, left) for left, each in self._by_number.items()]
+            heapq.heapify(self._deadlines)
+        return held
+
+    def all(self) -> list[tuple[int, HeldPull]]:
+        """Return all of them with their numbers, the oldest first."""
+        return list(self._by_number.items())
+
+    def of(self, queues: Iterable[QueueName]) -> list[tuple[int, HeldPull]]:
+        """Return those that wait for one of some queues, with their numbers, the oldest first."""
+        return sorted((pair for queue in queues for pair in self._by_queue.get(queue, {}).items()), key=_number)
+
+    def late(self, now_ms: int) -> Iterator[tuple[int, HeldPull]]:
+        """Yield those whose deadline has come, with their numbers; the first deadline first."""
+        while self._deadlines and self._deadlines[0][0] <= now_ms:
+            _, number = heapq.heappop(self._deadlines)
+            if number in self._by_number:
+                yield number, self._by_number[number]
+
+    @property
+    def first_deadline_ms(self) -> int | None:
+        """The first deadline of one that waits; None when nobody does."""
+        while self._deadlines and self._deadlines[0][1] not in self._by_number:
+            heapq.heappop(self._deadlines)
+        return self._deadlines[0][0] if self._deadlines else None
+
+
+def _number(pair: tuple[int, HeldPull]) -> int:
+    return pair[0]

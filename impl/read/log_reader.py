@@ -1,0 +1,140 @@
+"""Checked reads of the commit log: one session for each verb that reads records by their place.
+
+A record is handed out only if it verifies where it stands, lies below the readable end, and not behind the blank of its
+file. The readable end is looked at once for each session, so that all parts of an answer belong to one moment.
+Source: `CommitLog.getMessage`, `CommitLog.getData`, with the checks of docs/format.md, "Valid record".
+"""
+
+import struct
+from types import TracebackType
+from typing import Self
+
+from impl.io.mapped_file import MappedFile
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.log.scan import RecordChecker
+from impl.message.codec import BORN_HOST_V6
+from impl.read.read_buffer import BufferLease, ReadBuffer, ReadBuffers, RecordBuffer
+
+__all__ = ["LogReader", "LogSession"]
+
+_I64 = struct.Struct(">q")
+
+
+class LogReader:
+    """Opens sessions."""
+
+    def __init__(
+        self,
+        log: MappedFileQueue,
+        *,
+        check: RecordChecker,
+        buffers: ReadBuffers,
+    ) -> None:
+        self.log = log
+        self.check = check
+        self.buffers = buffers
+
+    @property
+    def readable_end(self) -> int:
+        """Up to which physical offset readers may see now."""
+        return self.log.readable_end
+
+    def session(self) -> "LogSession":
+        """Begin to read; to be used in a `with` statement."""
+        return LogSession(self)
+
+
+class LogSession:
+    """Holds the file it reads in, and those it took buffers of until the session ends.
+
+    After `find` has returned a size, `view` and `position` say where the record is, until the next `find`.
+    """
+
+    __slots__ = ("_buffers", "_check", "_file", "_file_bytes", "_lease", "_leases", "_log", "_taken", "position",
+                 "readable_end", "view")  # fmt: skip
+
+    view: memoryview
+
+    def __init__(self, reader: LogReader) -> None:
+        self._log = reader.log
+        self._check = reader.check
+        self._buffers = reader.buffers
+        self._file_bytes = reader.log.file_bytes
+        self._file: MappedFile | None = None
+        self._lease: BufferLease | None = None
+        self._leases: list[BufferLease] = []
+        self._taken: list[ReadBuffer] = []
+        self.position = 0
+        self.readable_end = reader.readable_end
+
+    @property
+    def min_offset(self) -> int:
+        """Physical offset of the first retained byte."""
+        return self._log.min_offset
+
+    def next_file_offset(self, offset: int) -> int:
+        """Return where the file behind that of an offset begins. Source: `CommitLog.rollNextFile`."""
+        return offset - offset % self._file_bytes + self._file_bytes
+
+    def find(self, offset: int) -> int:
+        """Return the size of the record that begins at an offset; 0 when there is none that may be served."""
+        if offset >= self.readable_end:
+            return 0
+        lease = self._lease
+        if lease is None or not lease.base_offset <= offset < lease.end_offset:
+            lease = self._turn_to(offset)
+            if lease is None:
+                return 0
+        self.position = position = offset - lease.base_offset
+        size, _ = self._check(lease.view, position, limit=self._file_bytes, offset=offset)
+        if offset + size > self.readable_end or not lease.mapped.may_hold_record(position):
+            return 0
+        return size
+
+    def _turn_to(self, offset: int) -> BufferLease | None:
+        """Hold the file of an offset; one left without a buffer is held on, for it may be needed again soon."""
+        for lease in self._leases:
+            if lease.base_offset <= offset < lease.end_offset:
+                break
+        else:
+            file = self._log.find(offset)
+            found = None if file is None else self._buffers.lease(file)
+            if found is None:
+                return None
+            lease = found
+            self._leases.append(lease)
+        self._lease, self.view = lease, lease.view
+        return lease
+
+    def store_timestamp(self) -> int:
+        """Return the store time of the record found last."""
+        at = self.position + (68 if self.view[self.position + 39] & BORN_HOST_V6 else 56)
+        timestamp: int = _I64.unpack_from(self.view, at)[0]
+        return timestamp
+
+    def take(self, size: int, queue_offset: int) -> RecordBuffer:
+        """Return a buffer of the record found last, which has that size."""
+        assert self._lease is not None
+        buffer = self._lease.record(self.position, size, queue_offset)
+        self._taken.append(buffer)
+        return buffer
+
+    def rest_of_file(self, offset: int) -> ReadBuffer | None:
+        """Return everything readable from an offset to the end of its file, unchecked; None when there is nothing."""
+        lease = self._turn_to(offset) if self.min_offset <= offset < self.readable_end else None
+        if lease is None:
+            return None
+        size_bytes = min(lease.end_offset, self.readable_end) - offset
+        buffer = lease.buffer(offset - lease.base_offset, size_bytes)
+        self._taken.append(buffer)
+        return buffer
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is not None:  # nobody will ever see them
+            for buffer in self._taken:
+                buffer.release()
+        for lease in self._leases:
+            lease.give_back()

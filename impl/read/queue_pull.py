@@ -1,0 +1,198 @@
+"""One pull: the messages of a queue from a number on that a filter wants, as many as one answer may hold.
+
+Nobody is led past a message he could still get: where the readable end is met the pull ends, and the next offset stays
+in front of it. A unit whose record was expired, or fails a check, is passed. Source: `DefaultMessageStore.getMessage`.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from impl.message.codec import properties_of_record
+from impl.message.message import GetStatus
+from impl.message.properties_text import CHECKSUM_NAME, parse_pairs
+from impl.queue.consume_queue_ext import is_address
+from impl.queue.units import Unit
+from impl.read.log_reader import LogSession
+from impl.read.message_filter import MessageFilter
+from impl.read.queued_records import QueuedRecords, ReadableQueue
+from impl.read.read_buffer import RecordBuffer, RecordBuffers
+
+__all__ = ["GetMessageResult", "Pull", "TransferLimits"]
+
+_UNITS_LEAST = 800
+"""So many units a pull looks at, at least, whatever a filter thinks of them; RocketMQ says 16,000 bytes."""
+_UNITS_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class TransferLimits:
+    """How much one answer may hold. Names are those of the configuration.
+
+    A message counts as being on the disk only when the log has grown by more than `memory_bytes` since.
+    """
+
+    bytes_in_memory: int
+    count_in_memory: int
+    bytes_in_disk: int
+    count_in_disk: int
+    memory_bytes: int
+
+    def is_far(self, behind_bytes: int) -> bool:
+        """Return whether a record so far behind the end of the log counts as being on the disk only."""
+        return behind_bytes > self.memory_bytes
+
+    def is_full(self, collected_bytes: int, count: int, size: int, *, behind_bytes: int) -> bool:
+        """Return whether an answer that holds a message takes no other of `size` bytes. Source: `isTheBatchFull`."""
+        if self.is_far(behind_bytes):
+            return collected_bytes + size > self.bytes_in_disk or count >= self.count_in_disk
+        return collected_bytes + size > self.bytes_in_memory or count >= self.count_in_memory
+
+
+@dataclass(frozen=True, slots=True)
+class GetMessageResult(RecordBuffers):
+    """What a read by queue brought. Release it, or use it in a `with` statement.
+
+    `next_begin_offset` is where the consumer goes on; `min_offset` and `max_offset` are those of the queue. Source:
+    `GetMessageResult`.
+    """
+
+    status: GetStatus
+    next_begin_offset: int
+    min_offset: int = 0
+    max_offset: int = 0
+    messages: tuple[RecordBuffer, ...] = ()
+    suggest_pulling_from_slave: bool = False
+    behind_bytes: int | None = None
+    """How far behind the end of the log the last unit was that was looked at; None when none was."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of all messages."""
+        return sum(message.size_bytes for message in self.messages)
+
+
+class Pull:
+    """One walk over the units of a queue in front of `end_number`.
+
+    What comes behind that meanwhile is left to the next pull: its answer names a maximum. Source: the loop of
+    `DefaultMessageStore.getMessage`.
+    """
+
+    __slots__ = (
+        "_behind_bytes",
+        "_end_number",
+        "_filter",
+        "_limits",
+        "_next",
+        "_queue",
+        "_records",
+        "_session",
+        "_status",
+        "messages",
+    )
+
+    def __init__(
+        self,
+        records: QueuedRecords,
+        limits: TransferLimits,
+        session: LogSession,
+        queue: ReadableQueue,
+        offset: int,
+        end_number: int,
+        message_filter: MessageFilter | None,
+    ) -> None:
+        self._end_number = end_number
+        self._records = records
+        self._limits = limits
+        self._session = session
+        self._queue = queue
+        self._filter = message_filter
+        self._next = offset
+        self._status = GetStatus.NO_MATCHED_MESSAGE
+        self._behind_bytes: int | None = None
+        self.messages: list[RecordBuffer] = []
+
+    def run(self, max_msg_nums: int) -> None:
+        """Look at units until the answer is full, the readable end is met, or enough were looked at."""
+        session, messages, limits = self._session, self.messages, self._limits
+        find, key = self._records.find, self._queue.key
+        readable_end, min_offset = session.readable_end, session.min_offset
+        collected_bytes = skip_below = 0
+        limit = min(max(_UNITS_LEAST, max_msg_nums), self._end_number - self._next)
+        for unit in self._units(limit, min(max_msg_nums + 1, _UNITS_AT_ONCE)):
+            offset, unit_size, code = unit
+            if not offset and unit.is_prefill:
+                self._next += 1
+                continue
+            if offset >= readable_end:
+                self._status = GetStatus.OFFSET_FOUND_NULL
+                return
+            self._behind_bytes = behind_bytes = readable_end - offset
+            if offset < skip_below:
+                self._next += 1
+                continue
+            if messages and (
+                len(messages) >= max_msg_nums
+                or limits.is_full(collected_bytes, len(messages), unit_size, behind_bytes=behind_bytes)
+            ):
+                return
+            number = self._next
+            self._next = number + 1
+            if self._filter is not None and not self._wants_unit(code):
+                self._status = GetStatus.NO_MATCHED_MESSAGE
+                continue
+            size = find(session, key, number, offset)
+            if not size:
+                self._status = GetStatus.MESSAGE_WAS_REMOVING
+                if offset < min_offset:
+                    skip_below = session.next_file_offset(offset)
+                continue
+            if self._filter is not None and not self._filter.matches_record(partial(_properties_at, session)):
+                self._status = GetStatus.NO_MATCHED_MESSAGE
+                continue
+            messages.append(session.take(size, number))
+            collected_bytes += size
+            skip_below = 0
+
+    def _units(self, limit: int, at_once: int) -> Iterator[Unit]:
+        """Yield units from where the walk is, over file ends, in bites: most reads need few."""
+        left = limit
+        while left > 0:
+            count = 0
+            for unit in self._queue.units(self._next, min(at_once, left)):
+                count += 1
+                yield unit
+            if not count:
+                if left == limit:
+                    self._status = GetStatus.OFFSET_FOUND_NULL
+                return
+            left -= count
+            at_once = _UNITS_AT_ONCE
+
+    def _wants_unit(self, code: int) -> bool:
+        assert self._filter is not None
+        if not is_address(code):
+            return self._filter.matches_unit(code, None)
+        ext = None if self._queue.ext is None else self._queue.ext.get(code)
+        return self._filter.matches_unit(None if ext is None else ext.tags_code, ext)
+
+    def result(self, min_offset: int, max_offset: int) -> GetMessageResult:
+        """Return what was found."""
+        behind_bytes = self._behind_bytes
+        return GetMessageResult(
+            GetStatus.FOUND if self.messages else self._status,
+            self._next,
+            min_offset,
+            max_offset,
+            tuple(self.messages),
+            behind_bytes is not None and self._limits.is_far(behind_bytes),
+            behind_bytes,
+        )
+
+
+def _properties_at(session: LogSession) -> Mapping[str, str]:
+    """Return the properties of the record found last, as `StoredMessage` has them."""
+    properties = parse_pairs(properties_of_record(session.view, session.position))
+    properties.pop(CHECKSUM_NAME, None)
+    return properties

@@ -1,0 +1,136 @@
+"""Reads through a queue: pulls, and what a queue says of itself. Looking at a queue makes none.
+
+What is answered when: docs/statuses.md, "get from a queue". Source: `DefaultMessageStore`.
+"""
+
+from collections.abc import Callable, Iterator
+
+from impl.message.message import GetStatus
+from impl.queue.units import Unit
+from impl.read.log_reader import LogReader
+from impl.read.message_filter import MessageFilter
+from impl.read.queue_pull import GetMessageResult, Pull, TransferLimits
+from impl.read.queued_records import QueuedRecords, ReadableQueue, ReadableQueues
+from impl.read.read_buffer import RecordBuffer
+from impl.read.time_search import offset_by_time
+
+__all__ = ["QueueReads"]
+
+
+class QueueReads:
+    """Reads queues of one store. `corrects_offsets` is False on a slave that leaves offsets to its master."""
+
+    def __init__(
+        self,
+        queues: ReadableQueues,
+        reader: LogReader,
+        *,
+        records: QueuedRecords,
+        limits: TransferLimits,
+        corrects_offsets: bool = True,
+        pull: Callable[..., Pull] = Pull,
+    ) -> None:
+        self._queues = queues
+        self._reader = reader
+        self._limits = limits
+        self._records = records
+        self._corrects_offsets = corrects_offsets
+        self._pull = pull
+
+    # ---- messages ------------------------------------------------------------------------------------------------
+
+    def get_message(
+        self, topic: str, queue_id: int, offset: int, *, max_msg_nums: int, message_filter: MessageFilter | None
+    ) -> GetMessageResult:
+        """Return the messages from a queue offset on that the filter wants, as buffers."""
+        while True:
+            queue = self._queues.find(topic, queue_id)
+            if queue is None:
+                return GetMessageResult(GetStatus.NO_MATCHED_LOGIC_QUEUE, self._corrected(offset, 0))
+            begin = self._begin_of(queue)
+            found = self._get_from(queue, offset, max_msg_nums=max_msg_nums, message_filter=message_filter)
+            if self._begin_of(queue) == begin and self._queues.find(topic, queue_id) is queue:
+                return found
+            found.release()  # part of it was deleted meanwhile: such an answer belongs to no moment
+
+    def _begin_of(self, queue: ReadableQueue) -> tuple[int, int]:
+        """Return what deletions move: where the queue begins, and where the log does."""
+        return queue.min_offset, self._reader.log.min_offset
+
+    def _get_from(
+        self, queue: ReadableQueue, offset: int, *, max_msg_nums: int, message_filter: MessageFilter | None
+    ) -> GetMessageResult:
+        """Read; the maximum comes before the readable end, so that every record in front of it can be read."""
+        max_offset, min_offset = queue.max_offset, queue.min_offset
+        with self._reader.session() as session:
+            if max_offset == 0:
+                return GetMessageResult(GetStatus.NO_MESSAGE_IN_QUEUE, self._corrected(offset, 0))
+            if offset < min_offset:
+                status, next_offset = GetStatus.OFFSET_TOO_SMALL, self._corrected(offset, min_offset)
+            elif offset == max_offset:
+                status, next_offset = GetStatus.OFFSET_OVERFLOW_ONE, offset
+            elif offset > max_offset:
+                status, next_offset = GetStatus.OFFSET_OVERFLOW_BADLY, self._corrected(offset, max_offset)
+            elif max_msg_nums <= 0:
+                status, next_offset = GetStatus.NO_MATCHED_MESSAGE, offset
+            else:
+                pull = self._pull(self._records, self._limits, session, queue, offset, max_offset, message_filter)
+                pull.run(max_msg_nums)
+                return pull.result(min_offset, max_offset)
+            return GetMessageResult(status, next_offset, min_offset, max_offset)
+
+    def _corrected(self, asked: int, better: int) -> int:
+        """Return where to go on. Source: `nextOffsetCorrection`."""
+        return better if self._corrects_offsets else asked
+
+    # ---- what a queue says -----------------------------------------------------------------------------------------
+
+    def names(self) -> list[tuple[str, int]]:
+        """Return topic and queue id of every queue, sorted."""
+        return sorted((queue.topic, queue.queue_id) for queue in self._queues.all())
+
+    def range_of(self, topic: str, queue_id: int) -> tuple[int, int]:
+        """Return minimum and maximum of a queue; 0 and 0 of one that nobody knows."""
+        while (queue := self._queues.find(topic, queue_id)) is not None:
+            bounds = queue.min_offset, queue.max_offset
+            if self._queues.find(topic, queue_id) is queue:
+                return bounds
+        return 0, 0
+
+    def unit(self, topic: str, queue_id: int, number: int) -> Unit | None:
+        """Return a unit, checked against nothing."""
+        queue = self._queues.find(topic, queue_id)
+        return None if queue is None else queue.unit(number)
+
+    def store_timestamp(self, topic: str, queue_id: int, number: int) -> int:
+        """Return when a message was stored, -1 when it may not be served."""
+        queue = self._queues.find(topic, queue_id)
+        unit = None if queue is None else queue.unit(number)
+        if queue is None or unit is None:
+            return -1
+        with self._reader.session() as session:
+            return session.store_timestamp() if self._records.find(session, queue.key, number, unit.offset) else -1
+
+    def records(self, topic: str, queue_id: int, begin: int, end: int) -> Iterator[RecordBuffer]:
+        """Yield the messages of [begin, end), as far as there are any; each buffer is released before the next."""
+        queue = self._queues.find(topic, queue_id)
+        if queue is None:
+            return
+        for number in range(max(begin, queue.min_offset), min(end, queue.max_offset)):
+            unit = queue.unit(number)
+            with self._reader.session() as session:
+                size = 0 if unit is None else self._records.find(session, queue.key, number, unit.offset)
+                buffer = session.take(size, number) if size else None
+            if buffer is not None:
+                with buffer:
+                    yield buffer
+
+    def offset_by_time(self, topic: str, queue_id: int, timestamp_ms: int) -> int:
+        """Return the number of the first message stored at or after a time; 0 for an unknown queue."""
+        queue = self._queues.find(topic, queue_id)
+        return 0 if queue is None else offset_by_time(queue, self._reader, self._records, timestamp_ms)
+
+    def is_in_disk(self, topic: str, queue_id: int, number: int) -> bool:
+        """Return whether a message is so old that it counts as being on the disk only; False for none."""
+        unit = self.unit(topic, queue_id, number)
+        return unit is not None and self._limits.is_far(self._reader.readable_end - unit.offset)

@@ -1,0 +1,197 @@
+"""The way of a read through the store: may it begin, where does it look, what is counted.
+
+Every answer belongs to one moment: a read that a `close()` overtook raises StoreClosed, whatever it had found by then.
+Source: `DefaultMessageStore`.
+"""
+
+import os
+
+from impl.config.message_store_config import MessageStoreConfig
+from impl.config.policy import BrokerRole
+from impl.errors import NotReadable, StoreClosed
+from impl.io.files import Clock, Files
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.message.codec import check_record
+from impl.message.message import GetResult, GetStatus
+from impl.message.multi_dispatch import MultiDispatch
+from impl.parts import Parts
+from impl.read.held_pulls import PullRequest, QueueName
+from impl.read.log_reader import LogReader
+from impl.read.message_filter import MessageFilter
+from impl.read.message_query import KeyIndex, MessageQuery, parse_message_id
+from impl.read.queue_pull import GetMessageResult, TransferLimits
+from impl.read.queue_reads import QueueReads
+from impl.read.queued_records import QueuedRecords, ReadableQueues
+from impl.read.read_buffer import ReadBuffers
+from impl.read.runtime_info import runtime_info
+from impl.service.lifecycle import Lifecycle
+from impl.service.running_flags import RunningFlags
+from impl.statistics.read_statistics import ReadStatistics, ReadStatisticsSnapshot
+from impl.statistics.store_statistics import StatisticsSnapshot
+
+__all__ = ["ReadPath", "StorePulls"]
+
+_PER_CENT = 100
+
+
+class ReadPath:
+    """Everything a read meets. `index` is None without one; `memory_bytes` is the memory of the machine (0: ask it).
+
+    Used as `with reads:`, it raises StoreClosed or ForkedStore if the store is closed before or during the block.
+    """
+
+    def __init__(
+        self,
+        log: MappedFileQueue,
+        queues: ReadableQueues,
+        index: KeyIndex | None,
+        *,
+        lifecycle: Lifecycle,
+        flags: RunningFlags,
+        config: MessageStoreConfig,
+        clock: Clock,
+        parts: Parts,
+        dispatch: MultiDispatch | None,
+        files: Files,
+        memory_bytes: int = 0,
+    ) -> None:
+        self.log = log
+        self.buffers = parts.of(ReadBuffers)()
+        self._lifecycle = lifecycle
+        self._flags = flags
+        self._clock = clock
+        self._files = files
+        self._records_disk_fall = config.disk_fall_recorded
+        self._statistics = ReadStatistics(started_ms=clock())
+        self.reader = LogReader(log, check=parts.of(check_record), buffers=self.buffers)
+        self.queues = parts.of(QueueReads)(
+            queues,
+            self.reader,
+            records=parts.of(QueuedRecords)(dispatch),
+            limits=_limits(config, memory_bytes or _memory_of_the_machine()),
+            corrects_offsets=config.broker_role is not BrokerRole.SLAVE or config.offset_check_in_slave,
+        )
+        self.query = parts.of(MessageQuery)(index, self.reader, batch_max=config.max_msgs_num_batch)
+
+    def __enter__(self) -> None:
+        self._require_open()
+
+    def __exit__(self, kind: type[BaseException] | None, _error: object, _traceback: object) -> None:
+        if kind is None or issubclass(kind, ValueError):  # files may have been given up meanwhile
+            self._require_open()
+
+    def _require_open(self) -> None:
+        if self._lifecycle.shut:
+            self._lifecycle.require_open()
+        if self.buffers.is_shut:  # the close has only begun, but no file can be held any more
+            raise StoreClosed(self._lifecycle.directory)
+
+    def get_message(
+        self,
+        topic: str,
+        queue_id: int,
+        offset: int,
+        *,
+        max_msg_nums: int,
+        message_filter: MessageFilter | None,
+        group: str,
+    ) -> GetMessageResult:
+        """Read by queue, and count it. Raises NotReadable too."""
+        began_ms = self._clock()
+        if not self._flags.readable:
+            self._require_open()
+            raise NotReadable(self._lifecycle.directory)
+        with self:
+            result = self.queues.get_message(
+                topic, queue_id, offset, max_msg_nums=max_msg_nums, message_filter=message_filter
+            )
+        now_ms = self._clock()
+        self._statistics.count(messages=len(result.messages), elapsed_ms=now_ms - began_ms, now_ms=now_ms)
+        if self._records_disk_fall and result.behind_bytes is not None:
+            self._statistics.record_disk_fall(topic, queue_id, group, result.behind_bytes)
+        return result
+
+    def by_id(self, text: str) -> GetResult:
+        """Return the message of an offset message id: at that place, and stored by that host."""
+        parsed = parse_message_id(text)
+        buffer = None if parsed is None else self.query.at(parsed[1])
+        if parsed is None or buffer is None:
+            return GetResult(GetStatus.OFFSET_FOUND_NULL)
+        with buffer:
+            message = buffer.message()
+        if message.store_host != parsed[0]:
+            return GetResult(GetStatus.OFFSET_FOUND_NULL)
+        return GetResult(GetStatus.FOUND, message)
+
+    def message_ids(self, topic: str, queue_id: int, begin: int, end: int) -> dict[str, int]:
+        """Return the queue offset of each offset message id of [begin, end), as far as there are messages."""
+        return {
+            buffer.message().message_id: buffer.queue_offset
+            for buffer in self.queues.records(topic, queue_id, begin, end)
+        }
+
+    def statistics(self) -> ReadStatisticsSnapshot:
+        """Return the counts of the reads so far."""
+        self._lifecycle.require_opener()
+        return self._statistics.snapshot(self._clock())
+
+    def runtime_info(self, puts: StatisticsSnapshot) -> dict[str, str]:
+        """Return counts, rates and disks as texts; `puts` are the counts of the puts."""
+        return runtime_info(
+            puts,
+            self.statistics(),
+            self.log,
+            files=self._files,
+            queues_directory=f"{self._lifecycle.directory}/consumequeue",
+        )
+
+    def shut(self) -> None:
+        """Take all buffers back, before the log files are given up."""
+        self.buffers.shut()
+
+    def note_leaks(self) -> None:
+        """Say in the log which mappings outlive the store, after the log files were given up."""
+        self.buffers.log_leaks()
+
+
+class StorePulls:
+    """The pulls of one store."""
+
+    def __init__(self, reads: ReadPath) -> None:
+        self._reads = reads
+
+    def pull(self, request: PullRequest) -> GetMessageResult:
+        """Answer a request, and count it. Raises NotReadable too."""
+        return self._reads.get_message(
+            *request.queue,
+            request.offset,
+            max_msg_nums=request.max_msg_nums,
+            message_filter=request.message_filter,
+            group=request.group,
+        )
+
+    def look(self, request: PullRequest, offset: int) -> GetMessageResult:
+        """Read the first message that a request wants, from a queue offset on, without counting the read."""
+        with self._reads:
+            return self._reads.queues.get_message(
+                *request.queue, offset, max_msg_nums=1, message_filter=request.message_filter
+            )
+
+    def range_of(self, queue: QueueName) -> tuple[int, int]:
+        """Return minimum and maximum of a queue, 0 and 0 of an unknown one."""
+        with self._reads:
+            return self._reads.queues.range_of(*queue)
+
+
+def _memory_of_the_machine() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _limits(config: MessageStoreConfig, memory_bytes: int) -> TransferLimits:
+    return TransferLimits(
+        bytes_in_memory=config.max_transfer_bytes_on_message_in_memory,
+        count_in_memory=config.max_transfer_count_on_message_in_memory,
+        bytes_in_disk=config.max_transfer_bytes_on_message_in_disk,
+        count_in_disk=config.max_transfer_count_on_message_in_disk,
+        memory_bytes=memory_bytes * config.access_message_in_memory_max_ratio // _PER_CENT,
+    )

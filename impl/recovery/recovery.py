@@ -1,0 +1,199 @@
+"""Recovery: from whatever a directory holds to a log that is a prefix of what was appended, or to a named damage.
+
+The decision is separate from the deed. `plan` reads and decides; `carry_out` cuts, erases and makes durable. What it
+cuts is gone for good: later files are removed and the rest of the cut file is zeroed, both durably, before the store
+accepts a write (contract 3). A crash anywhere in between leads to the same cut (contract 6).
+
+A bad record is a tear when it lies at or above the durable floor after an unclean exit; else it is damage, and
+nothing is changed (contract 7). Source: `CommitLog.recoverNormally`, `recoverAbnormally`, with their holes mended.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from impl.dispatch.derived_floor import DerivedProof
+from impl.io.files import Files
+from impl.io.mapped_file import MappedFile
+from impl.io.store_lock import make_directories
+from impl.log.durable_floor import Floor
+from impl.log.loading import Finding
+from impl.log.log_files import file_name
+from impl.log.mapped_file_queue import MappedFileQueue
+from impl.log.scan import LogScan, LogWalker, RecordChecker, islands, scan_log
+
+__all__ = ["Recovery", "RecoveryPlan", "quarantine"]
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryPlan:
+    """What to do: the prefix to keep, and what was found. `damaged` forbids any change."""
+
+    scan: LogScan
+    dirty_tail: bool
+    findings: tuple[Finding, ...]
+
+    @property
+    def damaged(self) -> bool:
+        """Whether the store must stay as it is, read-only."""
+        return any(finding.severity == "damage" for finding in self.findings)
+
+
+class Recovery:
+    """One recovery of one loaded log."""
+
+    def __init__(
+        self,
+        files: Files,
+        log: MappedFileQueue,
+        *,
+        root: str,
+        floor: Floor | None,
+        clean_exit: bool,
+        check: RecordChecker,
+        walk: LogWalker,
+        proof: DerivedProof | None = None,
+    ) -> None:
+        self._files = files
+        self._log = log
+        self._root = root
+        self._floor = floor
+        self._clean_exit = clean_exit
+        self._check = check
+        self._walk = walk
+        self._proof = proof
+
+    def plan(self, load_findings: tuple[Finding, ...]) -> RecoveryPlan:
+        """Scan and decide; changes nothing on the disk. What a proof speaks of is not scanned again."""
+        from_offset = 0 if self._proof is None else self._proof.offset
+        scan = scan_log(
+            self._log.mapped, self._walk, self._check, file_bytes=self._log.file_bytes, from_offset=from_offset
+        )
+        blanks = {**dict(() if self._proof is None else self._proof.blanks), **scan.blank_positions}
+        for file in self._log.mapped:
+            file.blank_position = blanks.get(file.base_offset)
+        if any(finding.severity == "damage" for finding in load_findings):
+            return RecoveryPlan(scan, dirty_tail=False, findings=load_findings)
+        dirty_at = self._dirty_at(scan)
+        findings = list(load_findings)
+        if self._floor is not None and scan.end_offset < self._floor.offset:
+            what = f"{scan.reason} at {scan.end_offset}, below the durable floor {self._floor.offset}"
+            findings.append(self._finding("damage", "damaged_record", scan.end_offset, what))
+        elif dirty_at is not None and self._clean_exit:
+            what = f"{scan.reason} at {scan.end_offset} after a clean exit, with bytes behind it from {dirty_at} on"
+            findings.append(self._finding("damage", "damaged_record", scan.end_offset, what))
+        elif dirty_at is not None:
+            what = f"{scan.reason} at {scan.end_offset}: the log is cut here"
+            findings.append(self._finding("tear", "torn_tail", scan.end_offset, what))
+        return RecoveryPlan(scan, dirty_tail=dirty_at is not None, findings=tuple(findings))
+
+    def carry_out(self, plan: RecoveryPlan) -> None:
+        """Cut, erase, and make what stays durable; then the log is ready to be appended to.
+
+        Raises OSError when the disk refuses; the next recovery starts over.
+        """
+        assert not plan.damaged
+        scan, mapped = plan.scan, self._log.mapped
+        if plan.dirty_tail and self._floor is None:
+            quarantine(self._files, self._root, self._log, cut=scan.end_offset, check=self._check)
+        if scan.reason is not None and mapped:
+            self._cut(plan)
+        self._make_durable()
+        self._log.flushed_where = self._log.max_offset
+        if mapped:
+            mapped[-1].flushed_position = mapped[-1].written_position
+
+    def _make_durable(self) -> None:
+        """Sync every file that reaches above the floor; after an unclean exit write there once more what is kept, and
+        the zeros behind it: an earlier recovery may have erased bytes there and seen no sync of that.
+
+        Whoever was there before us may have seen a sync fail, and the pages count as clean since then: records may be
+        lost, and what a recovery has erased may still be on the disk. Without a floor, in a store of RocketMQ, that is
+        done for the last file.
+        """
+        mapped = self._log.mapped
+        floor_offset = 0 if self._floor is None else self._floor.offset
+        rewritten_from = mapped[-1].base_offset if mapped and self._floor is None else floor_offset
+        for file in mapped:
+            if file.end_offset > floor_offset:
+                if not self._clean_exit:
+                    file.rewrite(max(0, rewritten_from - file.base_offset), file.size_bytes)
+                file.sync()
+
+    def _cut(self, plan: RecoveryPlan) -> None:
+        scan = plan.scan
+        last = self._log.mapped[scan.file_index]
+        position = scan.end_offset - last.base_offset
+        if position == 0 and (scan.file_index > 0 or last.base_offset == 0):
+            self._log.drop_behind(scan.file_index - 1)  # a file without a record is as good as none
+            return
+        self._log.drop_behind(scan.file_index)
+        if plan.dirty_tail:
+            self._erase(last, position)
+        last.written_position = position
+
+    def _erase(self, last: MappedFile, position: int) -> None:
+        """Zero everything behind the cut; the sync that follows makes it durable."""
+        dirty = last.first_nonzero(position)
+        if dirty is not None:
+            last.zero(dirty, last.size_bytes - dirty)
+
+    def _dirty_at(self, scan: LogScan) -> int | None:
+        """Return where the first byte lies that is not zero behind the end of the valid prefix."""
+        for file in self._log.mapped[scan.file_index :] if scan.reason is not None else []:
+            position = file.first_nonzero(max(0, scan.end_offset - file.base_offset))
+            if position is not None:
+                return file.base_offset + position
+        return None
+
+    def _finding(self, severity: Literal["damage", "tear"], code: str, offset: int, message: str) -> Finding:
+        file = self._log.find(offset)
+        path = file.path if file is not None else self._log.directories.names
+        return Finding(severity, code, path, offset, f"{path}: {message}")
+
+
+def readable_records(log: MappedFileQueue, check: RecordChecker) -> list[int]:
+    """Return the physical offsets of all records that verify, damage in between or not."""
+    return [
+        file.base_offset + position
+        for file in log.mapped
+        for position, _ in islands(file, 0, check, file_bytes=log.file_bytes)
+    ]
+
+
+def quarantine(files: Files, root: str, log: MappedFileQueue, *, cut: int, check: RecordChecker) -> list[str]:
+    """Copy the bytes from `cut` on, if they hold a valid record; return the paths written, each durable.
+
+    Without a durable floor (a store written by RocketMQ) a tear cannot be told from damage, so valid records after the
+    cut are kept in `<root>/quarantine/<cut offset>.<number>` (contract 7).
+
+    A copy made before is never replaced: after a crash in the middle of erasing, the second copy holds less than the
+    first.
+    """
+    behind = [(file, max(0, cut - file.base_offset)) for file in log.mapped if file.end_offset > cut]
+    if not any(True for file, at in behind for _ in islands(file, at, check, file_bytes=log.file_bytes)):
+        return []
+    directory = f"{root}/quarantine"
+    make_directories(files, directory)
+    return [
+        _copy(files, directory, bytes(file.view[position:]), file.base_offset + position)
+        for file, position in behind
+        if file.first_nonzero(position) is not None
+    ]
+
+
+def _copy(files: Files, directory: str, data: bytes, offset: int) -> str:
+    taken = set(files.list_directory(directory))
+    number = next(n for n in range(len(taken) + 1) if f"{file_name(offset)}.{n}" not in taken)
+    target = f"{directory}/{file_name(offset)}.{number}"
+    unfinished = f"{directory}/unfinished"
+    if "unfinished" in taken:
+        files.unlink(unfinished)
+    file = files.create(unfinished)
+    try:
+        files.pwrite(file, data, 0)
+        files.sync(file)
+    finally:
+        files.close(file)
+    files.rename(unfinished, target)
+    files.sync_directory(directory)
+    return target

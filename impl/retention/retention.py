@@ -1,0 +1,144 @@
+"""Retention of one store: the service that deletes what has expired, and what is deleted on request."""
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+
+from impl.config.message_store_config import MessageStoreConfig
+from impl.dispatch.reput import ReputMessages
+from impl.guards import make_guard
+from impl.io.files import Clock
+from impl.log.commit_log import CommitLog
+from impl.message.codec import check_record
+from impl.parts import Parts
+from impl.read.read_buffer import ReadBuffers
+from impl.recovery.opening import OpenDirectory
+from impl.retention.clean_commit_log import CleanCommitLog
+from impl.retention.clean_consume_queues import CleanConsumeQueues
+from impl.retention.clean_files import CleanFiles
+from impl.retention.topic_cleaning import BeginAnew, TopicCleaning
+from impl.service.disk_watch import DiskWatch
+from impl.service.lifecycle import Lifecycle
+from impl.service.runner import ThreadRunner
+
+__all__ = ["Retention"]
+
+_FIRST_RUN_MS = 60_000
+
+
+class Retention:
+    """Wires it together. `start` lets the service run, a minute from then; `stop` ends everything.
+
+    `queues_deleted` is called behind each deletion on request, the ones that failed included.
+    """
+
+    def __init__(
+        self,
+        held: OpenDirectory,
+        lifecycle: Lifecycle,
+        *,
+        config: MessageStoreConfig,
+        clock: Clock,
+        parts: Parts,
+        watch: DiskWatch,
+        reput: ReputMessages,
+        commit_log: CommitLog,
+        buffers: ReadBuffers,
+        begin_anew: BeginAnew,
+        queues_deleted: Callable[[], None],
+    ) -> None:
+        policy, log, deleted = config.retention_policy(), held.log, held.deleted_topics
+        self._lifecycle = lifecycle
+        self._guard = parts.of(make_guard)()
+        self._stopped = False
+        self._queues_deleted = queues_deleted
+
+        def settle_deletions() -> None:
+            with self._guard:
+                deleted.make_certain()
+
+        cleaner = parts.of(CleanCommitLog)(
+            log,
+            policy=policy,
+            check=parts.of(check_record),
+            dispatched_end=lambda: held.derived.reput_from_offset,
+            make_derived_durable=held.derived.flush,
+            settle_deletions=settle_deletions,
+            take_back=buffers.take_back,
+        )
+
+        def forget_expired() -> None:
+            with reput.alone():
+                held.derived.queues.remove_left()  # first: what is left of a topic that nobody remembers is its queue
+            deleted.forget_expired(cleaner.oldest_offset)
+
+        self._service = parts.of(CleanFiles)(
+            policy,
+            watch=watch,
+            commit_log=cleaner,
+            queues=parts.of(CleanConsumeQueues)(
+                held.derived, log, policy=policy, oldest_offset=lambda: cleaner.oldest_offset, alone=reput.alone
+            ),
+            clock=clock,
+            may_clean=lambda: not lifecycle.shut,
+            followed=lambda: self._with_files(forget_expired),
+        )
+        self.topics = parts.of(TopicCleaning)(
+            log,
+            held.derived.queues,
+            held.queue_offsets,
+            deleted,
+            alone=reput.alone,
+            without_puts=commit_log.without_puts,
+            begin_anew=begin_anew,
+        )
+        self._runner = parts.of(ThreadRunner)(self._service)
+
+    def start(self) -> None:
+        """Let the service run. Source: `DefaultMessageStore.addScheduleTask`."""
+        self._runner.start(after_ms=_FIRST_RUN_MS)
+
+    def stop(self) -> None:
+        """Delete nothing from here on; what is under way ends first."""
+        self._runner.stop()
+        with self._guard:
+            self._stopped = True
+
+    def delete_manually(self) -> None:
+        """Have the next 20 runs begin at any hour. Source: `executeDeleteFilesManually`."""
+        self._lifecycle.require_open()
+        self._service.delete_manually()
+
+    def clean_unused_topics(self, topics_in_use: Collection[str]) -> tuple[str, ...]:
+        """Delete the queues of all other topics, and return their names. Raises OSError."""
+        in_use = {topic.encode(errors="surrogateescape") for topic in topics_in_use}
+        with self._on_request() as may_delete:
+            deleted = tuple(self.topics.clean_unused_topics(in_use)) if may_delete else ()
+        return tuple(topic.decode(errors="surrogateescape") for topic in deleted)
+
+    def clean_unused_lmq_topic(self, topic: str) -> bool:
+        """Delete a light queue; return whether there was one. Raises OSError."""
+        with self._on_request() as may_delete:
+            return may_delete and bool(self.topics.clean_unused_lmq_topic(topic.encode(errors="surrogateescape")))
+
+    def clean_expired_consume_queues(self) -> tuple[tuple[str, int], ...]:
+        """Delete each queue whose messages have all expired; return topic and queue id of them. Raises OSError."""
+        with self._on_request() as may_delete:
+            deleted = tuple(self.topics.clean_expired_consume_queues()) if may_delete else ()
+        return tuple((topic.decode(errors="surrogateescape"), queue_id) for topic, queue_id in deleted)
+
+    @contextmanager
+    def _on_request(self) -> Iterator[bool]:
+        """Allow a deletion on request, except in a store that is read-only."""
+        self._lifecycle.require_open()
+        try:
+            with self._guard:
+                yield not self._stopped and not self._lifecycle.shut
+        finally:
+            self._queues_deleted()
+        self._lifecycle.require_open()
+
+    def _with_files(self, deed: Callable[[], None]) -> None:
+        """Do something that writes small files, unless they are given up meanwhile."""
+        with self._guard:
+            if not self._stopped and not self._lifecycle.shut:
+                deed()

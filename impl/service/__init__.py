@@ -1,0 +1,1 @@
+"""What steps the services of a store, and what forbids it to be used."""

@@ -1,0 +1,102 @@
+"""Looks at the disks from time to time: says in the running flags whether they are full, and to retention how full."""
+
+import logging
+import threading
+from collections.abc import Sequence
+
+from impl.config.retention_policy import RetentionPolicy, Room
+from impl.io.disk_usage import disk_usage_of
+from impl.io.files import Files
+from impl.service.running_flags import RunningFlag, RunningFlags
+
+__all__ = ["DiskWatch"]
+
+_LOG = logging.getLogger("tornpage.store")
+
+
+class DiskWatch:
+    """Owns the bit DISK_FULL for the disks that hold `paths`, of which the least full counts, and for that of the
+    queues, if `queue_path` is given.
+
+    `due_ms` is when to look next and `looked_ms` when the last look was, so that a put compares two numbers and rarely
+    calls `step`; both are 0 until the first look, which the store takes when it opens. Of several callers one looks.
+    Two watches may not share the flags: the one would clear what the other has set. RocketMQ has two that do, and the
+    test behind slow deletions was the only one for long (RMQ-B54). A disk that cannot be asked changes nothing.
+    Source: `DefaultMessageStore.CleanCommitLogService.isSpaceFull`, `isSpaceToDelete`.
+    """
+
+    __slots__ = (
+        "_files",
+        "_flags",
+        "_log_ratio",
+        "_looking",
+        "_paths",
+        "_policy",
+        "_queue_path",
+        "_queue_ratio",
+        "due_ms",
+        "looked_ms",
+        "room",
+    )
+
+    def __init__(
+        self,
+        files: Files,
+        paths: Sequence[str],
+        flags: RunningFlags,
+        *,
+        policy: RetentionPolicy,
+        queue_path: str | None = None,
+    ) -> None:
+        self._files = files
+        self._paths = paths
+        self._flags = flags
+        self._policy = policy
+        self._queue_path = queue_path
+        self._looking = threading.Lock()
+        self._log_ratio: float | None = None
+        self._queue_ratio: float | None = None
+        self.due_ms = 0
+        self.looked_ms = 0
+        self.room = Room()
+
+    def step(self, now_ms: int) -> int:
+        """Look if a look is due; return when the next one is. A clock that was set back makes it due."""
+        if not now_ms < self.due_ms <= now_ms + self._policy.clean_resource_interval:
+            self.look(now_ms)
+        return self.due_ms
+
+    def look(self, now_ms: int) -> Room:
+        """Look now, unless somebody else does; return what was seen last."""
+        if self._looking.acquire(blocking=False):
+            try:
+                self.looked_ms = now_ms
+                self.due_ms = now_ms + self._policy.clean_resource_interval
+                self._look()
+            finally:
+                self._looking.release()
+        return self.room
+
+    def _look(self) -> None:
+        log_ratio = self._used_ratio()
+        queue_ratio = None if self._queue_path is None else self._used_ratio_of(self._queue_path)
+        if log_ratio is None and queue_ratio is None:
+            return
+        self._log_ratio = self._log_ratio if log_ratio is None else log_ratio
+        self._queue_ratio = self._queue_ratio if queue_ratio is None else queue_ratio
+        self.room = self._policy.room(self._log_ratio, self._queue_ratio)
+        used_ratio = max(self._log_ratio or 0.0, self._queue_ratio or 0.0)
+        if self.room.is_full:
+            if self._flags.set(RunningFlag.DISK_FULL):
+                _LOG.warning("disk_full path=%r used_ratio=%.4f", ", ".join(self._paths), used_ratio)
+        elif self._flags.clear(RunningFlag.DISK_FULL):
+            _LOG.info("disk_has_room path=%r used_ratio=%.4f", ", ".join(self._paths), used_ratio)
+
+    def _used_ratio(self) -> float | None:
+        """Return used / total of the least full disk of the log, or None when none says."""
+        ratios = [self._used_ratio_of(path) for path in self._paths]
+        return min((ratio for ratio in ratios if ratio is not None), default=None)
+
+    def _used_ratio_of(self, path: str) -> float | None:
+        usage = disk_usage_of(self._files, path)
+        return None if usage is None else usage.used_ratio

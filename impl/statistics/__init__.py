@@ -1,0 +1,1 @@
+"""What a store counts of its puts and of its reads."""
