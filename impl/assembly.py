@@ -6,25 +6,25 @@ No service runs before `StoreParts.start`; until then there is nothing to end bu
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from impl.background import Background
-from impl.config.message_store_config import MessageStoreConfig
-from impl.delay.delayed_delivery import DelayedDelivery
-from impl.dispatch.reput import ReputMessages
-from impl.groups.progress import Progress
-from impl.groups.progress_wiring import open_progress
-from impl.io.files import Clock, Files
-from impl.log.flushing import FlushRealTime
-from impl.parts import Parts
-from impl.put.put_path import PutPath
-from impl.read.hold_verbs import pull_hold_of
-from impl.read.pull_hold import PullHold
-from impl.read.read_path import ReadPath
-from impl.recovery.opening import OpenDirectory
-from impl.retention.retention import Retention
-from impl.service.disk_watch import DiskWatch
-from impl.service.lifecycle import Lifecycle
-from impl.service.runner import ThreadRunner
-from impl.service.running_flags import RunningFlags
+from tornpage.impl.background import Background
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.delay.delayed_delivery import DelayedDelivery
+from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.groups.progress import Progress
+from tornpage.impl.groups.progress_wiring import open_progress
+from tornpage.impl.io.files import Clock, Files
+from tornpage.impl.log.flushing import FlushRealTime
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.put_path import PutPath
+from tornpage.impl.read.hold_verbs import pull_hold_of
+from tornpage.impl.read.pull_hold import PullHold
+from tornpage.impl.read.read_path import ReadPath
+from tornpage.impl.recovery.opening import OpenDirectory
+from tornpage.impl.retention.retention import Retention
+from tornpage.impl.service.disk_watch import DiskWatch
+from tornpage.impl.service.lifecycle import Lifecycle
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.service.running_flags import RunningFlags
 
 __all__ = ["Durability", "StoreParts", "Surroundings", "assemble"]
 

@@ -6,14 +6,14 @@ import logging
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from impl.background import Background
-from impl.delay.delayed_delivery import DelayedDelivery
-from impl.groups.progress import Progress
-from impl.log.commit_log import CommitLog
-from impl.read.pull_hold import PullHold
-from impl.read.read_path import ReadPath
-from impl.retention.retention import Retention
-from impl.store_views import StoreViews
+from tornpage.impl.background import Background
+from tornpage.impl.delay.delayed_delivery import DelayedDelivery
+from tornpage.impl.groups.progress import Progress
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.read.pull_hold import PullHold
+from tornpage.impl.read.read_path import ReadPath
+from tornpage.impl.retention.retention import Retention
+from tornpage.impl.store_views import StoreViews
 
 __all__ = ["DurableVerbs", "FlushResult"]
 

@@ -5,26 +5,26 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, NoReturn, Self
 
-from impl.assembly import Durability, Surroundings, assemble
-from impl.config.message_store_config import MessageStoreConfig
-from impl.dispatch.arriving import MessageArrivingListener
-from impl.durable_verbs import DurableVerbs, FlushResult
-from impl.errors import BadDirectory
-from impl.groups.config_verbs import ConfigVerbs
-from impl.groups.progress_verbs import ProgressVerbs
-from impl.guards import make_guard
-from impl.io.files import Clock, Files
-from impl.message.codec import check_record
-from impl.message.dispatching import BitMapOf
-from impl.message.message import GetResult, Message, MessageBatch, PutResult, StoredMessage
-from impl.parts import Parts
-from impl.read.hold_verbs import HoldVerbs
-from impl.read.read_verbs import ReadVerbs
-from impl.recovery.opening import OpenDirectory
-from impl.recovery.recovery import readable_records
-from impl.retention.retention_verbs import RetentionVerbs
-from impl.service.lifecycle import Lifecycle
-from impl.service.running_flags import RunningFlags
+from tornpage.impl.assembly import Durability, Surroundings, assemble
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.dispatch.arriving import MessageArrivingListener
+from tornpage.impl.durable_verbs import DurableVerbs, FlushResult
+from tornpage.impl.errors import BadDirectory
+from tornpage.impl.groups.config_verbs import ConfigVerbs
+from tornpage.impl.groups.progress_verbs import ProgressVerbs
+from tornpage.impl.guards import make_guard
+from tornpage.impl.io.files import Clock, Files
+from tornpage.impl.message.codec import check_record
+from tornpage.impl.message.dispatching import BitMapOf
+from tornpage.impl.message.message import GetResult, Message, MessageBatch, PutResult, StoredMessage
+from tornpage.impl.parts import Parts
+from tornpage.impl.read.hold_verbs import HoldVerbs
+from tornpage.impl.read.read_verbs import ReadVerbs
+from tornpage.impl.recovery.opening import OpenDirectory
+from tornpage.impl.recovery.recovery import readable_records
+from tornpage.impl.retention.retention_verbs import RetentionVerbs
+from tornpage.impl.service.lifecycle import Lifecycle
+from tornpage.impl.service.running_flags import RunningFlags
 
 __all__ = ["FlushResult", "MessageStore"]
 

@@ -1,12 +1,12 @@
 """What can be seen of a message store without reading a message: offsets, findings, why it refuses what it refuses."""
 
-from impl.dispatch.reput import ReputMessages
-from impl.log.loading import Finding
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.put.put_path import PutPath
-from impl.recovery.opening import OpenDirectory
-from impl.service.lifecycle import Lifecycle
-from impl.statistics.store_statistics import StatisticsSnapshot
+from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.put.put_path import PutPath
+from tornpage.impl.recovery.opening import OpenDirectory
+from tornpage.impl.service.lifecycle import Lifecycle
+from tornpage.impl.statistics.store_statistics import StatisticsSnapshot
 
 __all__ = ["StoreViews"]
 

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterable
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.groups.config_file import ConfigFile
-from impl.groups.config_table import ConfigTable
-from impl.groups.consumer_offsets import ConsumerOffsets
-from impl.groups.persist_progress import PersistProgress
-from impl.groups.progress import Progress
-from impl.groups.progress_owner import ProgressOwner
-from impl.guards import make_guard
-from impl.io.files import Clock, Files
-from impl.parts import Parts
-from impl.recovery.opening import OpenDirectory
-from impl.service.lifecycle import Lifecycle
-from impl.service.runner import ThreadRunner
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.groups.config_file import ConfigFile
+from tornpage.impl.groups.config_table import ConfigTable
+from tornpage.impl.groups.consumer_offsets import ConsumerOffsets
+from tornpage.impl.groups.persist_progress import PersistProgress
+from tornpage.impl.groups.progress import Progress
+from tornpage.impl.groups.progress_owner import ProgressOwner
+from tornpage.impl.guards import make_guard
+from tornpage.impl.io.files import Clock, Files
+from tornpage.impl.parts import Parts
+from tornpage.impl.recovery.opening import OpenDirectory
+from tornpage.impl.service.lifecycle import Lifecycle
+from tornpage.impl.service.runner import ThreadRunner
 
 __all__ = ["open_progress"]
 

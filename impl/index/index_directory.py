@@ -9,14 +9,14 @@ import itertools
 import threading
 from collections.abc import Callable
 
-from impl.guards import MakeGuard
-from impl.index.index_entries import PLAIN_ENTRIES, IndexEntries
-from impl.index.index_file import IndexFile
-from impl.index.index_layout import IndexHeader, IndexLayout, is_index_name, name_after
-from impl.io.files import Clock, Files, OpenFile
-from impl.io.mapped_file import MappedFile
-from impl.log.loading import Finding
-from impl.log.log_directories import directory_of
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.index.index_entries import PLAIN_ENTRIES, IndexEntries
+from tornpage.impl.index.index_file import IndexFile
+from tornpage.impl.index.index_layout import IndexHeader, IndexLayout, is_index_name, name_after
+from tornpage.impl.io.files import Clock, Files, OpenFile
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.log_directories import directory_of
 
 __all__ = ["IndexDirectory"]
 

@@ -12,12 +12,12 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from impl.index.index_directory import IndexDirectory
-from impl.index.index_reconcile import IndexReconcile
-from impl.log.loading import Finding
-from impl.log.log_directories import directory_of
-from impl.message.dispatching import IndexPuts
-from impl.recovery.derived_floor import IndexFileProof
+from tornpage.impl.index.index_directory import IndexDirectory
+from tornpage.impl.index.index_reconcile import IndexReconcile
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.log_directories import directory_of
+from tornpage.impl.message.dispatching import IndexPuts
+from tornpage.impl.recovery.derived_floor import IndexFileProof
 
 __all__ = ["IndexService"]
 

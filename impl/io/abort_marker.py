@@ -4,7 +4,7 @@ It is durable before the first write and its removal is durable before the lock 
 neither and can take a crash for a clean exit (hole H6). Source: `DefaultMessageStore.createTempFile`.
 """
 
-from impl.io.files import Files
+from tornpage.impl.io.files import Files
 
 __all__ = ["AbortMarker"]
 

@@ -9,9 +9,9 @@ import stat
 import struct
 from collections.abc import Iterator
 
-from impl.io.descriptor_limit import with_descriptors
-from impl.io.files import DiskUsage, FileStat, Mapping, OpenFile
-from impl.io.memory import lock_pages, populate_pages, unlock_pages
+from tornpage.impl.io.descriptor_limit import with_descriptors
+from tornpage.impl.io.files import DiskUsage, FileStat, Mapping, OpenFile
+from tornpage.impl.io.memory import lock_pages, populate_pages, unlock_pages
 
 __all__ = ["OsFiles"]
 

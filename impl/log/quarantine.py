@@ -4,11 +4,11 @@ Without a durable floor (a store written by RocketMQ) nobody can tell a tear fro
 cut are kept aside first, in `<root>/quarantine/<cut offset>.<number>` (contract 7).
 """
 
-from impl.io.files import Files
-from impl.io.store_lock import make_directories
-from impl.log.log_files import file_name
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.scan import RecordChecker, islands
+from tornpage.impl.io.files import Files
+from tornpage.impl.io.store_lock import make_directories
+from tornpage.impl.log.log_files import file_name
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.scan import RecordChecker, islands
 
 __all__ = ["quarantine"]
 

@@ -1,9 +1,9 @@
 """The entry of the store: whether a put may begin at all. Source: `DefaultMessageStore.checkStoreStatus`."""
 
-from impl.config.policy import BrokerRole
-from impl.message.message import PutStatus
-from impl.service.running_flags import RunningFlags
-from impl.statistics.store_statistics import PutRefusals
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.message.message import PutStatus
+from tornpage.impl.service.running_flags import RunningFlags
+from tornpage.impl.statistics.store_statistics import PutRefusals
 
 __all__ = ["PutEntry"]
 

@@ -6,14 +6,14 @@ What the log says and a queue cannot hold is noted as a finding and passed by. S
 import logging
 from collections.abc import Iterator, Sequence
 
-from impl.log.loading import Finding
-from impl.message.dispatching import UNIT_BYTES, QueueRun
-from impl.message.multi_dispatch import QueueKey
-from impl.queue.consume_queue_ext import ConsumeQueueExt
-from impl.queue.queue_directory import POSITION_MAX
-from impl.queue.queue_files import QueueFiles
-from impl.queue.queue_units import QueueUnits
-from impl.queue.units import PREFILL, units_in
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.message.dispatching import UNIT_BYTES, QueueRun
+from tornpage.impl.message.multi_dispatch import QueueKey
+from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
+from tornpage.impl.queue.queue_directory import POSITION_MAX
+from tornpage.impl.queue.queue_files import QueueFiles
+from tornpage.impl.queue.queue_units import QueueUnits
+from tornpage.impl.queue.units import PREFILL, units_in
 
 __all__ = ["TOLD_BY_THE_LOG", "AppendedQueue", "tail_of"]
 

@@ -8,13 +8,13 @@ nothing with the log (holes C1 to C17).
 
 from bisect import bisect_left
 
-from impl.log.loading import Finding
-from impl.message.dispatching import UNIT_BYTES, ExtDraft, QueueRun
-from impl.message.multi_dispatch import QueueKey
-from impl.queue.appended_queue import AppendedQueue, tail_of
-from impl.queue.consume_queue_ext import ConsumeQueueExt, is_address
-from impl.queue.queue_files import QueueFiles
-from impl.queue.units import Unit, units_in
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.message.dispatching import UNIT_BYTES, ExtDraft, QueueRun
+from tornpage.impl.message.multi_dispatch import QueueKey
+from tornpage.impl.queue.appended_queue import AppendedQueue, tail_of
+from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt, is_address
+from tornpage.impl.queue.queue_files import QueueFiles
+from tornpage.impl.queue.units import Unit, units_in
 
 __all__ = ["ConsumeQueue"]
 

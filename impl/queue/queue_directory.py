@@ -6,11 +6,11 @@ reasons: a clean-up had removed it, or those behind the gap were new and one bet
 
 from collections.abc import Callable
 
-from impl.io.files import Files, OpenFile
-from impl.io.mapped_file import MappedFile
-from impl.log.loading import Finding
-from impl.log.log_files import file_name
-from impl.queue.directory_tree import DirectoryTree
+from tornpage.impl.io.files import Files, OpenFile
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.log_files import file_name
+from tornpage.impl.queue.directory_tree import DirectoryTree
 
 __all__ = ["POSITION_MAX", "QueueDirectory"]
 

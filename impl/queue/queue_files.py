@@ -8,13 +8,13 @@ import contextlib
 import threading
 from collections.abc import Callable
 
-from impl.config.policy import FlushPolicy
-from impl.guards import MakeGuard
-from impl.io.files import Files
-from impl.io.mapped_file import MappedFile
-from impl.log.log_files import file_name
-from impl.queue.directory_tree import DirectoryTree
-from impl.queue.queue_directory import QueueDirectory
+from tornpage.impl.config.policy import FlushPolicy
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.io.files import Files
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.log_files import file_name
+from tornpage.impl.queue.directory_tree import DirectoryTree
+from tornpage.impl.queue.queue_directory import QueueDirectory
 
 __all__ = ["QueueFiles"]
 

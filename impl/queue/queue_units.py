@@ -7,13 +7,13 @@ which nobody sees. Source: `ConsumeQueue`.
 import itertools
 from collections.abc import Iterator
 
-from impl.io.mapped_file import MappedFile
-from impl.log.loading import Finding
-from impl.message.dispatching import UNIT_BYTES, QueueRun
-from impl.message.multi_dispatch import QueueKey
-from impl.queue.consume_queue_ext import ConsumeQueueExt, is_address
-from impl.queue.queue_files import QueueFiles
-from impl.queue.units import PREFILL, UNIT, Unit, count_possible, units_in
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.message.dispatching import UNIT_BYTES, QueueRun
+from tornpage.impl.message.multi_dispatch import QueueKey
+from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt, is_address
+from tornpage.impl.queue.queue_files import QueueFiles
+from tornpage.impl.queue.units import PREFILL, UNIT, Unit, count_possible, units_in
 
 __all__ = ["QueueUnits"]
 

@@ -2,16 +2,16 @@
 
 from concurrent.futures import Future
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.guards import make_guard
-from impl.parts import Parts
-from impl.read.held_pulls import PullRequest, QueueName
-from impl.read.message_filter import MessageFilter
-from impl.read.pull_hold import PullHold
-from impl.read.queue_pull import GetMessageResult
-from impl.read.read_path import ReadPath
-from impl.recovery.opening import OpenDirectory
-from impl.service.runner import ThreadRunner
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.guards import make_guard
+from tornpage.impl.parts import Parts
+from tornpage.impl.read.held_pulls import PullRequest, QueueName
+from tornpage.impl.read.message_filter import MessageFilter
+from tornpage.impl.read.pull_hold import PullHold
+from tornpage.impl.read.queue_pull import GetMessageResult
+from tornpage.impl.read.read_path import ReadPath
+from tornpage.impl.recovery.opening import OpenDirectory
+from tornpage.impl.service.runner import ThreadRunner
 
 __all__ = ["HoldVerbs", "pull_hold_of"]
 

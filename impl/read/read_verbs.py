@@ -4,14 +4,14 @@ What they answer: docs/statuses.md. Each of them raises StoreClosed after `close
 Source: `MessageStore`.
 """
 
-from impl.delay.delayed_delivery import DelayedDelivery
-from impl.message.message import GetResult
-from impl.read.message_filter import MessageFilter
-from impl.read.message_query import QueryMessageResult
-from impl.read.queue_pull import GetMessageResult
-from impl.read.read_buffer import ReadBuffer, RecordBuffer
-from impl.read.read_path import ReadPath
-from impl.statistics.read_statistics import ReadStatisticsSnapshot
+from tornpage.impl.delay.delayed_delivery import DelayedDelivery
+from tornpage.impl.message.message import GetResult
+from tornpage.impl.read.message_filter import MessageFilter
+from tornpage.impl.read.message_query import QueryMessageResult
+from tornpage.impl.read.queue_pull import GetMessageResult
+from tornpage.impl.read.read_buffer import ReadBuffer, RecordBuffer
+from tornpage.impl.read.read_path import ReadPath
+from tornpage.impl.statistics.read_statistics import ReadStatisticsSnapshot
 
 __all__ = ["ReadVerbs"]
 

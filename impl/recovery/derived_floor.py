@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from isal.isal_zlib import crc32
 
-from impl.index.index_layout import IndexHeader
-from impl.io.files import Files
-from impl.log.log_directories import directory_of
+from tornpage.impl.index.index_layout import IndexHeader
+from tornpage.impl.io.files import Files
+from tornpage.impl.log.log_directories import directory_of
 
 __all__ = ["DerivedFloor", "DerivedProof", "IndexFileProof", "QueueFileProof"]
 

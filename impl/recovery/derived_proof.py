@@ -5,9 +5,9 @@ from itertools import pairwise
 
 from isal.isal_zlib import crc32
 
-from impl.index.index_layout import HEADER_BYTES, IndexHeader, IndexLayout, is_index_name
-from impl.io.files import Files
-from impl.recovery.derived_floor import DerivedProof, IndexFileProof, QueueFileProof
+from tornpage.impl.index.index_layout import HEADER_BYTES, IndexHeader, IndexLayout, is_index_name
+from tornpage.impl.io.files import Files
+from tornpage.impl.recovery.derived_floor import DerivedProof, IndexFileProof, QueueFileProof
 
 __all__ = ["is_still_true"]
 

@@ -2,22 +2,22 @@
 
 from collections.abc import Sequence
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import BrokerRole
-from impl.dispatch.arriving import MessageArrivingListener
-from impl.dispatch.deleted_topics import DeletedTopics
-from impl.dispatch.derived import Derived
-from impl.dispatch.dispatch_records import dispatch_records
-from impl.index.index_entries import PLAIN_ENTRIES
-from impl.index.index_file import IndexFile
-from impl.index.index_service import IndexService
-from impl.io.files import Clock, Files
-from impl.message.dispatching import BitMapOf, DispatchRules
-from impl.message.multi_dispatch import MultiDispatch
-from impl.parts import Parts
-from impl.queue.consume_queue import ConsumeQueue
-from impl.queue.consume_queue_ext import ConsumeQueueExt
-from impl.queue.consume_queues import ConsumeQueues
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.dispatch.arriving import MessageArrivingListener
+from tornpage.impl.dispatch.deleted_topics import DeletedTopics
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.dispatch.dispatch_records import dispatch_records
+from tornpage.impl.index.index_entries import PLAIN_ENTRIES
+from tornpage.impl.index.index_file import IndexFile
+from tornpage.impl.index.index_service import IndexService
+from tornpage.impl.io.files import Clock, Files
+from tornpage.impl.message.dispatching import BitMapOf, DispatchRules
+from tornpage.impl.message.multi_dispatch import MultiDispatch
+from tornpage.impl.parts import Parts
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
+from tornpage.impl.queue.consume_queues import ConsumeQueues
 
 __all__ = ["derived_of"]
 

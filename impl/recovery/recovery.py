@@ -11,14 +11,14 @@ nothing is changed (contract 7). Source: `CommitLog.recoverNormally`, `recoverAb
 from dataclasses import dataclass
 from typing import Literal
 
-from impl.io.files import Files
-from impl.io.mapped_file import MappedFile
-from impl.log.durable_floor import Floor
-from impl.log.loading import Finding
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.quarantine import quarantine
-from impl.log.scan import LogScan, LogWalker, RecordChecker, islands, scan_log
-from impl.recovery.derived_floor import DerivedProof
+from tornpage.impl.io.files import Files
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.durable_floor import Floor
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.quarantine import quarantine
+from tornpage.impl.log.scan import LogScan, LogWalker, RecordChecker, islands, scan_log
+from tornpage.impl.recovery.derived_floor import DerivedProof
 
 __all__ = ["Recovery", "RecoveryPlan"]
 

@@ -6,9 +6,9 @@ have it. What a derived floor speaks of was durable before it was written. Sourc
 cache (docs/faults.md, "sync-lost").
 """
 
-from impl.dispatch.derived import Derived
-from impl.message.dispatching import UNIT_BYTES
-from impl.recovery.derived_floor import DerivedProof
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.message.dispatching import UNIT_BYTES
+from tornpage.impl.recovery.derived_floor import DerivedProof
 
 __all__ = ["write_again"]
 

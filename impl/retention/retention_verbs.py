@@ -6,8 +6,8 @@ Source: `MessageStore`.
 
 from collections.abc import Collection
 
-from impl.retention.retention import Retention
-from impl.service.lifecycle import Lifecycle
+from tornpage.impl.retention.retention import Retention
+from tornpage.impl.service.lifecycle import Lifecycle
 
 __all__ = ["RetentionVerbs"]
 

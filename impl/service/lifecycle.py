@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from impl.errors import ForkedStore, StoreClosed
-from impl.service.fork_guard import note_open
+from tornpage.impl.errors import ForkedStore, StoreClosed
+from tornpage.impl.service.fork_guard import note_open
 
 __all__ = ["Lifecycle"]
 

@@ -12,16 +12,16 @@ from functools import cache
 from itertools import islice
 from typing import Literal
 
-from model.delay import SCHEDULE_TOPIC
-from model.operations import WITHOUT_A_VERB, Operation
-from properties.judge.derived_files import EXTENSIONS
-from properties.judge.judges import JUDGES, ROOT, LegalLogs, Recovered, physic_timestamp
-from properties.judge.progress_judges import CONSUMER_FILES
-from properties.judge.progress_ledger import DELAY_OFFSETS
-from properties.judge.queue_judges import checkpoint_times
-from properties.lockstep.lockstep import Lockstep
-from properties.program.case import Settings
-from properties.program.workload import Rule
+from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.operations import WITHOUT_A_VERB, Operation
+from tornpage.properties.judge.derived_files import EXTENSIONS
+from tornpage.properties.judge.judges import JUDGES, ROOT, LegalLogs, Recovered, physic_timestamp
+from tornpage.properties.judge.progress_judges import CONSUMER_FILES
+from tornpage.properties.judge.progress_ledger import DELAY_OFFSETS
+from tornpage.properties.judge.queue_judges import checkpoint_times
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.workload import Rule
 
 __all__ = [
     "ALL_JUDGES",

@@ -3,9 +3,9 @@
 import ipaddress
 from dataclasses import dataclass
 
-from impl.message.message import PutResult
-from model.commitlog import PutOutcome
-from model.state import Record
+from tornpage.impl.message.message import PutResult
+from tornpage.model.commitlog import PutOutcome
+from tornpage.model.state import Record
 
 __all__ = ["Answer", "expected_answer", "found_answer"]
 

@@ -4,13 +4,13 @@ Which versions of the saved progress may be on the disk at all is the matter of 
 (properties/judge/progress_judges.py).
 """
 
-from model import schedule
-from model.delay import SCHEDULE_TOPIC
-from model.state import CommitLog, Progress
-from properties.contract import GuaranteeBroken, observed
-from properties.judge.progress_ledger import DELAY_OFFSETS, said_by
-from properties.judge.recovered import Recovered
-from properties.judge.rulings import judge
+from tornpage.model import schedule
+from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.state import CommitLog, Progress
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.judge.progress_ledger import DELAY_OFFSETS, said_by
+from tornpage.properties.judge.recovered import Recovered
+from tornpage.properties.judge.rulings import judge
 
 __all__ = ["DELAY_JUDGES", "delay_effects", "nothing_delayed_is_left_out", "opened_log"]
 

@@ -9,13 +9,13 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from model.dispatch import Queue
-from properties.contract import GuaranteeBroken
-from properties.decode.consumequeue import UNIT_BYTES
-from properties.decode.index import IndexEntry, decode_index
-from properties.decode.units import PREFILL_UNIT, StoredUnit, decode_units, resolved_tags_code
-from properties.judge.derived_ledger import DerivedLedger, EntryPut, QueueMemory
-from properties.program.case import Settings
+from tornpage.model.dispatch import Queue
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.decode.consumequeue import UNIT_BYTES
+from tornpage.properties.decode.index import IndexEntry, decode_index
+from tornpage.properties.decode.units import PREFILL_UNIT, StoredUnit, decode_units, resolved_tags_code
+from tornpage.properties.judge.derived_ledger import DerivedLedger, EntryPut, QueueMemory
+from tornpage.properties.program.case import Settings
 
 __all__ = [
     "DERIVED",

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from model.dispatch import Queue, places
-from model.index import keys_of
-from model.queues import Unit, tags_code
-from model.state import Layout, Record
-from properties.decode.index import index_hash
+from tornpage.model.dispatch import Queue, places
+from tornpage.model.index import keys_of
+from tornpage.model.queues import Unit, tags_code
+from tornpage.model.state import Layout, Record
+from tornpage.properties.decode.index import index_hash
 
 __all__ = ["DerivedLedger", "EntryPut", "Key", "QueueMemory"]
 

@@ -8,17 +8,17 @@ decoded by the judges' own decoder.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from model.dispatch import Queue
-from model.properties import property_of
-from model.queues import Unit
-from model.state import Record
-from properties.contract import GuaranteeBroken
-from properties.decode.consumequeue import EXT_ADDRESS_MAX, UNIT_BYTES
-from properties.decode.units import decode_ext_unit
-from properties.judge.derived_files import EXTENSIONS, QUEUES, STRAY, is_base
-from properties.judge.derived_ledger import DerivedLedger
-from properties.program.bit_maps import LOOKED_AT, bit_map_of
-from properties.program.case import Settings
+from tornpage.model.dispatch import Queue
+from tornpage.model.properties import property_of
+from tornpage.model.queues import Unit
+from tornpage.model.state import Record
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.decode.consumequeue import EXT_ADDRESS_MAX, UNIT_BYTES
+from tornpage.properties.decode.units import decode_ext_unit
+from tornpage.properties.judge.derived_files import EXTENSIONS, QUEUES, STRAY, is_base
+from tornpage.properties.judge.derived_ledger import DerivedLedger
+from tornpage.properties.program.bit_maps import LOOKED_AT, bit_map_of
+from tornpage.properties.program.case import Settings
 
 __all__ = ["BitMapOf", "bit_maps_of", "extensions_are_right"]
 

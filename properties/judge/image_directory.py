@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from properties.disk.disk import Image
-from properties.judge.judges import ROOT
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.judge.judges import ROOT
 
 __all__ = ["write_image"]
 

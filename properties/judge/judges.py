@@ -6,14 +6,14 @@ with the store's codec. A judge returns a ruling; its name is what activation ta
 
 from collections.abc import Callable
 
-from properties.contract import GuaranteeBroken, observed
-from properties.disk.disk import Image
-from properties.disk.recording_files import RecordingFiles
-from properties.judge.delay_judges import DELAY_JUDGES, nothing_delayed_is_left_out
-from properties.judge.derived_files import is_base
-from properties.judge.log_bytes import first_difference, left_past
-from properties.judge.progress_judges import PROGRESS_JUDGES
-from properties.judge.queue_judges import (
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.recording_files import RecordingFiles
+from tornpage.properties.judge.delay_judges import DELAY_JUDGES, nothing_delayed_is_left_out
+from tornpage.properties.judge.derived_files import is_base
+from tornpage.properties.judge.log_bytes import first_difference, left_past
+from tornpage.properties.judge.progress_judges import PROGRESS_JUDGES
+from tornpage.properties.judge.queue_judges import (
     QUEUE_JUDGES,
     extensions_hold_the_log,
     index_holds_the_log,
@@ -23,10 +23,10 @@ from properties.judge.queue_judges import (
     queues_hold_the_log,
     times_are_found,
 )
-from properties.judge.recovered import LegalLogs, Recovered, durable_image
-from properties.judge.rulings import Ruling, judge
-from properties.judge.small_file_judges import SMALL_FILE_JUDGES
-from properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
+from tornpage.properties.judge.recovered import LegalLogs, Recovered, durable_image
+from tornpage.properties.judge.rulings import Ruling, judge
+from tornpage.properties.judge.small_file_judges import SMALL_FILE_JUDGES
+from tornpage.properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
 
 __all__ = [
     "JUDGES",

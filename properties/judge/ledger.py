@@ -7,11 +7,11 @@ so that later byte comparisons need no decoding. Offsets are physical.
 from bisect import bisect_right
 from collections.abc import Callable
 
-from model.message import stored_properties
-from model.state import CommitLog, Record
-from properties.contract import GuaranteeBroken
-from properties.decode.record import TRAILER_BYTES, Bad, decode_record
-from properties.decode.record import Record as Decoded
+from tornpage.model.message import stored_properties
+from tornpage.model.state import CommitLog, Record
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.decode.record import TRAILER_BYTES, Bad, decode_record
+from tornpage.properties.decode.record import Record as Decoded
 
 __all__ = ["Ledger", "Peek", "compare_record"]
 

@@ -6,11 +6,17 @@ queue of the recovered log ends from the model's memory of it.
 
 from functools import partial
 
-from model import progress
-from properties.contract import GuaranteeBroken, observed
-from properties.judge.progress_ledger import CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS, LegalVersions, said_by, torn_in
-from properties.judge.recovered import DELETED_TOPICS, Recovered, remembered_topics
-from properties.judge.rulings import judge
+from tornpage.model import progress
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.judge.progress_ledger import (
+    CONSUMER_OFFSETS,
+    LIGHT_CONSUMER_OFFSETS,
+    LegalVersions,
+    said_by,
+    torn_in,
+)
+from tornpage.properties.judge.recovered import DELETED_TOPICS, Recovered, remembered_topics
+from tornpage.properties.judge.rulings import judge
 
 __all__ = ["PROGRESS_JUDGES", "being_saved", "expected_offsets", "progress_effects"]
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from properties.decode.config_files import load_config, parse_consumer_offsets, parse_delay_offsets
-from properties.program.log_places import ROOT
+from tornpage.properties.decode.config_files import load_config, parse_consumer_offsets, parse_delay_offsets
+from tornpage.properties.program.log_places import ROOT
 
 __all__ = [
     "CONSUMER_OFFSETS",

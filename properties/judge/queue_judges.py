@@ -8,16 +8,16 @@ many records there are, so that a campaign tries all of them.
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from impl.store import MessageStore
-from model.dispatch import Queue
-from model.queues import Unit
-from properties.contract import GuaranteeBroken, observed
-from properties.disk.disk import Image
-from properties.judge.derived_files import DERIVED, index_is_right, missing_before, queues_are_right
-from properties.judge.extension_files import bit_maps_of, extensions_are_right
-from properties.judge.reads import compare_first_times, compare_pull, compare_time, found_by_key
-from properties.judge.recovered import ROOT, Recovered
-from properties.judge.rulings import judge, require
+from tornpage.impl.store import MessageStore
+from tornpage.model.dispatch import Queue
+from tornpage.model.queues import Unit
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.judge.derived_files import DERIVED, index_is_right, missing_before, queues_are_right
+from tornpage.properties.judge.extension_files import bit_maps_of, extensions_are_right
+from tornpage.properties.judge.reads import compare_first_times, compare_pull, compare_time, found_by_key
+from tornpage.properties.judge.recovered import ROOT, Recovered
+from tornpage.properties.judge.rulings import judge, require
 
 __all__ = [
     "DERIVED_PATHS",

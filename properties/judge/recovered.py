@@ -4,19 +4,19 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from impl.store import MessageStore
-from model.state import CommitLog, Layout
-from properties.contract import observed
-from properties.decode.deleted_topics import parse_deleted_topics
-from properties.disk.disk import Image
-from properties.disk.images import compose
-from properties.disk.recording_files import RecordingFiles
-from properties.judge.derived_ledger import DerivedLedger
-from properties.judge.ledger import Ledger
-from properties.judge.progress_ledger import LegalVersions, Said
-from properties.judge.rulings import CannotTell
-from properties.program.case import Disk, Settings
-from properties.program.log_places import LOG_DIRECTORY, ROOT
+from tornpage.impl.store import MessageStore
+from tornpage.model.state import CommitLog, Layout
+from tornpage.properties.contract import observed
+from tornpage.properties.decode.deleted_topics import parse_deleted_topics
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import compose
+from tornpage.properties.disk.recording_files import RecordingFiles
+from tornpage.properties.judge.derived_ledger import DerivedLedger
+from tornpage.properties.judge.ledger import Ledger
+from tornpage.properties.judge.progress_ledger import LegalVersions, Said
+from tornpage.properties.judge.rulings import CannotTell
+from tornpage.properties.program.case import Disk, Settings
+from tornpage.properties.program.log_places import LOG_DIRECTORY, ROOT
 
 __all__ = [
     "DELETED_TOPICS",

@@ -8,12 +8,12 @@ Whether the times of a checkpoint may be said is the matter of contract 9.
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from properties.contract import GuaranteeBroken
-from properties.decode.derived_floor import parse_derived_floor
-from properties.decode.durable_floor import Floor, parse_durable_floor
-from properties.judge.recovered import ROOT, Recovered
-from properties.judge.rulings import judge
-from properties.program.log_places import LOG_PATHS
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.decode.derived_floor import parse_derived_floor
+from tornpage.properties.decode.durable_floor import Floor, parse_durable_floor
+from tornpage.properties.judge.recovered import ROOT, Recovered
+from tornpage.properties.judge.rulings import judge
+from tornpage.properties.program.log_places import LOG_PATHS
 
 __all__ = ["CHECKPOINT_BYTES", "DERIVED_FLOOR", "DURABLE_FLOOR", "SMALL_FILE_JUDGES", "floor_in", "has_times"]
 

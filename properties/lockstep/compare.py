@@ -4,24 +4,24 @@ What one operation answers is compared beside the operation. Each comparison rai
 the contract and the sentence of it that is broken.
 """
 
-from impl.errors import NotReadable
-from impl.service.running_flags import RunningFlag
-from model.answers import Answer, Marks, NextRound, PutAnswer, accepted, marks_of
-from model.flushing import checkpoint_times, index_checkpoint_times, queue_checkpoint_times
-from model.message import Batch, Message
-from model.operations import Operation, ServiceName, Step
-from model.queues import dispatch
-from model.state import CommitLog, State
-from model.step import step
-from properties.contract import GuaranteeBroken, observed
-from properties.judge.answers import Answer as StoreAnswer
-from properties.judge.derived_files import index_is_right, queues_are_right
-from properties.judge.extension_files import bit_maps_of, extensions_are_right
-from properties.judge.judges import ROOT, physic_timestamp
-from properties.judge.queue_judges import checkpoint_times as derived_checkpoint_times
-from properties.judge.queue_judges import derived_on
-from properties.lockstep.pair import UNKNOWN_QUEUE, Pair
-from properties.program.log_places import log_files
+from tornpage.impl.errors import NotReadable
+from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.model.answers import Answer, Marks, NextRound, PutAnswer, accepted, marks_of
+from tornpage.model.flushing import checkpoint_times, index_checkpoint_times, queue_checkpoint_times
+from tornpage.model.message import Batch, Message
+from tornpage.model.operations import Operation, ServiceName, Step
+from tornpage.model.queues import dispatch
+from tornpage.model.state import CommitLog, State
+from tornpage.model.step import step
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.judge.answers import Answer as StoreAnswer
+from tornpage.properties.judge.derived_files import index_is_right, queues_are_right
+from tornpage.properties.judge.extension_files import bit_maps_of, extensions_are_right
+from tornpage.properties.judge.judges import ROOT, physic_timestamp
+from tornpage.properties.judge.queue_judges import checkpoint_times as derived_checkpoint_times
+from tornpage.properties.judge.queue_judges import derived_on
+from tornpage.properties.lockstep.pair import UNKNOWN_QUEUE, Pair
+from tornpage.properties.program.log_places import log_files
 
 __all__ = [
     "broken",

@@ -8,24 +8,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from impl.store import MessageStore
-from model import schedule
-from model.dispatch import Queue
-from model.operations import ChangeRole, Damage, DelayOffsetsAre, HarmDerived, HarmProgress, ProgressHarm
-from model.queues import Unit
-from model.state import CommitLog, Progress, Record
-from properties.contract import GuaranteeBroken, observed
-from properties.disk.disk import Image
-from properties.disk.page_versions import earlier_contents
-from properties.judge.derived_ledger import DerivedLedger, Key
-from properties.judge.progress_ledger import DELAY_OFFSETS, ProgressLedger, said_by, torn_in
-from properties.judge.reads import Stored
-from properties.lockstep.closing import close
-from properties.lockstep.corrupt_images import Lost, damaged_image, harmed_image
-from properties.lockstep.deleting import has_a_queue_of_numbers_only
-from properties.lockstep.pair import Pair
-from properties.lockstep.recovery import Recovery
-from properties.program.log_places import log_files
+from tornpage.impl.store import MessageStore
+from tornpage.model import schedule
+from tornpage.model.dispatch import Queue
+from tornpage.model.operations import ChangeRole, Damage, DelayOffsetsAre, HarmDerived, HarmProgress, ProgressHarm
+from tornpage.model.queues import Unit
+from tornpage.model.state import CommitLog, Progress, Record
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.page_versions import earlier_contents
+from tornpage.properties.judge.derived_ledger import DerivedLedger, Key
+from tornpage.properties.judge.progress_ledger import DELAY_OFFSETS, ProgressLedger, said_by, torn_in
+from tornpage.properties.judge.reads import Stored
+from tornpage.properties.lockstep.closing import close
+from tornpage.properties.lockstep.corrupt_images import Lost, damaged_image, harmed_image
+from tornpage.properties.lockstep.deleting import has_a_queue_of_numbers_only
+from tornpage.properties.lockstep.pair import Pair
+from tornpage.properties.lockstep.recovery import Recovery
+from tornpage.properties.program.log_places import log_files
 
 __all__ = ["Corruption"]
 

@@ -20,14 +20,14 @@ The crash or open that ends the rule is judged as every other, with what was pro
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 
-from model import commitlog, progress, retention, schedule
-from model.answers import Answer, Marks, PutAnswer, accepted
-from model.commitlog import Appended, PutOutcome
-from model.delay import SCHEDULE_TOPIC
-from model.delayed_copy import copy_of
-from model.dispatch import Queue, next_queue_offset
-from model.message import Message, PutStatus
-from model.operations import (
+from tornpage.model import commitlog, progress, retention, schedule
+from tornpage.model.answers import Answer, Marks, PutAnswer, accepted
+from tornpage.model.commitlog import Appended, PutOutcome
+from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.delayed_copy import copy_of
+from tornpage.model.dispatch import Queue, next_queue_offset
+from tornpage.model.message import Message, PutStatus
+from tornpage.model.operations import (
     WITHOUT_A_VERB,
     AimFault,
     Clean,
@@ -40,22 +40,22 @@ from model.operations import (
     PutBatch,
     Step,
 )
-from model.payloads import born_at, given_of
-from model.pending import in_line
-from model.queues import Unit
-from model.schedule import DELIVERIES_OF_A_ROUND, FINAL
-from model.state import CommitLog, Delivery, Layout, Progress, Record, State
-from model.step import step
-from properties.contract import GuaranteeBroken, observed
-from properties.disk.armed import ArmedFault
-from properties.judge.answers import expected_answer, found_answer
-from properties.judge.judges import ROOT
-from properties.judge.progress_ledger import DELAY_OFFSETS
-from properties.lockstep.compare import clean_exit_is_durable
-from properties.lockstep.consumers import commit_offset
-from properties.lockstep.execute import call_put, service_named
-from properties.lockstep.pair import Pair
-from properties.program.log_places import log_files
+from tornpage.model.payloads import born_at, given_of
+from tornpage.model.pending import in_line
+from tornpage.model.queues import Unit
+from tornpage.model.schedule import DELIVERIES_OF_A_ROUND, FINAL
+from tornpage.model.state import CommitLog, Delivery, Layout, Progress, Record, State
+from tornpage.model.step import step
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.disk.armed import ArmedFault
+from tornpage.properties.judge.answers import expected_answer, found_answer
+from tornpage.properties.judge.judges import ROOT
+from tornpage.properties.judge.progress_ledger import DELAY_OFFSETS
+from tornpage.properties.lockstep.compare import clean_exit_is_durable
+from tornpage.properties.lockstep.consumers import commit_offset
+from tornpage.properties.lockstep.execute import call_put, service_named
+from tornpage.properties.lockstep.pair import Pair
+from tornpage.properties.program.log_places import log_files
 
 __all__ = ["aim", "close_under_fault", "count_faults", "run_under_fault"]
 

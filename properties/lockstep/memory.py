@@ -3,19 +3,19 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from model.state import BLANK_BYTES, CommitLog, Layout, Record
-from properties.contract import GuaranteeBroken
-from properties.judge.derived_ledger import DerivedLedger
-from properties.judge.ledger import Ledger
-from properties.judge.progress_ledger import (
+from tornpage.model.state import BLANK_BYTES, CommitLog, Layout, Record
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.judge.derived_ledger import DerivedLedger
+from tornpage.properties.judge.ledger import Ledger
+from tornpage.properties.judge.progress_ledger import (
     CONSUMER_OFFSETS,
     DELAY_OFFSETS,
     LIGHT_CONSUMER_OFFSETS,
     LegalVersions,
     ProgressLedger,
 )
-from properties.judge.recovered import Recovered
-from properties.program.case import Settings
+from tornpage.properties.judge.recovered import Recovered
+from tornpage.properties.program.case import Settings
 
 __all__ = ["Memory", "Peek"]
 

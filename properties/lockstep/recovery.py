@@ -12,39 +12,39 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from impl.errors import StoreError
-from impl.store import MessageStore
-from model import crash as crashes
-from model import progress, schedule
-from model.flushing import flush
-from model.operations import Crash, Operation
-from model.pending import answered
-from model.progress import ConsumerProgress
-from model.state import CommitLog, Record, State
-from model.waiting import flushed
-from properties.contract import GuaranteeBroken, observed
-from properties.disk.aimed_disk import AimedDisk
-from properties.disk.certificate import assert_legal
-from properties.disk.choosing import PowerLoss, chosen, fitted
-from properties.disk.disk import Image
-from properties.disk.images import compose, disk_state, facts_of
-from properties.disk.journal import ProcessKilled
-from properties.disk.recording_files import RecordingFiles
-from properties.judge.delay_judges import opened_log
-from properties.judge.judges import JUDGES, OF_THE_PROCESS, LegalLogs, Recovered
-from properties.judge.ledger import compare_record
-from properties.judge.progress_judges import CONSUMER_FILES, expected_offsets
-from properties.judge.progress_ledger import DELAY_OFFSETS, LegalVersions, Said, said_by
-from properties.judge.queue_judges import DERIVED_PATHS
-from properties.judge.recovered import key_of
-from properties.judge.rulings import require
-from properties.lockstep.cache import VerdictCache
-from properties.lockstep.closing import close
-from properties.lockstep.io_faults import close_under_fault, count_faults
-from properties.lockstep.pair import Clients, Pair, Span
-from properties.lockstep.reads import get_at
-from properties.program.hand_driven import HandDriven
-from properties.program.log_places import LOG_PATHS
+from tornpage.impl.errors import StoreError
+from tornpage.impl.store import MessageStore
+from tornpage.model import crash as crashes
+from tornpage.model import progress, schedule
+from tornpage.model.flushing import flush
+from tornpage.model.operations import Crash, Operation
+from tornpage.model.pending import answered
+from tornpage.model.progress import ConsumerProgress
+from tornpage.model.state import CommitLog, Record, State
+from tornpage.model.waiting import flushed
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.disk.aimed_disk import AimedDisk
+from tornpage.properties.disk.certificate import assert_legal
+from tornpage.properties.disk.choosing import PowerLoss, chosen, fitted
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.journal import ProcessKilled
+from tornpage.properties.disk.recording_files import RecordingFiles
+from tornpage.properties.judge.delay_judges import opened_log
+from tornpage.properties.judge.judges import JUDGES, OF_THE_PROCESS, LegalLogs, Recovered
+from tornpage.properties.judge.ledger import compare_record
+from tornpage.properties.judge.progress_judges import CONSUMER_FILES, expected_offsets
+from tornpage.properties.judge.progress_ledger import DELAY_OFFSETS, LegalVersions, Said, said_by
+from tornpage.properties.judge.queue_judges import DERIVED_PATHS
+from tornpage.properties.judge.recovered import key_of
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.lockstep.cache import VerdictCache
+from tornpage.properties.lockstep.closing import close
+from tornpage.properties.lockstep.io_faults import close_under_fault, count_faults
+from tornpage.properties.lockstep.pair import Clients, Pair, Span
+from tornpage.properties.lockstep.reads import get_at
+from tornpage.properties.program.hand_driven import HandDriven
+from tornpage.properties.program.log_places import LOG_PATHS
 
 __all__ = ["Observer", "Recovery"]
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from model.operations import Close, Flush, Put
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Image
-from properties.judge import judges
-from properties.judge.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered
-from properties.judge.ledger import Ledger
-from properties.judge.rulings import require
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
+from tornpage.model.operations import Close, Flush, Put
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.judge import judges
+from tornpage.properties.judge.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered
+from tornpage.properties.judge.ledger import Ledger
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
 
 FIRST = f"{LOG_DIRECTORY}/{0:020d}"
 

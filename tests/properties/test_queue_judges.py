@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from model.operations import (
+from tornpage.model.operations import (
     Close,
     Flush,
     GetMessage,
@@ -20,17 +20,17 @@ from model.operations import (
     RefuseFile,
     Step,
 )
-from properties.campaign.passes import SIMPLER
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Image
-from properties.judge import queue_judges
-from properties.judge.queue_judges import QUEUE_JUDGES, checkpoint_times, made_good
-from properties.judge.recovered import ROOT, Recovered
-from properties.judge.rulings import require
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Case, Settings
+from tornpage.properties.campaign.passes import SIMPLER
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.judge import queue_judges
+from tornpage.properties.judge.queue_judges import QUEUE_JUDGES, checkpoint_times, made_good
+from tornpage.properties.judge.recovered import ROOT, Recovered
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Case, Settings
 
 QUEUE = f"{ROOT}/consumequeue/T/0/{0:020d}"
 SECOND = f"{ROOT}/consumequeue/T/0/{80:020d}"

@@ -2,14 +2,14 @@
 
 import pytest
 
-from properties.campaign.coverage import NEEDS, fired_judges
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.explore.crashes.violations import VIOLATIONS, judges_that_go_red, right_recovery
-from properties.judge.judges import JUDGES, Recovered
-from properties.judge.rulings import require
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
+from tornpage.properties.campaign.coverage import NEEDS, fired_judges
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.crashes.violations import VIOLATIONS, judges_that_go_red, right_recovery
+from tornpage.properties.judge.judges import JUDGES, Recovered
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
 
 NAMES = [judge.__name__ for judge in JUDGES]
 

@@ -15,20 +15,20 @@ from typing import Any
 
 import pytest
 
-from impl.parts import Parts
-from model.operations import Clean, Flush, Operation, Put, Step
-from properties.disk.dirty import DirtyTracker, choose_tracker
-from properties.disk.disk import Image
-from properties.explore.crashes.violations import right_recovery
-from properties.explore.interleavings.judges import promises_are_kept
-from properties.explore.interleavings.stage import Stage
-from properties.judge import judges, queue_judges
-from properties.judge.derived_files import queues_are_right
-from properties.judge.judges import LOG_DIRECTORY, ROOT, Recovered
-from properties.judge.queue_judges import derived_on
-from properties.judge.rulings import judge
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
+from tornpage.impl.parts import Parts
+from tornpage.model.operations import Clean, Flush, Operation, Put, Step
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.explore.crashes.violations import right_recovery
+from tornpage.properties.explore.interleavings.judges import promises_are_kept
+from tornpage.properties.explore.interleavings.stage import Stage
+from tornpage.properties.judge import judges, queue_judges
+from tornpage.properties.judge.derived_files import queues_are_right
+from tornpage.properties.judge.judges import LOG_DIRECTORY, ROOT, Recovered
+from tornpage.properties.judge.queue_judges import derived_on
+from tornpage.properties.judge.rulings import judge
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
 
 FIRST = f"{LOG_DIRECTORY}/{0:020d}"
 

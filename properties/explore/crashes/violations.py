@@ -10,16 +10,16 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
-from model.operations import CommitOffset, DeleteTopics, Flush, Operation, Put, Step
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Image
-from properties.judge.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered, physic_timestamp
-from properties.judge.progress_ledger import CONSUMER_OFFSETS
-from properties.judge.small_file_judges import DURABLE_FLOOR
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
-from properties.program.log_places import log_files
+from tornpage.model.operations import CommitOffset, DeleteTopics, Flush, Operation, Put, Step
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.judge.judges import JUDGES, LOG_DIRECTORY, ROOT, Recovered, physic_timestamp
+from tornpage.properties.judge.progress_ledger import CONSUMER_OFFSETS
+from tornpage.properties.judge.small_file_judges import DURABLE_FLOOR
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.log_places import log_files
 
 __all__ = ["VIOLATIONS", "judges_that_go_red", "right_recovery"]
 

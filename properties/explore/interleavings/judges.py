@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from model.state import CommitLog
-from properties.contract import GuaranteeBroken, HarnessError, observed
-from properties.disk.disk import DiskState
-from properties.explore.interleavings.stage import Stage
-from properties.judge.linearizability.calls import Call
-from properties.judge.linearizability.linearise import Found, Moment
-from properties.judge.linearizability.requests import (
+from tornpage.model.state import CommitLog
+from tornpage.properties.contract import GuaranteeBroken, HarnessError, observed
+from tornpage.properties.disk.disk import DiskState
+from tornpage.properties.explore.interleavings.stage import Stage
+from tornpage.properties.judge.linearizability.calls import Call
+from tornpage.properties.judge.linearizability.linearise import Found, Moment
+from tornpage.properties.judge.linearizability.requests import (
     CleanStep,
     Closing,
     CommitOffset,
@@ -21,9 +21,9 @@ from properties.judge.linearizability.requests import (
     PutRequest,
     TopicDeletion,
 )
-from properties.judge.linearizability.state import StoreState
-from properties.judge.rulings import Ruling, broken, holds, judge, ruling_of, unknown
-from properties.program.log_places import file_at
+from tornpage.properties.judge.linearizability.state import StoreState
+from tornpage.properties.judge.rulings import Ruling, broken, holds, judge, ruling_of, unknown
+from tornpage.properties.program.log_places import file_at
 
 __all__ = [
     "EMPTY",

@@ -9,21 +9,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from impl.io.files import OpenFile
-from impl.io.os_files import OsFiles
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
-from model.crash import crash, next_process, reopened
-from model.operations import Open, Operation, Put, PutBatch
-from model.state import Clock, CommitLog, State
-from model.step import step
-from properties.contract import GuaranteeBroken, observed
-from properties.disk.disk import Image
-from properties.explore.kills.child import Progress
-from properties.explore.kills.snapshot import Snapshot, snapshot_of
-from properties.judge.derived_ledger import DerivedLedger
-from properties.judge.judges import (
+from tornpage.impl.io.files import OpenFile
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
+from tornpage.model.crash import crash, next_process, reopened
+from tornpage.model.operations import Open, Operation, Put, PutBatch
+from tornpage.model.state import Clock, CommitLog, State
+from tornpage.model.step import step
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.explore.kills.child import Progress
+from tornpage.properties.explore.kills.snapshot import Snapshot, snapshot_of
+from tornpage.properties.judge.derived_ledger import DerivedLedger
+from tornpage.properties.judge.judges import (
     begins_where_it_may,
     covers_the_floor,
     is_a_prefix,
@@ -32,15 +32,15 @@ from properties.judge.judges import (
     opens_for_writing,
     watermarks_in_order,
 )
-from properties.judge.ledger import Ledger
-from properties.judge.queue_judges import QUEUE_JUDGES
-from properties.judge.recovered import Recovered, key_of
-from properties.judge.rulings import Ruling, holds, judge, require, ruling_of
-from properties.program.bit_maps import filters_of
-from properties.program.case import Settings
-from properties.program.hand_driven import HandDriven
-from properties.program.log_places import LOG_DIRECTORY, ROOT
-from properties.program.translation import layout_of, store_config
+from tornpage.properties.judge.ledger import Ledger
+from tornpage.properties.judge.queue_judges import QUEUE_JUDGES
+from tornpage.properties.judge.recovered import Recovered, key_of
+from tornpage.properties.judge.rulings import Ruling, holds, judge, require, ruling_of
+from tornpage.properties.program.bit_maps import filters_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.hand_driven import HandDriven
+from tornpage.properties.program.log_places import LOG_DIRECTORY, ROOT
+from tornpage.properties.program.translation import layout_of, store_config
 
 __all__ = [
     "JUDGES_OF_KILLS",

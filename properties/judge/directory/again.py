@@ -12,17 +12,17 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from properties.disk.certificate import assert_legal
-from properties.disk.disk import Image
-from properties.disk.images import compose, disk_state, facts_of
-from properties.disk.journal import Entry, ProcessKilled
-from properties.disk.sampling import draw
-from properties.judge.derived_files import INDEX
-from properties.judge.directory.derived_rulings import index_of, queues_of
-from properties.judge.directory.evidence import Evidence
-from properties.judge.directory.recoveries import Opened
-from properties.judge.directory.start_rulings import is_in_quarantine
-from properties.judge.rulings import Ruling, broken, holds, judge, unknown
+from tornpage.properties.disk.certificate import assert_legal
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.journal import Entry, ProcessKilled
+from tornpage.properties.disk.sampling import draw
+from tornpage.properties.judge.derived_files import INDEX
+from tornpage.properties.judge.directory.derived_rulings import index_of, queues_of
+from tornpage.properties.judge.directory.evidence import Evidence
+from tornpage.properties.judge.directory.recoveries import Opened
+from tornpage.properties.judge.directory.start_rulings import is_in_quarantine
+from tornpage.properties.judge.rulings import Ruling, broken, holds, judge, unknown
 
 __all__ = ["Crash", "Crashes", "crashes_of", "is_idempotent"]
 

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from properties.contract import observed
-from properties.judge.derived_files import index_is_right, queues_are_right
-from properties.judge.directory.evidence import Evidence
-from properties.judge.directory.front import WithFront, front_entries, own_files, without_front
-from properties.judge.directory.records import log_of
-from properties.judge.extension_files import extensions_are_right
-from properties.judge.queue_judges import (
+from tornpage.properties.contract import observed
+from tornpage.properties.judge.derived_files import index_is_right, queues_are_right
+from tornpage.properties.judge.directory.evidence import Evidence
+from tornpage.properties.judge.directory.front import WithFront, front_entries, own_files, without_front
+from tornpage.properties.judge.directory.records import log_of
+from tornpage.properties.judge.extension_files import extensions_are_right
+from tornpage.properties.judge.queue_judges import (
     keys_are_found,
     nothing_is_left_to_dispatch,
     queues_are_read_in_order,
     queues_have_their_bounds,
     times_are_found,
 )
-from properties.judge.recovered import Recovered
-from properties.judge.rulings import Ruling, counted, holds, judge, unknown
+from tornpage.properties.judge.recovered import Recovered
+from tornpage.properties.judge.rulings import Ruling, counted, holds, judge, unknown
 
 __all__ = ["index_is_judged", "index_of", "liveness_is_judged", "queues_are_judged", "queues_of", "readers_are_judged"]
 

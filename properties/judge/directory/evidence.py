@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from impl.store import MessageStore
-from model.dispatch import Queue, places
-from model.refusal import is_topic
-from properties.decode.consumequeue import UNIT_BYTES
-from properties.decode.store import Floor
-from properties.judge.derived_ledger import DerivedLedger
-from properties.judge.directory.image import SeenImage
-from properties.judge.directory.records import ImageLedger, is_text, log_of, model_record
-from properties.judge.directory.recoveries import Opened, Recoveries
-from properties.judge.directory.shape import Shape
-from properties.judge.directory.survivors import LogRead, read_log
-from properties.judge.directory.truth import Truth
-from properties.judge.recovered import Recovered, key_of
+from tornpage.impl.store import MessageStore
+from tornpage.model.dispatch import Queue, places
+from tornpage.model.refusal import is_topic
+from tornpage.properties.decode.consumequeue import UNIT_BYTES
+from tornpage.properties.decode.store import Floor
+from tornpage.properties.judge.derived_ledger import DerivedLedger
+from tornpage.properties.judge.directory.image import SeenImage
+from tornpage.properties.judge.directory.records import ImageLedger, is_text, log_of, model_record
+from tornpage.properties.judge.directory.recoveries import Opened, Recoveries
+from tornpage.properties.judge.directory.shape import Shape
+from tornpage.properties.judge.directory.survivors import LogRead, read_log
+from tornpage.properties.judge.directory.truth import Truth
+from tornpage.properties.judge.recovered import Recovered, key_of
 
 __all__ = ["Evidence", "is_damaged"]
 

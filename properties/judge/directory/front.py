@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from model.state import Layout
-from model.state import Record as ModelRecord
-from properties.decode.consumequeue import UNIT_BYTES
-from properties.decode.index import decode_index
-from properties.decode.units import PREFILL_UNIT, decode_units
-from properties.judge.derived_files import DERIVED, INDEX, QUEUES
-from properties.judge.derived_ledger import DerivedLedger, EntryPut
-from properties.program.case import Settings
+from tornpage.model.state import Layout
+from tornpage.model.state import Record as ModelRecord
+from tornpage.properties.decode.consumequeue import UNIT_BYTES
+from tornpage.properties.decode.index import decode_index
+from tornpage.properties.decode.units import PREFILL_UNIT, decode_units
+from tornpage.properties.judge.derived_files import DERIVED, INDEX, QUEUES
+from tornpage.properties.judge.derived_ledger import DerivedLedger, EntryPut
+from tornpage.properties.program.case import Settings
 
 __all__ = ["WithFront", "front_entries", "own_files", "without_front"]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from properties.decode.config_files import parse_settings
-from properties.decode.opening import InspectError
+from tornpage.properties.decode.config_files import parse_settings
+from tornpage.properties.decode.opening import InspectError
 
 __all__ = ["Given", "delays_of", "read_given", "read_settings_file"]
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from properties.decode.findings import Finding
-from properties.decode.opening import InspectError, open_view, shown
-from properties.decode.store import StoreView
-from properties.disk.disk import Image
-from properties.program.log_places import ROOT
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.opening import InspectError, open_view, shown
+from tornpage.properties.decode.store import StoreView
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.program.log_places import ROOT
 
 __all__ = ["COPIES", "IMAGE_BYTES_MAX", "SeenImage", "below_root", "read_image"]
 

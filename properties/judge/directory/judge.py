@@ -7,34 +7,34 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from impl.parts import Parts
-from properties.contract import Verdict
-from properties.decode.findings import Finding
-from properties.decode.opening import InspectError
-from properties.decode.store import read_floor
-from properties.judge.directory.again import Crashes, is_idempotent
-from properties.judge.directory.derived_rulings import (
+from tornpage.impl.parts import Parts
+from tornpage.properties.contract import Verdict
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.opening import InspectError
+from tornpage.properties.decode.store import read_floor
+from tornpage.properties.judge.directory.again import Crashes, is_idempotent
+from tornpage.properties.judge.directory.derived_rulings import (
     index_is_judged,
     liveness_is_judged,
     queues_are_judged,
     readers_are_judged,
 )
-from properties.judge.directory.evidence import Evidence, is_damaged
-from properties.judge.directory.given import Given
-from properties.judge.directory.image import SeenImage
-from properties.judge.directory.log_rulings import floor_is_covered, is_a_prefix, nothing_comes_back
-from properties.judge.directory.recoveries import recoveries_of
-from properties.judge.directory.shape import first_look, shape_of
-from properties.judge.directory.start_rulings import (
+from tornpage.properties.judge.directory.evidence import Evidence, is_damaged
+from tornpage.properties.judge.directory.given import Given
+from tornpage.properties.judge.directory.image import SeenImage
+from tornpage.properties.judge.directory.log_rulings import floor_is_covered, is_a_prefix, nothing_comes_back
+from tornpage.properties.judge.directory.recoveries import recoveries_of
+from tornpage.properties.judge.directory.shape import first_look, shape_of
+from tornpage.properties.judge.directory.start_rulings import (
     is_exclusive,
     is_in_quarantine,
     progress_files_are_whole,
     starts,
     watermarks_are_in_order,
 )
-from properties.judge.directory.truth import Truth
-from properties.judge.rulings import NEVER_JUDGED, Ruling, unknown
-from properties.program.case import Disk
+from tornpage.properties.judge.directory.truth import Truth
+from tornpage.properties.judge.rulings import NEVER_JUDGED, Ruling, unknown
+from tornpage.properties.program.case import Disk
 
 __all__ = ["SAMPLES", "Judgement", "evidence_of", "judge_image", "rulings_on"]
 

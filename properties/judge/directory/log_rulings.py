@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from properties.decode.record import Record
-from properties.judge.directory.evidence import Evidence
-from properties.judge.directory.truth import Told, Truth
-from properties.judge.log_bytes import first_difference, left_past
-from properties.judge.rulings import Ruling, broken, counted, holds, judge, unknown
+from tornpage.properties.decode.record import Record
+from tornpage.properties.judge.directory.evidence import Evidence
+from tornpage.properties.judge.directory.truth import Told, Truth
+from tornpage.properties.judge.log_bytes import first_difference, left_past
+from tornpage.properties.judge.rulings import Ruling, broken, counted, holds, judge, unknown
 
 __all__ = ["floor_is_covered", "is_a_prefix", "nothing_comes_back"]
 

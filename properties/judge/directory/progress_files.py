@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from impl.config.policy import BrokerRole
-from impl.store import MessageStore
-from properties.contract import observed
-from properties.decode.config_files import load_config, parse_config
-from properties.judge.directory.evidence import Evidence
-from properties.judge.progress_ledger import CONSUMER_OFFSETS, DELAY_OFFSETS, LIGHT_CONSUMER_OFFSETS, READERS, Said
-from properties.program.log_places import ROOT
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.store import MessageStore
+from tornpage.properties.contract import observed
+from tornpage.properties.decode.config_files import load_config, parse_config
+from tornpage.properties.judge.directory.evidence import Evidence
+from tornpage.properties.judge.progress_ledger import (
+    CONSUMER_OFFSETS,
+    DELAY_OFFSETS,
+    LIGHT_CONSUMER_OFFSETS,
+    READERS,
+    Said,
+)
+from tornpage.properties.program.log_places import ROOT
 
 __all__ = ["badly_changed", "is_progress", "is_whole"]
 

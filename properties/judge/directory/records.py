@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from model.message import Message
-from model.state import CommitLog
-from model.state import Record as ModelRecord
-from properties.decode.record import TRAILER_BYTES, Record
-from properties.judge.ledger import Ledger
+from tornpage.model.message import Message
+from tornpage.model.state import CommitLog
+from tornpage.model.state import Record as ModelRecord
+from tornpage.properties.decode.record import TRAILER_BYTES, Record
+from tornpage.properties.judge.ledger import Ledger
 
 __all__ = ["ImageLedger", "is_text", "log_of", "model_record"]
 

@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
-from properties.disk.dirty import DirtyTracker, choose_tracker
-from properties.disk.disk import Image
-from properties.disk.images import compose, disk_state
-from properties.disk.journal import Entry
-from properties.disk.recording_files import RecordingFiles
-from properties.judge.directory.image import below_root
-from properties.judge.directory.shape import Shape
-from properties.program.case import Disk
-from properties.program.hand_driven import HandDriven
-from properties.program.log_places import ROOT
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import compose, disk_state
+from tornpage.properties.disk.journal import Entry
+from tornpage.properties.disk.recording_files import RecordingFiles
+from tornpage.properties.judge.directory.image import below_root
+from tornpage.properties.judge.directory.shape import Shape
+from tornpage.properties.program.case import Disk
+from tornpage.properties.program.hand_driven import HandDriven
+from tornpage.properties.program.log_places import ROOT
 
 __all__ = ["Opened", "Recoveries", "recoveries_of"]
 

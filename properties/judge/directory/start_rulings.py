@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from properties.contract import GuaranteeBroken, observed
-from properties.decode.record import Record
-from properties.disk.journal import DirectorySynced, FileSynced
-from properties.judge.derived_files import missing_before
-from properties.judge.directory.evidence import Evidence
-from properties.judge.directory.progress_files import badly_changed, is_progress, is_whole
-from properties.judge.judges import checkpoint_is_not_ahead
-from properties.judge.queue_judges import checkpoint_times
-from properties.judge.rulings import Ruling, broken, counted, holds, judge, unknown
-from properties.judge.small_file_judges import CHECKPOINT_BYTES, floor_in, has_times
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.decode.record import Record
+from tornpage.properties.disk.journal import DirectorySynced, FileSynced
+from tornpage.properties.judge.derived_files import missing_before
+from tornpage.properties.judge.directory.evidence import Evidence
+from tornpage.properties.judge.directory.progress_files import badly_changed, is_progress, is_whole
+from tornpage.properties.judge.judges import checkpoint_is_not_ahead
+from tornpage.properties.judge.queue_judges import checkpoint_times
+from tornpage.properties.judge.rulings import Ruling, broken, counted, holds, judge, unknown
+from tornpage.properties.judge.small_file_judges import CHECKPOINT_BYTES, floor_in, has_times
 
 __all__ = ["is_exclusive", "is_in_quarantine", "progress_files_are_whole", "starts", "watermarks_are_in_order"]
 

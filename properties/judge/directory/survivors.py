@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from properties.decode.record import Blank, Record
-from properties.decode.walk import Zeros, walk
-from properties.judge.log_bytes import left_past
+from tornpage.properties.decode.record import Blank, Record
+from tornpage.properties.decode.walk import Zeros, walk
+from tornpage.properties.judge.log_bytes import left_past
 
 __all__ = ["OTHER_DIRECTORIES", "LogRead", "Problem", "log_names", "read_log"]
 

@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from properties.decode.opening import InspectError
-from properties.decode.record import Record
+from tornpage.properties.decode.opening import InspectError
+from tornpage.properties.decode.record import Record
 
 __all__ = ["Told", "Truth", "read_truth", "truth_of"]
 

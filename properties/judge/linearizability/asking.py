@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from impl.errors import BufferReleased, StoreClosed
-from impl.read.read_buffer import RecordBuffer
-from impl.store import MessageStore
-from model.message import Batch
-from properties.contract import HarnessError
-from properties.judge.answers import Answer, found_answer
-from properties.judge.linearizability.calls import Call, Recorder
-from properties.judge.linearizability.requests import (
+from tornpage.impl.errors import BufferReleased, StoreClosed
+from tornpage.impl.read.read_buffer import RecordBuffer
+from tornpage.impl.store import MessageStore
+from tornpage.model.message import Batch
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.judge.answers import Answer, found_answer
+from tornpage.properties.judge.linearizability.calls import Call, Recorder
+from tornpage.properties.judge.linearizability.requests import (
     CLOSED,
     Closing,
     CommitOffset,
@@ -27,7 +27,7 @@ from properties.judge.linearizability.requests import (
     ReadRecord,
     TopicDeletion,
 )
-from properties.program.translation import store_batch, store_message
+from tornpage.properties.program.translation import store_batch, store_message
 
 __all__ = ["asked"]
 

@@ -9,7 +9,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
-from properties.judge.answers import Answer
+from tornpage.properties.judge.answers import Answer
 
 __all__ = ["Call", "Recorder"]
 

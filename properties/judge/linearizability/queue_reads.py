@@ -6,10 +6,10 @@ see. Minimum, status, messages and next number then follow.
 
 from dataclasses import replace
 
-from model import index
-from model.dispatch import Queue
-from model.state import Layout, Record
-from properties.judge.linearizability.requests import (
+from tornpage.model import index
+from tornpage.model.dispatch import Queue
+from tornpage.model.state import Layout, Record
+from tornpage.properties.judge.linearizability.requests import (
     CommitOffset,
     KeyRequest,
     Pulled,
@@ -17,7 +17,7 @@ from properties.judge.linearizability.requests import (
     QueryOffset,
     ReadRecord,
 )
-from properties.judge.linearizability.state import Shown, StoreState
+from tornpage.properties.judge.linearizability.state import Shown, StoreState
 
 __all__ = ["INDEX", "found_by_key", "maximum", "minimum", "offset_committed", "offset_queried", "pulled"]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from model.message import Batch, Message
+from tornpage.model.message import Batch, Message
 
 __all__ = [
     "CLOSED",

@@ -13,15 +13,15 @@ from dataclasses import astuple, replace
 from functools import partial
 from typing import Any
 
-from model import answers as said
-from model.dispatch import Queue
-from model.operations import DeleteTopics, Put
-from model.state import Clock, Layout, State
-from model.step import step
-from properties.judge.linearizability import queue_reads
-from properties.judge.linearizability.calls import Call
-from properties.judge.linearizability.linearise import Moment
-from properties.judge.linearizability.requests import (
+from tornpage.model import answers as said
+from tornpage.model.dispatch import Queue
+from tornpage.model.operations import DeleteTopics, Put
+from tornpage.model.state import Clock, Layout, State
+from tornpage.model.step import step
+from tornpage.properties.judge.linearizability import queue_reads
+from tornpage.properties.judge.linearizability.calls import Call
+from tornpage.properties.judge.linearizability.linearise import Moment
+from tornpage.properties.judge.linearizability.requests import (
     CLOSED,
     CleanStep,
     Closing,
@@ -39,7 +39,7 @@ from properties.judge.linearizability.requests import (
     ReadRecord,
     TopicDeletion,
 )
-from properties.judge.linearizability.state import StoreState
+from tornpage.properties.judge.linearizability.state import StoreState
 
 __all__ = ["moments_of"]
 

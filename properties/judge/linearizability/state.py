@@ -12,8 +12,8 @@ What is not known is kept as a range, and narrowed by what readers are told: so 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from model.dispatch import Queue, places
-from model.state import CommitLog, Layout, Record
+from tornpage.model.dispatch import Queue, places
+from tornpage.model.state import CommitLog, Layout, Record
 
 __all__ = ["Shown", "StoreState"]
 

@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.io.os_files import OsFiles
-from impl.parts import Parts
-from impl.store import MessageStore
-from model.operations import Put
-from model.payloads import message_of
-from model.state import CommitLog, Layout
-from properties.judge.linearizability.asking import asked
-from properties.judge.linearizability.calls import Call, Recorder
-from properties.judge.linearizability.linearise import Found, linearise
-from properties.judge.linearizability.requests import (
+from tests.impl.support import SetClock
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.parts import Parts
+from tornpage.impl.store import MessageStore
+from tornpage.model.operations import Put
+from tornpage.model.payloads import message_of
+from tornpage.model.state import CommitLog, Layout
+from tornpage.properties.judge.linearizability.asking import asked
+from tornpage.properties.judge.linearizability.calls import Call, Recorder
+from tornpage.properties.judge.linearizability.linearise import Found, linearise
+from tornpage.properties.judge.linearizability.requests import (
     CLOSED,
     Closing,
     CommitStep,
@@ -30,12 +31,11 @@ from properties.judge.linearizability.requests import (
     QueueMaximum,
     TopicDeletion,
 )
-from properties.judge.linearizability.specification import moments_of
-from properties.judge.linearizability.state import StoreState
-from properties.planted import parts_of
-from properties.program.case import Settings
-from properties.program.translation import layout_of, store_config
-from tests.impl.support import SetClock
+from tornpage.properties.judge.linearizability.specification import moments_of
+from tornpage.properties.judge.linearizability.state import StoreState
+from tornpage.properties.planted import parts_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.translation import layout_of, store_config
 
 PLAIN = Settings(file_bytes=4096, queue_units=8, index=False)
 SYNC, POOL = replace(PLAIN, sync_flush=True), replace(PLAIN, pool_buffers=4)

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from model import commitlog
-from model.message import Batch, Message
-from model.operations import Put
-from model.payloads import message_of
-from model.state import CommitLog, Layout
-from properties.judge.answers import Answer, expected_answer
-from properties.judge.linearizability.calls import Call
-from properties.judge.linearizability.linearise import linearise
-from properties.judge.linearizability.requests import (
+from tornpage.model import commitlog
+from tornpage.model.message import Batch, Message
+from tornpage.model.operations import Put
+from tornpage.model.payloads import message_of
+from tornpage.model.state import CommitLog, Layout
+from tornpage.properties.judge.answers import Answer, expected_answer
+from tornpage.properties.judge.linearizability.calls import Call
+from tornpage.properties.judge.linearizability.linearise import linearise
+from tornpage.properties.judge.linearizability.requests import (
     CLOSED,
     CleanStep,
     Closing,
@@ -35,10 +35,10 @@ from properties.judge.linearizability.requests import (
     ReadRecord,
     TopicDeletion,
 )
-from properties.judge.linearizability.specification import moments_of
-from properties.judge.linearizability.state import StoreState
-from properties.program.case import Settings
-from properties.program.translation import layout_of
+from tornpage.properties.judge.linearizability.specification import moments_of
+from tornpage.properties.judge.linearizability.state import StoreState
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.translation import layout_of
 
 PLAIN = layout_of(Settings(file_bytes=1024))
 POOL = layout_of(Settings(file_bytes=1024, index=False, pool_buffers=3))
