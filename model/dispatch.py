@@ -87,7 +87,8 @@ def places(record: Record, layout: Layout) -> list[tuple[Queue, int]]:
     if not message.counts_in_its_queue:
         return []
     own = (message.topic, message.queue_id), record.queue_offset
-    return [own, *_given_by_name(record, layout)] if layout.multi_dispatch else [own]
+    has_offsets = layout.multi_dispatch and OFFSETS in message.properties
+    return [own, *_given_by_name(record, layout)] if has_offsets else [own]
 
 
 def counted(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:

@@ -116,13 +116,15 @@ def _bounds(queued: Sequence[tuple[int, int]], min_offset: int) -> tuple[int, in
 
 
 def _retained(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
-    return (found for found in _queued(log, layout) if found[0].offset >= log.min_offset)
+    min_offset = log.min_offset
+    return (found for found in _queued(log, layout) if found[0].offset >= min_offset)
 
 
 def _queued(log: CommitLog, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
     """Yield each record with a queue that it is in and its number there."""
+    end, queued = log.dispatched_offset, log.queued
     for position, found in enumerate(counted(log, layout)):
-        if found[0].end_offset <= log.dispatched_offset or position < log.queued:
+        if position < queued or found[0].end_offset <= end:
             yield found
 
 

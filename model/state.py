@@ -17,7 +17,7 @@ Source: docs/statuses.md, "every put".
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack
 
 from tornpage.model.message import Message
@@ -319,8 +319,9 @@ Part = TypeVar("Part", Disk, Process, Timers)
 
 
 def _changed(part: Part, fields: Mapping[str, Any], names: frozenset[str]) -> Part:
-    own = {name: value for name, value in fields.items() if name in names}
-    return replace(part, **own) if own else part
+    if names.isdisjoint(fields):
+        return part
+    return type(part)(**{name: fields[name] if name in fields else getattr(part, name) for name in names})
 
 
 _FRESH = Disk(), Process(), Timers()

@@ -100,6 +100,8 @@ def surviving_operations(state: DiskState, choices: Choices) -> list[DirectoryOp
         return list(state.pending)
     if state.disk == "journal":
         return state.pending[: _valid(choices.get(JOURNAL_FACT, 0), len(state.pending) + 1)]
+    if not choices:
+        return []
     names = describe_operations(state.pending)
     return [operation for name, operation in zip(names, state.pending, strict=True) if _valid(choices.get(name, 0), 2)]
 
@@ -130,15 +132,11 @@ def _names_and_directories(state: DiskState, choices: Choices) -> tuple[Mapping[
         names, directories = dict(names), set(directories)
         for operation in survive:
             apply_operation(names, directories, operation)
-    return names, {path for path in directories if _is_reachable(path, directories)}
-
-
-def _is_reachable(path: str, directories: set[str]) -> bool:
-    while path != "/":
-        path = parent_of(path)
-        if path not in directories:
-            return False
-    return True
+    reachable: set[str] = set()
+    for path in sorted(directories):  # a parent comes before what it holds
+        if path == "/" or parent_of(path) in reachable:
+            reachable.add(path)
+    return names, reachable
 
 
 def _content(inode: InodeState, choices: Choices, *, everything: bool) -> bytes:

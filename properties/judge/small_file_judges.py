@@ -21,6 +21,7 @@ DURABLE_FLOOR, DERIVED_FLOOR, _CHECKPOINT = (
     f"{ROOT}/{name}" for name in ("config/durableFloor", "config/derivedFloor", "checkpoint")
 )
 CHECKPOINT_BYTES, _TIMES_BYTES = 4096, 24
+_NOTHING_MORE = bytes(CHECKPOINT_BYTES - _TIMES_BYTES)
 _Files = Mapping[str, bytes]
 
 floor_in = lru_cache(maxsize=1024)(parse_durable_floor)
@@ -45,7 +46,7 @@ def has_times(stored: bytes) -> bool:
 
 def _is_checkpoint(stored: bytes) -> bool:
     """Whether a checkpoint has nothing behind its times."""
-    return has_times(stored) and not stored[_TIMES_BYTES:].strip(b"\0")
+    return stored.endswith(_NOTHING_MORE) and has_times(stored)
 
 
 @judge(13)

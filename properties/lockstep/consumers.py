@@ -17,7 +17,7 @@ from tornpage.impl.read import pull_hold
 from tornpage.impl.read.queue_pull import GetMessageResult
 from tornpage.impl.service.running_flags import RunningFlag
 from tornpage.model import holding, reading
-from tornpage.model.answers import Answer
+from tornpage.model.answers import Answer, matches
 from tornpage.model.holding import Holding
 from tornpage.model.operations import (
     CancelPull,
@@ -34,13 +34,7 @@ from tornpage.model.step import applies, step
 from tornpage.model.step_reads import queue_named
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.judge.reads import pulled_rightly
-from tornpage.properties.lockstep.compare import (
-    compare_watermarks,
-    legal_outcome,
-    may_read,
-    predicted,
-    require_will_step,
-)
+from tornpage.properties.lockstep.compare import broken, compare_watermarks, may_read, predicted, require_will_step
 from tornpage.properties.lockstep.execute import call_pull, service_named
 from tornpage.properties.lockstep.pair import Pair
 from tornpage.properties.scheduler import run_stepped
@@ -263,8 +257,10 @@ def commit_offset(pair: Pair, operation: CommitOffset, before: State | None = No
     if expected.committed == "refused":
         _commit_is_refused(pair, operation.group, topic, queue_id, offset)
         return
-    found = observed("commit_offset", lambda: pair.store.commit_offset(operation.group, topic, queue_id, offset))
-    after, _ = legal_outcome(pair, before, operation, Answer(committed=found, faults=pair.faults_left()))
+    counts = observed("commit_offset", lambda: pair.store.commit_offset(operation.group, topic, queue_id, offset))
+    found = Answer(committed=counts)
+    if not matches(expected, found):
+        raise broken(pair, operation, expected, found)
     pair.model = after
     pair.cover("committed_offsets")
     pair.cover("committed_beyond_the_end", offset > pair.bounds(queue)[1])

@@ -49,6 +49,7 @@ from tornpage.properties.program.log_places import LOG_PATHS
 __all__ = ["Observer", "Recovery"]
 
 _SEEN = (*LOG_PATHS, *DERIVED_PATHS)
+_OF_MORE_THAN_THE_PROCESS = tuple(judge for judge in JUDGES if judge not in OF_THE_PROCESS)
 
 Observer = Callable[[Recovered], None]
 """Called with each store that was recovered and judged outside of a shared verdict cache."""
@@ -215,7 +216,7 @@ class Recovery:
             view = None if cache is None else (files.seen(_SEEN), pair.environment.memory_of(store))
             found = replace(found, derived=derived, view=view)
             is_judged = cache is not None and cache.is_judged(found)
-        judges = [judge for judge in JUDGES if not (is_judged and judge in OF_THE_PROCESS)]
+        judges = _OF_MORE_THAN_THE_PROCESS if is_judged else JUDGES
         for judge in judges:
             require(judge(found))
         if cache is not None:
