@@ -16,13 +16,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from bench.figures import Figure, Skipped, figure, file_system_of, scratch
-from bench.sizes import FULL, Sizes
-from impl.config.message_store_config import MessageStoreConfig
-from impl.message.batch import encode_batch_body
-from impl.message.message import BatchMember, MessageBatch
-from properties.contract import HarnessError
+from tornpage.bench.figures import Figure, Skipped, figure, file_system_of, scratch
+from tornpage.bench.sizes import FULL, Sizes
 from tornpage.front import MessageStore
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.message.batch import encode_batch_body
+from tornpage.impl.message.message import BatchMember, MessageBatch
+from tornpage.properties.contract import HarnessError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,7 +73,7 @@ def kernel_mb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL)
 
 def audit_mb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
     """MB of log per second through the audit in this process: log, queues and what they say of each other."""
-    from pipeline.audit import audit_store
+    from tornpage.pipeline.audit import audit_store
 
     with store_to_read(directory, sizes) as store:
 
@@ -146,7 +146,7 @@ def task_ms(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
 
 
 _START = """
-from pipeline.session import spark_session
+from tornpage.pipeline.session import spark_session
 with spark_session("start", master="local[2]", short=True) as spark:
     print(spark.range(0, 1, 1, 1).mapInArrow(lambda batches: batches, "id bigint").count())
 """
@@ -155,7 +155,7 @@ _Reader = Callable[["SparkSession", str], "DataFrame"]
 
 
 def _bulk(spark: SparkSession, path: str) -> DataFrame:
-    from pipeline.readers.sources import read_table
+    from tornpage.pipeline.readers.sources import read_table
 
     return read_table(spark, _LOG, path)
 
@@ -179,8 +179,8 @@ def _spark_figure(name: str, cores: int, read: _Reader, directory: str, seconds:
 
 
 def _seconds_of_kernel(store: _Store) -> float:
-    from properties.decode.arrays import PIECE_BYTES, walk_arrays
-    from properties.decode.files import FileSource
+    from tornpage.properties.decode.arrays import PIECE_BYTES, walk_arrays
+    from tornpage.properties.decode.files import FileSource
 
     records = 0
     started = perf_counter()
@@ -219,7 +219,7 @@ def _warm(one_round: Callable[[], float], sizes: Sizes) -> None:
 
 
 def _require_spark() -> None:
-    from pipeline.session import SparkUnavailable, require_java, require_packages
+    from tornpage.pipeline.session import SparkUnavailable, require_java, require_packages
 
     try:
         require_packages("pyspark", "pyarrow", "pandas")
@@ -231,10 +231,10 @@ def _require_spark() -> None:
 @contextmanager
 def _session(cores: int) -> Iterator[SparkSession]:
     """Yield a session that knows the formats. Raises Skipped where there can be none."""
-    from pipeline.session import SparkUnavailable, spark_session
+    from tornpage.pipeline.session import SparkUnavailable, spark_session
 
     _require_spark()
-    from pipeline.readers.sources import register
+    from tornpage.pipeline.readers.sources import register
 
     try:
         session = spark_session("bench", master=f"local[{cores}]", shuffle_partitions=cores)

@@ -8,13 +8,13 @@ from time import perf_counter
 
 import numpy as np
 
-from bench.figures import file_system_of
-from bench.probes import NEEDED_BYTES, slices
-from bench.snapshot import Pressure, machine_snapshot, pressure_between
-from sim.calibration import Calibration
-from sim.samples import Samples
-from sim.sync_table import TooFewSamples
+from tornpage.bench.figures import file_system_of
+from tornpage.bench.probes import NEEDED_BYTES, slices
+from tornpage.bench.snapshot import Pressure, machine_snapshot, pressure_between
 from tornpage.doctor import MEMORY_FILE_SYSTEMS
+from tornpage.sim.calibration import Calibration
+from tornpage.sim.samples import Samples
+from tornpage.sim.sync_table import TooFewSamples
 
 __all__ = ["ROUNDS_MIN", "Calibrated", "CannotCalibrate", "calibrate"]
 

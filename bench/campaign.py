@@ -13,14 +13,14 @@ from functools import cache
 from statistics import median
 from time import perf_counter
 
-from bench.figures import Figure, Skipped, file_system_of
-from bench.sizes import FULL, Sizes
-from pipeline.campaign import rows_of_shard
-from properties.contract import HarnessError
-from properties.explore.crashes.rows import Row, result_hash
-from properties.explore.crashes.shards import Shard
-from properties.interrupts import born_deaf
-from properties.program.case import Settings
+from tornpage.bench.figures import Figure, Skipped, file_system_of
+from tornpage.bench.sizes import FULL, Sizes
+from tornpage.pipeline.campaign import rows_of_shard
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.explore.crashes.rows import Row, result_hash
+from tornpage.properties.explore.crashes.shards import Shard
+from tornpage.properties.interrupts import born_deaf
+from tornpage.properties.program.case import Settings
 
 __all__ = ["campaign_shard_s", "spark2_over_multiprocessing"]
 
@@ -101,8 +101,8 @@ def _in_processes() -> Iterator[Run]:
 
 @contextmanager
 def _in_spark() -> Iterator[Run]:
-    from pipeline.jobs import Death, do_each
-    from pipeline.session import SparkUnavailable, spark_session
+    from tornpage.pipeline.jobs import Death, do_each
+    from tornpage.pipeline.session import SparkUnavailable, spark_session
 
     try:
         with spark_session("tornpage bench", master=f"local[{_WORKERS}]", short=True) as spark:

@@ -15,16 +15,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from bench.figures import file_system_of
-from bench.power_losses import Loss, power_losses
-from bench.process_kills import kill_one
-from sim.crashes import crash_moments
-from sim.experiments import frontier
-from sim.experiments.frontier import FAILURES, FRONTIER, loss_row, simulated_row
-from sim.experiments.policies import POLICIES, StorePolicy
-from sim.experiments.values import Experiment, Progress, Row, Setup
-from sim.experiments.words import listed, number, of, span_us
+from tornpage.bench.figures import file_system_of
+from tornpage.bench.power_losses import Loss, power_losses
+from tornpage.bench.process_kills import kill_one
 from tornpage.doctor import MEMORY_FILE_SYSTEMS
+from tornpage.sim.crashes import crash_moments
+from tornpage.sim.experiments import frontier
+from tornpage.sim.experiments.frontier import FAILURES, FRONTIER, loss_row, simulated_row
+from tornpage.sim.experiments.policies import POLICIES, StorePolicy
+from tornpage.sim.experiments.values import Experiment, Progress, Row, Setup
+from tornpage.sim.experiments.words import listed, number, of, span_us
 
 __all__ = ["FILE_BYTES", "REAL", "crash_frontier"]
 

@@ -1,9 +1,9 @@
 """The simulator's policies as settings of the real store, and the message both of them put."""
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import WarmUp
-from impl.message.message import Message
-from sim.experiments.policies import RECORD_BYTES, StorePolicy
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import WarmUp
+from tornpage.impl.message.message import Message
+from tornpage.sim.experiments.policies import RECORD_BYTES, StorePolicy
 
 __all__ = ["MESSAGE", "store_config"]
 

@@ -24,20 +24,20 @@ from time import perf_counter_ns, sleep
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.figures import scratch
-from bench.watched_file import COMMIT_DTYPE, FLUSH_DTYPE, Watch, WatchedFile
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import PAGE_BYTES
-from impl.dispatch.reput import ReputMessages
-from impl.io.mapped_file import MappedFile
-from impl.message.message import Message, PutResult, PutStatus
-from impl.parts import Parts
-from properties.contract import HarnessError
-from sim.distributions import Int64s
-from sim.run import open_arrivals
-from sim.scenario import Scenario
-from sim.workload import ClosedLoop
+from tornpage.bench.figures import scratch
+from tornpage.bench.watched_file import COMMIT_DTYPE, FLUSH_DTYPE, Watch, WatchedFile
 from tornpage.front import MessageStore
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import PAGE_BYTES
+from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.message.message import Message, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.properties.contract import HarnessError
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.run import open_arrivals
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.workload import ClosedLoop
 
 __all__ = ["COMMIT_DTYPE", "FLUSH_DTYPE", "RECORD_BYTES", "Driven", "drive", "real_time"]
 

@@ -1,8 +1,8 @@
 """The experiments that measure the real store beside the simulator; those of the simulator alone are in `sim`."""
 
-from bench.crash_frontier import crash_frontier
-from sim.experiments.registry import EXPERIMENTS as SIMULATED
-from sim.experiments.values import Experiment
+from tornpage.bench.crash_frontier import crash_frontier
+from tornpage.sim.experiments.registry import EXPERIMENTS as SIMULATED
+from tornpage.sim.experiments.values import Experiment
 
 __all__ = ["EXPERIMENTS", "MEASURED"]
 

@@ -11,14 +11,14 @@ from concurrent.futures import Future
 from threading import Thread
 from time import perf_counter
 
-from bench.figures import Figure, figure, scratch
-from bench.put import message_of
-from bench.sizes import FULL, Sizes
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import FlushDiskType
-from impl.message.message import Message, PutResult, PutStatus
-from properties.contract import HarnessError
+from tornpage.bench.figures import Figure, figure, scratch
+from tornpage.bench.put import message_of
+from tornpage.bench.sizes import FULL, Sizes
 from tornpage.front import MessageStore
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import FlushDiskType
+from tornpage.impl.message.message import Message, PutResult, PutStatus
+from tornpage.properties.contract import HarnessError
 
 __all__ = ["fdatasync_per_s", "group_commit_64_over_1", "sync_1", "sync_8", "sync_64"]
 

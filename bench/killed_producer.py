@@ -18,12 +18,12 @@ from functools import partial
 from time import perf_counter_ns, sleep
 from typing import NoReturn
 
-from bench.crash_policies import MESSAGE, store_config
-from impl.errors import StoreError
-from impl.message.message import PutResult, PutStatus
-from properties.explore.real_faults.mounts import die_with_parent
-from sim.experiments.policies import POLICIES
+from tornpage.bench.crash_policies import MESSAGE, store_config
 from tornpage.front import MessageStore
+from tornpage.impl.errors import StoreError
+from tornpage.impl.message.message import PutResult, PutStatus
+from tornpage.properties.explore.real_faults.mounts import die_with_parent
+from tornpage.sim.experiments.policies import POLICIES
 
 __all__ = ["ANSWERED", "BEGAN_NS", "CANNOT_PUT", "HEADER_BYTES", "PAGE_BYTES", "PUT", "PUTS_MAX", "put_until_killed"]
 

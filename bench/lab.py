@@ -9,21 +9,21 @@ import random
 from functools import reduce
 from time import perf_counter
 
-from bench.figures import Figure, Skipped, figure, file_system_of, scratch
-from bench.sizes import FULL, Sizes
-from model import commitlog
-from model.operations import Close, Flush, Get, Operation, Put
-from model.payloads import BORN_TIMESTAMP, message_of
-from model.state import CommitLog, Layout
-from properties.contract import HarnessError, Verdict
-from properties.disk.dirty import PAGE_BYTES, CompareTracker, DirtyTracker, WriteProtectTracker, choose_tracker
-from properties.disk.dirty import write_protect_available as why_not_write_protect
-from properties.explore.crashes.campaign import Plan, run_campaign
-from properties.explore.kills.run import run_kills
-from properties.interrupts import born_deaf
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
-from properties.program.workload import draw_operation
+from tornpage.bench.figures import Figure, Skipped, figure, file_system_of, scratch
+from tornpage.bench.sizes import FULL, Sizes
+from tornpage.model import commitlog
+from tornpage.model.operations import Close, Flush, Get, Operation, Put
+from tornpage.model.payloads import BORN_TIMESTAMP, message_of
+from tornpage.model.state import CommitLog, Layout
+from tornpage.properties.contract import HarnessError, Verdict
+from tornpage.properties.disk.dirty import PAGE_BYTES, CompareTracker, DirtyTracker, WriteProtectTracker, choose_tracker
+from tornpage.properties.disk.dirty import write_protect_available as why_not_write_protect
+from tornpage.properties.explore.crashes.campaign import Plan, run_campaign
+from tornpage.properties.explore.kills.run import run_kills
+from tornpage.properties.interrupts import born_deaf
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.workload import draw_operation
 
 __all__ = [
     "compare_look_us_16k",

@@ -13,13 +13,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bench.driven import RECORD_BYTES, Driven, drive
-from impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
-from sim.device import PRESETS
-from sim.distributions import Int64s
-from sim.samples import MODES, PROBES, STATES, Samples
-from sim.scenario import Scenario
-from sim.workload import OpenPoisson, Sizes
+from tornpage.bench.driven import RECORD_BYTES, Driven, drive
+from tornpage.impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
+from tornpage.sim.device import PRESETS
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.samples import MODES, PROBES, STATES, Samples
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.workload import OpenPoisson, Sizes
 
 __all__ = ["load_slice", "samples_of"]
 

@@ -6,10 +6,10 @@ from time import perf_counter_ns
 
 import numpy as np
 
-from bench.figures import scratch
-from bench.scratch_file import ScratchFile, scratch_file, touch_pages
-from impl.io.os_files import OsFiles
-from sim.samples import PROBES, STATES, Samples
+from tornpage.bench.figures import scratch
+from tornpage.bench.scratch_file import ScratchFile, scratch_file, touch_pages
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.sim.samples import PROBES, STATES, Samples
 
 __all__ = ["file_slice", "page_slice"]
 

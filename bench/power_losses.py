@@ -11,20 +11,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from bench.crash_policies import MESSAGE, store_config
-from impl.config.message_store_config import MessageStoreConfig
-from impl.message.message import PutStatus
-from impl.parts import Parts
-from impl.service.runner import Service, ThreadRunner
-from impl.store import MessageStore
-from properties.contract import HarnessError
-from properties.disk.dirty import CompareTracker
-from properties.disk.disk import DiskState
-from properties.disk.images import compose
-from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
-from properties.program.hand_driven import HandDriven
-from sim.distributions import Int64s
-from sim.experiments.policies import StorePolicy
+from tornpage.bench.crash_policies import MESSAGE, store_config
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.message.message import PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import Service, ThreadRunner
+from tornpage.impl.store import MessageStore
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.disk.dirty import CompareTracker
+from tornpage.properties.disk.disk import DiskState
+from tornpage.properties.disk.images import compose
+from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
+from tornpage.properties.program.hand_driven import HandDriven
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.experiments.policies import StorePolicy
 
 __all__ = ["Loss", "power_losses"]
 

@@ -10,11 +10,11 @@ from functools import partial
 
 import numpy as np
 
-from bench.load_slices import load_slice
-from bench.page_slices import file_slice, page_slice
-from bench.sync_sweep import sync_sweep
-from impl.config.policy import FlushDiskType
-from sim.samples import MODES, STATES, Samples
+from tornpage.bench.load_slices import load_slice
+from tornpage.bench.page_slices import file_slice, page_slice
+from tornpage.bench.sync_sweep import sync_sweep
+from tornpage.impl.config.policy import FlushDiskType
+from tornpage.sim.samples import MODES, STATES, Samples
 
 __all__ = ["LOADS", "NEEDED_BYTES", "Slice", "slices"]
 

@@ -16,14 +16,14 @@ from time import perf_counter_ns, sleep
 
 import numpy as np
 
-from bench.crash_policies import store_config
-from bench.figures import scratch
-from bench.killed_producer import ANSWERED, BEGAN_NS, CANNOT_PUT, HEADER_BYTES, PAGE_BYTES, PUT
-from bench.power_losses import Loss
-from properties.contract import HarnessError
-from properties.interrupts import held_interrupts
-from sim.experiments.policies import RECORD_BYTES, StorePolicy
+from tornpage.bench.crash_policies import store_config
+from tornpage.bench.figures import scratch
+from tornpage.bench.killed_producer import ANSWERED, BEGAN_NS, CANNOT_PUT, HEADER_BYTES, PAGE_BYTES, PUT
+from tornpage.bench.power_losses import Loss
 from tornpage.front import MessageStore
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.interrupts import held_interrupts
+from tornpage.sim.experiments.policies import RECORD_BYTES, StorePolicy
 
 __all__ = ["Killed", "kill_one"]
 
@@ -57,7 +57,7 @@ def kill_one(policy: StorePolicy, *, rate_per_s: float, file_bytes: int, seed: i
         what = [f"{place}/store", policy.name, str(file_bytes), str(rate_per_s), str(seed), page, str(os.getpid())]
         with held_interrupts():
             child = subprocess.Popen(
-                [sys.executable, "-P", "-m", "bench.killed_producer", *what],
+                [sys.executable, "-P", "-m", "tornpage.bench.killed_producer", *what],
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},

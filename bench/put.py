@@ -11,17 +11,17 @@ from dataclasses import replace
 from itertools import islice, repeat
 from time import perf_counter, sleep
 
-from bench.figures import Figure, figure, scratch
-from bench.sizes import FULL, Sizes
-from impl.config.message_store_config import MessageStoreConfig
-from impl.dispatch.reput import ReputMessages
-from impl.kernels.compiled import compiled_batch_encoder
-from impl.message.batch import encode_batch_body
-from impl.message.batch_encoder import BatchEncoder
-from impl.message.message import BatchMember, GetStatus, Message, MessageBatch, PutStatus
-from impl.parts import Parts
-from properties.contract import HarnessError
+from tornpage.bench.figures import Figure, figure, scratch
+from tornpage.bench.sizes import FULL, Sizes
 from tornpage.front import MessageStore
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.kernels.compiled import compiled_batch_encoder
+from tornpage.impl.message.batch import encode_batch_body
+from tornpage.impl.message.batch_encoder import BatchEncoder
+from tornpage.impl.message.message import BatchMember, GetStatus, Message, MessageBatch, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.properties.contract import HarnessError
 
 __all__ = [
     "get_1024",

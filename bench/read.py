@@ -10,16 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from bench.figures import Figure, figure, scratch
-from bench.put import QUEUES, message_of, wait_for_dispatch
-from bench.recover import crc_gb_per_s_1024, log_to_recover
-from bench.sizes import FULL, Sizes
-from impl.config.message_store_config import MessageStoreConfig
-from impl.kernels.walk import walk_log
-from impl.message.codec import check_record
-from impl.message.message import GetStatus
-from properties.contract import HarnessError
+from tornpage.bench.figures import Figure, figure, scratch
+from tornpage.bench.put import QUEUES, message_of, wait_for_dispatch
+from tornpage.bench.recover import crc_gb_per_s_1024, log_to_recover
+from tornpage.bench.sizes import FULL, Sizes
 from tornpage.front import MessageStore
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.kernels.walk import walk_log
+from tornpage.impl.message.codec import check_record
+from tornpage.impl.message.message import GetStatus
+from tornpage.properties.contract import HarnessError
 
 __all__ = [
     "crc_gb_per_s_1024",

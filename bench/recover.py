@@ -14,15 +14,15 @@ from time import perf_counter
 
 from isal.isal_zlib import crc32
 
-from bench.figures import Figure, Skipped, figure, scratch
-from bench.put import message_of
-from bench.sizes import FULL, Sizes
-from impl.config.message_store_config import MessageStoreConfig
-from impl.message.batch import encode_batch_body
-from impl.message.message import BatchMember, MessageBatch
-from properties.contract import HarnessError
-from properties.decode import scan
+from tornpage.bench.figures import Figure, Skipped, figure, scratch
+from tornpage.bench.put import message_of
+from tornpage.bench.sizes import FULL, Sizes
 from tornpage.front import MessageStore
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.message.batch import encode_batch_body
+from tornpage.impl.message.message import BatchMember, MessageBatch
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.decode import scan
 
 __all__ = [
     "crc_gb_per_s_1024",

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import uuid4
 
-from impl.config.policy import PAGE_BYTES
+from tornpage.impl.config.policy import PAGE_BYTES
 
 __all__ = ["ScratchFile", "scratch_file", "touch_pages"]
 

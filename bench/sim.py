@@ -7,17 +7,17 @@ messages share a sync. No directory is touched. A rate counts processor time, si
 from collections.abc import Callable
 from time import process_time
 
-from bench.figures import Figure, figure, file_system_of
-from bench.sizes import FULL, Sizes
-from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-from properties.contract import HarnessError
-from sim.device import PRESETS
-from sim.fast import run_fast
-from sim.run import run
-from sim.scenario import Scenario
-from sim.trace import Trace
-from sim.workload import ClosedLoop, OpenPoisson, Workload
-from sim.workload import Sizes as RecordSizes
+from tornpage.bench.figures import Figure, figure, file_system_of
+from tornpage.bench.sizes import FULL, Sizes
+from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from tornpage.properties.contract import HarnessError
+from tornpage.sim.device import PRESETS
+from tornpage.sim.fast import run_fast
+from tornpage.sim.run import run
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.trace import Trace
+from tornpage.sim.workload import ClosedLoop, OpenPoisson, Workload
+from tornpage.sim.workload import Sizes as RecordSizes
 
 __all__ = ["fast_messages_per_s", "reference_messages_per_s", "traces_equal"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 
-from bench.figures import describe_machine
+from tornpage.bench.figures import describe_machine
 
 __all__ = ["Pressure", "machine_snapshot", "pressure_between"]
 

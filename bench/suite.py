@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from bench import audit, campaign, group_commit, lab, put, read, recover, sim
-from bench.figures import Figure, Machine, Skipped, describe_machine
-from bench.sizes import FULL, Sizes
-from impl.errors import StoreError
-from pipeline.jobs import reason_of, spark_failures
-from properties.contract import HarnessError
+from tornpage.bench import audit, campaign, group_commit, lab, put, read, recover, sim
+from tornpage.bench.figures import Figure, Machine, Skipped, describe_machine
+from tornpage.bench.sizes import FULL, Sizes
+from tornpage.impl.errors import StoreError
+from tornpage.pipeline.jobs import reason_of, spark_failures
+from tornpage.properties.contract import HarnessError
 
 __all__ = ["SUITE", "Failed", "Measurement", "SuiteResult", "measure"]
 

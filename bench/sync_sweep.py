@@ -10,9 +10,9 @@ from time import perf_counter_ns, sleep
 
 import numpy as np
 
-from bench.scratch_file import ScratchFile, scratch_file
-from impl.config.policy import PAGE_BYTES
-from sim.samples import MODES, STATES, Samples
+from tornpage.bench.scratch_file import ScratchFile, scratch_file
+from tornpage.impl.config.policy import PAGE_BYTES
+from tornpage.sim.samples import MODES, STATES, Samples
 
 __all__ = ["sync_sweep"]
 

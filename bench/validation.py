@@ -15,20 +15,27 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.driven import Driven
-from bench.load_slices import samples_of
-from bench.validation_costs import at_risk_mean, disk_stalls_of, durable_ns, puts_of, thread_stalls_of, without_stalls
-from bench.validation_rounds import Round
-from bench.validation_scores import Observed, Scores, floor_of, kendall_tau, score
-from properties.contract import HarnessError
-from sim.calibration import Calibration
-from sim.device import DeviceTimes
-from sim.distributions import Int64s
-from sim.put_table import PutTable
-from sim.run import run
-from sim.samples import Samples
-from sim.stalls import StallLaw
-from sim.trace import Trace
+from tornpage.bench.driven import Driven
+from tornpage.bench.load_slices import samples_of
+from tornpage.bench.validation_costs import (
+    at_risk_mean,
+    disk_stalls_of,
+    durable_ns,
+    puts_of,
+    thread_stalls_of,
+    without_stalls,
+)
+from tornpage.bench.validation_rounds import Round
+from tornpage.bench.validation_scores import Observed, Scores, floor_of, kendall_tau, score
+from tornpage.properties.contract import HarnessError
+from tornpage.sim.calibration import Calibration
+from tornpage.sim.device import DeviceTimes
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.put_table import PutTable
+from tornpage.sim.run import run
+from tornpage.sim.samples import Samples
+from tornpage.sim.stalls import StallLaw
+from tornpage.sim.trace import Trace
 
 __all__ = ["P50_MAX", "P90_MAX", "ROUNDS_MIN", "Case", "Validation", "validate"]
 

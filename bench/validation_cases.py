@@ -14,11 +14,11 @@ puts here, is busy a third of the time: beyond that it is the interpreter that i
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from bench.driven import RECORD_BYTES
-from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
-from sim.device import PRESETS
-from sim.scenario import Pool, Scenario
-from sim.workload import OnOffBursts, OpenLoad, OpenPoisson, Sizes
+from tornpage.bench.driven import RECORD_BYTES
+from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
+from tornpage.sim.device import PRESETS
+from tornpage.sim.scenario import Pool, Scenario
+from tornpage.sim.workload import OnOffBursts, OpenLoad, OpenPoisson, Sizes
 
 __all__ = ["CALIBRATING", "HELD_OUT", "Cases"]
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.driven import Driven
-from sim.distributions import Int64s
-from sim.put_table import PutTable, lately_ns
-from sim.samples import Samples
-from sim.stalls import StallLaw
+from tornpage.bench.driven import Driven
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.put_table import PutTable, lately_ns
+from tornpage.sim.samples import Samples
+from tornpage.sim.stalls import StallLaw
 
 __all__ = ["at_risk_mean", "disk_stalls_of", "durable_ns", "puts_of", "thread_stalls_of", "without_stalls"]
 

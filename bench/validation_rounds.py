@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bench.driven import Driven, drive
-from bench.load_slices import samples_of
-from bench.probes import slices
-from bench.validation_cases import CALIBRATING, HELD_OUT, Cases
-from sim.samples import Samples
+from tornpage.bench.driven import Driven, drive
+from tornpage.bench.load_slices import samples_of
+from tornpage.bench.probes import slices
+from tornpage.bench.validation_cases import CALIBRATING, HELD_OUT, Cases
+from tornpage.sim.samples import Samples
 
 __all__ = ["SLICES", "Round", "rounds_of"]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from bench.driven import Driven
-from bench.validation import Case, Validation
-from bench.validation_rounds import Round
-from bench.validation_scores import Observed
-from sim.tables import quantile
+from tornpage.bench.driven import Driven
+from tornpage.bench.validation import Case, Validation
+from tornpage.bench.validation_rounds import Round
+from tornpage.bench.validation_scores import Observed
+from tornpage.sim.tables import quantile
 
 __all__ = ["SHARES", "quantile_rows", "score_rows", "slice_rows"]
 

@@ -11,9 +11,9 @@ from math import inf, nan, sqrt
 
 import numpy as np
 
-from sim.calibration import ks_distance
-from sim.distributions import Floats, Int64s
-from sim.tables import quantile
+from tornpage.sim.calibration import ks_distance
+from tornpage.sim.distributions import Floats, Int64s
+from tornpage.sim.tables import quantile
 
 __all__ = ["DEMERIT_POINTS", "Scores", "demerit", "floor_of", "kendall_tau", "relative_error", "score"]
 

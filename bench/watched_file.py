@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from impl.io.mapped_file import MappedFile
+from tornpage.impl.io.mapped_file import MappedFile
 
 __all__ = ["COMMIT_DTYPE", "FLUSH_DTYPE", "Watch", "WatchedFile"]
 

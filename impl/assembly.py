@@ -3,29 +3,29 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from impl.background import Background
-from impl.config.message_store_config import MessageStoreConfig
-from impl.delay.delayed_delivery import DelayedDelivery
-from impl.dispatch.arriving import MessageArrivingListener
-from impl.dispatch.reput import ReputMessages
-from impl.durability import Durability
-from impl.groups.progress import Progress, open_progress
-from impl.guards import make_guard
-from impl.io.files import Clock, Files
-from impl.log.commit_log import CommitLog
-from impl.log.flushing import FlushRealTime
-from impl.message.dispatching import BitMapOf
-from impl.parts import Parts
-from impl.put.put_path import PutPath, commit_log_of
-from impl.read.pull_hold import PullHold
-from impl.read.read_path import ReadPath, StorePulls
-from impl.recovery.opening import OpenDirectory
-from impl.retention.retention import Retention
-from impl.service.disk_watch import DiskWatch
-from impl.service.lifecycle import Lifecycle
-from impl.service.runner import ThreadRunner
-from impl.service.running_flags import RunningFlags
-from impl.statistics.store_statistics import StoreStatistics
+from tornpage.impl.background import Background
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.delay.delayed_delivery import DelayedDelivery
+from tornpage.impl.dispatch.arriving import MessageArrivingListener
+from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.durability import Durability
+from tornpage.impl.groups.progress import Progress, open_progress
+from tornpage.impl.guards import make_guard
+from tornpage.impl.io.files import Clock, Files
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.log.flushing import FlushRealTime
+from tornpage.impl.message.dispatching import BitMapOf
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.put_path import PutPath, commit_log_of
+from tornpage.impl.read.pull_hold import PullHold
+from tornpage.impl.read.read_path import ReadPath, StorePulls
+from tornpage.impl.recovery.opening import OpenDirectory
+from tornpage.impl.retention.retention import Retention
+from tornpage.impl.service.disk_watch import DiskWatch
+from tornpage.impl.service.lifecycle import Lifecycle
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.service.running_flags import RunningFlags
+from tornpage.impl.statistics.store_statistics import StoreStatistics
 
 __all__ = ["StoreParts", "open_parts"]
 

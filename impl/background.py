@@ -2,18 +2,18 @@
 
 from collections.abc import Callable
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import PAGE_BYTES, FlushDiskType
-from impl.dispatch.derived import Derived
-from impl.dispatch.queue_flush import FlushConsumeQueues
-from impl.dispatch.reput import ReputMessages
-from impl.durability import Durability
-from impl.io.checkpoint import Checkpoint
-from impl.log.flushing import CommitRealTime, FlushRealTime
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.populating import PopulateAhead
-from impl.recovery.derived_floor_raising import RaiseDerivedFloor
-from impl.service.runner import Runner, RunnerFactory
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import PAGE_BYTES, FlushDiskType
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.dispatch.queue_flush import FlushConsumeQueues
+from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.durability import Durability
+from tornpage.impl.io.checkpoint import Checkpoint
+from tornpage.impl.log.flushing import CommitRealTime, FlushRealTime
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.populating import PopulateAhead
+from tornpage.impl.recovery.derived_floor_raising import RaiseDerivedFloor
+from tornpage.impl.service.runner import Runner, RunnerFactory
 
 __all__ = ["Background"]
 

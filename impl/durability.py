@@ -5,11 +5,11 @@ Source: `DefaultMessageStore.flush`, `CommitLog.FlushRealTimeService`, `CommitLo
 
 import logging
 
-from impl.dispatch.reput import ReputMessages
-from impl.guards import MakeGuard
-from impl.log.commit_log import CommitLog
-from impl.recovery.opening import OpenDirectory
-from impl.service.lifecycle import Lifecycle
+from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.recovery.opening import OpenDirectory
+from tornpage.impl.service.lifecycle import Lifecycle
 
 __all__ = ["Durability"]
 

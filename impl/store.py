@@ -10,30 +10,30 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, NoReturn, Self
 
-from impl.assembly import open_parts
-from impl.config.message_store_config import MessageStoreConfig
-from impl.dispatch.arriving import MessageArrivingListener
-from impl.errors import BadDirectory
-from impl.groups.broker_configs import ConsumerFilterData, SubscriptionGroupConfig, TopicConfig
-from impl.groups.broker_tables import BrokerTables
-from impl.groups.group_offsets import GroupOffsets
-from impl.guards import make_guard
-from impl.io.files import Clock, Files
-from impl.log.loading import Finding
-from impl.message.codec import check_record
-from impl.message.dispatching import BitMapOf
-from impl.message.message import GetResult, Message, MessageBatch, PutResult, StoredMessage
-from impl.parts import Parts
-from impl.read.held_pulls import PullRequest
-from impl.read.message_filter import MessageFilter
-from impl.read.message_query import QueryMessageResult
-from impl.read.queue_pull import GetMessageResult
-from impl.read.read_buffer import ReadBuffer, RecordBuffer
-from impl.recovery.recovery import readable_records
-from impl.service.lifecycle import Lifecycle
-from impl.service.running_flags import RunningFlags
-from impl.statistics.read_statistics import ReadStatisticsSnapshot
-from impl.statistics.store_statistics import StatisticsSnapshot
+from tornpage.impl.assembly import open_parts
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.dispatch.arriving import MessageArrivingListener
+from tornpage.impl.errors import BadDirectory
+from tornpage.impl.groups.broker_configs import ConsumerFilterData, SubscriptionGroupConfig, TopicConfig
+from tornpage.impl.groups.broker_tables import BrokerTables
+from tornpage.impl.groups.group_offsets import GroupOffsets
+from tornpage.impl.guards import make_guard
+from tornpage.impl.io.files import Clock, Files
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.message.codec import check_record
+from tornpage.impl.message.dispatching import BitMapOf
+from tornpage.impl.message.message import GetResult, Message, MessageBatch, PutResult, StoredMessage
+from tornpage.impl.parts import Parts
+from tornpage.impl.read.held_pulls import PullRequest
+from tornpage.impl.read.message_filter import MessageFilter
+from tornpage.impl.read.message_query import QueryMessageResult
+from tornpage.impl.read.queue_pull import GetMessageResult
+from tornpage.impl.read.read_buffer import ReadBuffer, RecordBuffer
+from tornpage.impl.recovery.recovery import readable_records
+from tornpage.impl.service.lifecycle import Lifecycle
+from tornpage.impl.service.running_flags import RunningFlags
+from tornpage.impl.statistics.read_statistics import ReadStatisticsSnapshot
+from tornpage.impl.statistics.store_statistics import StatisticsSnapshot
 
 __all__ = ["FlushResult", "MessageStore"]
 

@@ -11,8 +11,8 @@
 Source: docs/statuses.md, "every put that got this far".
 """
 
-from model import pool
-from model.state import CommitLog, Conditions, Layout
+from tornpage.model import pool
+from tornpage.model.state import CommitLog, Conditions, Layout
 
 __all__ = ["NO_TROUBLE", "allocate_round", "take"]
 

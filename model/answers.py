@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from model.commitlog import PutOutcome
-from model.message import PutStatus
-from model.reading import Pulled
-from model.state import CommitLog, Faults, Progress, Record, State
+from tornpage.model.commitlog import PutOutcome
+from tornpage.model.message import PutStatus
+from tornpage.model.reading import Pulled
+from tornpage.model.state import CommitLog, Faults, Progress, Record, State
 
 __all__ = [
     "ANY_REFUSAL",

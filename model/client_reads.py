@@ -8,13 +8,13 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from model import index, progress, reading
-from model.answers import Answer, QueueRead, RecordRead
-from model.dispatch import places
-from model.operations import AskMaximum, AskMinimum, Commit, GetAt, Pull, Query, QueryProgress
-from model.reading import Pulled
-from model.state import Layout, State
-from model.step_reads import NO_END_MS, got_at, is_unreadable
+from tornpage.model import index, progress, reading
+from tornpage.model.answers import Answer, QueueRead, RecordRead
+from tornpage.model.dispatch import places
+from tornpage.model.operations import AskMaximum, AskMinimum, Commit, GetAt, Pull, Query, QueryProgress
+from tornpage.model.reading import Pulled
+from tornpage.model.state import Layout, State
+from tornpage.model.step_reads import NO_END_MS, got_at, is_unreadable
 
 __all__ = ["GROUP", "Read", "told"]
 

@@ -20,12 +20,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from model import allocation, batch, delay, delayed_copy, dispatch, entry, refusal, waiting
-from model.allocation import NO_TROUBLE
-from model.flushing import flush
-from model.message import Batch, Message, PutStatus, record_bytes, waits_for_disk
-from model.state import BLANK_BYTES, CommitLog, Conditions, Layout, Record
-from model.waiting import Waiting
+from tornpage.model import allocation, batch, delay, delayed_copy, dispatch, entry, refusal, waiting
+from tornpage.model.allocation import NO_TROUBLE
+from tornpage.model.flushing import flush
+from tornpage.model.message import Batch, Message, PutStatus, record_bytes, waits_for_disk
+from tornpage.model.state import BLANK_BYTES, CommitLog, Conditions, Layout, Record
+from tornpage.model.waiting import Waiting
 
 __all__ = [
     "NO_TROUBLE",

@@ -12,13 +12,13 @@
 
 from dataclasses import replace
 
-from model import schedule
-from model.crash import opened
-from model.operations import ChangeRole, Damage, DelayOffsetsAre, HarmDerived, HarmProgress
-from model.progress import Offsets
-from model.queues import all_bounds
-from model.state import CommitLog, Layout, Progress, State
-from model.step import layout_in
+from tornpage.model import schedule
+from tornpage.model.crash import opened
+from tornpage.model.operations import ChangeRole, Damage, DelayOffsetsAre, HarmDerived, HarmProgress
+from tornpage.model.progress import Offsets
+from tornpage.model.queues import all_bounds
+from tornpage.model.state import CommitLog, Layout, Progress, State
+from tornpage.model.step import layout_in
 
 __all__ = ["Corruption", "applies", "corrupted", "is_replaced"]
 

@@ -27,11 +27,11 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Literal
 
-from model import progress, schedule
-from model.queues import all_bounds
-from model.schedule import expired_are_passed_by
-from model.state import CommitLog, Disk, Environment, Layout, Process, State
-from model.step import layout_in
+from tornpage.model import progress, schedule
+from tornpage.model.queues import all_bounds
+from tornpage.model.schedule import expired_are_passed_by
+from tornpage.model.state import CommitLog, Disk, Environment, Layout, Process, State
+from tornpage.model.step import layout_in
 
 __all__ = ["Kind", "crash", "next_process", "opened", "recovered_from", "reopened"]
 

@@ -15,9 +15,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from model.message import Message, PutStatus
-from model.properties import changed, property_of
-from model.state import Layout
+from tornpage.model.message import Message, PutStatus
+from tornpage.model.properties import changed, property_of
+from tornpage.model.state import Layout
 
 __all__ = ["HALF_TOPIC", "SCHEDULE_TOPIC", "level_of", "refusal", "rewritten"]
 

@@ -13,13 +13,13 @@ Source: docs/statuses.md, "delivery of delayed messages" (`ScheduleMessageServic
 import re
 from dataclasses import replace
 
-from model import refusal as refusals
-from model.delay import HALF_TOPIC, SCHEDULE_TOPIC, level_of
-from model.dispatch import OFFSETS, named_queues
-from model.message import Message, PutStatus
-from model.properties import changed, property_of
-from model.refusal import is_topic
-from model.state import Layout
+from tornpage.model import refusal as refusals
+from tornpage.model.delay import HALF_TOPIC, SCHEDULE_TOPIC, level_of
+from tornpage.model.dispatch import OFFSETS, named_queues
+from tornpage.model.message import Message, PutStatus
+from tornpage.model.properties import changed, property_of
+from tornpage.model.refusal import is_topic
+from tornpage.model.state import Layout
 
 __all__ = ["copy_of", "refusal"]
 

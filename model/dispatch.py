@@ -23,11 +23,11 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from model.delay import SCHEDULE_TOPIC
-from model.message import Message, PutStatus
-from model.properties import changed, property_of
-from model.refusal import is_topic
-from model.state import CommitLog, Layout, Record
+from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.message import Message, PutStatus
+from tornpage.model.properties import changed, property_of
+from tornpage.model.refusal import is_topic
+from tornpage.model.state import CommitLog, Layout, Record
 
 __all__ = [
     "Queue",

@@ -8,8 +8,8 @@
 Source: docs/statuses.md, "every put" (`DefaultMessageStore.checkStoreStatus`).
 """
 
-from model.message import PutStatus
-from model.state import CommitLog, Layout
+from tornpage.model.message import PutStatus
+from tornpage.model.state import CommitLog, Layout
 
 __all__ = ["refusal"]
 

@@ -18,12 +18,12 @@ Source: docs/statuses.md, "flush"; contract 2 and 9.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from model.index import keys_of
-from model.pending import answered, settled
-from model.pool import commit, is_worth_it
-from model.queues import dispatch, dispatched
-from model.state import CommitLog, Layout, Record, State
-from model.waiting import given_up
+from tornpage.model.index import keys_of
+from tornpage.model.pending import answered, settled
+from tornpage.model.pool import commit, is_worth_it
+from tornpage.model.queues import dispatch, dispatched
+from tornpage.model.state import CommitLog, Layout, Record, State
+from tornpage.model.waiting import given_up
 
 __all__ = [
     "CheckpointTimes",

@@ -16,10 +16,10 @@ Source: docs/statuses.md, "pull and wait" (`PullRequestHoldService`).
 from dataclasses import dataclass
 from typing import Literal
 
-from model.commitlog import GetStatus
-from model.queues import Queue, bounds_of, java_hash, queue_of
-from model.reading import Pulled
-from model.state import CommitLog, Layout
+from tornpage.model.commitlog import GetStatus
+from tornpage.model.queues import Queue, bounds_of, java_hash, queue_of
+from tornpage.model.reading import Pulled
+from tornpage.model.state import CommitLog, Layout
 
 __all__ = ["Fate", "Holding", "fate", "is_held"]
 

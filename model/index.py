@@ -11,10 +11,10 @@
 Source: docs/format.md, "Index" (`IndexService`, `DefaultMessageStore.queryMessage`).
 """
 
-from model.message import ROLLBACK, TRANSACTION_BITS
-from model.properties import property_of
-from model.queues import dispatched
-from model.state import CommitLog, Layout, Record
+from tornpage.model.message import ROLLBACK, TRANSACTION_BITS
+from tornpage.model.properties import property_of
+from tornpage.model.queues import dispatched
+from tornpage.model.state import CommitLog, Layout, Record
 
 __all__ = ["keys_of", "last_update", "query"]
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from model.properties import TRAILER_BYTES, property_of, stored_bytes
+from tornpage.model.properties import TRAILER_BYTES, property_of, stored_bytes
 
 __all__ = [
     "ROLLBACK",

@@ -25,10 +25,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from model import progress
-from model.answers import Answer, QueueRead, accepted, matches
-from model.dispatch import Queue, places
-from model.operations import (
+from tornpage.model import progress
+from tornpage.model.answers import Answer, QueueRead, accepted, matches
+from tornpage.model.dispatch import Queue, places
+from tornpage.model.operations import (
     AnyOperation,
     AskMaximum,
     AskMinimum,
@@ -44,9 +44,9 @@ from model.operations import (
     QueryProgress,
     Step,
 )
-from model.state import Layout, State
-from model.step import step
-from model.step_under_faults import places_of
+from tornpage.model.state import Layout, State
+from tornpage.model.step import step
+from tornpage.model.step_under_faults import places_of
 
 __all__ = ["Part", "Shared", "Shown", "parts", "step_part"]
 

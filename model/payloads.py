@@ -7,8 +7,8 @@ import random
 from dataclasses import replace
 from functools import lru_cache
 
-from model.message import Batch, Message
-from model.operations import BatchDefect, Put, PutBatch
+from tornpage.model.message import Batch, Message
+from tornpage.model.operations import BatchDefect, Put, PutBatch
 
 __all__ = ["BORN_TIMESTAMP", "batch_of", "body_of", "born_at", "given_of", "message_of"]
 

@@ -10,8 +10,8 @@ Source: docs/statuses.md, "delivery of delayed messages".
 
 from collections.abc import Callable
 
-from model.state import CommitLog, Layout, Pending
-from model.waiting import Waiting
+from tornpage.model.state import CommitLog, Layout, Pending
+from tornpage.model.waiting import Waiting
 
 __all__ = ["answered", "in_line", "is_answered", "is_full", "joined", "settled"]
 

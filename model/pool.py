@@ -15,7 +15,7 @@ Source: docs/statuses.md; contract 2, 9 and 17.
 
 from dataclasses import dataclass, replace
 
-from model.state import PAGE_BYTES, Buffer, CommitLog, Layout
+from tornpage.model.state import PAGE_BYTES, Buffer, CommitLog, Layout
 
 __all__ = ["Committed", "commit", "commit_round", "is_worth_it", "lacks_buffer", "with_buffer"]
 

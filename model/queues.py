@@ -25,10 +25,10 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from model.delay import SCHEDULE_TOPIC, level_of
-from model.dispatch import Queue, counted, places
-from model.properties import property_of
-from model.state import CommitLog, Layout, Record
+from tornpage.model.delay import SCHEDULE_TOPIC, level_of
+from tornpage.model.dispatch import Queue, counted, places
+from tornpage.model.properties import property_of
+from tornpage.model.state import CommitLog, Layout, Record
 
 __all__ = [
     "Queue",

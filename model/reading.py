@@ -23,9 +23,9 @@ Source: docs/statuses.md, "get from a queue" (`DefaultMessageStore.getMessage`).
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from model.commitlog import GetStatus
-from model.queues import Unit, bounds_of, empty_queues, java_hash, queue_of
-from model.state import CommitLog, Layout, Record
+from tornpage.model.commitlog import GetStatus
+from tornpage.model.queues import Unit, bounds_of, empty_queues, java_hash, queue_of
+from tornpage.model.state import CommitLog, Layout, Record
 
 __all__ = [
     "Pulled",

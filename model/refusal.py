@@ -16,9 +16,9 @@ import ipaddress
 from collections.abc import Sequence
 from functools import lru_cache
 
-from model.message import Message, PutStatus, record_bytes
-from model.properties import TRAILER_BYTES, separators_inside, stored_bytes
-from model.state import BLANK_BYTES, Layout
+from tornpage.model.message import Message, PutStatus, record_bytes
+from tornpage.model.properties import TRAILER_BYTES, separators_inside, stored_bytes
+from tornpage.model.state import BLANK_BYTES, Layout
 
 __all__ = ["as_given", "as_stored", "ends_like_trailer", "fields_fit", "is_topic", "properties_fit", "records_fit"]
 

@@ -20,9 +20,9 @@ Source: docs/statuses.md, "clean-up" and "delete topics" (`DefaultMessageStore.C
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from model.delay import SCHEDULE_TOPIC
-from model.dispatch import counted
-from model.state import CommitLog, Hanging, Layout
+from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.dispatch import counted
+from tornpage.model.state import CommitLog, Hanging, Layout
 
 __all__ = ["Cleaned", "ask_for_runs", "clean", "delete_topics", "is_expired", "refuse_deletion"]
 

@@ -21,15 +21,15 @@ Source: docs/statuses.md, "delivery of delayed messages" (`ScheduleMessageServic
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from model import commitlog
-from model.delay import SCHEDULE_TOPIC
-from model.delayed_copy import copy_of
-from model.flushing import flush
-from model.message import PutStatus
-from model.pending import in_line, is_answered, is_full, joined, settled
-from model.queues import Unit, all_bounds, queues_of
-from model.state import CommitLog, Conditions, Delivery, Layout, Pending, Progress, Record
-from model.waiting import Waiting
+from tornpage.model import commitlog
+from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.delayed_copy import copy_of
+from tornpage.model.flushing import flush
+from tornpage.model.message import PutStatus
+from tornpage.model.pending import in_line, is_answered, is_full, joined, settled
+from tornpage.model.queues import Unit, all_bounds, queues_of
+from tornpage.model.state import CommitLog, Conditions, Delivery, Layout, Pending, Progress, Record
+from tornpage.model.waiting import Waiting
 
 __all__ = [
     "Delivered",

@@ -20,14 +20,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack
 
-from model.message import Message
-from model.operations import AimFault, ReplicaState, Role
-from model.progress import ConsumerProgress
+from tornpage.model.message import Message
+from tornpage.model.operations import AimFault, ReplicaState, Role
+from tornpage.model.progress import ConsumerProgress
 
 if TYPE_CHECKING:
-    from model.commitlog import Appended
-    from model.holding import Holding
-    from model.waiting import Waiting
+    from tornpage.model.commitlog import Appended
+    from tornpage.model.holding import Holding
+    from tornpage.model.waiting import Waiting
 
 __all__ = [
     "BLANK_BYTES",

@@ -17,10 +17,21 @@ from functools import partial
 from itertools import product
 from typing import Any, Literal
 
-from model import client_reads, commitlog, flushing, index, pool, progress, retention, schedule, step_reads, waiting
-from model import step_under_faults as under_faults
-from model.allocation import allocate_round
-from model.answers import (
+from tornpage.model import (
+    client_reads,
+    commitlog,
+    flushing,
+    index,
+    pool,
+    progress,
+    retention,
+    schedule,
+    step_reads,
+    waiting,
+)
+from tornpage.model import step_under_faults as under_faults
+from tornpage.model.allocation import allocate_round
+from tornpage.model.answers import (
     Answer,
     NextRound,
     ProducerPut,
@@ -29,9 +40,9 @@ from model.answers import (
     marks_of,
     put_answer,
 )
-from model.commitlog import Appended, PutOutcome
-from model.message import Batch, Message, PutStatus
-from model.operations import (
+from tornpage.model.commitlog import Appended, PutOutcome
+from tornpage.model.message import Batch, Message, PutStatus
+from tornpage.model.operations import (
     AimFault,
     AnyOperation,
     AskMaximum,
@@ -71,12 +82,12 @@ from model.operations import (
     Step,
     SwitchFlag,
 )
-from model.payloads import born_at, given_of
-from model.pending import answered
-from model.queues import dispatch
-from model.state import Clock, CommitLog, Conditions, Faults, Layout, OpenPut, State
-from model.step_under_faults import places_of
-from model.waiting import Waiting
+from tornpage.model.payloads import born_at, given_of
+from tornpage.model.pending import answered
+from tornpage.model.queues import dispatch
+from tornpage.model.state import Clock, CommitLog, Conditions, Faults, Layout, OpenPut, State
+from tornpage.model.step_under_faults import places_of
+from tornpage.model.waiting import Waiting
 
 __all__ = [
     "EndedPulls",

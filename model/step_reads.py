@@ -13,13 +13,20 @@ from dataclasses import replace
 from itertools import product
 from typing import Literal
 
-from model import commitlog, holding, index, progress, reading
-from model.answers import Answer, Got, ProgressAnswer, PullAnswer, pull_answer
-from model.dispatch import Queue, counted
-from model.holding import Holding
-from model.operations import CommitOffset, GetMessage, OffsetByTime, PullHeld, PullWhileDispatching, QueryOffsets
-from model.queues import all_bounds, bounds_of, dispatch, failed_dispatch
-from model.state import CommitLog, HeldPull, Layout, Record, State
+from tornpage.model import commitlog, holding, index, progress, reading
+from tornpage.model.answers import Answer, Got, ProgressAnswer, PullAnswer, pull_answer
+from tornpage.model.dispatch import Queue, counted
+from tornpage.model.holding import Holding
+from tornpage.model.operations import (
+    CommitOffset,
+    GetMessage,
+    OffsetByTime,
+    PullHeld,
+    PullWhileDispatching,
+    QueryOffsets,
+)
+from tornpage.model.queues import all_bounds, bounds_of, dispatch, failed_dispatch
+from tornpage.model.state import CommitLog, HeldPull, Layout, Record, State
 
 __all__ = [
     "NO_END_MS",

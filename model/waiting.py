@@ -9,8 +9,8 @@ Source: docs/statuses.md, "every put that got this far".
 
 from dataclasses import dataclass, replace
 
-from model.message import PutStatus
-from model.state import CommitLog, Conditions, Layout
+from tornpage.model.message import PutStatus
+from tornpage.model.state import CommitLog, Conditions, Layout
 
 __all__ = ["Waiting", "begin", "flushed", "given_up", "late"]
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.schemas import HISTORY_COLUMNS, ddl
-from properties.explore.crashes.rows import Row, order
+from tornpage.pipeline.schemas import HISTORY_COLUMNS, ddl
+from tornpage.properties.explore.crashes.rows import Row, order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

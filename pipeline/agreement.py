@@ -10,7 +10,7 @@ from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-from pipeline.session import SparkUnavailable
+from tornpage.pipeline.session import SparkUnavailable
 
 __all__ = ["VersionsDiffer", "differing", "missing_module", "versions"]
 
@@ -60,8 +60,8 @@ def missing_module(error: BaseException) -> VersionsDiffer | None:
 
 
 def _digest() -> str:
-    """Return a digest of the sources of our rooms, wherever they lie."""
-    home = Path(__file__).resolve().parent.parent
+    """Return a digest of the sources of our rooms: the same in a checkout and in an installation."""
+    home = Path(__file__).absolute().parents[1]
     digest = hashlib.sha256()
     for room in _ROOMS:
         for path in sorted((home / room).rglob("*.py")):

@@ -15,16 +15,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.findings import AuditFinding, verdict_of
-from pipeline.index_compare import IndexSuspicion, compare_index
-from pipeline.index_judging import index_judged
-from pipeline.index_reading import IndexRow
-from pipeline.outline import QueueRow
-from pipeline.queue_compare import compare_queues
-from pipeline.store_rows import Progress, StoreRows, read_store, without_progress
-from pipeline.stores import StoreFacts, StorePlan, facts_of, plan_store
-from pipeline.suspicions import Suspicion, holes, judged
-from properties.decode.findings import Verdict
+from tornpage.pipeline.findings import AuditFinding, verdict_of
+from tornpage.pipeline.index_compare import IndexSuspicion, compare_index
+from tornpage.pipeline.index_judging import index_judged
+from tornpage.pipeline.index_reading import IndexRow
+from tornpage.pipeline.outline import QueueRow
+from tornpage.pipeline.queue_compare import compare_queues
+from tornpage.pipeline.store_rows import Progress, StoreRows, read_store, without_progress
+from tornpage.pipeline.stores import StoreFacts, StorePlan, facts_of, plan_store
+from tornpage.pipeline.suspicions import Suspicion, holes, judged
+from tornpage.properties.decode.findings import Verdict
 
 __all__ = ["StoreAudit", "StorePath", "audit_plan", "audit_rows", "audit_store", "audited"]
 

@@ -13,19 +13,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipeline.agreement import differing, missing_module, versions
-from pipeline.audit import StoreAudit, audit_plan, audited
-from pipeline.index_compare import IndexSuspicion
-from pipeline.index_joins import index_suspicions_of
-from pipeline.jobs import reason_of, spark_failures
-from pipeline.joins import suspicions_of
-from pipeline.parquet_rows import TABLES
-from pipeline.schemas import ddl
-from pipeline.session import SparkUnavailable
-from pipeline.stores import StorePlan, facts_of
-from pipeline.suspicions import Suspicion
-from pipeline.watching import Stage, unwatched
-from pipeline.work import Outline, do_task, outlines, plan_tasks
+from tornpage.pipeline.agreement import differing, missing_module, versions
+from tornpage.pipeline.audit import StoreAudit, audit_plan, audited
+from tornpage.pipeline.index_compare import IndexSuspicion
+from tornpage.pipeline.index_joins import index_suspicions_of
+from tornpage.pipeline.jobs import reason_of, spark_failures
+from tornpage.pipeline.joins import suspicions_of
+from tornpage.pipeline.parquet_rows import TABLES
+from tornpage.pipeline.schemas import ddl
+from tornpage.pipeline.session import SparkUnavailable
+from tornpage.pipeline.stores import StorePlan, facts_of
+from tornpage.pipeline.suspicions import Suspicion
+from tornpage.pipeline.watching import Stage, unwatched
+from tornpage.pipeline.work import Outline, do_task, outlines, plan_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

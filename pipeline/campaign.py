@@ -19,15 +19,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.jobs import Death, do_each
-from pipeline.outputs import OutputTaken, claim, whole
-from pipeline.schemas import HISTORY_COLUMNS, arrow_schema, batch
-from properties.campaign.coverage import Tally
-from properties.disk.dirty import choose_tracker
-from properties.explore.crashes.rows import Row, death_row, is_complete, order, result_hash, rows_of
-from properties.explore.crashes.scheduling import silent
-from properties.explore.crashes.shards import Shard, ShardRun, run_shard
-from properties.program.case import Disk
+from tornpage.pipeline.jobs import Death, do_each
+from tornpage.pipeline.outputs import OutputTaken, claim, whole
+from tornpage.pipeline.schemas import HISTORY_COLUMNS, arrow_schema, batch
+from tornpage.properties.campaign.coverage import Tally
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.explore.crashes.rows import Row, death_row, is_complete, order, result_hash, rows_of
+from tornpage.properties.explore.crashes.scheduling import silent
+from tornpage.properties.explore.crashes.shards import Shard, ShardRun, run_shard
+from tornpage.properties.program.case import Disk
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

@@ -19,12 +19,12 @@ _TASK_MODULES = (
     "pandas",
     "pyarrow",
     "pyspark.worker",
-    "pipeline.campaign",
-    "pipeline.readers.log_columns",
-    "pipeline.readers.reading",
-    "pipeline.sources",
-    "pipeline.work",
-    "sim.sweep",
+    "tornpage.pipeline.campaign",
+    "tornpage.pipeline.readers.log_columns",
+    "tornpage.pipeline.readers.reading",
+    "tornpage.pipeline.sources",
+    "tornpage.pipeline.work",
+    "tornpage.sim.sweep",
 )
 
 
@@ -36,7 +36,7 @@ def warm() -> None:
         except ImportError:
             continue
     with contextlib.suppress(ImportError):
-        from pipeline.agreement import versions
+        from tornpage.pipeline.agreement import versions
 
         versions()  # of the code that is loaded now: workers say it of themselves, whatever lies on the disk later
     gc.collect()

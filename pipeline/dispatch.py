@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from properties.decode.consumequeue import java_hash
-from properties.decode.numbers import delay_level, queue_offsets
-from properties.decode.record import Record, parse_properties
+from tornpage.properties.decode.consumequeue import java_hash
+from tornpage.properties.decode.numbers import delay_level, queue_offsets
+from tornpage.properties.decode.record import Record, parse_properties
 
 __all__ = ["LIGHT_PREFIX", "NO_UNIT_BIT", "SCHEDULE_TOPIC", "Dispatch", "Place", "dispatch_of", "has_queue"]
 

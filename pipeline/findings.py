@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from properties.decode.findings import Severity, Verdict
+from tornpage.properties.decode.findings import Severity, Verdict
 
 __all__ = ["CODES", "FINDINGS_MAX", "AuditFinding", "finding_of", "verdict_of"]
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.columns import LogPlaces
-from pipeline.findings import FINDINGS_MAX
-from pipeline.index_reading import IndexPartition
+from tornpage.pipeline.columns import LogPlaces
+from tornpage.pipeline.findings import FINDINGS_MAX
+from tornpage.pipeline.index_reading import IndexPartition
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from pipeline.findings import FINDINGS_MAX
-from pipeline.index_compare import SECONDS_MAX, IndexSuspicion
-from pipeline.joins import chosen
-from pipeline.schemas import ddl
-from pipeline.stores import StoreFacts, StorePlan
+from tornpage.pipeline.findings import FINDINGS_MAX
+from tornpage.pipeline.index_compare import SECONDS_MAX, IndexSuspicion
+from tornpage.pipeline.joins import chosen
+from tornpage.pipeline.schemas import ddl
+from tornpage.pipeline.stores import StoreFacts, StorePlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.findings import FINDINGS_MAX, AuditFinding, finding_of
-from pipeline.index_compare import OFFSET_MAX, IndexSuspicion, gap_of
-from pipeline.index_reading import IndexPartition, IndexRow, plan_index
-from properties.decode.findings import Severity
-from properties.decode.index_files import list_index
-from properties.decode.store import StoreView
-from properties.inspect.place import derived_severity
+from tornpage.pipeline.findings import FINDINGS_MAX, AuditFinding, finding_of
+from tornpage.pipeline.index_compare import OFFSET_MAX, IndexSuspicion, gap_of
+from tornpage.pipeline.index_reading import IndexPartition, IndexRow, plan_index
+from tornpage.properties.decode.findings import Severity
+from tornpage.properties.decode.index_files import list_index
+from tornpage.properties.decode.store import StoreView
+from tornpage.properties.inspect.place import derived_severity
 
 __all__ = ["IndexPlan", "index_judged", "index_plan"]
 

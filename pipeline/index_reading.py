@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from pipeline.columns import ENTRIES
-from properties.decode.files import FileSource
-from properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, IndexHeader
-from properties.decode.index_files import IndexFile, IndexReader
+from tornpage.pipeline.columns import ENTRIES
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, IndexHeader
+from tornpage.properties.decode.index_files import IndexFile, IndexReader
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

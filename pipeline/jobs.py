@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from pipeline.agreement import differing, missing_module, versions
+from tornpage.pipeline.agreement import differing, missing_module, versions
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

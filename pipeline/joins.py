@@ -14,10 +14,10 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from pipeline.findings import FINDINGS_MAX
-from pipeline.schemas import ddl
-from pipeline.stores import StoreFacts, StorePlan
-from pipeline.suspicions import Suspicion
+from tornpage.pipeline.findings import FINDINGS_MAX
+from tornpage.pipeline.schemas import ddl
+from tornpage.pipeline.stores import StoreFacts, StorePlan
+from tornpage.pipeline.suspicions import Suspicion
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

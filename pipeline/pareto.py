@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pipeline.schemas import ddl
+from tornpage.pipeline.schemas import ddl
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

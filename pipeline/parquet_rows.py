@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.columns import QueueNumbers
-from pipeline.outputs import name_durably
+from tornpage.pipeline.columns import QueueNumbers
+from tornpage.pipeline.outputs import name_durably
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.columns import LogPlaces, QueueKey
-from pipeline.findings import FINDINGS_MAX
-from pipeline.stores import NEVER, StoreFacts
-from pipeline.suspicions import Suspicion
+from tornpage.pipeline.columns import LogPlaces, QueueKey
+from tornpage.pipeline.findings import FINDINGS_MAX
+from tornpage.pipeline.stores import NEVER, StoreFacts
+from tornpage.pipeline.suspicions import Suspicion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

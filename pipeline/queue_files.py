@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.findings import AuditFinding, finding_of
-from pipeline.outline import QueueRow
-from properties.decode.consumequeue import UNIT_BYTES, QueueFile
-from properties.decode.findings import Severity
+from tornpage.pipeline.findings import AuditFinding, finding_of
+from tornpage.pipeline.outline import QueueRow
+from tornpage.properties.decode.consumequeue import UNIT_BYTES, QueueFile
+from tornpage.properties.decode.findings import Severity
 
 __all__ = ["outlived_files", "queue_files_judged"]
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.columns import UNITS, QueueNumbers
-from pipeline.outline import QueuePartition, QueueRow, kind_of, text_of
-from properties.decode.consumequeue import EXT_ADDRESS_MAX, PREFILL_BYTES, UNIT_BYTES, ExtReader
-from properties.decode.files import FileSource
+from tornpage.pipeline.columns import UNITS, QueueNumbers
+from tornpage.pipeline.outline import QueuePartition, QueueRow, kind_of, text_of
+from tornpage.properties.decode.consumequeue import EXT_ADDRESS_MAX, PREFILL_BYTES, UNIT_BYTES, ExtReader
+from tornpage.properties.decode.files import FileSource
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

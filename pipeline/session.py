@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.interrupts import interruptible_start
+from tornpage.pipeline.interrupts import interruptible_start
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,8 +50,8 @@ _MASTER_TIMEOUT_S = 10.0
 _ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 """Arrow checks bounds and nulls of each value: Spark reads rows that are there, and asks for nulls itself."""
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-HOME = str(Path(__file__).resolve().parent.parent)
-"""Directory that holds our packages."""
+HOME = str(Path(__file__).absolute().parents[2])
+"""Directory that holds the package tornpage, in a checkout and in an installation."""
 
 _REMEDY = "install Java 17 or newer (on Debian and Ubuntu: apt-get install default-jre-headless)"
 
@@ -136,7 +136,7 @@ def spark_session(
 
 def _quiet(session: SparkSession) -> SparkSession:
     """Have a session say nothing by itself of a Java process that is gone: whoever calls it next is told."""
-    from pipeline.jobs import spark_failures  # it imports what speaks of sessions
+    from tornpage.pipeline.jobs import spark_failures  # it imports what speaks of sessions
 
     server, stop = session.sparkContext._accumulatorServer, session.stop
     others = server.handle_error
@@ -181,7 +181,7 @@ def _settings(master: str, scratch: str, shuffle_partitions: int, driver_memory:
         "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
         "spark.local.dir": scratch,
         "spark.log.level": "ERROR",
-        "spark.python.daemon.module": "pipeline.daemon",
+        "spark.python.daemon.module": "tornpage.pipeline.daemon",
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.sql.execution.arrow.pyspark.enabled": "true",

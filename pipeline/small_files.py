@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pipeline.findings import AuditFinding, finding_of
-from properties.decode.deleted_topics import parse_deleted_topics
-from properties.decode.derived_floor import parse_derived_floor
-from properties.decode.files import read_small
-from properties.decode.findings import Finding
-from properties.decode.store import StoreView
-from properties.inspect.progress import progress_rows
-from properties.inspect.query import Query
-from properties.inspect.small import config_files
+from tornpage.pipeline.findings import AuditFinding, finding_of
+from tornpage.properties.decode.deleted_topics import parse_deleted_topics
+from tornpage.properties.decode.derived_floor import parse_derived_floor
+from tornpage.properties.decode.files import read_small
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.store import StoreView
+from tornpage.properties.inspect.progress import progress_rows
+from tornpage.properties.inspect.query import Query
+from tornpage.properties.inspect.small import config_files
 
 __all__ = ["DELETED_TOPICS", "DERIVED_FLOOR", "deleted_topics", "small_findings"]
 

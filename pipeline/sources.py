@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.columns import KEYS, RECORDS, WANTED, LogBatch, QueueNumbers
-from pipeline.dispatch import NO_UNIT_BIT, SCHEDULE_TOPIC, dispatch_of, has_queue
-from pipeline.outline import LogPartition, LogRow, kind_of, text_of
-from properties.decode.arrays import Column, Topics, walk_arrays
-from properties.decode.arrays import LogBatch as WalkedBatch
-from properties.decode.files import FileSource
-from properties.decode.record import Bad, Blank, Record
-from properties.decode.walk import Item, Unreadable, Zeros
+from tornpage.pipeline.columns import KEYS, RECORDS, WANTED, LogBatch, QueueNumbers
+from tornpage.pipeline.dispatch import NO_UNIT_BIT, SCHEDULE_TOPIC, dispatch_of, has_queue
+from tornpage.pipeline.outline import LogPartition, LogRow, kind_of, text_of
+from tornpage.properties.decode.arrays import Column, Topics, walk_arrays
+from tornpage.properties.decode.arrays import LogBatch as WalkedBatch
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.record import Bad, Blank, Record
+from tornpage.properties.decode.walk import Item, Unreadable, Zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pipeline.columns import ENTRIES, KEYS, RECORDS, UNITS, WANTED, LogBatch, QueueNumbers, joined
-from pipeline.index_reading import IndexRow, read_index
-from pipeline.outline import LogRow, QueueRow
-from pipeline.queue_reading import read_queue
-from pipeline.sources import read_log
-from pipeline.stores import StorePlan
+from tornpage.pipeline.columns import ENTRIES, KEYS, RECORDS, UNITS, WANTED, LogBatch, QueueNumbers, joined
+from tornpage.pipeline.index_reading import IndexRow, read_index
+from tornpage.pipeline.outline import LogRow, QueueRow
+from tornpage.pipeline.queue_reading import read_queue
+from tornpage.pipeline.sources import read_log
+from tornpage.pipeline.stores import StorePlan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

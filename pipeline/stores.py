@@ -12,20 +12,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.columns import QueueKey
-from pipeline.dispatch import LIGHT_PREFIX
-from pipeline.findings import AuditFinding, finding_of
-from pipeline.index_judging import IndexPlan, index_plan
-from pipeline.outline import LogPartition, LogRow, QueuePartition, QueueRow
-from pipeline.queue_files import outlived_files, queue_files_judged
-from pipeline.small_files import deleted_topics, small_findings
-from properties.decode.consumequeue import UNIT_BYTES, QueueFile, list_queues
-from properties.decode.findings import Finding, Severity
-from properties.decode.judge import LogJudge
-from properties.decode.record import Bad, Blank, Record
-from properties.decode.store import LocatedItem, LogFile, StoreView, look
-from properties.decode.walk import Item, Unreadable, Zeros
-from properties.inspect import inspect_store
+from tornpage.pipeline.columns import QueueKey
+from tornpage.pipeline.dispatch import LIGHT_PREFIX
+from tornpage.pipeline.findings import AuditFinding, finding_of
+from tornpage.pipeline.index_judging import IndexPlan, index_plan
+from tornpage.pipeline.outline import LogPartition, LogRow, QueuePartition, QueueRow
+from tornpage.pipeline.queue_files import outlived_files, queue_files_judged
+from tornpage.pipeline.small_files import deleted_topics, small_findings
+from tornpage.properties.decode.consumequeue import UNIT_BYTES, QueueFile, list_queues
+from tornpage.properties.decode.findings import Finding, Severity
+from tornpage.properties.decode.judge import LogJudge
+from tornpage.properties.decode.record import Bad, Blank, Record
+from tornpage.properties.decode.store import LocatedItem, LogFile, StoreView, look
+from tornpage.properties.decode.walk import Item, Unreadable, Zeros
+from tornpage.properties.inspect import inspect_store
 
 __all__ = ["NEVER", "QueueKey", "StoreFacts", "StorePlan", "facts_of", "plan_store"]
 

@@ -17,15 +17,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from pipeline.columns import QueueKey
-from pipeline.findings import FINDINGS_MAX, AuditFinding, finding_of
-from pipeline.outline import QueueRow
-from pipeline.stores import NEVER, StoreFacts, StorePlan
-from properties.decode.consumequeue import UNIT_BYTES
-from properties.decode.files import FileSource
-from properties.decode.findings import Severity
-from properties.decode.record import Record
-from properties.decode.walk import decode_at
+from tornpage.pipeline.columns import QueueKey
+from tornpage.pipeline.findings import FINDINGS_MAX, AuditFinding, finding_of
+from tornpage.pipeline.outline import QueueRow
+from tornpage.pipeline.stores import NEVER, StoreFacts, StorePlan
+from tornpage.properties.decode.consumequeue import UNIT_BYTES
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.findings import Severity
+from tornpage.properties.decode.record import Record
+from tornpage.properties.decode.walk import decode_at
 
 __all__ = ["Suspicion", "holes", "judged"]
 

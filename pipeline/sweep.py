@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.jobs import Death, do_each
-from pipeline.outputs import OutputTaken, claim, read_json, whole
+from tornpage.pipeline.jobs import Death, do_each
+from tornpage.pipeline.outputs import OutputTaken, claim, read_json, whole
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from sim.sweep import Point
+    from tornpage.sim.sweep import Point
 
 __all__ = ["POINTS_PER_TASK_MAX", "Row", "prepare_sweep", "stored_points", "sweep", "write_rows"]
 
@@ -112,7 +112,7 @@ def _write_point(row: Row, path: Path) -> None:
 
 
 def _run(point: Point) -> Row:
-    from sim.sweep import run_point
+    from tornpage.sim.sweep import run_point
 
     try:
         return dict(run_point(point))

@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.columns import LogBatch, QueueNumbers
-from pipeline.index_reading import IndexPartition, IndexRow, read_index
-from pipeline.outline import LogPartition, LogRow, QueuePartition, QueueRow
-from pipeline.outputs import whole
-from pipeline.parquet_rows import TABLES, RowWriters, plain_batch, records_batch, units_batch, wanted_batch
-from pipeline.queue_reading import read_queue
-from pipeline.sources import read_log
-from pipeline.stores import StorePlan
+from tornpage.pipeline.columns import LogBatch, QueueNumbers
+from tornpage.pipeline.index_reading import IndexPartition, IndexRow, read_index
+from tornpage.pipeline.outline import LogPartition, LogRow, QueuePartition, QueueRow
+from tornpage.pipeline.outputs import whole
+from tornpage.pipeline.parquet_rows import TABLES, RowWriters, plain_batch, records_batch, units_batch, wanted_batch
+from tornpage.pipeline.queue_reading import read_queue
+from tornpage.pipeline.sources import read_log
+from tornpage.pipeline.stores import StorePlan
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from properties.contract import GuaranteeBroken
+from tornpage.properties.contract import GuaranteeBroken
 
 __all__ = ["Finding", "Severity"]
 

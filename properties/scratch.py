@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from properties.interrupts import held_interrupts
+from tornpage.properties.interrupts import held_interrupts
 
 __all__ = ["memory_directory", "remove_tree", "scratch_directory"]
 

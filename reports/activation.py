@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from reports.summaries import Activation
-from reports.tables import ActivationRow
+from tornpage.reports.summaries import Activation
+from tornpage.reports.tables import ActivationRow
 
 __all__ = ["BAR", "MatrixGroup", "MatrixRow", "matrix_of"]
 

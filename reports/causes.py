@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reports.findings import Finding
+from tornpage.reports.findings import Finding
 
 __all__ = ["Cause", "causes_of", "codes_of", "contract_of", "without_places"]
 

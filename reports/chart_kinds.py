@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import LogLocator
 
-from reports.experiment_tables import Axis, Chart, Overlay, Row
-from reports.palette import INK, MUTED, PAPER, SERIES, series_style
-from reports.plots import log_axis
-from reports.summaries import zero_floor
-from reports.text import number, shortened
+from tornpage.reports.experiment_tables import Axis, Chart, Overlay, Row
+from tornpage.reports.palette import INK, MUTED, PAPER, SERIES, series_style
+from tornpage.reports.plots import log_axis
+from tornpage.reports.summaries import zero_floor
+from tornpage.reports.text import number, shortened
 
 __all__ = ["DRAWERS", "NAME_LENGTH", "Panel", "distinct"]
 

@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from reports.chart_kinds import DRAWERS, NAME_LENGTH, Panel, distinct
-from reports.experiment_tables import ExperimentTable
-from reports.palette import MUTED, SERIES, series_style
-from reports.svg import inline_svg
-from reports.text import shortened
+from tornpage.reports.chart_kinds import DRAWERS, NAME_LENGTH, Panel, distinct
+from tornpage.reports.experiment_tables import ExperimentTable
+from tornpage.reports.palette import MUTED, SERIES, series_style
+from tornpage.reports.svg import inline_svg
+from tornpage.reports.text import shortened
 
 __all__ = ["draw_experiment", "panels_of"]
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reports.figures import Drawing, page_map_figure
-from reports.lanes import LANE_IN, Lanes, plot_lanes, summarise_lanes
-from reports.palette import FATES
-from reports.shape import Count, Scalar, shaped
-from reports.svg import inline_svg
-from reports.tables import Caption, FactRow, PageMapRow, PageRow
-from reports.templating import rendered
+from tornpage.reports.figures import Drawing, page_map_figure
+from tornpage.reports.lanes import LANE_IN, Lanes, plot_lanes, summarise_lanes
+from tornpage.reports.palette import FATES
+from tornpage.reports.shape import Count, Scalar, shaped
+from tornpage.reports.svg import inline_svg
+from tornpage.reports.tables import Caption, FactRow, PageMapRow, PageRow
+from tornpage.reports.templating import rendered
 
 __all__ = ["Counterexample", "read_counterexample", "render_counterexample"]
 

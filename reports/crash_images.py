@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from reports.palette import FATES, INK, MUTED, PAPER, SERIES
-from reports.shape import Count
-from reports.text import shortened
+from tornpage.reports.palette import FATES, INK, MUTED, PAPER, SERIES
+from tornpage.reports.shape import Count
+from tornpage.reports.text import shortened
 
 __all__ = [
     "ROW_IN",

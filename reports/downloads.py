@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from reports.errors import ReportError
+from tornpage.reports.errors import ReportError
 
 __all__ = ["PLAIN_MAX", "Download", "downloads_of", "inlined"]
 

@@ -6,9 +6,9 @@ Each table says itself how it is drawn, so that a page can show experiments that
 from dataclasses import dataclass
 from pathlib import Path
 
-from reports.errors import ReportError
-from reports.shape import Scalar, read_json, shaped
-from reports.tables import Caption
+from tornpage.reports.errors import ReportError
+from tornpage.reports.shape import Scalar, read_json, shaped
+from tornpage.reports.tables import Caption
 
 __all__ = ["Axis", "Chart", "ExperimentTable", "Overlay", "Row", "has_experiments", "read_experiments"]
 

@@ -5,20 +5,27 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from reports.crash_images import ROW_IN, CrashImageRow, plot_crash_images, summarise_crash_images
-from reports.pagegrid import PageGrid, summarise_page_map
-from reports.plots import legend_lines, plot_discovery, plot_frontier, plot_page_map, plot_put_latency, plot_stalls
-from reports.scoreboard import SurvivalRow, plot_survival, summarise_survival
-from reports.summaries import (
+from tornpage.reports.crash_images import ROW_IN, CrashImageRow, plot_crash_images, summarise_crash_images
+from tornpage.reports.pagegrid import PageGrid, summarise_page_map
+from tornpage.reports.plots import (
+    legend_lines,
+    plot_discovery,
+    plot_frontier,
+    plot_page_map,
+    plot_put_latency,
+    plot_stalls,
+)
+from tornpage.reports.scoreboard import SurvivalRow, plot_survival, summarise_survival
+from tornpage.reports.summaries import (
     QUANTILES,
     summarise_discovery,
     summarise_frontier,
     summarise_put_latency,
     summarise_stalls,
 )
-from reports.svg import inline_svg
-from reports.tables import Caption, DiscoveryRow, LatencyRow, PageMapRow, RiskRow, StallRow, Table
-from reports.text import number
+from tornpage.reports.svg import inline_svg
+from tornpage.reports.tables import Caption, DiscoveryRow, LatencyRow, PageMapRow, RiskRow, StallRow, Table
+from tornpage.reports.text import number
 
 __all__ = [
     "Drawing",

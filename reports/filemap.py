@@ -7,7 +7,7 @@ without colour.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from reports.shape import Count
+from tornpage.reports.shape import Count
 
 __all__ = ["LENGTH", "RUN_STYLES", "FileMap", "MapBar", "MapLine", "MapRun", "lines_of"]
 

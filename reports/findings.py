@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from reports.shape import Count
+from tornpage.reports.shape import Count
 
 __all__ = ["Finding", "page_name"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.summaries import summarise_activation
-from reports.tables import Run, StepRow
-from reports.text import listed
+from tornpage.reports.summaries import summarise_activation
+from tornpage.reports.tables import Run, StepRow
+from tornpage.reports.text import listed
 
 __all__ = ["Headline", "gaps_of", "headline_of"]
 

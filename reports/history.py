@@ -27,8 +27,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from reports.errors import ReportError
-from reports.shape import Count, Positive, shaped
+from tornpage.reports.errors import ReportError
+from tornpage.reports.shape import Count, Positive, shaped
 
 __all__ = ["COLUMNS", "HistoryRow", "history_rows", "read_history"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from reports.palette import GRID, INK, MUTED, SERIES, Colour, Line
-from reports.shape import Count
-from reports.text import shortened
+from tornpage.reports.palette import GRID, INK, MUTED, SERIES, Colour, Line
+from tornpage.reports.shape import Count
+from tornpage.reports.text import shortened
 
 __all__ = ["LANE_IN", "LaneMark", "LaneOperation", "Lanes", "LanesDrawn", "plot_lanes", "summarise_lanes"]
 

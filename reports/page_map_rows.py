@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.shape import Count, Scalar
+from tornpage.reports.shape import Count, Scalar
 
 __all__ = ["FactRow", "PageMapRow", "PageRow", "wrong_maps"]
 

@@ -7,8 +7,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from reports.palette import FATES
-from reports.tables import FactRow, PageMapRow
+from tornpage.reports.palette import FATES
+from tornpage.reports.tables import FactRow, PageMapRow
 
 __all__ = ["COLUMNS", "LINES_MAX", "GridLine", "PageGrid", "summarise_page_map"]
 

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from reports.activation import matrix_of
-from reports.causes import causes_of, codes_of
-from reports.downloads import Download, downloads_of
-from reports.figures import (
+from tornpage.reports.activation import matrix_of
+from tornpage.reports.causes import causes_of, codes_of
+from tornpage.reports.downloads import Download, downloads_of
+from tornpage.reports.figures import (
     Drawing,
     crash_images_figure,
     discovery_figure,
@@ -22,14 +22,21 @@ from reports.figures import (
     stalls_figure,
     survival_figure,
 )
-from reports.gaps import gaps_of, headline_of
-from reports.scoreboard import SCORE_COLUMNS, SMALL_COLUMNS, score_board, score_cells, small_cells, small_sentence
-from reports.stages import StageRow, bars_of
-from reports.summaries import summarise_activation, summarise_discovery
-from reports.tables import Caption, PageMapRow, Run, Table, read_run
-from reports.templating import rendered, write_page
-from reports.text import number
-from reports.tiles import tiles_of
+from tornpage.reports.gaps import gaps_of, headline_of
+from tornpage.reports.scoreboard import (
+    SCORE_COLUMNS,
+    SMALL_COLUMNS,
+    score_board,
+    score_cells,
+    small_cells,
+    small_sentence,
+)
+from tornpage.reports.stages import StageRow, bars_of
+from tornpage.reports.summaries import summarise_activation, summarise_discovery
+from tornpage.reports.tables import Caption, PageMapRow, Run, Table, read_run
+from tornpage.reports.templating import rendered, write_page
+from tornpage.reports.text import number
+from tornpage.reports.tiles import tiles_of
 
 __all__ = ["PAGE", "build_report", "render"]
 

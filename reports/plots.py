@@ -14,10 +14,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from reports.pagegrid import COLUMNS, GridLine, PageGrid
-from reports.palette import FATES, GRID, INK, MUTED, PAPER, series_style
-from reports.summaries import Discovery, Frontier, LatencyCurve, Stalls
-from reports.text import shortened, tick
+from tornpage.reports.pagegrid import COLUMNS, GridLine, PageGrid
+from tornpage.reports.palette import FATES, GRID, INK, MUTED, PAPER, series_style
+from tornpage.reports.summaries import Discovery, Frontier, LatencyCurve, Stalls
+from tornpage.reports.text import shortened, tick
 
 __all__ = [
     "legend_above",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.shape import Count, Positive
+from tornpage.reports.shape import Count, Positive
 
 __all__ = ["LatencyRow", "RiskRow", "StallRow", "wrong_curves"]
 

@@ -13,12 +13,12 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from reports.errors import ReportError
-from reports.figures import Drawing
-from reports.palette import GRID, INK, MUTED, series_style
-from reports.svg import inline_svg
-from reports.tables import Caption
-from reports.text import number, shortened, tick
+from tornpage.reports.errors import ReportError
+from tornpage.reports.figures import Drawing
+from tornpage.reports.palette import GRID, INK, MUTED, series_style
+from tornpage.reports.svg import inline_svg
+from tornpage.reports.tables import Caption
+from tornpage.reports.text import number, shortened, tick
 
 __all__ = [
     "Prediction",

@@ -9,9 +9,9 @@ from statistics import median
 
 from matplotlib.axes import Axes
 
-from reports.palette import series_style
-from reports.shape import Count, Positive
-from reports.text import number, shortened
+from tornpage.reports.palette import series_style
+from tornpage.reports.shape import Count, Positive
+from tornpage.reports.text import number, shortened
 
 __all__ = [
     "SCORE_COLUMNS",

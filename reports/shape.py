@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from reports.errors import ReportError
+from tornpage.reports.errors import ReportError
 
 __all__ = ["Count", "Positive", "Scalar", "read_json", "shaped"]
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from reports.charts import draw_experiment
-from reports.experiment_tables import ExperimentTable, read_experiments
-from reports.figures import Drawing
-from reports.prediction import has_validation, prediction_figures, read_validation
-from reports.tables import Caption, RunRecord, read_run
-from reports.templating import rendered, write_page
-from reports.text import number
+from tornpage.reports.charts import draw_experiment
+from tornpage.reports.experiment_tables import ExperimentTable, read_experiments
+from tornpage.reports.figures import Drawing
+from tornpage.reports.prediction import has_validation, prediction_figures, read_validation
+from tornpage.reports.tables import Caption, RunRecord, read_run
+from tornpage.reports.templating import rendered, write_page
+from tornpage.reports.text import number
 
 __all__ = ["PAGE", "build_simulation_page", "render_simulation"]
 

@@ -6,7 +6,7 @@ The table is `stages.json` of a run directory; without it the steps are shown.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.shape import Positive
+from tornpage.reports.shape import Positive
 
 __all__ = ["BAR", "StageBar", "StageRow", "bars_of"]
 

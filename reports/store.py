@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reports.downloads import Download
-from reports.filemap import RUN_STYLES, FileMap, lines_of
-from reports.gaps import Headline
-from reports.shape import Count, Scalar, shaped
-from reports.templating import rendered
-from reports.text import number
-from reports.tiles import Tile
+from tornpage.reports.downloads import Download
+from tornpage.reports.filemap import RUN_STYLES, FileMap, lines_of
+from tornpage.reports.gaps import Headline
+from tornpage.reports.shape import Count, Scalar, shaped
+from tornpage.reports.templating import rendered
+from tornpage.reports.text import number
+from tornpage.reports.tiles import Tile
 
 __all__ = ["StoreReport", "read_store_report", "render_store_report"]
 

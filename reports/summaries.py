@@ -11,7 +11,7 @@ from itertools import groupby
 
 import numpy as np
 
-from reports.tables import ActivationRow, DiscoveryRow, LatencyRow, RiskRow, StallRow
+from tornpage.reports.tables import ActivationRow, DiscoveryRow, LatencyRow, RiskRow, StallRow
 
 __all__ = [
     "QUANTILES",

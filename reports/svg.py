@@ -18,8 +18,8 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from reports.palette import COLOURS, GRID, INK, MUTED
-from reports.text import visible
+from tornpage.reports.palette import COLOURS, GRID, INK, MUTED
+from tornpage.reports.text import visible
 
 __all__ = ["WIDTH_IN", "inline_svg"]
 

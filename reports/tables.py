@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from reports.crash_images import CrashImageRow, RulingRow
-from reports.errors import ReportError
-from reports.findings import Finding, page_name
-from reports.page_map_rows import FactRow, PageMapRow, PageRow, wrong_maps
-from reports.policy_rows import LatencyRow, RiskRow, StallRow, wrong_curves
-from reports.scoreboard import ScoreRow, SmallFailureRow, SurvivalRow, wrong_survival
-from reports.shape import Count, Positive, Scalar, read_json, shaped
-from reports.stages import StageRow
+from tornpage.reports.crash_images import CrashImageRow, RulingRow
+from tornpage.reports.errors import ReportError
+from tornpage.reports.findings import Finding, page_name
+from tornpage.reports.page_map_rows import FactRow, PageMapRow, PageRow, wrong_maps
+from tornpage.reports.policy_rows import LatencyRow, RiskRow, StallRow, wrong_curves
+from tornpage.reports.scoreboard import ScoreRow, SmallFailureRow, SurvivalRow, wrong_survival
+from tornpage.reports.shape import Count, Positive, Scalar, read_json, shaped
+from tornpage.reports.stages import StageRow
 
 __all__ = [
     "SCHEMA",

@@ -10,9 +10,9 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from reports.errors import ReportError
-from reports.palette import css_rules, css_values
-from reports.text import number, visible
+from tornpage.reports.errors import ReportError
+from tornpage.reports.palette import css_rules, css_values
+from tornpage.reports.text import number, visible
 
 __all__ = ["rendered", "style_sheet", "write_page"]
 

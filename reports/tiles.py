@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reports.causes import Cause
-from reports.summaries import summarise_activation, summarise_discovery
-from reports.tables import Run
-from reports.text import number
+from tornpage.reports.causes import Cause
+from tornpage.reports.summaries import summarise_activation, summarise_discovery
+from tornpage.reports.tables import Run
+from tornpage.reports.text import number
 
 __all__ = ["Tile", "tiles_of"]
 

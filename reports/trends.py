@@ -13,15 +13,15 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from reports.downloads import inlined
-from reports.errors import ReportError
-from reports.figures import Drawing, drawing, legend_in
-from reports.history import HistoryRow, read_history
-from reports.palette import series_style
-from reports.tables import Caption
-from reports.templating import rendered
-from reports.text import number, shortened
-from reports.tiles import Tile
+from tornpage.reports.downloads import inlined
+from tornpage.reports.errors import ReportError
+from tornpage.reports.figures import Drawing, drawing, legend_in
+from tornpage.reports.history import HistoryRow, read_history
+from tornpage.reports.palette import series_style
+from tornpage.reports.tables import Caption
+from tornpage.reports.templating import rendered
+from tornpage.reports.text import number, shortened
+from tornpage.reports.tiles import Tile
 
 __all__ = ["PAGE", "Trend", "build_trends", "causes_over_time", "plot_trend", "render_trends", "trend_of"]
 

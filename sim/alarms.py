@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from sim.trace import Trace
+from tornpage.sim.trace import Trace
 
 __all__ = ["PUT_BUCKETS", "Alarms", "alarms", "figures", "put_histogram_rows"]
 

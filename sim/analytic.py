@@ -10,11 +10,11 @@ from math import inf, log, sqrt
 
 import numpy as np
 
-from impl.config.policy import FlushDiskType, FlushPolicy
-from sim.distributions import Constant, Distribution, Floats, Int64s
-from sim.log import BLANK_BYTES
-from sim.scenario import Scenario
-from sim.workload import OpenPoisson
+from tornpage.impl.config.policy import FlushDiskType, FlushPolicy
+from tornpage.sim.distributions import Constant, Distribution, Floats, Int64s
+from tornpage.sim.log import BLANK_BYTES
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.workload import OpenPoisson
 
 __all__ = [
     "Estimate",

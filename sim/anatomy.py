@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from impl.config.policy import PAGE_BYTES
-from sim.distributions import Int64s
-from sim.trace import Trace
+from tornpage.impl.config.policy import PAGE_BYTES
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.trace import Trace
 
 __all__ = ["REPROTECT_GRAIN_BYTES", "REPROTECT_NS", "Anatomy", "anatomy", "held_up_ns", "reprotect_faults"]
 

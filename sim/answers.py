@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.distributions import Int64s
-from sim.scenario import Scenario
-from sim.streams import stream
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.streams import stream
 
 __all__ = ["answers_ns"]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from simpy import Environment, Event
 from simpy.events import ProcessGenerator
 
-from sim.turns import Turn
+from tornpage.sim.turns import Turn
 
 __all__ = ["Bell", "now_ns", "until_due"]
 

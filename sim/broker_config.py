@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
-from sim.scenario import Pool
+from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
+from tornpage.sim.scenario import Pool
 
 __all__ = ["KNOWN", "BadBrokerConfig", "BrokerPolicies", "parse_properties", "policies_of", "require_known"]
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from impl.config.policy import PAGE_BYTES
-from sim.device import DeviceTimes
-from sim.distributions import NO_TIME, Constant, Distribution, Floats, Int64s
-from sim.empirical import Empirical
-from sim.gap_table import GapTable
-from sim.samples import MODES, PROBES, STATES, Rows, Samples
-from sim.sync_table import KNOT_SLOPE, SLOPE_BITS, Layer, SyncTable, TooFewSamples, layer_of
+from tornpage.impl.config.policy import PAGE_BYTES
+from tornpage.sim.device import DeviceTimes
+from tornpage.sim.distributions import NO_TIME, Constant, Distribution, Floats, Int64s
+from tornpage.sim.empirical import Empirical
+from tornpage.sim.gap_table import GapTable
+from tornpage.sim.samples import MODES, PROBES, STATES, Rows, Samples
+from tornpage.sim.sync_table import KNOT_SLOPE, SLOPE_BITS, Layer, SyncTable, TooFewSamples, layer_of
 
 __all__ = ["device_of"]
 

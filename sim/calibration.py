@@ -11,10 +11,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from sim.calibrated_device import device_of
-from sim.device import DeviceTimes
-from sim.distributions import Int64s
-from sim.samples import MODES, STATES, Rows, Samples
+from tornpage.sim.calibrated_device import device_of
+from tornpage.sim.device import DeviceTimes
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.samples import MODES, STATES, Rows, Samples
 
 __all__ = ["NOISY_KS", "NOISY_PRESSURE", "Calibration", "Floor", "Snapshot", "ks_distance"]
 

@@ -11,9 +11,9 @@ from zipfile import ZipFile
 
 import numpy as np
 
-from sim.calibration import Calibration
-from sim.samples import MODES, PROBE_DTYPE, PROBES, STATES, SYNC_DTYPE, Rows, Samples
-from sim.sync_table import TooFewSamples
+from tornpage.sim.calibration import Calibration
+from tornpage.sim.samples import MODES, PROBE_DTYPE, PROBES, STATES, SYNC_DTYPE, Rows, Samples
+from tornpage.sim.sync_table import TooFewSamples
 
 __all__ = ["BadCalibration", "load", "save"]
 

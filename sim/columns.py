@@ -5,8 +5,8 @@ from typing import ClassVar
 import numpy as np
 from simpy import Environment
 
-from sim.bell import Bell
-from sim.distributions import Int64s
+from tornpage.sim.bell import Bell
+from tornpage.sim.distributions import Int64s
 
 __all__ = ["Columns"]
 

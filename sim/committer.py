@@ -5,13 +5,13 @@ from functools import partial
 from simpy import Environment
 from simpy.events import ProcessGenerator
 
-from impl.config.policy import CommitPolicy
-from sim.bell import now_ns, until_due
-from sim.device import Device
-from sim.pieces import Dirty
-from sim.pooled_log import PooledLog
-from sim.probe import Probe
-from sim.turns import COMMITTER, Turn
+from tornpage.impl.config.policy import CommitPolicy
+from tornpage.sim.bell import now_ns, until_due
+from tornpage.sim.device import Device
+from tornpage.sim.pieces import Dirty
+from tornpage.sim.pooled_log import PooledLog
+from tornpage.sim.probe import Probe
+from tornpage.sim.turns import COMMITTER, Turn
 
 __all__ = ["committer"]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.distributions import Int64s
-from sim.streams import stream
-from sim.tables import quantile
-from sim.trace import Trace
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.streams import stream
+from tornpage.sim.tables import quantile
+from tornpage.sim.trace import Trace
 
 __all__ = ["LOSS_DTYPE", "CrashLosses", "crash_moments", "figures", "loss_rows", "losses", "summarise_losses"]
 

@@ -18,13 +18,13 @@ from types import MappingProxyType
 
 import numpy as np
 
-from impl.config.policy import PAGE_BYTES
-from sim.distributions import NO_TIME, Constant, Distribution, Exponential, Int64s, LogNormal
-from sim.empirical import Uniform32
-from sim.gap_table import GapTable
-from sim.stalls import Stalls
-from sim.streams import Draws, Law
-from sim.sync_table import SyncTable
+from tornpage.impl.config.policy import PAGE_BYTES
+from tornpage.sim.distributions import NO_TIME, Constant, Distribution, Exponential, Int64s, LogNormal
+from tornpage.sim.empirical import Uniform32
+from tornpage.sim.gap_table import GapTable
+from tornpage.sim.stalls import Stalls
+from tornpage.sim.streams import Draws, Law
+from tornpage.sim.sync_table import SyncTable
 
 __all__ = ["PRESETS", "Device", "DeviceTimes"]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim.distributions import Floats, Int64s
+from tornpage.sim.distributions import Floats, Int64s
 
 __all__ = ["Empirical", "Uniform32"]
 

@@ -10,24 +10,24 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from impl.config.policy import FlushDiskType
-from sim.answers import answers_ns
-from sim.device import STREAMS, Device
-from sim.distributions import Int64s
-from sim.empirical import Uniform32
-from sim.fast_arrays import fixed_of, state_of, table_arrays
-from sim.kernels import layout as at
-from sim.kernels.closed import flush_groups, laps
-from sim.kernels.flushes import flush_behind
-from sim.kernels.layout import Arrays
-from sim.kernels.puts import ask_first, plan
-from sim.preallocation import making_ns
-from sim.producers import Progress, watched, without_progress
-from sim.run import open_arrivals
-from sim.scenario import Scenario
-from sim.streams import Law, stream
-from sim.trace import ALLOCATION_DTYPE, COMMIT_DTYPE, FLUSH_DTYPE, ROLL_DTYPE, WRITEBACK_DTYPE, Trace
-from sim.workload import ClosedLoop
+from tornpage.impl.config.policy import FlushDiskType
+from tornpage.sim.answers import answers_ns
+from tornpage.sim.device import STREAMS, Device
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.empirical import Uniform32
+from tornpage.sim.fast_arrays import fixed_of, state_of, table_arrays
+from tornpage.sim.kernels import layout as at
+from tornpage.sim.kernels.closed import flush_groups, laps
+from tornpage.sim.kernels.flushes import flush_behind
+from tornpage.sim.kernels.layout import Arrays
+from tornpage.sim.kernels.puts import ask_first, plan
+from tornpage.sim.preallocation import making_ns
+from tornpage.sim.producers import Progress, watched, without_progress
+from tornpage.sim.run import open_arrivals
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.streams import Law, stream
+from tornpage.sim.trace import ALLOCATION_DTYPE, COMMIT_DTYPE, FLUSH_DTYPE, ROLL_DTYPE, WRITEBACK_DTYPE, Trace
+from tornpage.sim.workload import ClosedLoop
 
 __all__ = ["can_run_fast", "run_fast"]
 

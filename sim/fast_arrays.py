@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from impl.config.policy import FlushDiskType
-from sim.distributions import NO_TIME, Int64s
-from sim.gap_table import GAP_BINS, GapTable
-from sim.kernels import layout as at
-from sim.scenario import Scenario
-from sim.sync_table import LAYER_BINS, Layer, SyncTable
+from tornpage.impl.config.policy import FlushDiskType
+from tornpage.sim.distributions import NO_TIME, Int64s
+from tornpage.sim.gap_table import GAP_BINS, GapTable
+from tornpage.sim.kernels import layout as at
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.sync_table import LAYER_BINS, Layer, SyncTable
 
 __all__ = ["fixed_of", "state_of", "table_arrays"]
 

@@ -5,13 +5,13 @@ from functools import partial
 from simpy import Environment
 from simpy.events import ProcessGenerator
 
-from impl.config.policy import FlushPolicy
-from sim.bell import now_ns, until_due
-from sim.device import Device
-from sim.log import Log
-from sim.pieces import Dirty
-from sim.probe import Probe
-from sim.turns import FLUSHER, Turn
+from tornpage.impl.config.policy import FlushPolicy
+from tornpage.sim.bell import now_ns, until_due
+from tornpage.sim.device import Device
+from tornpage.sim.log import Log
+from tornpage.sim.pieces import Dirty
+from tornpage.sim.probe import Probe
+from tornpage.sim.turns import FLUSHER, Turn
 
 __all__ = ["group_commit_flusher", "timed_flusher", "woken_flusher"]
 

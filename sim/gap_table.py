@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sim.distributions import Int64s
+from tornpage.sim.distributions import Int64s
 
 __all__ = ["COUNT", "ENOUGH", "GAP_BINS", "GAP_EDGES_NS", "START", "GapTable", "packed", "pool"]
 

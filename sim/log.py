@@ -13,13 +13,13 @@ Planning many rows at once and planning them one by one give the same numbers.
 import numpy as np
 from simpy import Environment, Event
 
-from impl.config.policy import PAGE_BYTES
-from sim.bell import Bell, now_ns
-from sim.columns import Columns
-from sim.device import Device
-from sim.pieces import Dirty, End
-from sim.put_table import Serving
-from sim.turns import END, Turn
+from tornpage.impl.config.policy import PAGE_BYTES
+from tornpage.sim.bell import Bell, now_ns
+from tornpage.sim.columns import Columns
+from tornpage.sim.device import Device
+from tornpage.sim.pieces import Dirty, End
+from tornpage.sim.put_table import Serving
+from tornpage.sim.turns import END, Turn
 
 __all__ = ["BLANK_BYTES", "Log"]
 

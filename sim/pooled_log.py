@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from sim.bell import now_ns
-from sim.distributions import Int64s
-from sim.log import Log
-from sim.pieces import Dirty, End
+from tornpage.sim.bell import now_ns
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.log import Log
+from tornpage.sim.pieces import Dirty, End
 
 __all__ = ["Buffers", "PooledLog"]
 

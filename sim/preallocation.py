@@ -3,12 +3,12 @@
 from simpy import Environment, Event, Store
 from simpy.events import ProcessGenerator
 
-from impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushPolicy, WarmUp
-from sim.bell import now_ns
-from sim.device import Device
-from sim.log import Log
-from sim.pooled_log import Buffers
-from sim.probe import Probe
+from tornpage.impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushPolicy, WarmUp
+from tornpage.sim.bell import now_ns
+from tornpage.sim.device import Device
+from tornpage.sim.log import Log
+from tornpage.sim.pooled_log import Buffers
+from tornpage.sim.probe import Probe
 
 __all__ = ["Files", "allocator", "making_ns", "put_lock"]
 

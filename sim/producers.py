@@ -10,13 +10,13 @@ import numpy as np
 from simpy import Environment
 from simpy.events import ProcessGenerator
 
-from impl.config.policy import FlushPolicy
-from sim.bell import now_ns
-from sim.distributions import Int64s
-from sim.log import Log
-from sim.streams import Draws
-from sim.turns import PRODUCERS, Turn
-from sim.workload import OpenLoad
+from tornpage.impl.config.policy import FlushPolicy
+from tornpage.sim.bell import now_ns
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.log import Log
+from tornpage.sim.streams import Draws
+from tornpage.sim.turns import PRODUCERS, Turn
+from tornpage.sim.workload import OpenLoad
 
 __all__ = ["Progress", "Turnstile", "arrivals", "closed_producer", "open_producers", "watched", "without_progress"]
 

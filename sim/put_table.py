@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sim import gap_table
-from sim.distributions import Int64s
-from sim.empirical import Uniform32
-from sim.stalls import NEVER, StallLaw, Stalls
-from sim.streams import Draws
-from sim.sync_table import TooFewSamples
+from tornpage.sim import gap_table
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.empirical import Uniform32
+from tornpage.sim.stalls import NEVER, StallLaw, Stalls
+from tornpage.sim.streams import Draws
+from tornpage.sim.sync_table import TooFewSamples
 
 __all__ = ["GAP_EDGES_NS", "LATELY_EDGES_NS", "LATELY_SHIFT", "PutTable", "Serving", "lately_ns"]
 

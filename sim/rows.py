@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sim.tables import quantile
-from sim.trace import Trace
+from tornpage.sim.tables import quantile
+from tornpage.sim.trace import Trace
 
 __all__ = ["at_risk_rows", "flush_rows", "put_cdf_rows", "roll_rows"]
 

@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 from simpy import Environment
 from simpy.events import ProcessGenerator
 
-from impl.config.policy import FlushDiskType, FlushPolicy
-from sim.answers import answers_ns
-from sim.committer import committer
-from sim.device import Device
-from sim.distributions import Int64s
-from sim.flushers import group_commit_flusher, timed_flusher, woken_flusher
-from sim.log import Log
-from sim.pooled_log import Buffers, PooledLog
-from sim.preallocation import Files, allocator, put_lock
-from sim.probe import Probe, Rows
-from sim.producers import (
+from tornpage.impl.config.policy import FlushDiskType, FlushPolicy
+from tornpage.sim.answers import answers_ns
+from tornpage.sim.committer import committer
+from tornpage.sim.device import Device
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.flushers import group_commit_flusher, timed_flusher, woken_flusher
+from tornpage.sim.log import Log
+from tornpage.sim.pooled_log import Buffers, PooledLog
+from tornpage.sim.preallocation import Files, allocator, put_lock
+from tornpage.sim.probe import Probe, Rows
+from tornpage.sim.producers import (
     Progress,
     Turnstile,
     arrivals,
@@ -34,13 +34,13 @@ from sim.producers import (
     watched,
     without_progress,
 )
-from sim.put_table import Serving
-from sim.scenario import Scenario
-from sim.stalls import Stalls
-from sim.streams import Draws, stream
-from sim.trace import ALLOCATION_DTYPE, COMMIT_DTYPE, FLUSH_DTYPE, ROLL_DTYPE, WRITEBACK_DTYPE, Trace
-from sim.workload import ClosedLoop, OpenLoad
-from sim.writeback import writeback
+from tornpage.sim.put_table import Serving
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.stalls import Stalls
+from tornpage.sim.streams import Draws, stream
+from tornpage.sim.trace import ALLOCATION_DTYPE, COMMIT_DTYPE, FLUSH_DTYPE, ROLL_DTYPE, WRITEBACK_DTYPE, Trace
+from tornpage.sim.workload import ClosedLoop, OpenLoad
+from tornpage.sim.writeback import writeback
 
 __all__ = ["open_arrivals", "run"]
 

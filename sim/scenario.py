@@ -3,13 +3,13 @@
 from dataclasses import asdict, dataclass, replace
 from math import inf
 
-from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
-from sim.device import DeviceTimes
-from sim.distributions import Distribution
-from sim.log import BLANK_BYTES
-from sim.put_table import PutTable
-from sim.stalls import StallLaw
-from sim.workload import ClosedLoop, Workload
+from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
+from tornpage.sim.device import DeviceTimes
+from tornpage.sim.distributions import Distribution
+from tornpage.sim.log import BLANK_BYTES
+from tornpage.sim.put_table import PutTable
+from tornpage.sim.stalls import StallLaw
+from tornpage.sim.workload import ClosedLoop, Workload
 
 __all__ = ["MESSAGES_MAX", "SHIPPED_SCRIPT", "ImpossibleScenario", "Pool", "Replica", "Scenario", "Writeback"]
 

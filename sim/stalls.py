@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim.distributions import Int64s
+from tornpage.sim.distributions import Int64s
 
 __all__ = ["NEVER", "StallLaw", "Stalls"]
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from sim.distributions import Constant, Int64s
+from tornpage.sim.distributions import Constant, Int64s
 
 __all__ = ["Draws", "Law", "stream"]
 

@@ -10,15 +10,15 @@ from itertools import product
 
 import numpy as np
 
-from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
-from sim import alarms, crashes, rows, tables
-from sim.analytic import Estimate, put_law
-from sim.device import DeviceTimes
-from sim.producers import Progress, without_progress
-from sim.run import run
-from sim.scenario import Pool, Replica, Scenario, Writeback
-from sim.trace import Trace
-from sim.workload import ClosedLoop, Workload
+from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
+from tornpage.sim import alarms, crashes, rows, tables
+from tornpage.sim.analytic import Estimate, put_law
+from tornpage.sim.device import DeviceTimes
+from tornpage.sim.producers import Progress, without_progress
+from tornpage.sim.run import run
+from tornpage.sim.scenario import Pool, Replica, Scenario, Writeback
+from tornpage.sim.trace import Trace
+from tornpage.sim.workload import ClosedLoop, Workload
 
 __all__ = ["Cell", "Point", "PointTables", "flush_name", "grid", "run_point", "run_points", "run_tables", "simulate"]
 
@@ -160,7 +160,7 @@ def simulate(point: Point, progress: Progress = without_progress) -> Trace:
     if not point.is_compiled:
         return run(point.scenario, point.seed, progress=progress)
     try:
-        from sim.fast import can_run_fast, run_fast
+        from tornpage.sim.fast import can_run_fast, run_fast
     except (ImportError, RuntimeError):  # no Numba for this Python; no place for what it compiles
         return run(point.scenario, point.seed, progress=progress)
     return (run_fast if can_run_fast(point.scenario) else run)(point.scenario, point.seed, progress=progress)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.distributions import Int64s
-from sim.gap_table import ENOUGH, GAP_BINS, GAP_EDGES_NS, packed, pool
-from sim.samples import Rows
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.gap_table import ENOUGH, GAP_BINS, GAP_EDGES_NS, packed, pool
+from tornpage.sim.samples import Rows
 
 __all__ = ["LAYER_BINS", "PAGE_TOPS", "Layer", "SyncTable", "TooFewSamples", "layer_of"]
 

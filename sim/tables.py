@@ -10,9 +10,9 @@ from math import ceil, isfinite
 
 import numpy as np
 
-from sim.analytic import batch_means
-from sim.distributions import Int64s
-from sim.trace import Trace
+from tornpage.sim.analytic import batch_means
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.trace import Trace
 
 __all__ = [
     "AtRisk",

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.distributions import Int64s
-from sim.scenario import Scenario
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.scenario import Scenario
 
 __all__ = ["ALLOCATION_DTYPE", "COMMIT_DTYPE", "FLUSH_DTYPE", "ROLL_DTYPE", "WRITEBACK_DTYPE", "Trace"]
 

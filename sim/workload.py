@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from sim.distributions import NO_TIME, Distribution, Int64s
+from tornpage.sim.distributions import NO_TIME, Distribution, Int64s
 
 __all__ = ["ArrivalClock", "ClosedLoop", "OnOffBursts", "OpenLoad", "OpenPoisson", "Sizes", "Workload"]
 

@@ -9,12 +9,12 @@ from functools import partial
 from simpy import Environment
 from simpy.events import ProcessGenerator
 
-from sim.bell import now_ns, until_due
-from sim.device import DeviceTimes
-from sim.log import Log
-from sim.probe import Probe
-from sim.scenario import Writeback
-from sim.turns import KERNEL, Turn
+from tornpage.sim.bell import now_ns, until_due
+from tornpage.sim.device import DeviceTimes
+from tornpage.sim.log import Log
+from tornpage.sim.probe import Probe
+from tornpage.sim.scenario import Writeback
+from tornpage.sim.turns import KERNEL, Turn
 
 __all__ = ["writeback"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from properties.explore.machines.equal_draws import draw_from_seeds_alone
+from tornpage.properties.explore.machines.equal_draws import draw_from_seeds_alone
 
 # A loaded machine must not turn a slow example into a failure. Runs of the same sources take the same examples; others,
 # and many more, are for those who hunt: `--hypothesis-profile=hunt`, maybe with `--hypothesis-seed` (ADR 47).

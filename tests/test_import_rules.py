@@ -14,9 +14,14 @@
 Each room may import itself, none imports tests. Imports inside functions and under TYPE_CHECKING count, and so do
 `import_module` and `__import__`. Not seen: names put together at run time, which are refused where nothing of ours
 may be imported anyway, and programs in strings.
+
+The folder of a room is at the top level, and its import name is `tornpage.` and the name of the folder: tornpage/ has a
+link to each. `import model` would work in a checkout, as a second copy of each module, so bare names are refused
+everywhere.
 """
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -26,8 +31,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import pytest
-
-from tornpage import guard
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +42,19 @@ class Rule:
     literal_names_only: bool = False
 
 
-ROOMS = frozenset({"bench", "impl", "model", "pipeline", "properties", "reports", "sim", "tornpage"})
-OURS = ROOMS | {"tests"}
+ROOMS = frozenset({"bench", "impl", "model", "pipeline", "properties", "reports", "sim"})
+"""The folders at the top level that are packages of tornpage."""
+OURS = ROOMS | {"tests", "tornpage"}
 RULES = {
-    "model": Rule(standard_library_only=True, literal_names_only=True),
-    "impl": Rule(),
-    "sim": Rule(ours=frozenset({"impl.config.policy"})),
-    "properties": Rule(ours=frozenset({"impl", "model"})),
-    "properties.decode": Rule(literal_names_only=True),
-    "pipeline": Rule(ours=frozenset({"model", "properties", "sim"})),
-    "reports": Rule(),
-    "bench": Rule(ours=ROOMS),
-    "tornpage": Rule(ours=ROOMS),
+    "tornpage.model": Rule(standard_library_only=True, literal_names_only=True),
+    "tornpage.impl": Rule(),
+    "tornpage.sim": Rule(ours=frozenset({"tornpage.impl.config.policy"})),
+    "tornpage.properties": Rule(ours=frozenset({"tornpage.impl", "tornpage.model"})),
+    "tornpage.properties.decode": Rule(literal_names_only=True),
+    "tornpage.pipeline": Rule(ours=frozenset({"tornpage.model", "tornpage.properties", "tornpage.sim"})),
+    "tornpage.reports": Rule(),
+    "tornpage.bench": Rule(ours=frozenset({"tornpage"})),
+    "tornpage": Rule(),
 }
 ORDERS = {
     "impl": (
@@ -99,7 +103,7 @@ UNKNOWN = "?"
 
 def violations(path: str, source: str) -> list[str]:
     """Return one line per forbidden import in `source`, the text of the file `path` (relative to the root)."""
-    parts = PurePosixPath(path).with_suffix("").parts
+    parts = module_parts(path)
     is_package = parts[-1] == "__init__"
     module = ".".join(parts[:-1] if is_package else parts)
     owner = max((name for name in RULES if is_below(module, name)), key=len)
@@ -107,18 +111,33 @@ def violations(path: str, source: str) -> list[str]:
     for line, targets in imports(ast.parse(source, path), package=module if is_package else module.rpartition(".")[0]):
         forbidden = [target for target in targets if not is_allowed(target, owner)]
         found += [f"{path}:{line}: {owner} must not import {target}" for target in forbidden]
-    if is_package and parts[0] == "impl":
+    if is_package and parts[:2] == ("tornpage", "impl"):
         found += [f"{path}:{line}: must not import anything" for line, _ in imports(ast.parse(source), package=module)]
     return found
 
 
+def module_parts(path: str) -> tuple[str, ...]:
+    """Return the parts of the import name of a file of ours, `__init__` included."""
+    parts = PurePosixPath(path).with_suffix("").parts
+    return ("tornpage", *parts) if parts[0] in ROOMS else parts
+
+
+def bare_names(path: str, source: str) -> list[str]:
+    """Return one line per import in `source` of a room without `tornpage.` before its name."""
+    return [
+        f"{path}:{line}: import tornpage.{target}, and not {target}"
+        for line, targets in imports(ast.parse(source, path), package="")
+        for target in targets
+        if target.partition(".")[0] in ROOMS
+    ]
+
+
 def out_of_order(path: str, source: str) -> list[str]:
     """Return one line per import in `source`, a file of impl or properties, that its package may not make."""
-    parts = PurePosixPath(path).with_suffix("").parts
-    module = ".".join(parts)
+    parts = module_parts(path)
+    module, room = ".".join(parts), ".".join(parts[:2])
     found = []
     for line, targets in imports(ast.parse(source, path), package=module.rpartition(".")[0]):
-        room = parts[0]
         ours = [target for target in targets if is_below(target, room) and target != room]
         found += [f"{path}:{line}: {module} must not import {target}" for target in ours if not keeps(module, target)]
     return found
@@ -126,7 +145,7 @@ def out_of_order(path: str, source: str) -> list[str]:
 
 def keeps(module: str, target: str) -> bool:
     """Return whether an import of `target` by `module`, both of one room, keeps the order of packages."""
-    ranks, importing, imported = RANKS[module.split(".")[0]], module.split(".")[1:3], target.split(".")[1:3]
+    ranks, importing, imported = RANKS[module.split(".")[1]], module.split(".")[2:4], target.split(".")[2:4]
     if importing[0] == imported[0]:
         return importing[0] != "explore" or importing == imported
     return ranks[imported[0]] < ranks[importing[0]]
@@ -188,66 +207,78 @@ def absolute(name: str, package: str) -> str:
 
 
 FORBIDDEN = [
-    ("model/a.py", "import impl"),
+    ("model/a.py", "import tornpage.impl"),
     ("model/a.py", "import numpy as np"),
-    ("model/a.py", "import os, impl.message.codec"),
-    ("model/a.py", "from impl import codec"),
-    ("model/a.py", "from impl.message.codec import *"),
-    ("model/a.py", "def f():\n    import impl.message.codec"),
-    ("model/a.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from impl.message.codec import Record"),
-    ("model/a.py", "import importlib\nimportlib.import_module('impl.message.codec')"),
-    ("model/a.py", "import importlib\nimportlib.import_module(name='impl.message.codec')"),
-    ("model/a.py", "from importlib import import_module\nimport_module('.codec', 'impl')"),
-    ("model/a.py", "from importlib import import_module\nimport_module('.codec', package='impl')"),
+    ("model/a.py", "import os, tornpage.impl.message.codec"),
+    ("model/a.py", "from tornpage.impl import codec"),
+    ("model/a.py", "from tornpage.impl.message.codec import *"),
+    ("model/a.py", "def f():\n    import tornpage.impl.message.codec"),
+    (
+        "model/a.py",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from tornpage.impl.message.codec import Record",
+    ),
+    ("model/a.py", "import importlib\nimportlib.import_module('tornpage.impl.message.codec')"),
+    ("model/a.py", "import importlib\nimportlib.import_module(name='tornpage.impl.message.codec')"),
+    ("model/a.py", "from importlib import import_module\nimport_module('.codec', 'tornpage.impl')"),
+    ("model/a.py", "from importlib import import_module\nimport_module('.codec', package='tornpage.impl')"),
     ("model/a.py", "from importlib import import_module\nimport_module('im' + 'pl')"),
-    ("model/a.py", "__import__('impl')"),
+    ("model/a.py", "__import__('tornpage.impl')"),
     ("model/b/a.py", "from ... import impl"),
     ("model/__init__.py", "from ..impl import codec"),
     ("model/a.py", "from tests.conftest import repository"),
-    ("impl/a.py", "from model import commitlog"),
+    ("impl/a.py", "from tornpage.model import commitlog"),
     ("impl/a.py", "import tornpage"),
     ("impl/a.py", "from .. import model"),
     ("impl/__init__.py", "import os"),
-    ("impl/__init__.py", "from impl.store import Store"),
-    ("impl/message/__init__.py", "from impl.message.codec import decode"),
+    ("impl/__init__.py", "from tornpage.impl.store import Store"),
+    ("impl/message/__init__.py", "from tornpage.impl.message.codec import decode"),
     ("impl/__init__.py", "def __getattr__(name):\n    import importlib\n    return name"),
-    ("sim/a.py", "import impl"),
-    ("sim/a.py", "from impl import codec"),
-    ("sim/a.py", "from impl import policy, codec"),
-    ("sim/a.py", "import impl.config.message_store_config.policy_of_another"),
-    ("properties/a.py", "import pipeline.audit"),
+    ("sim/a.py", "import tornpage.impl"),
+    ("sim/a.py", "from tornpage.impl import codec"),
+    ("sim/a.py", "from tornpage.impl import policy, codec"),
+    ("sim/a.py", "import tornpage.impl.config.policy_of_another"),
+    ("properties/a.py", "import tornpage.pipeline.audit"),
     ("properties/a.py", "from tornpage import guard"),
-    ("properties/decode.py", "from impl import codec"),
-    ("properties/decode.py", "import model"),
-    ("properties/decode.py", "from properties import invariants"),
-    ("properties/decode/walk.py", "from properties.invariants import check"),
+    ("properties/decode.py", "from tornpage.impl import codec"),
+    ("properties/decode.py", "import tornpage.model"),
+    ("properties/decode.py", "from tornpage.properties import invariants"),
+    ("properties/decode/walk.py", "from tornpage.properties.invariants import check"),
     ("properties/decode/walk.py", "from ..invariants import check"),
-    ("pipeline/a.py", "import impl.message.codec"),
-    ("reports/a.py", "import model"),
+    ("pipeline/a.py", "import tornpage.impl.message.codec"),
+    ("reports/a.py", "import tornpage.model"),
     ("bench/a.py", "import tests"),
     ("tornpage/a.py", "from tests import conftest"),
 ]
 ALLOWED = [
     ("model/a.py", "from __future__ import annotations\nimport dataclasses, collections.abc"),
-    ("model/a.py", "from model.values import Record\nfrom . import values\nfrom .values import Record"),
+    ("model/a.py", "from tornpage.model.values import Record\nfrom . import values\nfrom .values import Record"),
     ("model/__init__.py", "from .values import Record\nfrom .b.c import d"),
-    ("impl/a.py", "import numpy\nimport impl.message.codec\nfrom .codec import decode"),
+    ("impl/a.py", "import numpy\nimport tornpage.impl.message.codec\nfrom .codec import decode"),
     ("impl/a.py", "import importlib\nimportlib.import_module(kernel)"),
     ("impl/__init__.py", '"""The store."""'),
     (
         "sim/a.py",
-        "import impl.config.policy, simpy\nfrom impl.config import policy\nfrom impl.config.policy import FlushPolicy",
+        "import tornpage.impl.config.policy, simpy\nfrom tornpage.impl.config import policy\n"
+        "from tornpage.impl.config.policy import FlushPolicy",
     ),
     (
         "properties/a.py",
-        "import hypothesis\nfrom impl import codec\nfrom model import *\nfrom properties import decode",
+        "import hypothesis\nfrom tornpage.impl import codec\nfrom tornpage.model import *\n"
+        "from tornpage.properties import decode",
     ),
     ("properties/decode.py", "import struct\nimport zlib"),
-    ("properties/decode/walk.py", "from properties.decode import fields\nfrom . import fields\nfrom .fields import F"),
-    ("properties/decoders.py", "import impl"),
-    ("pipeline/a.py", "from properties import decode\nimport sim, model\nfrom pyspark.sql import DataFrame"),
-    ("bench/a.py", "import impl, model, properties, tornpage"),
-    ("tornpage/a.py", "import importlib\nimport bench\nimportlib.import_module(name)"),
+    (
+        "properties/decode/walk.py",
+        "from tornpage.properties.decode import fields\nfrom . import fields\nfrom .fields import F",
+    ),
+    ("properties/decoders.py", "import tornpage.impl"),
+    (
+        "pipeline/a.py",
+        "from tornpage.properties import decode\nimport tornpage.sim, tornpage.model\n"
+        "from pyspark.sql import DataFrame",
+    ),
+    ("bench/a.py", "import tornpage.impl, tornpage.model, tornpage.properties, tornpage"),
+    ("tornpage/a.py", "import importlib\nimport tornpage.bench\nimportlib.import_module(name)"),
 ]
 
 
@@ -262,13 +293,15 @@ def test_rules_let_an_allowed_import_pass(path: str, source: str) -> None:
 
 
 def test_violation_names_the_line_the_room_and_the_module() -> None:
-    source = "import os\nfrom impl.message import codec\n"
-    assert violations("model/a.py", source) == ["model/a.py:2: model must not import impl.message.codec"]
+    source = "import os\nfrom tornpage.impl.message import codec\n"
+    assert violations("model/a.py", source) == [
+        "model/a.py:2: tornpage.model must not import tornpage.impl.message.codec"
+    ]
 
 
 def test_rooms_keep_the_rules(repository: Path) -> None:
-    files = sorted(path for room in ROOMS for path in (repository / room).rglob("*.py"))
-    assert files
+    files = python_files(repository, *ROOMS, "tornpage")
+    assert len({path.relative_to(repository).parts[0] for path in files}) == len(ROOMS) + 1
     found = [
         violation
         for path in files
@@ -277,32 +310,72 @@ def test_rooms_keep_the_rules(repository: Path) -> None:
     assert found == []
 
 
+def python_files(repository: Path, *folders: str) -> list[Path]:
+    """Return the modules below some folders of the repository, without those behind a link."""
+    found = []
+    for folder in folders:
+        for directory, _, names in os.walk(repository / folder):
+            found += [Path(directory, name) for name in names if name.endswith(".py")]
+    return sorted(found)
+
+
+def test_rooms_have_no_second_import_name(repository: Path) -> None:
+    files = python_files(repository, *ROOMS, "tornpage", "tests", "examples", "docs")
+    found = [
+        line
+        for path in files
+        for line in bare_names(path.relative_to(repository).as_posix(), path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "source", ["import model", "from impl.codec import f", "from sim import run", "__import__('reports.page')"]
+)
+def test_bare_name_of_a_room_is_found(source: str) -> None:
+    assert bare_names("tests/a.py", source)
+
+
+def test_each_room_is_linked_into_the_package(repository: Path) -> None:
+    links = {path.name: path.readlink() for path in (repository / "tornpage").iterdir() if path.is_symlink()}
+    assert {name: link for name, link in links.items() if name in ROOMS} == {room: Path("..", room) for room in ROOMS}
+
+
 OUT_OF_ORDER = [
-    ("properties/program/case.py", "from properties.disk import journal"),
-    ("properties/decode/walk.py", "from properties.contract import Ruling"),
-    ("properties/judge/log.py", "from properties.lockstep.lockstep import Lockstep"),
+    ("properties/program/case.py", "from tornpage.properties.disk import journal"),
+    ("properties/decode/walk.py", "from tornpage.properties.contract import Ruling"),
+    ("properties/judge/log.py", "from tornpage.properties.lockstep.lockstep import Lockstep"),
     (
         "properties/judge/log.py",
-        "if TYPE_CHECKING:\n    import properties.lockstep.memory",
+        "if TYPE_CHECKING:\n    import tornpage.properties.lockstep.memory",
     ),
-    ("properties/lockstep/lockstep.py", "from properties import planted"),
-    ("properties/explore/crashes/explore.py", "def late():\n    from properties.explore.kills import run"),
+    ("properties/lockstep/lockstep.py", "from tornpage.properties import planted"),
+    ("properties/explore/crashes/explore.py", "def late():\n    from tornpage.properties.explore.kills import run"),
     ("properties/planted/log.py", "from ..campaign import replay"),
-    ("impl/queue/units.py", "from impl.dispatch.derived import Derived"),
-    ("impl/queue/units.py", "from impl.index import index_file"),
-    ("impl/io/files.py", "def late():\n    import impl.log.scan"),
-    ("impl/errors.py", "from impl.message.codec import check_record"),
+    ("impl/queue/units.py", "from tornpage.impl.dispatch.derived import Derived"),
+    ("impl/queue/units.py", "from tornpage.impl.index import index_file"),
+    ("impl/io/files.py", "def late():\n    import tornpage.impl.log.scan"),
+    ("impl/errors.py", "from tornpage.impl.message.codec import check_record"),
     ("impl/put/put_path.py", "from ..store import MessageStore"),
 ]
 IN_ORDER = [
-    ("properties/disk/journal.py", "import impl\nfrom properties.program import case\nfrom . import state"),
+    (
+        "properties/disk/journal.py",
+        "import tornpage.impl\nfrom tornpage.properties.program import case\nfrom . import state",
+    ),
     (
         "properties/explore/crashes/explore.py",
-        "from properties import campaign, contract",
+        "from tornpage.properties import campaign, contract",
     ),
-    ("properties/score/board.py", "from properties.explore.crashes import explore\nimport properties.decode.walk"),
-    ("impl/queue/units.py", "from impl.queue import queue_files\nfrom impl.message.dispatching import UNIT_BYTES"),
-    ("impl/store.py", "from impl.errors import BadDirectory\nfrom . import parts"),
+    (
+        "properties/score/board.py",
+        "from tornpage.properties.explore.crashes import explore\nimport tornpage.properties.decode.walk",
+    ),
+    (
+        "impl/queue/units.py",
+        "from tornpage.impl.queue import queue_files\nfrom tornpage.impl.message.dispatching import UNIT_BYTES",
+    ),
+    ("impl/store.py", "from tornpage.impl.errors import BadDirectory\nfrom . import parts"),
 ]
 
 
@@ -340,20 +413,19 @@ def test_no_package_of_impl_has_more_than_thirty_modules(repository: Path) -> No
     assert [package.name for package in packages if len(list(package.glob("*.py"))) > 30] == []
 
 
-def test_rooms_on_disk_guard_and_packaging_name_the_same_packages(repository: Path) -> None:
+def test_rooms_on_disk_and_packaging_name_the_same_packages(repository: Path) -> None:
     with (repository / "pyproject.toml").open("rb") as file:
         include = tomllib.load(file)["tool"]["setuptools"]["packages"]["find"]["include"]
-    assert sorted(include) == sorted(name for room in guard.PACKAGES for name in (room, f"{room}.*"))
+    assert include == ["tornpage", "tornpage.*"]
     packages = {path.parent.name for path in repository.glob("*/__init__.py")} - {"tests"}
-    assert packages == set(guard.PACKAGES)
-    assert packages <= ROOMS
+    assert packages == ROOMS | {"tornpage"}
 
 
 def test_decoder_loads_no_test_tool_and_no_other_room() -> None:
     """Spark workers and auditors import the decoder alone; it must stay light and independent."""
     program = (
-        "import sys, properties.decode; "
-        "print(sorted({'hypothesis', 'impl', 'model', 'numpy', 'pytest'} & set(sys.modules)))"
+        "import sys, tornpage.properties.decode; "
+        "print(sorted({'hypothesis', 'tornpage.impl', 'tornpage.model', 'numpy', 'pytest'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")

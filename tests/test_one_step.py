@@ -12,8 +12,8 @@ import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import model
-from model import operations
+from tornpage import model
+from tornpage.model import operations
 
 ROOT = Path(__file__).parent.parent
 ABOVE = ("step", "step_under_faults", "parts", "crash", "corruption", "answers")
@@ -27,7 +27,7 @@ def transitions() -> set[tuple[str, str]]:
     for info in pkgutil.iter_modules(model.__path__):
         if info.name in ABOVE:
             continue
-        module = importlib.import_module(f"model.{info.name}")
+        module = importlib.import_module(f"tornpage.model.{info.name}")
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if name.startswith("_") or function.__module__ != module.__name__:
                 continue
@@ -44,10 +44,10 @@ def calls(source: str, known: set[tuple[str, str]]) -> Iterator[str]:
     tree = ast.parse(source)
     modules: dict[str, str] = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module == "model":
+        if isinstance(node, ast.ImportFrom) and node.module == "tornpage.model":
             modules |= {alias.asname or alias.name: alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("model."):
-            home = (node.module or "").removeprefix("model.")
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tornpage.model."):
+            home = (node.module or "").removeprefix("tornpage.model.")
             yield from (f"{home}.{alias.name}" for alias in node.names if (home, alias.name) in known)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
@@ -60,7 +60,7 @@ def test_transitions_are_found() -> None:
     known = transitions()
     assert {("commitlog", "append"), ("flushing", "flush"), ("retention", "clean"), ("progress", "commit")} <= known
     assert ("commitlog", "get") not in known
-    source = "from model import flushing as f\nfrom model.queues import dispatch\nf.flush(log)\n"
+    source = "from tornpage.model import flushing as f\nfrom tornpage.model.queues import dispatch\nf.flush(log)\n"
     assert set(calls(source, known)) == {"flushing.flush", "queues.dispatch"}
 
 

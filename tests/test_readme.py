@@ -11,7 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bench.suite import SUITE
+from tornpage.bench.suite import SUITE
 from tornpage.cli import cli
 
 README = Path(__file__).resolve().parent.parent / "README.md"
@@ -82,28 +82,28 @@ def test_make_targets_exist() -> None:
 
 def test_guarantees_name_code_that_exists() -> None:
     homes = {
-        "crash": "model.crash",
-        "commitlog": "model.commitlog",
-        "holding": "model.holding",
-        "message": "model.message",
-        "refusal": "model.refusal",
-        "concurrent": "properties.lockstep.concurrent",
-        "queues": "model.queues",
-        "index": "model.index",
-        "reading": "model.reading",
-        "retention": "model.retention",
-        "schedule": "model.schedule",
-        "progress": "model.progress",
-        "linearise": "properties.judge.linearizability.linearise",
-        "Corruption": "properties.lockstep.corruption",
-        "sigkill_judge": "properties.explore.kills.judge",
-        "Recovery": "properties.lockstep.recovery",
-        "closing": "properties.lockstep.closing",
-        "compare": "properties.lockstep.compare",
-        "deleting": "properties.lockstep.deleting",
-        "puts": "properties.lockstep.puts",
-        "reads": "properties.lockstep.reads",
-        "services": "properties.lockstep.services",
+        "crash": "tornpage.model.crash",
+        "commitlog": "tornpage.model.commitlog",
+        "holding": "tornpage.model.holding",
+        "message": "tornpage.model.message",
+        "refusal": "tornpage.model.refusal",
+        "concurrent": "tornpage.properties.lockstep.concurrent",
+        "queues": "tornpage.model.queues",
+        "index": "tornpage.model.index",
+        "reading": "tornpage.model.reading",
+        "retention": "tornpage.model.retention",
+        "schedule": "tornpage.model.schedule",
+        "progress": "tornpage.model.progress",
+        "linearise": "tornpage.properties.judge.linearizability.linearise",
+        "Corruption": "tornpage.properties.lockstep.corruption",
+        "sigkill_judge": "tornpage.properties.explore.kills.judge",
+        "Recovery": "tornpage.properties.lockstep.recovery",
+        "closing": "tornpage.properties.lockstep.closing",
+        "compare": "tornpage.properties.lockstep.compare",
+        "deleting": "tornpage.properties.lockstep.deleting",
+        "puts": "tornpage.properties.lockstep.puts",
+        "reads": "tornpage.properties.lockstep.reads",
+        "services": "tornpage.properties.lockstep.services",
     }
     numbers = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "16", "17"]
     assert [number for number, _, _ in GUARANTEES] == numbers
@@ -113,7 +113,7 @@ def test_guarantees_name_code_that_exists() -> None:
         else:
             if name.startswith("judge."):
                 home, _, attribute = name.removeprefix("judge.").partition(".")
-                module = import_module(f"properties.judge.{home}")
+                module = import_module(f"tornpage.properties.judge.{home}")
             else:
                 home, _, attribute = name.partition(".")
                 module = import_module(homes[home])

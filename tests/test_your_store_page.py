@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.foreign.protocol import Promises, read_handshake
-from properties.foreign.tracing import why_untraceable
 from tornpage.cli import cli
+from tornpage.properties.foreign.protocol import Promises, read_handshake
+from tornpage.properties.foreign.tracing import why_untraceable
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "docs" / "test-your-store.md").read_text()

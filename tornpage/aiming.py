@@ -9,7 +9,7 @@ from tornpage.completing import fault_names
 from tornpage.document import Outcome
 
 if TYPE_CHECKING:
-    from model.operations import AimFault
+    from tornpage.model.operations import AimFault
 
 __all__ = ["aims_outcome", "fault_option"]
 
@@ -22,7 +22,7 @@ def fault_option(command: Command) -> Command:
     def parsed(ctx: click.Context, _: click.Parameter, texts: tuple[str, ...]) -> "tuple[AimFault, ...]":
         if ctx.resilient_parsing:  # a shell asks what could follow
             return ()
-        from properties.program.fault_language import BadAim, aimed_at
+        from tornpage.properties.program.fault_language import BadAim, aimed_at
 
         try:
             return tuple(dict.fromkeys(aimed_at(text) for text in texts))
@@ -42,9 +42,9 @@ def fault_option(command: Command) -> Command:
 
 def aims_outcome() -> tuple[Outcome, str]:
     """Return what can be aimed and at what, as a document and as text."""
-    from properties.program.fault_calls import KINDS, OPERATIONS
-    from properties.program.fault_effects import EFFECTS
-    from properties.program.fault_language import TESTS
+    from tornpage.properties.program.fault_calls import KINDS, OPERATIONS
+    from tornpage.properties.program.fault_effects import EFFECTS
+    from tornpage.properties.program.fault_language import TESTS
 
     faults = {name: f"{effect.sentence} (hits {', '.join(effect.operations)})" for name, effect in EFFECTS.items()}
     parts: dict[str, dict[str, str]] = {"faults": faults, "tests": TESTS, "kinds": KINDS, "operations": OPERATIONS}

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from properties.planted import PLANTED, Origin, PlantedBug
-from properties.program.case import describe
-from properties.promises import PROMISES
-from properties.score.holes import HOLES, Hole
-from properties.score.plan import reason_why_not
-from properties.score.strategies import STRATEGIES
 from tornpage.document import Outcome, refuse
+from tornpage.properties.planted import PLANTED, Origin, PlantedBug
+from tornpage.properties.program.case import describe
+from tornpage.properties.promises import PROMISES
+from tornpage.properties.score.holes import HOLES, Hole
+from tornpage.properties.score.plan import reason_why_not
+from tornpage.properties.score.strategies import STRATEGIES
 from tornpage.render.counterexample import program_lines
 from tornpage.scoring import read_scoreboard, read_small
 

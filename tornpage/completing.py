@@ -22,13 +22,13 @@ _NAMES_MAX = 300
 
 def bug_ids(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Return the planted bugs whose id begins so."""
-    sources = [each for each in (files("properties") / "planted").iterdir() if each.name.endswith(".py")]
+    sources = [each for each in (files("tornpage.properties") / "planted").iterdir() if each.name.endswith(".py")]
     return _beginning((bug for each in sources for bug in _BUG_ID.findall(each.read_text("utf-8"))), incomplete)
 
 
 def fault_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Return the faults that can be aimed whose name begins so."""
-    from properties.program.fault_effects import EFFECTS
+    from tornpage.properties.program.fault_effects import EFFECTS
 
     return _beginning(EFFECTS, incomplete)
 

@@ -16,10 +16,10 @@ from tornpage.inspecting import printable
 from tornpage.progress import shrinking_progress, steps_progress
 
 if TYPE_CHECKING:
-    from properties.campaign.replay import Failure, Shrunk
-    from properties.disk.dirty import DirtyTracker
-    from properties.program.case import Case
-    from reports.tables import Run
+    from tornpage.properties.campaign.replay import Failure, Shrunk
+    from tornpage.properties.disk.dirty import DirtyTracker
+    from tornpage.properties.program.case import Case
+    from tornpage.reports.tables import Run
 
 __all__ = [
     "GivenCase",
@@ -59,7 +59,7 @@ class GivenCase:
 
     def case(self) -> "Case":
         """Read it. Raises BadToken."""
-        from properties.program.case import Case
+        from tornpage.properties.program.case import Case
 
         return Case.from_token(self.text) if self.is_token else Case.from_text(self.text)
 
@@ -78,7 +78,7 @@ def text_of(given: str) -> GivenCase:
 
 def given_case(given: str) -> "Case":
     """Read the case of a counterexample; refuses what cannot be read, and interleavings."""
-    from properties.program.case import BadToken
+    from tornpage.properties.program.case import BadToken
 
     found = text_of(given)
     if found.is_interleaving:
@@ -146,7 +146,7 @@ def _of_findings(path: Path, text: str) -> Iterator[GivenCase]:
 
 def _key(case: GivenCase) -> str:
     """Return what tells the case of a token from others; one that cannot be read is told by its place."""
-    from properties.program.packing import BadToken, unpacked
+    from tornpage.properties.program.packing import BadToken, unpacked
 
     try:
         return _told_by(_document(unpacked(case.text[:4], case.text)))
@@ -196,9 +196,9 @@ def shrink_outcome(case: "Case", *, seconds: float, out: str | None) -> tuple[Ou
 
 def explain_outcome(case: "Case", *, seconds: float, page: str) -> tuple[Outcome, str]:
     """Write the page of a case, made small before if there are seconds for it. Raises UnknownBug."""
-    from properties.campaign.replay import replay, with_evidence
-    from properties.disk.dirty import choose_tracker
-    from properties.explain.evidence import Witness
+    from tornpage.properties.campaign.replay import replay, with_evidence
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explain.evidence import Witness
     from tornpage.render.counterexample import how_small, page_of
 
     if case.settings.target:
@@ -233,9 +233,9 @@ def explain_outcome(case: "Case", *, seconds: float, page: str) -> tuple[Outcome
 
 def _case_page(case: "Case") -> str | None:
     """Return the page of a case as it is, None if every promise holds. Raises UnknownBug."""
-    from properties.campaign.replay import replay
-    from properties.disk.dirty import choose_tracker
-    from properties.explain.evidence import Witness
+    from tornpage.properties.campaign.replay import replay
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explain.evidence import Witness
     from tornpage.render.counterexample import page_of
 
     with choose_tracker("auto") as tracker:
@@ -245,8 +245,8 @@ def _case_page(case: "Case") -> str | None:
 
 def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome, str]:
     """Write a case as a test module, and try whether it holds now. Raises UnknownBug."""
-    from properties.campaign.replay import replay
-    from properties.disk.dirty import choose_tracker
+    from tornpage.properties.campaign.replay import replay
+    from tornpage.properties.disk.dirty import choose_tracker
     from tornpage.render.counterexample import regression_module
 
     if not _NAME.fullmatch(name):
@@ -278,8 +278,8 @@ def promote_outcome(case: "Case", *, name: str, directory: str) -> tuple[Outcome
 
 
 def _shrunk(case: "Case", seconds: float) -> "tuple[Failure | None, Shrunk | None]":
-    from properties.campaign.replay import replay, shrink
-    from properties.disk.dirty import choose_tracker
+    from tornpage.properties.campaign.replay import replay, shrink
+    from tornpage.properties.disk.dirty import choose_tracker
 
     with choose_tracker("auto") as tracker:
         failure = replay(case, tracker=tracker)
@@ -297,9 +297,9 @@ def replay_outcome(given: str, *, is_token: bool) -> tuple[Outcome, str]:
 
     One that holds now although the store's lines are others than then says nothing: the verdict is unknown.
     """
-    from properties.disk.dirty import choose_tracker
-    from properties.explore.interleavings.run import run_interleaving
-    from properties.explore.interleavings.token import from_text, from_token, source_has_changed
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explore.interleavings.run import run_interleaving
+    from tornpage.properties.explore.interleavings.token import from_text, from_token, source_has_changed
     from tornpage.render.explorations import interleaving_finding, interleaving_text
 
     interleaving, source = from_token(given) if is_token else from_text(given)
@@ -336,7 +336,7 @@ class _Ruling:
 
 def judged_again(cases: Sequence[GivenCase]) -> tuple[Outcome, str]:
     """Return the rulings on some cases: broken if one is, else unknown if one could not be judged."""
-    from properties.disk.dirty import choose_tracker
+    from tornpage.properties.disk.dirty import choose_tracker
 
     rulings: list[_Ruling] = []
     is_interrupted = False
@@ -367,9 +367,9 @@ def judged_again(cases: Sequence[GivenCase]) -> tuple[Outcome, str]:
 
 
 def _ruling(given: GivenCase, tracker: "DirtyTracker") -> _Ruling:
-    from properties.foreign.protocol import TargetUnusable
-    from properties.planted import UnknownBug
-    from properties.program.case import BadToken
+    from tornpage.properties.foreign.protocol import TargetUnusable
+    from tornpage.properties.planted import UnknownBug
+    from tornpage.properties.program.case import BadToken
 
     try:
         verdict, why = _judged(given, tracker)
@@ -379,7 +379,7 @@ def _ruling(given: GivenCase, tracker: "DirtyTracker") -> _Ruling:
 
 
 def _judged(given: GivenCase, tracker: "DirtyTracker") -> tuple[Is, str]:
-    from properties.campaign.replay import replay
+    from tornpage.properties.campaign.replay import replay
 
     if given.is_interleaving:
         outcome, _ = replay_outcome(given.text, is_token=given.is_token)
@@ -415,10 +415,10 @@ def write_case_pages(
     A case that does not fail any more, or cannot be read, has no page, and a line on standard error says why. Raises
     ReportError for what is no run directory, and OSError.
     """
-    from properties.planted import UnknownBug
-    from properties.program.packing import BadToken
-    from reports.findings import page_name
-    from reports.tables import read_run
+    from tornpage.properties.planted import UnknownBug
+    from tornpage.properties.program.packing import BadToken
+    from tornpage.reports.findings import page_name
+    from tornpage.reports.tables import read_run
 
     written: list[Path] = []
     for token in _tokens_without_page(read_run(directory)):
@@ -447,7 +447,7 @@ def write_case_pages(
 
 def _tokens_without_page(run: "Run") -> Iterator[str]:
     """Yield a token for each cause without a page, then those of the counterexamples that are no finding."""
-    from reports.causes import causes_of
+    from tornpage.reports.causes import causes_of
 
     for cause in causes_of(run.record.findings):
         token = next((finding.token for finding in cause.findings if finding.token), None)

@@ -233,7 +233,7 @@ def _isolated(name: str, probe: Callable[[], Check]) -> Check:
 
 
 def _write_protect_reason() -> str | None:
-    from properties.disk.dirty import write_protect_available  # only the doctor's patient pays for the import
+    from tornpage.properties.disk.dirty import write_protect_available  # only the doctor's patient pays for the import
 
     return write_protect_available()
 
@@ -244,13 +244,13 @@ def _for_faults(name: str, offer: str, reason: str | None) -> Check:
 
 
 def _no_mounts_reason() -> str | None:
-    from properties.explore.real_faults.mounts import why_no_mounts
+    from tornpage.properties.explore.real_faults.mounts import why_no_mounts
 
     return why_no_mounts("/")  # the probe covers it for nobody but itself
 
 
 def _no_loop_reason() -> str | None:
-    from properties.explore.real_faults.loop import why_no_loop
+    from tornpage.properties.explore.real_faults.loop import why_no_loop
 
     return why_no_loop()
 

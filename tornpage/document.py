@@ -63,7 +63,7 @@ class Outcome:
 
 def at_fault(command: str, error: Exception, *, seed: int | None = None) -> tuple[Outcome, str]:
     """Return the outcome and the text of a command that our own tooling made fail."""
-    from properties.findings import Finding
+    from tornpage.properties.findings import Finding
 
     finding = Finding("harness", "harness", str(error)).document()
     return Outcome(command, "harness", {}, findings=[finding], seed=seed), f"the harness is at fault: {error}"
@@ -100,7 +100,7 @@ def warn(message: str) -> None:
 
     Names of files and settings are in it, so that nothing that steers a terminal gets through.
     """
-    from reports.text import visible
+    from tornpage.reports.text import visible
 
     say(f"tornpage: {visible(message)}")
 

@@ -14,8 +14,8 @@ from tornpage.progress import counted_progress
 from tornpage.run_directory import prepare, write_run
 
 if TYPE_CHECKING:
-    from sim.device import DeviceTimes
-    from sim.experiments.values import Experiment, Result, Row
+    from tornpage.sim.device import DeviceTimes
+    from tornpage.sim.experiments.values import Experiment, Result, Row
 
 __all__ = ["catalogue", "chosen", "device_named", "experiments_outcome", "list_outcome"]
 
@@ -25,14 +25,14 @@ TABLE_PREFIX = "experiment-"
 
 def catalogue() -> "Sequence[Experiment]":
     """Return all experiments, in the order of a page."""
-    from bench.experiments import EXPERIMENTS
+    from tornpage.bench.experiments import EXPERIMENTS
 
     return EXPERIMENTS
 
 
 def chosen(names: Sequence[str], *, everything: bool) -> "Sequence[Experiment]":
     """Return the experiments of these names, or all; refuse what there is none of."""
-    from sim.experiments.registry import UnknownExperiment, named
+    from tornpage.sim.experiments.registry import UnknownExperiment, named
 
     if everything == bool(names):
         refuse("name experiments, or take --all of them; --list tells their names")
@@ -45,7 +45,7 @@ def chosen(names: Sequence[str], *, everything: bool) -> "Sequence[Experiment]":
 
 def device_named(name: str) -> "DeviceTimes":
     """Return a preset; refuse an unknown one, and a calibration: what experiments say of causes it does not tell."""
-    from sim.device import PRESETS
+    from tornpage.sim.device import PRESETS
 
     if name not in PRESETS:
         if os.path.exists(name):
@@ -84,9 +84,9 @@ def experiments_outcome(
     `again` tells from the name of an experiment which command, without the options shared by all, carries it out;
     `elsewhere` how to have the real store in another place.
     """
-    from impl.errors import StoreError
-    from properties.contract import HarnessError
-    from sim.experiments.values import Setup, cut_short, run_experiment
+    from tornpage.impl.errors import StoreError
+    from tornpage.properties.contract import HarnessError
+    from tornpage.sim.experiments.values import Setup, cut_short, run_experiment
 
     if isnan(effort):
         refuse("--effort nan is no share; take one above 0 and up to 1")
@@ -140,7 +140,7 @@ def _step(show: Callable[[float, str], None], done: int, name: str, step: str) -
 
 def _document(result: "Result", place: int, command: str) -> dict[str, Any]:
     """Return the table of a result: rows, where they come from, and how they are drawn."""
-    from sim.experiments.devices import device_source
+    from tornpage.sim.experiments.devices import device_source
 
     experiment = result.experiment
     source = "simulation and measurement" if experiment.is_measured else "simulation"

@@ -11,10 +11,10 @@ from tornpage.progress import counted_progress, shrinking_lines, states_progress
 from tornpage.targets import refusing_targets, usable_settings
 
 if TYPE_CHECKING:
-    from model.operations import AimFault
-    from properties.explore.crashes.scheduling import Strategy
-    from properties.explore.kills.child import KillMode
-    from properties.program.case import Disk
+    from tornpage.model.operations import AimFault
+    from tornpage.properties.explore.crashes.scheduling import Strategy
+    from tornpage.properties.explore.kills.child import KillMode
+    from tornpage.properties.program.case import Disk
 
 __all__ = ["Mode", "Request", "asked_mode", "explore_crashes", "explore_kills"]
 
@@ -91,10 +91,10 @@ def asked_mode(context: click.Context) -> Mode:
 
 def explore_crashes(request: Request) -> tuple[Outcome, str]:
     """Run a crash campaign, I/O faults being aimed at the disk; return its outcome and its text."""
-    from properties.disk.dirty import choose_tracker
-    from properties.explore.crashes.campaign import Plan, run_campaign
-    from properties.explore.crashes.shards import FAILURES_MAX, SHARD_STATES
-    from properties.program.case import Settings
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explore.crashes.campaign import Plan, run_campaign
+    from tornpage.properties.explore.crashes.shards import FAILURES_MAX, SHARD_STATES
+    from tornpage.properties.program.case import Settings
     from tornpage.render.campaign import campaign_outcome, command_of
 
     plan = Plan(
@@ -118,9 +118,9 @@ def explore_crashes(request: Request) -> tuple[Outcome, str]:
 
 def explore_target(request: Request) -> tuple[Outcome, str]:
     """Run a crash campaign on a foreign store; return its outcome and its text."""
-    from properties.contract import HarnessError
-    from properties.disk.dirty import choose_tracker
-    from properties.explore.foreign.campaign import FAILURES_MAX, TargetPlan, run_target_campaign
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explore.foreign.campaign import FAILURES_MAX, TargetPlan, run_target_campaign
     from tornpage.render.explorations import target_command, target_outcome
 
     assert request.target is not None
@@ -145,8 +145,8 @@ def explore_target(request: Request) -> tuple[Outcome, str]:
 
 def explore_kills(request: Request) -> tuple[Outcome, str]:
     """Kill writers in a new directory, several at the same time; return the outcome and its text."""
-    from properties.contract import HarnessError
-    from properties.explore.kills.run import KILL_SETTINGS, run_kills
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.explore.kills.run import KILL_SETTINGS, run_kills
     from tornpage.render.explorations import kills_outcome
 
     assert request.kills is not None
@@ -171,9 +171,9 @@ def explore_kills(request: Request) -> tuple[Outcome, str]:
 
 def explore_restarts(request: Request) -> tuple[Outcome, str]:
     """Restart a store in a new directory; return the outcome and its text."""
-    from properties.contract import HarnessError
-    from properties.explore.kills.restarts import run_restarts
-    from properties.explore.kills.run import KILL_SETTINGS
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.explore.kills.restarts import run_restarts
+    from tornpage.properties.explore.kills.run import KILL_SETTINGS
     from tornpage.render.explorations import restarts_outcome
 
     assert request.restarts is not None
@@ -195,10 +195,10 @@ def explore_restarts(request: Request) -> tuple[Outcome, str]:
 
 def explore_recovery(request: Request) -> tuple[Outcome, str]:
     """Crash the recovery of every sample layout everywhere; return the outcome and its text."""
-    from properties.contract import HarnessError
-    from properties.explore.recovery.crashes import crash_recoveries
-    from properties.explore.recovery.shapes import SHAPES
-    from properties.planted import parts_of
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.explore.recovery.crashes import crash_recoveries
+    from tornpage.properties.explore.recovery.shapes import SHAPES
+    from tornpage.properties.planted import parts_of
     from tornpage.render.explorations import recovery_outcome
 
     bug, disk, seed = request.bug, request.disk, request.seed
@@ -214,9 +214,9 @@ def explore_recovery(request: Request) -> tuple[Outcome, str]:
 
 def explore_interleavings(request: Request) -> tuple[Outcome, str]:
     """Let the threads of a store meet in every order drawn; return the outcome and its text."""
-    from properties.contract import HarnessError
-    from properties.disk.dirty import choose_tracker
-    from properties.explore.interleavings.campaign import explore_interleavings as explore
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explore.interleavings.campaign import explore_interleavings as explore
     from tornpage.render.explorations import interleavings_outcome
 
     bug, seed, states, seconds = request.bug, request.seed, request.states, request.time_limit_s

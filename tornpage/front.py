@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from time import time_ns
 from typing import Self
 
-from impl import store
-from impl.config.message_store_config import MessageStoreConfig
-from impl.dispatch.arriving import MessageArrivingListener
-from impl.dispatch.dispatch_records import dispatch_records
-from impl.index.index_entries import PLAIN_ENTRIES
-from impl.io.files import Clock, Files
-from impl.io.os_files import OsFiles
-from impl.kernels.compiled import CompiledParts, compiled_batch_encoder
-from impl.log.scan import walk_log
-from impl.message.batch_encoder import BatchEncoder
-from impl.message.dispatching import BitMapOf
-from impl.parts import Parts
+from tornpage.impl import store
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.dispatch.arriving import MessageArrivingListener
+from tornpage.impl.dispatch.dispatch_records import dispatch_records
+from tornpage.impl.index.index_entries import PLAIN_ENTRIES
+from tornpage.impl.io.files import Clock, Files
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.kernels.compiled import CompiledParts, compiled_batch_encoder
+from tornpage.impl.log.scan import walk_log
+from tornpage.impl.message.batch_encoder import BatchEncoder
+from tornpage.impl.message.dispatching import BitMapOf
+from tornpage.impl.parts import Parts
 
 __all__ = ["MessageStore"]
 

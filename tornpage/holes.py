@@ -12,17 +12,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from properties.campaign.replay import shrink
-from properties.campaign.workers import Apart, Died, Plain
-from properties.contract import HarnessError
-from properties.disk.dirty import DirtyTracker, choose_tracker
-from properties.program.case import Settings
-from properties.score.holes import HOLES, Hole
-from properties.score.hunt import hunt
-from properties.score.sightings import SeenCase, Sighting
-from properties.score.trials import PRELOAD
 from tornpage import __version__
 from tornpage.document import Outcome, refuse, warn
+from tornpage.properties.campaign.replay import shrink
+from tornpage.properties.campaign.workers import Apart, Died, Plain
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.program.case import Settings
+from tornpage.properties.score.holes import HOLES, Hole
+from tornpage.properties.score.hunt import hunt
+from tornpage.properties.score.sightings import SeenCase, Sighting
+from tornpage.properties.score.trials import PRELOAD
 
 __all__ = ["hunt_outcome", "list_outcome"]
 

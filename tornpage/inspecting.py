@@ -25,7 +25,7 @@ from tornpage.document import Outcome, not_printed, say
 from tornpage.redacting import Showing
 
 if TYPE_CHECKING:
-    from properties.inspect.follow import LogFollower
+    from tornpage.properties.inspect.follow import LogFollower
 
 __all__ = ["POLL_S", "document_text", "follow", "head_of", "printable", "row_lines"]
 

@@ -5,14 +5,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from properties.judge.golden import GoldenRow
-from properties.judge.judgement import Judgement
-from properties.judge.rulings import Ruling
-from properties.judge.shape import Given
-from properties.program.case import Disk
 from tornpage.document import Outcome
 from tornpage.inspecting import printable
 from tornpage.progress import steps_progress
+from tornpage.properties.judge.golden import GoldenRow
+from tornpage.properties.judge.judgement import Judgement
+from tornpage.properties.judge.rulings import Ruling
+from tornpage.properties.judge.shape import Given
+from tornpage.properties.program.case import Disk
 from tornpage.redacting import AS_IT_IS, Showing
 
 __all__ = [
@@ -41,9 +41,9 @@ def judged_image(
     seed: int,
 ) -> Judgement:
     """Read and judge one image. Raises InspectError for what cannot be judged, HarnessError for our own mistakes."""
-    from properties.judge.image import read_image, read_truth
-    from properties.judge.judgement import judge_image
-    from properties.planted import parts_of
+    from tornpage.properties.judge.image import read_image, read_truth
+    from tornpage.properties.judge.judgement import judge_image
+    from tornpage.properties.planted import parts_of
 
     told = None if truth is None else read_truth(truth, power_loss=power_loss)
     with steps_progress("judge", total=_STEPS) as show:
@@ -64,8 +64,8 @@ def judged_golden_images(
     path: str, *, bug: str, disk: Disk, samples: int | None, losses: int, seed: int
 ) -> list[GoldenRow]:
     """Judge all crash images of golden stores. Raises InspectError, HarnessError."""
-    from properties.judge.golden import golden_images, judged_golden
-    from properties.planted import parts_of
+    from tornpage.properties.judge.golden import golden_images, judged_golden
+    from tornpage.properties.planted import parts_of
 
     images, parts = golden_images(Path(path)), parts_of(bug)
     with steps_progress("judge", total=len(images)) as show:

@@ -86,7 +86,7 @@ def bug_option(command: Command) -> Command:
 
     def known(ctx: click.Context, _: click.Parameter, value: str) -> str:
         if value and not ctx.resilient_parsing:
-            from properties.planted import UnknownBug, parts_of
+            from tornpage.properties.planted import UnknownBug, parts_of
 
             try:
                 parts_of(value)

@@ -15,7 +15,7 @@ from tornpage.document import say
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from properties.score.score import Progress as TrialsProgress
+    from tornpage.properties.score.score import Progress as TrialsProgress
 
 __all__ = [
     "bytes_progress",

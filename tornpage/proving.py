@@ -9,12 +9,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from properties.scratch import scratch_directory
 from tornpage.document import Outcome
 from tornpage.guard import HOME, python_command
+from tornpage.properties.scratch import scratch_directory
 
 if TYPE_CHECKING:
-    from sim.sweep import PointTables
+    from tornpage.sim.sweep import PointTables
 
 __all__ = ["STEPS", "Step", "combined"]
 
@@ -109,9 +109,9 @@ GOLDEN = Path(HOME) / "tests" / "data" / "golden" / "01-plain-ascii"
 
 def write_and_read(seed: int) -> Step:
     """Write a log through the public store and read it back with the judges' decoder."""
-    from properties.decode.record import Record
-    from properties.decode.store import iter_items, look
     from tornpage import Message, MessageStore, MessageStoreConfig
+    from tornpage.properties.decode.record import Record
+    from tornpage.properties.decode.store import iter_items, look
 
     with scratch_directory("tornpage-") as directory:
         config = MessageStoreConfig(mapped_file_size_commit_log=16384)
@@ -150,8 +150,8 @@ def against_rocketmq(seed: int) -> Step:
 
 def inspect(seed: int) -> Step:
     """Read a store of RocketMQ 4.9.3, record for record as it said itself."""
-    from properties.inspect import Query
     from tornpage.commands.inspect import inspect_outcome
+    from tornpage.properties.inspect import Query
 
     if not GOLDEN.exists():
         return Step(
@@ -212,10 +212,10 @@ def simulate(seed: int) -> Step:
 
 def _laws(seed: int) -> list[dict[str, Any]]:
     """Return the rows of two scenarios whose mean a formula gives: group commit, and a queue before the put lock."""
-    from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-    from sim.device import PRESETS
-    from sim.sweep import grid, run_point
-    from sim.workload import OpenPoisson, Sizes
+    from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+    from tornpage.sim.device import PRESETS
+    from tornpage.sim.sweep import grid, run_point
+    from tornpage.sim.workload import OpenPoisson, Sizes
 
     rows = []
     for kind, device in ((FlushDiskType.SYNC_FLUSH, "exponential-1ms"), (FlushDiskType.ASYNC_FLUSH, "put-100us")):
@@ -233,10 +233,10 @@ def _laws(seed: int) -> list[dict[str, Any]]:
 
 
 def _sweep(seed: int) -> list["PointTables"]:
-    from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-    from sim.device import PRESETS
-    from sim.sweep import grid, run_points
-    from sim.workload import OpenPoisson, Sizes
+    from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+    from tornpage.sim.device import PRESETS
+    from tornpage.sim.sweep import grid, run_points
+    from tornpage.sim.workload import OpenPoisson, Sizes
 
     points = grid(
         flushes=[
@@ -297,7 +297,7 @@ PAGE_BYTES = 4096
 
 def _why_not() -> str:
     """Return why Spark cannot run here, or nothing."""
-    from pipeline.session import SparkUnavailable, require_java, require_packages
+    from tornpage.pipeline.session import SparkUnavailable, require_java, require_packages
 
     try:
         require_java()
@@ -369,9 +369,9 @@ def campaign(seed: int) -> Step:
     reason = _why_not()
     if reason:
         return Step("campaign", Outcome("campaign", None, {}), f"skipped: {reason}")
-    from properties.explore.crashes.campaign import Plan
-    from properties.program.case import Settings
     from tornpage.commands.campaign import campaign_outcome
+    from tornpage.properties.explore.crashes.campaign import Plan
+    from tornpage.properties.program.case import Settings
 
     plan = Plan(Settings(), seed=seed, states=SHARDS * STATES_PER_SHARD, shard_states=STATES_PER_SHARD)
     spread, _ = campaign_outcome(plan)

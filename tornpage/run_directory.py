@@ -147,7 +147,7 @@ def append_run(directory: str | None, outcome: Outcome, *, started: datetime) ->
 
 
 def _row(outcome: Outcome, started: datetime) -> dict[str, Any]:
-    from reports.causes import without_places
+    from tornpage.reports.causes import without_places
 
     settings: Mapping[str, Any] = outcome.extra.get("settings", {})
     bug = settings.get("bug") and f"bug {settings['bug']}"
@@ -199,7 +199,7 @@ def _add_file(row: dict[str, Any], path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from pipeline.outputs import whole
+    from tornpage.pipeline.outputs import whole
 
     with whole(path) as unfinished:
         pq.write_table(pa.Table.from_pylist([row], schema=_schema()), unfinished)

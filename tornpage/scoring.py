@@ -8,16 +8,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from properties.campaign.resume import BadRows, KeptRows, NotKept
-from properties.planted import PLANTED
-from properties.score.board import IN_TURNS, Board, BugScore, board_of
-from properties.score.plan import Plan, may_see, reason_why_not
-from properties.score.score import score
-from properties.score.small import SmallRow, kept_small, make_all_small, shortest_failures
-from properties.score.survival import Interval
-from properties.score.trials import TrialRow, kept_trials
 from tornpage.document import Outcome, refuse
 from tornpage.progress import steps_progress, trials_progress
+from tornpage.properties.campaign.resume import BadRows, KeptRows, NotKept
+from tornpage.properties.planted import PLANTED
+from tornpage.properties.score.board import IN_TURNS, Board, BugScore, board_of
+from tornpage.properties.score.plan import Plan, may_see, reason_why_not
+from tornpage.properties.score.score import score
+from tornpage.properties.score.small import SmallRow, kept_small, make_all_small, shortest_failures
+from tornpage.properties.score.survival import Interval
+from tornpage.properties.score.trials import TrialRow, kept_trials
 
 __all__ = ["read_scoreboard", "read_small", "score_outcome"]
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from tornpage.document import refuse
 
 if TYPE_CHECKING:
-    from impl.config.policy import FlushPolicy
-    from sim.broker_config import BrokerPolicies
-    from sim.device import DeviceTimes
-    from sim.scenario import Pool, Writeback
-    from sim.sweep import Point
+    from tornpage.impl.config.policy import FlushPolicy
+    from tornpage.sim.broker_config import BrokerPolicies
+    from tornpage.sim.device import DeviceTimes
+    from tornpage.sim.scenario import Pool, Writeback
+    from tornpage.sim.sweep import Point
 
 __all__ = ["DEVICE_MODES", "FLUSH_KINDS", "devices_of", "points_of"]
 
@@ -41,10 +41,10 @@ def points_of(
     **asked: Any,
 ) -> "tuple[list[Point], list[dict[str, Any]]]":
     """Return the grid that was asked for, and what is to be said about it; refuse what is impossible."""
-    from sim.distributions import Constant
-    from sim.scenario import Replica
-    from sim.sweep import grid
-    from sim.workload import Sizes
+    from tornpage.sim.distributions import Constant
+    from tornpage.sim.scenario import Replica
+    from tornpage.sim.sweep import grid
+    from tornpage.sim.workload import Sizes
 
     if seconds is not None and not isfinite(seconds * NS_PER_S):
         refuse(f"--seconds {seconds} has no end")
@@ -74,7 +74,7 @@ def points_of(
 
 
 def _read_broker_config(path: str) -> "BrokerPolicies":
-    from sim.broker_config import BadBrokerConfig, parse_properties, policies_of
+    from tornpage.sim.broker_config import BadBrokerConfig, parse_properties, policies_of
 
     try:
         with Path(path).open("rb") as file:
@@ -97,7 +97,7 @@ def _flush_policies(
     thorough_ms: int | None,
     **_: Any,
 ) -> "list[FlushPolicy]":
-    from impl.config.policy import FlushDiskType, FlushPolicy
+    from tornpage.impl.config.policy import FlushDiskType, FlushPolicy
 
     if set(flushes) == {"sync"} and (intervals_ms or least_pages or thorough_ms is not None):
         refuse("--interval-ms, --least-pages and --thorough-ms go with --flush async: group commit has no timer")
@@ -117,7 +117,7 @@ def _flush_policies(
 
 
 def _allocations(*, allocations: Sequence[str], warm: bool, **_: Any) -> list[Any]:
-    from impl.config.policy import AllocationPolicy, WarmUp
+    from tornpage.impl.config.policy import AllocationPolicy, WarmUp
 
     warm_up = WarmUp.TOUCH_AND_FORCE if warm else WarmUp.NONE
     return [AllocationPolicy({"on-demand": 0, "one-ahead": 1}[name], warm_up) for name in allocations]
@@ -132,8 +132,8 @@ def _pools(
     fast_fail: bool,
     **_: Any,
 ) -> "list[Pool | None]":
-    from impl.config.policy import CommitPolicy
-    from sim.scenario import Pool
+    from tornpage.impl.config.policy import CommitPolicy
+    from tornpage.sim.scenario import Pool
 
     given = {
         "commit_interval_commit_log": commit_interval_ms,
@@ -151,7 +151,7 @@ def _pools(
 def _writeback(
     *, writeback: bool, wake_ms: int | None, expire_ms: int | None, background_mib: int | None, **_: Any
 ) -> "Writeback | None":
-    from sim.scenario import Writeback
+    from tornpage.sim.scenario import Writeback
 
     background_bytes = None if background_mib is None else background_mib << 20
     given = {"wake_ms": wake_ms, "expire_ms": expire_ms, "background_bytes": background_bytes}
@@ -172,8 +172,8 @@ def _workloads(
     rest_rate: float | None,
     **_: Any,
 ) -> list[Any]:
-    from sim.distributions import Constant, Exponential
-    from sim.workload import ClosedLoop, OnOffBursts, OpenPoisson
+    from tornpage.sim.distributions import Constant, Exponential
+    from tornpage.sim.workload import ClosedLoop, OnOffBursts, OpenPoisson
 
     if think_us is not None and not producers:
         refuse("--think-us goes with --producers: an open load does not wait for answers")
@@ -197,7 +197,7 @@ def devices_of(
     names: Sequence[str], *, mode: str | None, any_machine: bool
 ) -> "tuple[list[DeviceTimes], list[dict[str, Any]]]":
     """Return the devices, and what is to be said about them: noise, another machine. Refuses what there is not."""
-    from sim.device import PRESETS
+    from tornpage.sim.device import PRESETS
 
     devices, findings = [], []
     for name in names:
@@ -218,9 +218,9 @@ def devices_of(
 
 
 def _calibrated(path: str, mode: str, *, any_machine: bool) -> "tuple[DeviceTimes, list[dict[str, Any]]]":
-    from bench.snapshot import machine_snapshot
-    from sim.calibration_file import BadCalibration, load
-    from sim.sync_table import TooFewSamples
+    from tornpage.bench.snapshot import machine_snapshot
+    from tornpage.sim.calibration_file import BadCalibration, load
+    from tornpage.sim.sync_table import TooFewSamples
 
     try:
         calibration = load(path)

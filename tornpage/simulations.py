@@ -15,7 +15,7 @@ from tornpage.progress import counted_progress, simulation_progress
 from tornpage.simulation_points import points_of
 
 if TYPE_CHECKING:
-    from sim.sweep import Point, PointTables
+    from tornpage.sim.sweep import Point, PointTables
 
 __all__ = ["TABLES", "sim_run_outcome", "sim_sweep_outcome"]
 
@@ -32,7 +32,7 @@ def sim_run_outcome(
     out: str | None = None,
 ) -> tuple[Outcome, str]:
     """Simulate one point; return its outcome and its table. `asked` is what `points_of` takes."""
-    from sim.sweep import run_tables
+    from tornpage.sim.sweep import run_tables
 
     [point], findings = points_of(**asked)
     point = replace(point, crashes=crashes, crash_at_ns=tuple(round(at * 1e6) for at in crash_at_ms))
@@ -59,7 +59,7 @@ def sim_sweep_outcome(
     resume: bool = False,
 ) -> tuple[Outcome, str]:
     """Simulate a grid; return its outcome and its table. An interrupt keeps the points that are done."""
-    from pipeline.pareto import pareto
+    from tornpage.pipeline.pareto import pareto
 
     points, findings = points_of(**asked)
     rows: list[dict[str, Any]] = []
@@ -101,8 +101,8 @@ def sim_sweep_outcome(
 
 
 def _kept_points(out: Path) -> list[dict[str, Any]]:
-    from pipeline.outputs import OutputTaken
-    from pipeline.sweep import stored_points
+    from tornpage.pipeline.outputs import OutputTaken
+    from tornpage.pipeline.sweep import stored_points
 
     try:
         return stored_points(out)
@@ -121,7 +121,7 @@ def _again(out: str | None) -> str:
 
 def _run_here(points: Sequence["Point"], out: str | None, rows: list[dict[str, Any]]) -> None:
     """Run the points one after another; `rows` grows with each, so that an interrupt keeps what is done."""
-    from sim.sweep import run_tables
+    from tornpage.sim.sweep import run_tables
 
     total = sum(point.scenario.expected_messages for point in points)
     before = 0.0
@@ -144,12 +144,12 @@ def _run_on_spark(
 
     Where Spark fails these are the rows that are kept; with them comes why it stopped early (empty: it did not).
     """
-    from pipeline.interrupts import apart
-    from pipeline.jobs import reason_of, spark_failures
-    from pipeline.outputs import OutputTaken
-    from pipeline.pareto import pareto_in_spark, points_frame
-    from pipeline.session import SparkUnavailable, require_java, require_packages, spark_session
-    from pipeline.sweep import prepare_sweep, sweep
+    from tornpage.pipeline.interrupts import apart
+    from tornpage.pipeline.jobs import reason_of, spark_failures
+    from tornpage.pipeline.outputs import OutputTaken
+    from tornpage.pipeline.pareto import pareto_in_spark, points_frame
+    from tornpage.pipeline.session import SparkUnavailable, require_java, require_packages, spark_session
+    from tornpage.pipeline.sweep import prepare_sweep, sweep
 
     try:
         if out is not None:

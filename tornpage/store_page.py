@@ -14,7 +14,7 @@ from tornpage.progress import bytes_progress
 from tornpage.redacting import AS_IT_IS, Showing
 
 if TYPE_CHECKING:
-    from properties.inspect import Query
+    from tornpage.properties.inspect import Query
 
 __all__ = ["audit_page", "inspect_page_outcome", "write_store_page"]
 
@@ -30,7 +30,7 @@ def inspect_page_outcome(path: str, store: str, query: "Query", show: Showing = 
 
     Raises InspectError.
     """
-    from properties.inspect import inspect_view
+    from tornpage.properties.inspect import inspect_view
 
     if query.has_filter or query.hex or any(each is not None for each in (query.offset, query.message_id)):
         refuse("--html shows the whole store; give it without filters, places and --hex")
@@ -58,7 +58,7 @@ def audit_page(path: str, store: str, audited: Outcome, show: Showing, *, file_b
 
     `show` is what the outcome was made with, so that equal things have equal names in both.
     """
-    from properties.inspect import InspectError
+    from tornpage.properties.inspect import InspectError
 
     command = f"audit {shlex.quote(show.store(store))}" + _to_page(path, show)
     try:
@@ -95,8 +95,8 @@ def write_store_page(
 
     Raises InspectError; refuses an unwritable file.
     """
-    from reports.downloads import inlined
-    from reports.store import read_store_report, render_store_report
+    from tornpage.reports.downloads import inlined
+    from tornpage.reports.store import read_store_report, render_store_report
 
     document = _document(store, file_bytes, slots, show) | {
         "command": command,
@@ -120,15 +120,15 @@ def _to_page(path: str, show: Showing) -> str:
 
 
 def _seen(store: str, file_bytes: int | None, slots: int | None, show: Showing) -> dict[str, Row]:
-    from properties.inspect import Query, inspect_view
+    from tornpage.properties.inspect import Query, inspect_view
 
     query = Query(limit=_ROWS_MAX, file_bytes=file_bytes, slots=slots)
     return {view: show.document(inspect_view(store, view, None, query)) for view in _VIEWS}
 
 
 def _document(store: str, file_bytes: int | None, slots: int | None, show: Showing) -> Row:
-    from properties.decode.opening import open_view
-    from properties.inspect.filemap import file_maps
+    from tornpage.properties.decode.opening import open_view
+    from tornpage.properties.inspect.filemap import file_maps
 
     seen = _seen(store, file_bytes, slots, show)
     with bytes_progress("drawing") as read:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tornpage.document import refuse, say
 
 if TYPE_CHECKING:
-    from properties.program.case import Settings
+    from tornpage.properties.program.case import Settings
 
 __all__ = ["assert_store_holds", "fixed_settings", "refusing_targets", "usable_settings"]
 
@@ -16,7 +16,7 @@ __all__ = ["assert_store_holds", "fixed_settings", "refusing_targets", "usable_s
 @contextmanager
 def refusing_targets() -> Iterator[None]:
     """Say in one line why a target cannot be used, and leave with the exit code of misuse."""
-    from properties.foreign.protocol import TargetUnusable
+    from tornpage.properties.foreign.protocol import TargetUnusable
 
     try:
         yield
@@ -26,8 +26,8 @@ def refusing_targets() -> Iterator[None]:
 
 def usable_settings(target: str, *, bug: str, disk: str | None, answer_seconds: float | None) -> "Settings":
     """Return the settings of a target that opens and shakes hands; refuses any other. Says what it promises."""
-    from properties.foreign.trial import TargetTrial
-    from properties.program.case import Settings
+    from tornpage.properties.foreign.trial import TargetTrial
+    from tornpage.properties.program.case import Settings
 
     settings = Settings(target=target, bug=bug)
     if disk is not None:
@@ -51,10 +51,10 @@ def assert_store_holds(target: str, *, examples: int = 60, seed: int = 0, disk: 
     when so few examples prove nothing; TargetUnusable when there is no such store; HarnessError when a failure does not
     show again.
     """
-    from properties.disk.dirty import choose_tracker
-    from properties.explore.foreign.campaign import SHRINK_SECONDS
-    from properties.explore.machines.check import TARGET_PROFILES, check
-    from properties.program.case import Settings
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explore.foreign.campaign import SHRINK_SECONDS
+    from tornpage.properties.explore.machines.check import TARGET_PROFILES, check
+    from tornpage.properties.program.case import Settings
     from tornpage.render.counterexample import failure_text
 
     settings = Settings(target=target, disk=disk)  # type: ignore[arg-type]

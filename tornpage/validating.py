@@ -12,9 +12,9 @@ from tornpage.progress import steps_progress
 from tornpage.run_directory import prepare, temporary_directory, write_run
 
 if TYPE_CHECKING:
-    from bench.validation import Validation
-    from bench.validation_cases import Cases
-    from bench.validation_rounds import Round
+    from tornpage.bench.validation import Validation
+    from tornpage.bench.validation_cases import Cases
+    from tornpage.bench.validation_rounds import Round
 
 __all__ = ["validate_outcome"]
 
@@ -30,9 +30,9 @@ def validate_outcome(
     An interrupt ends the run with the rounds it has. Whatever came of it is what `out` holds then, and nothing else.
     `cases`, calibrating and held out, are for tests.
     """
-    from bench.driven import real_time
-    from impl.errors import StoreError
-    from properties.contract import HarnessError
+    from tornpage.bench.driven import real_time
+    from tornpage.impl.errors import StoreError
+    from tornpage.properties.contract import HarnessError
 
     place = _usable(directory)
     target = None if out is None else prepare(out)
@@ -60,10 +60,10 @@ def _judged(
     rounds: "Sequence[Round]", place: str, target: Path | None, *, seed: int, is_first: bool
 ) -> tuple[Outcome, str]:
     """Predict what was measured, and return the outcome and its table; rows go to `target`."""
-    from bench.snapshot import machine_snapshot
-    from bench.validation import ROUNDS_MIN, validate
-    from properties.contract import HarnessError
-    from sim.sync_table import TooFewSamples
+    from tornpage.bench.snapshot import machine_snapshot
+    from tornpage.bench.validation import ROUNDS_MIN, validate
+    from tornpage.properties.contract import HarnessError
+    from tornpage.sim.sync_table import TooFewSamples
 
     findings = [] if is_first else [_note("not-first", "not allowed to run before other programs: expect a high floor")]
     if len(rounds) < ROUNDS_MIN:
@@ -96,7 +96,7 @@ def _unknown(
 
 def _usable(directory: str | None) -> str:
     """Return the directory to measure in. Refuses what would fail, or mean nothing, before anything is touched."""
-    from bench.figures import describe_machine
+    from tornpage.bench.figures import describe_machine
 
     named = temporary_directory("name a DIRECTORY on the disk to be measured") if directory is None else directory
     if not os.path.isdir(named):
@@ -115,9 +115,9 @@ def _usable(directory: str | None) -> str:
 
 def _measure(place: str, seconds: float, seed: int, rounds: "list[Round]", cases: "Sequence[Cases] | None") -> None:
     """Add rounds until the time is over; a round that is begun is finished."""
-    from bench.validation import ROUNDS_MIN
-    from bench.validation_cases import CALIBRATING, HELD_OUT
-    from bench.validation_rounds import SLICES, rounds_of
+    from tornpage.bench.validation import ROUNDS_MIN
+    from tornpage.bench.validation_cases import CALIBRATING, HELD_OUT
+    from tornpage.bench.validation_rounds import SLICES, rounds_of
 
     expected = max(round(seconds / SECONDS_PER_SLICE / SLICES), ROUNDS_MIN) * SLICES
     begun = monotonic()
@@ -139,7 +139,7 @@ def _at_fault(sentence: str, seed: int) -> tuple[Outcome, str]:
 
 
 def _outcome(validation: "Validation", findings: list[dict[str, str]], seed: int, place: str) -> Outcome:
-    from bench.validation_rows import score_rows
+    from tornpage.bench.validation_rows import score_rows
 
     scores = score_rows(validation)
     figures: dict[str, float | int] = {
@@ -163,7 +163,7 @@ def _outcome(validation: "Validation", findings: list[dict[str, str]], seed: int
 
 
 def _write(target: Path, validation: "Validation", rounds: "Sequence[Round]", outcome: Outcome) -> None:
-    from bench.validation_rows import quantile_rows, score_rows, slice_rows
+    from tornpage.bench.validation_rows import quantile_rows, score_rows, slice_rows
 
     tables: dict[str, Iterable[dict[str, Any]]] = {
         "scores": score_rows(validation),

@@ -3,14 +3,14 @@
 import ipaddress
 from typing import TYPE_CHECKING
 
-from impl.config.log_paths import require_log_paths
-from impl.config.policy import PAGE_BYTES, BrokerRole, FlushDiskType, ImpossiblePolicy, WarmUp
-from impl.config.retention_policy import RetentionPolicy
-from impl.errors import BadConfig
-from impl.message.dispatching import UNIT_BYTES
+from tornpage.impl.config.log_paths import require_log_paths
+from tornpage.impl.config.policy import PAGE_BYTES, BrokerRole, FlushDiskType, ImpossiblePolicy, WarmUp
+from tornpage.impl.config.retention_policy import RetentionPolicy
+from tornpage.impl.errors import BadConfig
+from tornpage.impl.message.dispatching import UNIT_BYTES
 
 if TYPE_CHECKING:  # it asks here when it is made
-    from impl.config.message_store_config import MessageStoreConfig
+    from tornpage.impl.config.message_store_config import MessageStoreConfig
 
 __all__ = ["require_possible"]
 

@@ -8,7 +8,7 @@ import posixpath
 from functools import lru_cache
 from itertools import permutations
 
-from impl.errors import BadConfig
+from tornpage.impl.errors import BadConfig
 
 __all__ = ["require_log_paths", "resolved_log_paths"]
 

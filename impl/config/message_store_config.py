@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from impl.config import defaults
-from impl.config.config_checks import require_possible
-from impl.config.policy import (
+from tornpage.impl.config import defaults
+from tornpage.impl.config.config_checks import require_possible
+from tornpage.impl.config.policy import (
     AllocationPolicy,
     BrokerRole,
     CommitPolicy,
@@ -15,10 +15,10 @@ from impl.config.policy import (
     QueueFlushPolicy,
     WarmUp,
 )
-from impl.config.retention_policy import RetentionPolicy
-from impl.message.codec import BLANK_BYTES
-from impl.message.delay_levels import DelayLevels
-from impl.message.dispatching import UNIT_BYTES
+from tornpage.impl.config.retention_policy import RetentionPolicy
+from tornpage.impl.message.codec import BLANK_BYTES
+from tornpage.impl.message.delay_levels import DelayLevels
+from tornpage.impl.message.dispatching import UNIT_BYTES
 
 __all__ = ["MessageStoreConfig", "RecordChecksum"]
 

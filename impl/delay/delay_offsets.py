@@ -12,11 +12,11 @@ import errno
 import threading
 from collections.abc import Callable, Mapping
 
-from impl.groups.config_file import ConfigFile
-from impl.groups.progress_owner import QueueRange
-from impl.guards import MakeGuard
-from impl.log.loading import Finding
-from impl.message.delay_levels import SCHEDULE_TOPIC, queue_of_level
+from tornpage.impl.groups.config_file import ConfigFile
+from tornpage.impl.groups.progress_owner import QueueRange
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC, queue_of_level
 
 __all__ = ["DelayOffsets"]
 

@@ -7,24 +7,24 @@ as a master reads the file.
 from collections.abc import Callable
 from functools import partial
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import BrokerRole
-from impl.delay.delay_offsets import DelayOffsets
-from impl.delay.schedule import FIRST_DELAY_MS, DeliverDelayedMessages, DeliveryRounds
-from impl.delay.schedule_async import DeliverDelayedMessagesAsync
-from impl.durability import Durability
-from impl.groups.config_file import ConfigFile
-from impl.guards import make_guard
-from impl.io.files import Clock, Files
-from impl.message.delay_levels import SCHEDULE_TOPIC, queue_of_level
-from impl.parts import Parts
-from impl.put.delayed_copy import copy_of
-from impl.put.put_path import PutPath
-from impl.read.queued_records import QueuedRecords
-from impl.read.read_path import ReadPath
-from impl.recovery.opening import OpenDirectory
-from impl.service.lifecycle import Lifecycle
-from impl.service.runner import Runner, ThreadRunner
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.delay.delay_offsets import DelayOffsets
+from tornpage.impl.delay.schedule import FIRST_DELAY_MS, DeliverDelayedMessages, DeliveryRounds
+from tornpage.impl.delay.schedule_async import DeliverDelayedMessagesAsync
+from tornpage.impl.durability import Durability
+from tornpage.impl.groups.config_file import ConfigFile
+from tornpage.impl.guards import make_guard
+from tornpage.impl.io.files import Clock, Files
+from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC, queue_of_level
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.delayed_copy import copy_of
+from tornpage.impl.put.put_path import PutPath
+from tornpage.impl.read.queued_records import QueuedRecords
+from tornpage.impl.read.read_path import ReadPath
+from tornpage.impl.recovery.opening import OpenDirectory
+from tornpage.impl.service.lifecycle import Lifecycle
+from tornpage.impl.service.runner import Runner, ThreadRunner
 
 __all__ = ["DelayedDelivery"]
 

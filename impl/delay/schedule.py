@@ -18,18 +18,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from impl.delay.delay_offsets import DelayOffsets
-from impl.dispatch.dispatch_records import tags_code_of
-from impl.io.files import Clock
-from impl.message.codec import decode_record
-from impl.message.delay_levels import SCHEDULE_TOPIC, DelayLevels
-from impl.message.dispatching import QueueRun
-from impl.message.message import Message, PutResult, PutStatus, StoredMessage
-from impl.put.delayed_copy import stored_as
-from impl.queue.consume_queue_ext import is_address
-from impl.queue.units import units_in
-from impl.read.log_reader import LogReader
-from impl.read.queued_records import QueuedRecords, ReadableQueue, ReadableQueues
+from tornpage.impl.delay.delay_offsets import DelayOffsets
+from tornpage.impl.dispatch.dispatch_records import tags_code_of
+from tornpage.impl.io.files import Clock
+from tornpage.impl.message.codec import decode_record
+from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC, DelayLevels
+from tornpage.impl.message.dispatching import QueueRun
+from tornpage.impl.message.message import Message, PutResult, PutStatus, StoredMessage
+from tornpage.impl.put.delayed_copy import stored_as
+from tornpage.impl.queue.consume_queue_ext import is_address
+from tornpage.impl.queue.units import units_in
+from tornpage.impl.read.log_reader import LogReader
+from tornpage.impl.read.queued_records import QueuedRecords, ReadableQueue, ReadableQueues
 
 __all__ = ["FIRST_DELAY_MS", "RETRY_MS", "DeliverDelayedMessages", "DeliveryRounds"]
 

@@ -20,9 +20,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from impl.delay.schedule import RETRY_MS, DeliveryRounds
-from impl.message.message import Message, PutResult, PutStatus
-from impl.read.queued_records import ReadableQueue
+from tornpage.impl.delay.schedule import RETRY_MS, DeliveryRounds
+from tornpage.impl.message.message import Message, PutResult, PutStatus
+from tornpage.impl.read.queued_records import ReadableQueue
 
 __all__ = ["DeliverDelayedMessagesAsync"]
 

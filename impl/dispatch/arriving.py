@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from impl.dispatch.dispatch_records import bit_map_of_record, named_queues, read_record, tags_code_of
-from impl.message.dispatching import DispatchRules
-from impl.message.properties_text import CHECKSUM_NAME, parse_pairs
+from tornpage.impl.dispatch.dispatch_records import bit_map_of_record, named_queues, read_record, tags_code_of
+from tornpage.impl.message.dispatching import DispatchRules
+from tornpage.impl.message.properties_text import CHECKSUM_NAME, parse_pairs
 
 __all__ = ["Arrival", "MessageArrivingListener", "arrivals_in", "tell"]
 

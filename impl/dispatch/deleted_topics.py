@@ -17,10 +17,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 from isal.isal_zlib import crc32
 
-from impl.io.files import Files
-from impl.log.loading import Finding
-from impl.log.log_directories import directory_of
-from impl.message.dispatching import UNIT_BYTES, Dispatched, QueueRun
+from tornpage.impl.io.files import Files
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.log_directories import directory_of
+from tornpage.impl.message.dispatching import UNIT_BYTES, Dispatched, QueueRun
 
 __all__ = ["DeletedTopics"]
 

@@ -14,21 +14,29 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from impl.dispatch.arriving import Arrival, MessageArrivingListener, arrivals_in, tell
-from impl.dispatch.deleted_topics import DeletedTopics
-from impl.dispatch.derived_floor import DerivedProof
-from impl.dispatch.queue_flush import Flushable
-from impl.index.index_file import NO_TIMES, IndexFile, Times
-from impl.index.index_layout import IndexHeader
-from impl.index.index_service import IndexService
-from impl.log.loading import Finding
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.queue_offsets import QueueOffsetTable
-from impl.message.codec import MESSAGE_MAGIC, SMALLEST_RECORD_BYTES
-from impl.message.dispatching import BLANK, NO_INDEX_PUTS, Dispatched, Dispatcher, DispatchRules, QueueRun, joined
-from impl.message.multi_dispatch import QueueKey
-from impl.queue.consume_queue import TOLD_BY_THE_LOG
-from impl.queue.consume_queues import ConsumeQueues
+from tornpage.impl.dispatch.arriving import Arrival, MessageArrivingListener, arrivals_in, tell
+from tornpage.impl.dispatch.deleted_topics import DeletedTopics
+from tornpage.impl.dispatch.derived_floor import DerivedProof
+from tornpage.impl.dispatch.queue_flush import Flushable
+from tornpage.impl.index.index_file import NO_TIMES, IndexFile, Times
+from tornpage.impl.index.index_layout import IndexHeader
+from tornpage.impl.index.index_service import IndexService
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.queue_offsets import QueueOffsetTable
+from tornpage.impl.message.codec import MESSAGE_MAGIC, SMALLEST_RECORD_BYTES
+from tornpage.impl.message.dispatching import (
+    BLANK,
+    NO_INDEX_PUTS,
+    Dispatched,
+    Dispatcher,
+    DispatchRules,
+    QueueRun,
+    joined,
+)
+from tornpage.impl.message.multi_dispatch import QueueKey
+from tornpage.impl.queue.consume_queue import TOLD_BY_THE_LOG
+from tornpage.impl.queue.consume_queues import ConsumeQueues
 
 __all__ = ["Derived", "Progress"]
 

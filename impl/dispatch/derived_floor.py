@@ -14,10 +14,10 @@ from dataclasses import asdict, dataclass
 
 from isal.isal_zlib import crc32
 
-from impl.index.index_layout import IndexFileProof, IndexHeader
-from impl.io.files import Files
-from impl.log.log_directories import directory_of
-from impl.queue.consume_queues import QueueFileProof
+from tornpage.impl.index.index_layout import IndexFileProof, IndexHeader
+from tornpage.impl.io.files import Files
+from tornpage.impl.log.log_directories import directory_of
+from tornpage.impl.queue.consume_queues import QueueFileProof
 
 __all__ = ["DerivedFloor", "DerivedProof"]
 

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from impl.message.codec import (
+from tornpage.impl.message.codec import (
     BLANK_BYTES,
     BLANK_MAGIC,
     BORN_HOST_V6,
@@ -22,8 +22,8 @@ from impl.message.codec import (
     TRANSACTION_MASK,
     has_consume_queue,
 )
-from impl.message.delay_levels import SCHEDULE_TOPIC, DelayLevels, delay_level_of
-from impl.message.dispatching import (
+from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC, DelayLevels, delay_level_of
+from tornpage.impl.message.dispatching import (
     BLANK,
     UNIT_BYTES,
     BitMapOf,
@@ -33,9 +33,9 @@ from impl.message.dispatching import (
     IndexPuts,
     QueueRun,
 )
-from impl.message.key_hash import java_hash, key_hash
-from impl.message.multi_dispatch import QueueKey, offsets_in
-from impl.message.properties_text import parse_pairs
+from tornpage.impl.message.key_hash import java_hash, key_hash
+from tornpage.impl.message.multi_dispatch import QueueKey, offsets_in
+from tornpage.impl.message.properties_text import parse_pairs
 
 __all__ = ["DispatchedRecord", "bit_map_of_record", "dispatch_records", "named_queues", "read_record", "tags_code_of"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from impl.config.policy import QueueFlushPolicy
-from impl.io.checkpoint import Checkpoint
+from tornpage.impl.config.policy import QueueFlushPolicy
+from tornpage.impl.io.checkpoint import Checkpoint
 
 __all__ = ["FlushConsumeQueues", "Flushable", "RaisesFloor"]
 

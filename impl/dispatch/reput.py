@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from impl.dispatch.derived import Derived
-from impl.guards import MakeGuard
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.service.running_flags import RunningFlag, RunningFlags
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.service.running_flags import RunningFlag, RunningFlags
 
 __all__ = ["ReputMessages"]
 

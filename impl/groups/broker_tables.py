@@ -5,11 +5,11 @@ nothing then. Filters are saved by the service. Each verb raises StoreClosed aft
 child, and ReadOnlyStore where nothing may be written.
 """
 
-from impl.errors import BadProgress, ReadOnlyStore
-from impl.groups.broker_configs import ConsumerFilterData, SubscriptionGroupConfig, TopicConfig
-from impl.groups.consumer_offsets import SEPARATOR
-from impl.groups.progress import Progress
-from impl.service.lifecycle import Lifecycle
+from tornpage.impl.errors import BadProgress, ReadOnlyStore
+from tornpage.impl.groups.broker_configs import ConsumerFilterData, SubscriptionGroupConfig, TopicConfig
+from tornpage.impl.groups.consumer_offsets import SEPARATOR
+from tornpage.impl.groups.progress import Progress
+from tornpage.impl.service.lifecycle import Lifecycle
 
 __all__ = ["BrokerTables"]
 

@@ -15,10 +15,10 @@ Source: `ConfigManager`, `MixAll.string2File`; spec: services, section 7.
 from collections.abc import Callable
 from typing import TypeVar
 
-from impl.groups.fastjson import parse, written
-from impl.io.files import Files
-from impl.log.loading import Finding
-from impl.log.log_directories import directory_of
+from tornpage.impl.groups.fastjson import parse, written
+from tornpage.impl.io.files import Files
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.log_directories import directory_of
 
 __all__ = ["ConfigFile"]
 

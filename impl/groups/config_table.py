@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from impl.groups.broker_configs import (
+from tornpage.impl.groups.broker_configs import (
     ConsumerFilterData,
     DataVersion,
     SubscriptionGroupConfig,
@@ -18,11 +18,11 @@ from impl.groups.broker_configs import (
     entry_from,
     fields_of,
 )
-from impl.groups.config_file import ConfigFile
-from impl.groups.progress_owner import QueueRange
-from impl.guards import MakeGuard
-from impl.io.files import Clock
-from impl.log.loading import Finding
+from tornpage.impl.groups.config_file import ConfigFile
+from tornpage.impl.groups.progress_owner import QueueRange
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.io.files import Clock
+from tornpage.impl.log.loading import Finding
 
 __all__ = ["FILTERS", "GROUPS", "TOPICS", "ConfigTable", "TableFormat"]
 

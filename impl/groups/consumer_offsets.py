@@ -14,10 +14,10 @@ Source: `ConsumerOffsetManager`, `LmqConsumerOffsetManager`; spec: services, sec
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from impl.groups.config_file import ConfigFile
-from impl.groups.progress_owner import QueueRange
-from impl.guards import MakeGuard
-from impl.log.loading import Finding
+from tornpage.impl.groups.config_file import ConfigFile
+from tornpage.impl.groups.progress_owner import QueueRange
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.log.loading import Finding
 
 __all__ = ["LIGHT_PREFIX", "OFFSET_MAX", "SEPARATOR", "ConsumerOffsets"]
 

@@ -6,11 +6,11 @@ Each of them raises StoreClosed after `close()` and ForkedStore in a forked chil
 
 from collections.abc import Collection
 
-from impl.errors import BadProgress
-from impl.groups.consumer_offsets import OFFSET_MAX, SEPARATOR
-from impl.groups.progress import Progress
-from impl.read.read_path import ReadPath
-from impl.service.lifecycle import Lifecycle
+from tornpage.impl.errors import BadProgress
+from tornpage.impl.groups.consumer_offsets import OFFSET_MAX, SEPARATOR
+from tornpage.impl.groups.progress import Progress
+from tornpage.impl.read.read_path import ReadPath
+from tornpage.impl.service.lifecycle import Lifecycle
 
 __all__ = ["GroupOffsets"]
 

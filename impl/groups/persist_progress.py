@@ -6,7 +6,7 @@ Source: `BrokerController.initialize`, which lets a fixed timer write every file
 import logging
 from collections.abc import Callable, Sequence
 
-from impl.groups.progress_owner import ProgressOwner
+from tornpage.impl.groups.progress_owner import ProgressOwner
 
 __all__ = ["PersistProgress"]
 

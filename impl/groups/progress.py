@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.groups.broker_configs import ConsumerFilterData, SubscriptionGroupConfig, TopicConfig
-from impl.groups.config_file import ConfigFile
-from impl.groups.config_table import FILTERS, GROUPS, TOPICS, ConfigTable
-from impl.groups.consumer_offsets import ConsumerOffsets
-from impl.groups.persist_progress import PersistProgress
-from impl.groups.progress_owner import ProgressOwner, QueueRange
-from impl.guards import MakeGuard, make_guard
-from impl.io.files import Clock, Files
-from impl.log.loading import Finding
-from impl.parts import Parts
-from impl.recovery.opening import OpenDirectory
-from impl.service.lifecycle import Lifecycle
-from impl.service.runner import RunnerFactory, ThreadRunner
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.groups.broker_configs import ConsumerFilterData, SubscriptionGroupConfig, TopicConfig
+from tornpage.impl.groups.config_file import ConfigFile
+from tornpage.impl.groups.config_table import FILTERS, GROUPS, TOPICS, ConfigTable
+from tornpage.impl.groups.consumer_offsets import ConsumerOffsets
+from tornpage.impl.groups.persist_progress import PersistProgress
+from tornpage.impl.groups.progress_owner import ProgressOwner, QueueRange
+from tornpage.impl.guards import MakeGuard, make_guard
+from tornpage.impl.io.files import Clock, Files
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.parts import Parts
+from tornpage.impl.recovery.opening import OpenDirectory
+from tornpage.impl.service.lifecycle import Lifecycle
+from tornpage.impl.service.runner import RunnerFactory, ThreadRunner
 
 __all__ = ["Progress", "open_progress"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from impl.log.loading import Finding
+from tornpage.impl.log.loading import Finding
 
 __all__ = ["ProgressOwner", "QueueRange"]
 

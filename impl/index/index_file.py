@@ -12,13 +12,13 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 
-from impl.config.policy import FlushPolicy
-from impl.guards import MakeGuard
-from impl.index.index_entries import ENTRY, ENTRY_BYTES, PLAIN_ENTRIES, SLOT, SLOT_BYTES, IndexEntries
-from impl.index.index_layout import HEADER_BYTES, IndexHeader, IndexLayout, may_lie
-from impl.io.files import Files, OpenFile
-from impl.io.mapped_file import MappedFile
-from impl.message.dispatching import IndexPuts
+from tornpage.impl.config.policy import FlushPolicy
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.index.index_entries import ENTRY, ENTRY_BYTES, PLAIN_ENTRIES, SLOT, SLOT_BYTES, IndexEntries
+from tornpage.impl.index.index_layout import HEADER_BYTES, IndexHeader, IndexLayout, may_lie
+from tornpage.impl.io.files import Files, OpenFile
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.message.dispatching import IndexPuts
 
 __all__ = ["ALL_TIMES", "NO_TIMES", "IndexFile", "Times"]
 

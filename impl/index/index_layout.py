@@ -17,7 +17,7 @@ import struct
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from impl.index.index_entries import ENTRY_BYTES, SLOT_BYTES, TIME_DIFFERENCE_MAX
+from tornpage.impl.index.index_entries import ENTRY_BYTES, SLOT_BYTES, TIME_DIFFERENCE_MAX
 
 __all__ = ["HEADER_BYTES", "IndexFileProof", "IndexHeader", "IndexLayout", "is_index_name", "may_lie", "name_after"]
 

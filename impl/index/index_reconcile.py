@@ -12,11 +12,11 @@ whole files (`IndexService.load`, holes I1 to I5).
 
 from collections.abc import Callable, Mapping, Sequence
 
-from impl.index.index_entries import SLOT_BYTES, IndexEntries
-from impl.index.index_file import ALL_TIMES, NO_TIMES, IndexFile, Times
-from impl.index.index_layout import IndexFileProof, IndexHeader
-from impl.log.loading import Finding
-from impl.message.dispatching import IndexPuts
+from tornpage.impl.index.index_entries import SLOT_BYTES, IndexEntries
+from tornpage.impl.index.index_file import ALL_TIMES, NO_TIMES, IndexFile, Times
+from tornpage.impl.index.index_layout import IndexFileProof, IndexHeader
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.message.dispatching import IndexPuts
 
 __all__ = ["IndexReconcile"]
 

@@ -15,16 +15,16 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 
-from impl.guards import MakeGuard
-from impl.index.index_entries import PLAIN_ENTRIES, IndexEntries
-from impl.index.index_file import IndexFile
-from impl.index.index_layout import IndexFileProof, IndexHeader, IndexLayout, is_index_name, name_after
-from impl.index.index_reconcile import IndexReconcile
-from impl.io.files import Clock, Files, OpenFile
-from impl.io.mapped_file import MappedFile
-from impl.log.loading import Finding
-from impl.log.log_directories import directory_of
-from impl.message.dispatching import IndexPuts
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.index.index_entries import PLAIN_ENTRIES, IndexEntries
+from tornpage.impl.index.index_file import IndexFile
+from tornpage.impl.index.index_layout import IndexFileProof, IndexHeader, IndexLayout, is_index_name, name_after
+from tornpage.impl.index.index_reconcile import IndexReconcile
+from tornpage.impl.io.files import Clock, Files, OpenFile
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.log_directories import directory_of
+from tornpage.impl.message.dispatching import IndexPuts
 
 __all__ = ["IndexService"]
 

@@ -8,7 +8,7 @@ Source: `StoreCheckpoint`.
 
 import struct
 
-from impl.io.files import Files, OpenFile
+from tornpage.impl.io.files import Files, OpenFile
 
 __all__ = ["CHECKPOINT_BYTES", "Checkpoint"]
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from impl.io.files import DiskUsage, Files
+from tornpage.impl.io.files import DiskUsage, Files
 
 __all__ = ["disk_usage_of"]
 

@@ -11,12 +11,12 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from impl.config.policy import AllocationPolicy, FlushDiskType
-from impl.guards import MakeGuard
-from impl.io.files import Files, OpenFile
-from impl.io.warm_up import warm_up
-from impl.io.zeros import CHUNK_BYTES, first_nonzero
-from impl.message.codec import BLANK_BYTES, encode_blank
+from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.io.files import Files, OpenFile
+from tornpage.impl.io.warm_up import warm_up
+from tornpage.impl.io.zeros import CHUNK_BYTES, first_nonzero
+from tornpage.impl.message.codec import BLANK_BYTES, encode_blank
 
 __all__ = ["MappedFile"]
 

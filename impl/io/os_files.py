@@ -12,8 +12,8 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from impl.io.files import DiskUsage, FileStat, Mapping, OpenFile
-from impl.io.memory import lock_pages, populate_pages, unlock_pages
+from tornpage.impl.io.files import DiskUsage, FileStat, Mapping, OpenFile
+from tornpage.impl.io.memory import lock_pages, populate_pages, unlock_pages
 
 __all__ = ["OsFiles", "with_descriptors"]
 

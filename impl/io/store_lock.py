@@ -6,8 +6,8 @@ Source: `DefaultMessageStore.start`.
 
 import contextlib
 
-from impl.errors import BadDirectory, StoreInUse
-from impl.io.files import Files, OpenFile
+from tornpage.impl.errors import BadDirectory, StoreInUse
+from tornpage.impl.io.files import Files, OpenFile
 
 __all__ = ["StoreLock", "make_directories"]
 

@@ -1,7 +1,7 @@
 """Makes the pages of a fresh log file ready before records come, so that no put waits for one of them."""
 
-from impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, WarmUp
-from impl.io.files import Files, Mapping, OpenFile
+from tornpage.impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, WarmUp
+from tornpage.impl.io.files import Files, Mapping, OpenFile
 
 __all__ = ["warm_up"]
 

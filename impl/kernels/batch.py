@@ -8,13 +8,13 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from impl.kernels.compiling import INT, READ, WRITE, Bytes, kernel, kernel_part
-from impl.kernels.primitives import checksum, get32, put32, put64
-from impl.message import batch as plain
-from impl.message.batch import BatchFrame, EncodedBatch
-from impl.message.codec import PROPERTIES_BYTES_MAX, TRAILER_BYTES, ends_like_trailer
-from impl.message.message import PutStatus
-from impl.message.properties_text import CHECKSUM_NAME
+from tornpage.impl.kernels.compiling import INT, READ, WRITE, Bytes, kernel, kernel_part
+from tornpage.impl.kernels.primitives import checksum, get32, put32, put64
+from tornpage.impl.message import batch as plain
+from tornpage.impl.message.batch import BatchFrame, EncodedBatch
+from tornpage.impl.message.codec import PROPERTIES_BYTES_MAX, TRAILER_BYTES, ends_like_trailer
+from tornpage.impl.message.message import PutStatus
+from tornpage.impl.message.properties_text import CHECKSUM_NAME
 
 __all__ = ["encode_batch", "place_batch"]
 

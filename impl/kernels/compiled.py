@@ -9,16 +9,16 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from impl.dispatch import dispatch_records
-from impl.index import index_entries
-from impl.index.index_entries import IndexEntries
-from impl.log import scan
-from impl.log.scan import RecordChecker
-from impl.message import batch
-from impl.message.batch import BatchFrame, EncodedBatch
-from impl.message.batch_encoder import BatchEncoder
-from impl.message.dispatching import Dispatched, DispatchRules
-from impl.message.message import PutStatus
+from tornpage.impl.dispatch import dispatch_records
+from tornpage.impl.index import index_entries
+from tornpage.impl.index.index_entries import IndexEntries
+from tornpage.impl.log import scan
+from tornpage.impl.log.scan import RecordChecker
+from tornpage.impl.message import batch
+from tornpage.impl.message.batch import BatchFrame, EncodedBatch
+from tornpage.impl.message.batch_encoder import BatchEncoder
+from tornpage.impl.message.dispatching import Dispatched, DispatchRules
+from tornpage.impl.message.message import PutStatus
 
 __all__ = ["CompiledParts", "compiled_batch_encoder"]
 
@@ -37,7 +37,7 @@ def _twins(name: str) -> Any:
     A KeyError is of a Numba that does not know an option of `impl.kernels.compiling`.
     """
     try:
-        return import_module(f"impl.kernels.{name}")
+        return import_module(f"tornpage.impl.kernels.{name}")
     except (ImportError, RuntimeError, OSError, KeyError) as error:
         _LOG.warning("compiled_parts_missing name=%s error=%r", name, str(error))
         return _PLAIN[name]

@@ -14,13 +14,13 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from impl.dispatch import dispatch_records as plain
-from impl.kernels.compiling import INT, READ, WRITE, Bytes, kernel, kernel_part
-from impl.kernels.primitives import are_equal, fetch_ahead, get32, get64, put32, put64
-from impl.kernels.records import HASH, is_schedule_topic, read_properties, read_record
-from impl.kernels.text import java_hash
-from impl.message.codec import BORN_HOST_V6, SMALLEST_RECORD_BYTES, TRANSACTION_MASK
-from impl.message.dispatching import UNIT_BYTES, Dispatched, DispatchRules, IndexPuts, QueueRun
+from tornpage.impl.dispatch import dispatch_records as plain
+from tornpage.impl.kernels.compiling import INT, READ, WRITE, Bytes, kernel, kernel_part
+from tornpage.impl.kernels.primitives import are_equal, fetch_ahead, get32, get64, put32, put64
+from tornpage.impl.kernels.records import HASH, is_schedule_topic, read_properties, read_record
+from tornpage.impl.kernels.text import java_hash
+from tornpage.impl.message.codec import BORN_HOST_V6, SMALLEST_RECORD_BYTES, TRANSACTION_MASK
+from tornpage.impl.message.dispatching import UNIT_BYTES, Dispatched, DispatchRules, IndexPuts, QueueRun
 
 __all__ = ["dispatch_records"]
 

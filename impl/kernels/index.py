@@ -9,10 +9,10 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from impl.index import index_entries as plain
-from impl.index.index_entries import ENTRY_BYTES, SLOT_BYTES, TIME_DIFFERENCE_MAX
-from impl.kernels.compiling import INT, READ, WRITE, Bytes, kernel, kernel_part
-from impl.kernels.primitives import fetch_ahead, get32, get64, put32, put64
+from tornpage.impl.index import index_entries as plain
+from tornpage.impl.index.index_entries import ENTRY_BYTES, SLOT_BYTES, TIME_DIFFERENCE_MAX
+from tornpage.impl.kernels.compiling import INT, READ, WRITE, Bytes, kernel, kernel_part
+from tornpage.impl.kernels.primitives import fetch_ahead, get32, get64, put32, put64
 
 __all__ = ["match_entries", "put_entries", "trace_entries"]
 

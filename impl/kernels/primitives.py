@@ -20,7 +20,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from impl.kernels.compiling import Bytes, kernel_part
+from tornpage.impl.kernels.compiling import Bytes, kernel_part
 
 __all__ = ["are_equal", "checksum", "fetch_ahead", "find_byte", "get16", "get32", "get64", "put32", "put64"]
 

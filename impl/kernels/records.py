@@ -6,11 +6,11 @@ What is said in `impl.kernels.primitives` about Numba's cache holds here.
 import numpy as np
 from numpy.typing import NDArray
 
-from impl.kernels.compiling import Bytes, kernel_part
-from impl.kernels.primitives import find_byte, get16, get32, get64
-from impl.kernels.text import java_hash
-from impl.message.codec import BORN_HOST_V6, MESSAGE_MAGIC, SMALLEST_RECORD_BYTES, STORE_HOST_V6
-from impl.message.delay_levels import SCHEDULE_TOPIC
+from tornpage.impl.kernels.compiling import Bytes, kernel_part
+from tornpage.impl.kernels.primitives import find_byte, get16, get32, get64
+from tornpage.impl.kernels.text import java_hash
+from tornpage.impl.message.codec import BORN_HOST_V6, MESSAGE_MAGIC, SMALLEST_RECORD_BYTES, STORE_HOST_V6
+from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC
 
 __all__ = ["HASH", "is_schedule_topic", "read_properties", "read_record"]
 

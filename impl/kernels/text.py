@@ -1,7 +1,7 @@
 """Text as Java sees it, for the kernels. What is said in `impl.kernels.primitives` about Numba's cache holds here."""
 
-from impl.kernels.compiling import Bytes, kernel_part
-from impl.kernels.primitives import get64
+from tornpage.impl.kernels.compiling import Bytes, kernel_part
+from tornpage.impl.kernels.primitives import get64
 
 __all__ = ["java_hash"]
 

@@ -6,11 +6,11 @@ whatever a kernel might refuse too much come from that one alone.
 
 import numpy as np
 
-from impl.kernels.compiling import INT, READ, Bytes, kernel, kernel_part
-from impl.kernels.primitives import checksum, find_byte, get16, get32, get64
-from impl.log.scan import RecordChecker
-from impl.message import codec
-from impl.message.codec import (
+from tornpage.impl.kernels.compiling import INT, READ, Bytes, kernel, kernel_part
+from tornpage.impl.kernels.primitives import checksum, find_byte, get16, get32, get64
+from tornpage.impl.log.scan import RecordChecker
+from tornpage.impl.message import codec
+from tornpage.impl.message.codec import (
     BLANK_BYTES,
     BORN_HOST_V6,
     MESSAGE_MAGIC,
@@ -18,8 +18,8 @@ from impl.message.codec import (
     STORE_HOST_V6,
     TRAILER_BYTES,
 )
-from impl.message.codec import PROPERTIES_BYTES_MAX as _PROPERTIES_BYTES_MAX
-from impl.message.codec import TOPIC_BYTES_MAX as _TOPIC_BYTES_MAX
+from tornpage.impl.message.codec import PROPERTIES_BYTES_MAX as _PROPERTIES_BYTES_MAX
+from tornpage.impl.message.codec import TOPIC_BYTES_MAX as _TOPIC_BYTES_MAX
 
 __all__ = ["valid_record", "walk_log"]
 

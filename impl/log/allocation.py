@@ -6,10 +6,10 @@ import logging
 import threading
 from concurrent.futures import Future
 
-from impl.config.policy import AllocationPolicy
-from impl.io.mapped_file import MappedFile
-from impl.log.log_files import LogFileMaker
-from impl.service.runner import RunnerFactory
+from tornpage.impl.config.policy import AllocationPolicy
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.log_files import LogFileMaker
+from tornpage.impl.service.runner import RunnerFactory
 
 __all__ = ["AllocateMappedFiles"]
 

@@ -11,22 +11,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from impl.io.files import Clock
-from impl.io.mapped_file import MappedFile
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.put_lock import PutLock
-from impl.log.queue_offsets import QueueOffsetTable
-from impl.log.scan import RecordChecker
-from impl.message import codec
-from impl.message.batch import EncodedBatch
-from impl.message.batch_encoder import BatchEncoder
-from impl.message.delay_levels import DelayLevels
-from impl.message.encoder import RecordEncoder, topic_bytes
-from impl.message.hosts import Host
-from impl.message.message import GetResult, GetStatus, Message, MessageBatch, PutResult, PutStatus
-from impl.message.multi_dispatch import MultiDispatch, QueueKey
-from impl.message.properties_text import text_of
-from impl.statistics.store_statistics import StoreStatistics
+from tornpage.impl.io.files import Clock
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.put_lock import PutLock
+from tornpage.impl.log.queue_offsets import QueueOffsetTable
+from tornpage.impl.log.scan import RecordChecker
+from tornpage.impl.message import codec
+from tornpage.impl.message.batch import EncodedBatch
+from tornpage.impl.message.batch_encoder import BatchEncoder
+from tornpage.impl.message.delay_levels import DelayLevels
+from tornpage.impl.message.encoder import RecordEncoder, topic_bytes
+from tornpage.impl.message.hosts import Host
+from tornpage.impl.message.message import GetResult, GetStatus, Message, MessageBatch, PutResult, PutStatus
+from tornpage.impl.message.multi_dispatch import MultiDispatch, QueueKey
+from tornpage.impl.message.properties_text import text_of
+from tornpage.impl.statistics.store_statistics import StoreStatistics
 
 __all__ = ["CommitLog"]
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from isal.isal_zlib import crc32
 
-from impl.io.files import Files, OpenFile
+from tornpage.impl.io.files import Files, OpenFile
 
 __all__ = ["DurableFloor", "Floor"]
 

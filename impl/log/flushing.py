@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from impl.config.policy import CommitPolicy, FlushPolicy
+from tornpage.impl.config.policy import CommitPolicy, FlushPolicy
 
 __all__ = ["CommitRealTime", "FlushRealTime"]
 

@@ -13,12 +13,12 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Literal
 
-from impl.errors import WrongFileSize
-from impl.io.files import Files
-from impl.io.zeros import first_nonzero
-from impl.log.durable_floor import Floor
-from impl.log.log_directories import LogDirectories, directory_of
-from impl.log.log_files import file_name
+from tornpage.impl.errors import WrongFileSize
+from tornpage.impl.io.files import Files
+from tornpage.impl.io.zeros import first_nonzero
+from tornpage.impl.log.durable_floor import Floor
+from tornpage.impl.log.log_directories import LogDirectories, directory_of
+from tornpage.impl.log.log_files import file_name
 
 __all__ = ["Finding", "FoundLog", "examine_log"]
 

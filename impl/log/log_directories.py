@@ -8,9 +8,9 @@ one of the same name elsewhere (hole H12).
 import errno
 from collections.abc import Collection, Sequence
 
-from impl.io.disk_usage import disk_usage_of
-from impl.io.files import DiskUsage, Files
-from impl.io.store_lock import make_directories
+from tornpage.impl.io.disk_usage import disk_usage_of
+from tornpage.impl.io.files import DiskUsage, Files
+from tornpage.impl.io.store_lock import make_directories
 
 __all__ = ["LogDirectories", "directory_of"]
 

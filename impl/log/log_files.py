@@ -5,11 +5,11 @@ import errno
 import logging
 from collections.abc import Callable
 
-from impl.config.policy import AllocationPolicy, FlushDiskType
-from impl.io.disk_usage import disk_usage_of
-from impl.io.files import Files, OpenFile
-from impl.io.mapped_file import MappedFile
-from impl.log.log_directories import LogDirectories, directory_of
+from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType
+from tornpage.impl.io.disk_usage import disk_usage_of
+from tornpage.impl.io.files import Files, OpenFile
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.log_directories import LogDirectories, directory_of
 
 __all__ = ["LogFileMaker", "MappedFileFactory", "file_name"]
 

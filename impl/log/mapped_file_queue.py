@@ -10,12 +10,12 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from impl.config.policy import CommitPolicy, FlushPolicy
-from impl.guards import MakeGuard
-from impl.io.mapped_file import MappedFile
-from impl.log.allocation import AllocateMappedFiles
-from impl.log.log_files import LogFileMaker
-from impl.log.transient_store_pool import TransientStorePool
+from tornpage.impl.config.policy import CommitPolicy, FlushPolicy
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.allocation import AllocateMappedFiles
+from tornpage.impl.log.log_files import LogFileMaker
+from tornpage.impl.log.transient_store_pool import TransientStorePool
 
 __all__ = ["MappedFileQueue"]
 

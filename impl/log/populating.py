@@ -7,9 +7,9 @@ do. Source: docs/adr/0046-pages-by-another-thread.md; RocketMQ warms up whole fi
 
 from collections.abc import Callable
 
-from impl.config.policy import PAGE_BYTES
-from impl.io.mapped_file import MappedFile
-from impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.config.policy import PAGE_BYTES
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 
 __all__ = ["PopulateAhead"]
 

@@ -11,7 +11,7 @@ from itertools import repeat
 from types import TracebackType
 from typing import Protocol
 
-from impl.config.policy import PutLockKind
+from tornpage.impl.config.policy import PutLockKind
 
 __all__ = ["PutLock", "SpinLock", "make_put_lock"]
 

@@ -8,8 +8,8 @@ which some may have outlived their records. Source: `CommitLog.topicQueueTable`,
 
 from collections.abc import Iterable
 
-from impl.message.dispatching import UNIT_BYTES, QueueRun
-from impl.message.multi_dispatch import MultiDispatch, QueueKey
+from tornpage.impl.message.dispatching import UNIT_BYTES, QueueRun
+from tornpage.impl.message.multi_dispatch import MultiDispatch, QueueKey
 
 __all__ = ["QueueOffsetTable"]
 

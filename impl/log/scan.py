@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from impl.io.mapped_file import MappedFile
-from impl.message.codec import MESSAGE_MAGIC, RecordCheck
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.message.codec import MESSAGE_MAGIC, RecordCheck
 
 __all__ = ["LogScan", "LogWalker", "RecordChecker", "islands", "scan_log", "walk_log"]
 

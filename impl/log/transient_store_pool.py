@@ -8,7 +8,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from impl.io.memory import LockedMemory
+from tornpage.impl.io.memory import LockedMemory
 
 __all__ = ["TransientStorePool"]
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from isal.isal_zlib import crc32
 
-from impl.message.codec import MESSAGE_MAGIC, PROPERTIES_BYTES_MAX, TRAILER_BYTES, ends_like_trailer
-from impl.message.message import BatchMember, PutStatus
-from impl.message.multi_dispatch import asks_for_dispatch
-from impl.message.properties_text import CHECKSUM_NAME, format_pairs
+from tornpage.impl.message.codec import MESSAGE_MAGIC, PROPERTIES_BYTES_MAX, TRAILER_BYTES, ends_like_trailer
+from tornpage.impl.message.message import BatchMember, PutStatus
+from tornpage.impl.message.multi_dispatch import asks_for_dispatch
+from tornpage.impl.message.properties_text import CHECKSUM_NAME, format_pairs
 
 __all__ = ["BatchFrame", "EncodedBatch", "encode_batch", "encode_batch_body", "place_batch", "record_template"]
 

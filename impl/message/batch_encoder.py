@@ -5,15 +5,15 @@ Source: docs/statuses.md, "put of a batch"; `CommitLog.asyncPutMessages`.
 
 from collections.abc import Callable
 
-from impl.message import batch as plain
-from impl.message.batch import BatchFrame, EncodedBatch
-from impl.message.codec import BORN_HOST_V6, STORE_HOST_V6, TRANSACTION_MASK
-from impl.message.delay_levels import SCHEDULE_TOPIC, delay_level_of
-from impl.message.encoder import topic_bytes
-from impl.message.hosts import Host, host_bytes
-from impl.message.message import MessageBatch, PutStatus
-from impl.message.multi_dispatch import asks_for_dispatch
-from impl.message.properties_text import CHECKSUM_NAME, parse_pairs, text_of, without
+from tornpage.impl.message import batch as plain
+from tornpage.impl.message.batch import BatchFrame, EncodedBatch
+from tornpage.impl.message.codec import BORN_HOST_V6, STORE_HOST_V6, TRANSACTION_MASK
+from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC, delay_level_of
+from tornpage.impl.message.encoder import topic_bytes
+from tornpage.impl.message.hosts import Host, host_bytes
+from tornpage.impl.message.message import MessageBatch, PutStatus
+from tornpage.impl.message.multi_dispatch import asks_for_dispatch
+from tornpage.impl.message.properties_text import CHECKSUM_NAME, parse_pairs, text_of, without
 
 __all__ = ["BatchEncoder"]
 

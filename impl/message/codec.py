@@ -11,9 +11,9 @@ import struct
 
 from isal.isal_zlib import crc32
 
-from impl.message.hosts import host_text, message_id
-from impl.message.message import StoredMessage
-from impl.message.properties_text import CHECKSUM_NAME, parse_pairs
+from tornpage.impl.message.hosts import host_text, message_id
+from tornpage.impl.message.message import StoredMessage
+from tornpage.impl.message.properties_text import CHECKSUM_NAME, parse_pairs
 
 __all__ = [
     "BLANK_BYTES",

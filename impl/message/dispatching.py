@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from impl.message.delay_levels import DelayLevels
-from impl.message.multi_dispatch import MultiDispatch, QueueKey
+from tornpage.impl.message.delay_levels import DelayLevels
+from tornpage.impl.message.multi_dispatch import MultiDispatch, QueueKey
 
 __all__ = [
     "BATCH_BYTES_MAX",

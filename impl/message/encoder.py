@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from isal.isal_zlib import crc32
 
-from impl.message.codec import (
+from tornpage.impl.message.codec import (
     BORN_HOST_V6,
     MESSAGE_MAGIC,
     PROPERTIES_BYTES_MAX,
@@ -18,9 +18,9 @@ from impl.message.codec import (
     TRAILER_BYTES,
     ends_like_trailer,
 )
-from impl.message.hosts import Host, host_bytes
-from impl.message.message import Message, PutStatus
-from impl.message.properties_text import text_of
+from tornpage.impl.message.hosts import Host, host_bytes
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.message.properties_text import text_of
 
 __all__ = ["RecordEncoder", "topic_bytes"]
 

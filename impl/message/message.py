@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from impl.message.hosts import Host, message_id
+from tornpage.impl.message.hosts import Host, message_id
 
 __all__ = [
     "BatchMember",

@@ -8,8 +8,8 @@ Source: `MultiDispatch`, docs/statuses.md, "What a put changes about a message".
 import re
 from collections.abc import Sequence
 
-from impl.message.delay_levels import SCHEDULE_TOPIC
-from impl.message.properties_text import format_pairs, is_blank, parse_pairs
+from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC
+from tornpage.impl.message.properties_text import format_pairs, is_blank, parse_pairs
 
 __all__ = ["OFFSET_MAX", "MultiDispatch", "QueueKey", "asks_for_dispatch", "offsets_in"]
 

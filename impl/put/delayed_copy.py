@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from impl.message.delay_levels import HALF_TOPIC, SCHEDULE_TOPIC, delay_level_of
-from impl.message.encoder import topic_bytes
-from impl.message.message import Message, PutStatus, StoredMessage
-from impl.message.multi_dispatch import OFFSET_MAX, MultiDispatch
-from impl.message.properties_text import format_pairs, parse_pairs, text_of
+from tornpage.impl.message.delay_levels import HALF_TOPIC, SCHEDULE_TOPIC, delay_level_of
+from tornpage.impl.message.encoder import topic_bytes
+from tornpage.impl.message.message import Message, PutStatus, StoredMessage
+from tornpage.impl.message.multi_dispatch import OFFSET_MAX, MultiDispatch
+from tornpage.impl.message.properties_text import format_pairs, parse_pairs, text_of
 
 __all__ = ["copy_of", "refusal_of_copy", "stored_as"]
 

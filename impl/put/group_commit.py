@@ -3,9 +3,9 @@
 import threading
 from collections.abc import Callable
 
-from impl.guards import MakeGuard
-from impl.message.message import PutStatus
-from impl.put.time_outs import Request
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.message.message import PutStatus
+from tornpage.impl.put.time_outs import Request
 
 __all__ = ["GroupCommit"]
 

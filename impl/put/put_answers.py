@@ -11,12 +11,12 @@ from concurrent.futures._base import FINISHED
 from threading import Condition
 from typing import Any, TypeVar
 
-from impl.config.policy import FlushPolicy
-from impl.message.message import PutResult, PutStatus
-from impl.put.group_commit import GroupCommit
-from impl.put.replication import ReplicaGate, replica_status
-from impl.put.time_outs import Awaited, Request, TimeOuts
-from impl.service.runner import RunnerFactory
+from tornpage.impl.config.policy import FlushPolicy
+from tornpage.impl.message.message import PutResult, PutStatus
+from tornpage.impl.put.group_commit import GroupCommit
+from tornpage.impl.put.replication import ReplicaGate, replica_status
+from tornpage.impl.put.time_outs import Awaited, Request, TimeOuts
+from tornpage.impl.service.runner import RunnerFactory
 
 __all__ = ["LightFuture", "PendingAnswer", "PutAnswers"]
 

@@ -4,31 +4,31 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import BrokerRole, FlushDiskType
-from impl.durability import Durability
-from impl.io.files import Clock
-from impl.log.commit_log import CommitLog
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.put_lock import make_put_lock
-from impl.message.batch_encoder import BatchEncoder
-from impl.message.codec import check_record
-from impl.message.encoder import RecordEncoder
-from impl.message.message import Message, MessageBatch, PutResult, PutStatus
-from impl.message.properties_text import text_of, wait_store_msg_ok
-from impl.parts import Parts
-from impl.put.delayed_copy import refusal_of_copy
-from impl.put.group_commit import GroupCommit
-from impl.put.put_answers import PendingAnswer, PutAnswers
-from impl.put.replication import ReplicaGate, make_replicas
-from impl.put.rewriting import delayed
-from impl.put.time_outs import TimeOuts
-from impl.recovery.opening import OpenDirectory
-from impl.service.disk_watch import DiskWatch
-from impl.service.lifecycle import Lifecycle
-from impl.service.runner import ThreadRunner
-from impl.service.running_flags import RunningFlags
-from impl.statistics.store_statistics import (
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole, FlushDiskType
+from tornpage.impl.durability import Durability
+from tornpage.impl.io.files import Clock
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.put_lock import make_put_lock
+from tornpage.impl.message.batch_encoder import BatchEncoder
+from tornpage.impl.message.codec import check_record
+from tornpage.impl.message.encoder import RecordEncoder
+from tornpage.impl.message.message import Message, MessageBatch, PutResult, PutStatus
+from tornpage.impl.message.properties_text import text_of, wait_store_msg_ok
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.delayed_copy import refusal_of_copy
+from tornpage.impl.put.group_commit import GroupCommit
+from tornpage.impl.put.put_answers import PendingAnswer, PutAnswers
+from tornpage.impl.put.replication import ReplicaGate, make_replicas
+from tornpage.impl.put.rewriting import delayed
+from tornpage.impl.put.time_outs import TimeOuts
+from tornpage.impl.recovery.opening import OpenDirectory
+from tornpage.impl.service.disk_watch import DiskWatch
+from tornpage.impl.service.lifecycle import Lifecycle
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.service.running_flags import RunningFlags
+from tornpage.impl.statistics.store_statistics import (
     SLOW_PUT_MS,
     PutRefusals,
     StatisticsSnapshot,

@@ -3,8 +3,8 @@
 from concurrent.futures import Future
 from typing import Protocol
 
-from impl.config.policy import BrokerRole
-from impl.message.message import PutStatus
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.message.message import PutStatus
 
 __all__ = ["NoReplicas", "ReplicaGate", "Replicas", "make_replicas", "replica_status"]
 

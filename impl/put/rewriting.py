@@ -5,11 +5,11 @@ Source: docs/statuses.md, "What a put changes about a message"; `CommitLog.async
 
 from dataclasses import replace
 
-from impl.message.codec import has_consume_queue
-from impl.message.delay_levels import HALF_TOPIC, SCHEDULE_TOPIC, DelayLevels, delay_level_of, queue_of_level
-from impl.message.encoder import topic_bytes
-from impl.message.message import Message, PutStatus
-from impl.message.properties_text import format_pairs, parse_pairs
+from tornpage.impl.message.codec import has_consume_queue
+from tornpage.impl.message.delay_levels import HALF_TOPIC, SCHEDULE_TOPIC, DelayLevels, delay_level_of, queue_of_level
+from tornpage.impl.message.encoder import topic_bytes
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.message.properties_text import format_pairs, parse_pairs
 
 __all__ = ["delayed"]
 

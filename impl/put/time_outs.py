@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Protocol
 
-from impl.message.message import PutStatus
+from tornpage.impl.message.message import PutStatus
 
 __all__ = ["Awaited", "Request", "TimeOuts"]
 

@@ -15,13 +15,13 @@ import logging
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from impl.io.mapped_file import MappedFile
-from impl.log.loading import Finding
-from impl.message.dispatching import UNIT_BYTES, ExtDraft, QueueRun
-from impl.message.multi_dispatch import QueueKey
-from impl.queue.consume_queue_ext import ConsumeQueueExt, is_address
-from impl.queue.queue_files import POSITION_MAX, QueueFiles
-from impl.queue.units import PREFILL, UNIT, Unit, count_possible, units_in
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.message.dispatching import UNIT_BYTES, ExtDraft, QueueRun
+from tornpage.impl.message.multi_dispatch import QueueKey
+from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt, is_address
+from tornpage.impl.queue.queue_files import POSITION_MAX, QueueFiles
+from tornpage.impl.queue.units import PREFILL, UNIT, Unit, count_possible, units_in
 
 __all__ = ["TOLD_BY_THE_LOG", "ConsumeQueue", "tail_of"]
 

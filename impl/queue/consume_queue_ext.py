@@ -10,9 +10,9 @@ Source: `ConsumeQueueExt`.
 import struct
 from typing import NamedTuple
 
-from impl.log.loading import Finding
-from impl.message.dispatching import ExtDraft
-from impl.queue.queue_files import QueueFiles
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.message.dispatching import ExtDraft
+from tornpage.impl.queue.queue_files import QueueFiles
 
 __all__ = ["NO_ADDRESS", "ConsumeQueueExt", "ExtUnit", "is_address"]
 

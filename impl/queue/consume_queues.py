@@ -12,16 +12,16 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from impl.guards import MakeGuard
-from impl.io.files import Files
-from impl.io.mapped_file import MappedFile
-from impl.log.loading import Finding
-from impl.message.dispatching import UNIT_BYTES, QueueRun
-from impl.message.multi_dispatch import QueueKey
-from impl.queue.consume_queue import ConsumeQueue
-from impl.queue.consume_queue_ext import ConsumeQueueExt
-from impl.queue.directory_tree import DirectoryTree
-from impl.queue.queue_files import QueueFiles
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.io.files import Files
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.message.dispatching import UNIT_BYTES, QueueRun
+from tornpage.impl.message.multi_dispatch import QueueKey
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
+from tornpage.impl.queue.directory_tree import DirectoryTree
+from tornpage.impl.queue.queue_files import QueueFiles
 
 __all__ = ["ConsumeQueues", "QueueFileProof"]
 

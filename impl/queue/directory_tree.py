@@ -2,8 +2,8 @@
 
 import threading
 
-from impl.io.files import Files
-from impl.log.log_directories import directory_of
+from tornpage.impl.io.files import Files
+from tornpage.impl.log.log_directories import directory_of
 
 __all__ = ["DirectoryTree"]
 

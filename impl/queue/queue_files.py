@@ -12,13 +12,13 @@ import contextlib
 import threading
 from collections.abc import Callable
 
-from impl.config.policy import FlushPolicy
-from impl.guards import MakeGuard
-from impl.io.files import Files, OpenFile
-from impl.io.mapped_file import MappedFile
-from impl.log.loading import Finding
-from impl.log.log_files import file_name
-from impl.queue.directory_tree import DirectoryTree
+from tornpage.impl.config.policy import FlushPolicy
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.io.files import Files, OpenFile
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.log_files import file_name
+from tornpage.impl.queue.directory_tree import DirectoryTree
 
 __all__ = ["POSITION_MAX", "QueueFiles"]
 

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from impl.message.dispatching import UNIT_BYTES
+from tornpage.impl.message.dispatching import UNIT_BYTES
 
 __all__ = ["PREFILL", "UNIT", "Unit", "count_possible", "units_in"]
 

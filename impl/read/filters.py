@@ -10,9 +10,9 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 
-from impl.queue.consume_queue_ext import ExtUnit
-from impl.read.bloom import BloomBits, BloomFilter, is_hit
-from impl.read.sql92 import compile_expression
+from tornpage.impl.queue.consume_queue_ext import ExtUnit
+from tornpage.impl.read.bloom import BloomBits, BloomFilter, is_hit
+from tornpage.impl.read.sql92 import compile_expression
 
 __all__ = ["FilterBitMaps", "PropertyFilter"]
 

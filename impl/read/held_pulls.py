@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from impl.read.message_filter import MessageFilter
-from impl.read.queue_pull import GetMessageResult
+from tornpage.impl.read.message_filter import MessageFilter
+from tornpage.impl.read.queue_pull import GetMessageResult
 
 __all__ = ["HeldPull", "HeldPulls", "PullRequest", "QueueName"]
 

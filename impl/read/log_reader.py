@@ -9,11 +9,11 @@ import struct
 from types import TracebackType
 from typing import Self
 
-from impl.io.mapped_file import MappedFile
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.scan import RecordChecker
-from impl.message.codec import BORN_HOST_V6
-from impl.read.read_buffer import BufferLease, ReadBuffer, ReadBuffers, RecordBuffer
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.scan import RecordChecker
+from tornpage.impl.message.codec import BORN_HOST_V6
+from tornpage.impl.read.read_buffer import BufferLease, ReadBuffer, ReadBuffers, RecordBuffer
 
 __all__ = ["LogReader", "LogSession"]
 

@@ -8,8 +8,8 @@ which load a parser, are in impl/read/filters.py. Source: `MessageFilter`, `Defa
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from impl.message.key_hash import java_hash
-from impl.queue.consume_queue_ext import ExtUnit
+from tornpage.impl.message.key_hash import java_hash
+from tornpage.impl.queue.consume_queue_ext import ExtUnit
 
 __all__ = ["MessageFilter", "TagFilter"]
 

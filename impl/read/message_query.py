@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from impl.message.codec import TRANSACTION_MASK, properties_of_record, queue_of_record
-from impl.message.hosts import Host, host_text
-from impl.message.key_hash import key_hash
-from impl.message.properties_text import parse_pairs
-from impl.read.log_reader import LogReader, LogSession
-from impl.read.read_buffer import ReadBuffer, RecordBuffer, RecordBuffers
+from tornpage.impl.message.codec import TRANSACTION_MASK, properties_of_record, queue_of_record
+from tornpage.impl.message.hosts import Host, host_text
+from tornpage.impl.message.key_hash import key_hash
+from tornpage.impl.message.properties_text import parse_pairs
+from tornpage.impl.read.log_reader import LogReader, LogSession
+from tornpage.impl.read.read_buffer import ReadBuffer, RecordBuffer, RecordBuffers
 
 __all__ = ["KeyIndex", "MessageQuery", "QueryMessageResult", "parse_message_id"]
 

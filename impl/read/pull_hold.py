@@ -19,13 +19,13 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Protocol
 
-from impl.errors import StoreClosed, TooManyHeldPulls
-from impl.guards import MakeGuard
-from impl.message.dispatching import QueueRun
-from impl.message.message import GetStatus
-from impl.read.held_pulls import HeldPull, HeldPulls, PullRequest, QueueName
-from impl.read.queue_pull import GetMessageResult
-from impl.service.runner import RunnerFactory
+from tornpage.impl.errors import StoreClosed, TooManyHeldPulls
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.message.dispatching import QueueRun
+from tornpage.impl.message.message import GetStatus
+from tornpage.impl.read.held_pulls import HeldPull, HeldPulls, PullRequest, QueueName
+from tornpage.impl.read.queue_pull import GetMessageResult
+from tornpage.impl.service.runner import RunnerFactory
 
 __all__ = ["HOLD_MS_MAX", "PullHold", "Pulls", "is_not_found"]
 

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from impl.message.codec import properties_of_record
-from impl.message.message import GetStatus
-from impl.message.properties_text import CHECKSUM_NAME, parse_pairs
-from impl.queue.consume_queue_ext import is_address
-from impl.queue.units import Unit
-from impl.read.log_reader import LogSession
-from impl.read.message_filter import MessageFilter
-from impl.read.queued_records import QueuedRecords, ReadableQueue
-from impl.read.read_buffer import RecordBuffer, RecordBuffers
+from tornpage.impl.message.codec import properties_of_record
+from tornpage.impl.message.message import GetStatus
+from tornpage.impl.message.properties_text import CHECKSUM_NAME, parse_pairs
+from tornpage.impl.queue.consume_queue_ext import is_address
+from tornpage.impl.queue.units import Unit
+from tornpage.impl.read.log_reader import LogSession
+from tornpage.impl.read.message_filter import MessageFilter
+from tornpage.impl.read.queued_records import QueuedRecords, ReadableQueue
+from tornpage.impl.read.read_buffer import RecordBuffer, RecordBuffers
 
 __all__ = ["GetMessageResult", "Pull", "TransferLimits"]
 

@@ -5,14 +5,14 @@ What is answered when: docs/statuses.md, "get from a queue". Source: `DefaultMes
 
 from collections.abc import Callable, Iterator
 
-from impl.message.message import GetStatus
-from impl.queue.units import Unit
-from impl.read.log_reader import LogReader
-from impl.read.message_filter import MessageFilter
-from impl.read.queue_pull import GetMessageResult, Pull, TransferLimits
-from impl.read.queued_records import QueuedRecords, ReadableQueue, ReadableQueues
-from impl.read.read_buffer import RecordBuffer
-from impl.read.time_search import offset_by_time
+from tornpage.impl.message.message import GetStatus
+from tornpage.impl.queue.units import Unit
+from tornpage.impl.read.log_reader import LogReader
+from tornpage.impl.read.message_filter import MessageFilter
+from tornpage.impl.read.queue_pull import GetMessageResult, Pull, TransferLimits
+from tornpage.impl.read.queued_records import QueuedRecords, ReadableQueue, ReadableQueues
+from tornpage.impl.read.read_buffer import RecordBuffer
+from tornpage.impl.read.time_search import offset_by_time
 
 __all__ = ["QueueReads"]
 

@@ -8,11 +8,11 @@ names and offsets it notes. Prepared and rolled-back messages are in no queue.
 from collections.abc import Iterable
 from typing import Protocol
 
-from impl.message.codec import has_consume_queue, properties_of_record, queue_of_record
-from impl.message.multi_dispatch import MultiDispatch, QueueKey, offsets_in
-from impl.queue.consume_queue_ext import ExtUnit
-from impl.queue.units import Unit
-from impl.read.log_reader import LogSession
+from tornpage.impl.message.codec import has_consume_queue, properties_of_record, queue_of_record
+from tornpage.impl.message.multi_dispatch import MultiDispatch, QueueKey, offsets_in
+from tornpage.impl.queue.consume_queue_ext import ExtUnit
+from tornpage.impl.queue.units import Unit
+from tornpage.impl.read.log_reader import LogSession
 
 __all__ = ["QueuedRecords", "ReadableQueue", "ReadableQueues"]
 

@@ -16,11 +16,11 @@ from collections import deque
 from types import TracebackType
 from typing import Self
 
-from impl.errors import BufferReleased
-from impl.guards import MakeGuard
-from impl.io.mapped_file import MappedFile
-from impl.message import codec
-from impl.message.message import StoredMessage
+from tornpage.impl.errors import BufferReleased
+from tornpage.impl.guards import MakeGuard
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.message import codec
+from tornpage.impl.message.message import StoredMessage
 
 __all__ = ["BufferLease", "ReadBuffer", "ReadBuffers", "RecordBuffer", "RecordBuffers"]
 

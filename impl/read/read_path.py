@@ -6,28 +6,28 @@ Source: `DefaultMessageStore`.
 
 import os
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import BrokerRole
-from impl.errors import NotReadable, StoreClosed
-from impl.io.files import Clock, Files
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.message.codec import check_record
-from impl.message.message import GetResult, GetStatus
-from impl.message.multi_dispatch import MultiDispatch
-from impl.parts import Parts
-from impl.read.held_pulls import PullRequest, QueueName
-from impl.read.log_reader import LogReader
-from impl.read.message_filter import MessageFilter
-from impl.read.message_query import KeyIndex, MessageQuery, parse_message_id
-from impl.read.queue_pull import GetMessageResult, TransferLimits
-from impl.read.queue_reads import QueueReads
-from impl.read.queued_records import QueuedRecords, ReadableQueues
-from impl.read.read_buffer import ReadBuffers
-from impl.read.runtime_info import runtime_info
-from impl.service.lifecycle import Lifecycle
-from impl.service.running_flags import RunningFlags
-from impl.statistics.read_statistics import ReadStatistics, ReadStatisticsSnapshot
-from impl.statistics.store_statistics import StatisticsSnapshot
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.errors import NotReadable, StoreClosed
+from tornpage.impl.io.files import Clock, Files
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.message.codec import check_record
+from tornpage.impl.message.message import GetResult, GetStatus
+from tornpage.impl.message.multi_dispatch import MultiDispatch
+from tornpage.impl.parts import Parts
+from tornpage.impl.read.held_pulls import PullRequest, QueueName
+from tornpage.impl.read.log_reader import LogReader
+from tornpage.impl.read.message_filter import MessageFilter
+from tornpage.impl.read.message_query import KeyIndex, MessageQuery, parse_message_id
+from tornpage.impl.read.queue_pull import GetMessageResult, TransferLimits
+from tornpage.impl.read.queue_reads import QueueReads
+from tornpage.impl.read.queued_records import QueuedRecords, ReadableQueues
+from tornpage.impl.read.read_buffer import ReadBuffers
+from tornpage.impl.read.runtime_info import runtime_info
+from tornpage.impl.service.lifecycle import Lifecycle
+from tornpage.impl.service.running_flags import RunningFlags
+from tornpage.impl.statistics.read_statistics import ReadStatistics, ReadStatisticsSnapshot
+from tornpage.impl.statistics.store_statistics import StatisticsSnapshot
 
 __all__ = ["ReadPath", "StorePulls"]
 

@@ -5,11 +5,11 @@ A rate that has too few samples yet is an empty text, as in RocketMQ. Source: `g
 
 from collections.abc import Mapping
 
-from impl.io.disk_usage import disk_usage_of
-from impl.io.files import Files
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.statistics.read_statistics import ReadRates, ReadStatisticsSnapshot
-from impl.statistics.store_statistics import StatisticsSnapshot
+from tornpage.impl.io.disk_usage import disk_usage_of
+from tornpage.impl.io.files import Files
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.statistics.read_statistics import ReadRates, ReadStatisticsSnapshot
+from tornpage.impl.statistics.store_statistics import StatisticsSnapshot
 
 __all__ = ["runtime_info"]
 

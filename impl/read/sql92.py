@@ -21,9 +21,9 @@ from functools import cache, lru_cache
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import LarkError, VisitError
 
-from impl.errors import BadFilter
-from impl.read import sql92_nodes as nodes
-from impl.read.sql92_nodes import Node, Properties, Value
+from tornpage.impl.errors import BadFilter
+from tornpage.impl.read import sql92_nodes as nodes
+from tornpage.impl.read.sql92_nodes import Node, Properties, Value
 
 __all__ = ["compile_expression"]
 

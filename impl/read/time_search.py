@@ -8,8 +8,8 @@ has one. Expired records count as older than any time.
 Source: `ConsumeQueue.getOffsetInQueueByTime`, whose answer depends on when files were changed.
 """
 
-from impl.read.log_reader import LogReader, LogSession
-from impl.read.queued_records import QueuedRecords, ReadableQueue
+from tornpage.impl.read.log_reader import LogReader, LogSession
+from tornpage.impl.read.queued_records import QueuedRecords, ReadableQueue
 
 __all__ = ["offset_by_time"]
 

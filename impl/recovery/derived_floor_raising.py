@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from isal.isal_zlib import crc32
 
-from impl.dispatch.derived import Derived, Progress
-from impl.dispatch.derived_floor import DerivedFloor, DerivedProof
-from impl.index.index_layout import IndexFileProof
-from impl.io.mapped_file import MappedFile
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.message.dispatching import UNIT_BYTES
-from impl.queue.consume_queue import ConsumeQueue
-from impl.queue.consume_queues import QueueFileProof
+from tornpage.impl.dispatch.derived import Derived, Progress
+from tornpage.impl.dispatch.derived_floor import DerivedFloor, DerivedProof
+from tornpage.impl.index.index_layout import IndexFileProof
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.message.dispatching import UNIT_BYTES
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.impl.queue.consume_queues import QueueFileProof
 
 __all__ = ["RaiseDerivedFloor"]
 

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 from isal.isal_zlib import crc32
 
-from impl.dispatch.derived_floor import DerivedProof
-from impl.index.index_layout import HEADER_BYTES, IndexFileProof, IndexHeader, IndexLayout, is_index_name
-from impl.io.files import Files
-from impl.queue.consume_queues import QueueFileProof
+from tornpage.impl.dispatch.derived_floor import DerivedProof
+from tornpage.impl.index.index_layout import HEADER_BYTES, IndexFileProof, IndexHeader, IndexLayout, is_index_name
+from tornpage.impl.io.files import Files
+from tornpage.impl.queue.consume_queues import QueueFileProof
 
 __all__ = ["is_still_true"]
 

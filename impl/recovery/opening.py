@@ -5,43 +5,43 @@ The order is the promise of contracts 6, 7 and 14. Source: `DefaultMessageStore.
 
 from collections.abc import Sequence
 
-from impl.config.log_paths import resolved_log_paths
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import BrokerRole, FlushDiskType
-from impl.dispatch.arriving import MessageArrivingListener
-from impl.dispatch.deleted_topics import DeletedTopics
-from impl.dispatch.derived import Derived
-from impl.dispatch.derived_floor import DerivedFloor, DerivedProof
-from impl.dispatch.dispatch_records import dispatch_records
-from impl.errors import BadConfig, NoSpace
-from impl.index.index_entries import PLAIN_ENTRIES
-from impl.index.index_file import IndexFile
-from impl.index.index_layout import IndexLayout
-from impl.index.index_service import IndexService
-from impl.io.checkpoint import Checkpoint
-from impl.io.files import Clock, Files
-from impl.io.mapped_file import MappedFile
-from impl.io.store_lock import StoreLock, make_directories
-from impl.log.allocation import AllocateMappedFiles
-from impl.log.durable_floor import DurableFloor, Floor
-from impl.log.loading import Finding, FoundLog, examine_log
-from impl.log.log_directories import LogDirectories, directory_of
-from impl.log.log_files import LogFileMaker
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.queue_offsets import QueueOffsetTable
-from impl.log.scan import walk_log
-from impl.log.transient_store_pool import TransientStorePool
-from impl.message.codec import check_record
-from impl.message.dispatching import UNIT_BYTES, BitMapOf, DispatchRules
-from impl.message.multi_dispatch import MultiDispatch
-from impl.parts import Parts
-from impl.queue.consume_queue import ConsumeQueue
-from impl.queue.consume_queue_ext import ConsumeQueueExt
-from impl.queue.consume_queues import ConsumeQueues
-from impl.recovery.derived_floor_raising import RaiseDerivedFloor
-from impl.recovery.derived_proof import is_still_true
-from impl.recovery.recovery import Recovery
-from impl.service.runner import ThreadRunner
+from tornpage.impl.config.log_paths import resolved_log_paths
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole, FlushDiskType
+from tornpage.impl.dispatch.arriving import MessageArrivingListener
+from tornpage.impl.dispatch.deleted_topics import DeletedTopics
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.dispatch.derived_floor import DerivedFloor, DerivedProof
+from tornpage.impl.dispatch.dispatch_records import dispatch_records
+from tornpage.impl.errors import BadConfig, NoSpace
+from tornpage.impl.index.index_entries import PLAIN_ENTRIES
+from tornpage.impl.index.index_file import IndexFile
+from tornpage.impl.index.index_layout import IndexLayout
+from tornpage.impl.index.index_service import IndexService
+from tornpage.impl.io.checkpoint import Checkpoint
+from tornpage.impl.io.files import Clock, Files
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.store_lock import StoreLock, make_directories
+from tornpage.impl.log.allocation import AllocateMappedFiles
+from tornpage.impl.log.durable_floor import DurableFloor, Floor
+from tornpage.impl.log.loading import Finding, FoundLog, examine_log
+from tornpage.impl.log.log_directories import LogDirectories, directory_of
+from tornpage.impl.log.log_files import LogFileMaker
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.queue_offsets import QueueOffsetTable
+from tornpage.impl.log.scan import walk_log
+from tornpage.impl.log.transient_store_pool import TransientStorePool
+from tornpage.impl.message.codec import check_record
+from tornpage.impl.message.dispatching import UNIT_BYTES, BitMapOf, DispatchRules
+from tornpage.impl.message.multi_dispatch import MultiDispatch
+from tornpage.impl.parts import Parts
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
+from tornpage.impl.queue.consume_queues import ConsumeQueues
+from tornpage.impl.recovery.derived_floor_raising import RaiseDerivedFloor
+from tornpage.impl.recovery.derived_proof import is_still_true
+from tornpage.impl.recovery.recovery import Recovery
+from tornpage.impl.service.runner import ThreadRunner
 
 __all__ = ["AbortMarker", "OpenDirectory", "derived_of", "write_again"]
 

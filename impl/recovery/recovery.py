@@ -11,15 +11,15 @@ nothing is changed (contract 7). Source: `CommitLog.recoverNormally`, `recoverAb
 from dataclasses import dataclass
 from typing import Literal
 
-from impl.dispatch.derived_floor import DerivedProof
-from impl.io.files import Files
-from impl.io.mapped_file import MappedFile
-from impl.io.store_lock import make_directories
-from impl.log.durable_floor import Floor
-from impl.log.loading import Finding
-from impl.log.log_files import file_name
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.scan import LogScan, LogWalker, RecordChecker, islands, scan_log
+from tornpage.impl.dispatch.derived_floor import DerivedProof
+from tornpage.impl.io.files import Files
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.store_lock import make_directories
+from tornpage.impl.log.durable_floor import Floor
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.log.log_files import file_name
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.scan import LogScan, LogWalker, RecordChecker, islands, scan_log
 
 __all__ = ["Recovery", "RecoveryPlan", "quarantine"]
 

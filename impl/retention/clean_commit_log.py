@@ -16,11 +16,11 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from impl.config.retention_policy import RetentionPolicy
-from impl.io.mapped_file import MappedFile
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.scan import RecordChecker
-from impl.message.codec import BORN_HOST_V6
+from tornpage.impl.config.retention_policy import RetentionPolicy
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.scan import RecordChecker
+from tornpage.impl.message.codec import BORN_HOST_V6
 
 __all__ = ["CleanCommitLog"]
 

@@ -10,9 +10,9 @@ removes it then. Source: `DefaultMessageStore.CleanConsumeQueueService`.
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 
-from impl.config.retention_policy import RetentionPolicy
-from impl.dispatch.derived import Derived
-from impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.config.retention_policy import RetentionPolicy
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 
 __all__ = ["CleanConsumeQueues"]
 

@@ -9,11 +9,11 @@ import logging
 import threading
 from collections.abc import Callable, Generator
 
-from impl.config.retention_policy import DELETE_FILES_BATCH_MAX, MAX_MANUAL_DELETE_FILE_TIMES, RetentionPolicy
-from impl.io.files import Clock
-from impl.retention.clean_commit_log import CleanCommitLog
-from impl.retention.clean_consume_queues import CleanConsumeQueues
-from impl.service.disk_watch import DiskWatch
+from tornpage.impl.config.retention_policy import DELETE_FILES_BATCH_MAX, MAX_MANUAL_DELETE_FILE_TIMES, RetentionPolicy
+from tornpage.impl.io.files import Clock
+from tornpage.impl.retention.clean_commit_log import CleanCommitLog
+from tornpage.impl.retention.clean_consume_queues import CleanConsumeQueues
+from tornpage.impl.service.disk_watch import DiskWatch
 
 __all__ = ["CleanFiles"]
 

@@ -3,22 +3,22 @@
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.dispatch.reput import ReputMessages
-from impl.guards import make_guard
-from impl.io.files import Clock
-from impl.log.commit_log import CommitLog
-from impl.message.codec import check_record
-from impl.parts import Parts
-from impl.read.read_buffer import ReadBuffers
-from impl.recovery.opening import OpenDirectory
-from impl.retention.clean_commit_log import CleanCommitLog
-from impl.retention.clean_consume_queues import CleanConsumeQueues
-from impl.retention.clean_files import CleanFiles
-from impl.retention.topic_cleaning import BeginAnew, TopicCleaning
-from impl.service.disk_watch import DiskWatch
-from impl.service.lifecycle import Lifecycle
-from impl.service.runner import ThreadRunner
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.guards import make_guard
+from tornpage.impl.io.files import Clock
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.message.codec import check_record
+from tornpage.impl.parts import Parts
+from tornpage.impl.read.read_buffer import ReadBuffers
+from tornpage.impl.recovery.opening import OpenDirectory
+from tornpage.impl.retention.clean_commit_log import CleanCommitLog
+from tornpage.impl.retention.clean_consume_queues import CleanConsumeQueues
+from tornpage.impl.retention.clean_files import CleanFiles
+from tornpage.impl.retention.topic_cleaning import BeginAnew, TopicCleaning
+from tornpage.impl.service.disk_watch import DiskWatch
+from tornpage.impl.service.lifecycle import Lifecycle
+from tornpage.impl.service.runner import ThreadRunner
 
 __all__ = ["Retention"]
 

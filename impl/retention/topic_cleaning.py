@@ -6,13 +6,13 @@ Source: `DefaultMessageStore.cleanUnusedTopic`, `cleanExpiredConsumerQueue`, `cl
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
-from impl.dispatch.deleted_topics import DeletedTopics
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.queue_offsets import QueueOffsetTable
-from impl.message.delay_levels import SCHEDULE_TOPIC
-from impl.message.multi_dispatch import QueueKey
-from impl.queue.consume_queue import ConsumeQueue
-from impl.queue.consume_queues import ConsumeQueues
+from tornpage.impl.dispatch.deleted_topics import DeletedTopics
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.queue_offsets import QueueOffsetTable
+from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC
+from tornpage.impl.message.multi_dispatch import QueueKey
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.impl.queue.consume_queues import ConsumeQueues
 
 __all__ = ["KEPT_TOPICS", "LIGHT_PREFIX", "BeginAnew", "TopicCleaning"]
 

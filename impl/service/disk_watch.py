@@ -4,10 +4,10 @@ import logging
 import threading
 from collections.abc import Sequence
 
-from impl.config.retention_policy import RetentionPolicy, Room
-from impl.io.disk_usage import disk_usage_of
-from impl.io.files import Files
-from impl.service.running_flags import RunningFlag, RunningFlags
+from tornpage.impl.config.retention_policy import RetentionPolicy, Room
+from tornpage.impl.io.disk_usage import disk_usage_of
+from tornpage.impl.io.files import Files
+from tornpage.impl.service.running_flags import RunningFlag, RunningFlags
 
 __all__ = ["DiskWatch"]
 

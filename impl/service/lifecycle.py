@@ -4,7 +4,7 @@ import os
 import weakref
 from typing import Literal, Protocol
 
-from impl.errors import ForkedStore, StoreClosed
+from tornpage.impl.errors import ForkedStore, StoreClosed
 
 __all__ = ["Lifecycle", "note_open"]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.readers.tables import FORMATS, PROBLEMS, ROWS, schema_of, usual_columns
+from tornpage.pipeline.readers.tables import FORMATS, PROBLEMS, ROWS, schema_of, usual_columns
 
 __all__ = ["SPLIT_BYTES", "Ask", "ReaderError"]
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from pipeline.readers.parts import CheckpointPart, Part, Said
-from pipeline.readers.problems import Problem
-from properties.decode.findings import Finding
-from properties.decode.store import read_checkpoint
+from tornpage.pipeline.readers.parts import CheckpointPart, Part, Said
+from tornpage.pipeline.readers.problems import Problem
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.store import read_checkpoint
 
 __all__ = ["CheckpointFollower", "CheckpointOffset"]
 

@@ -14,11 +14,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
-from pipeline.readers.parts import IndexPart, Part, Said
-from pipeline.readers.planning import together
-from pipeline.readers.problems import PROBLEM_CODES, Problem
-from properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES
-from properties.decode.index_files import IndexFile, IndexReader, list_index
+from tornpage.pipeline.readers.parts import IndexPart, Part, Said
+from tornpage.pipeline.readers.planning import together
+from tornpage.pipeline.readers.problems import PROBLEM_CODES, Problem
+from tornpage.properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES
+from tornpage.properties.decode.index_files import IndexFile, IndexReader, list_index
 
 __all__ = ["IndexFollower", "IndexOffsets"]
 

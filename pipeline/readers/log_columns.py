@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from pipeline.readers.tables import FORMATS, ROWS, arrow_schema
-from properties.decode.arrays import Column, LogBatch
-from properties.decode.arrays.plain import keys_of_properties
-from properties.decode.record import parse_properties
+from tornpage.pipeline.readers.tables import FORMATS, ROWS, arrow_schema
+from tornpage.properties.decode.arrays import Column, LogBatch
+from tornpage.properties.decode.arrays.plain import keys_of_properties
+from tornpage.properties.decode.record import parse_properties
 
 __all__ = ["Columns"]
 

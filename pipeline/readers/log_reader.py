@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from pipeline.readers.parts import LogPart
-from pipeline.readers.problems import PROBLEM_CODES, Problem, from_error
-from pipeline.readers.seams import LOOK_BACK_BYTES, seam
-from properties.decode.files import FileSource
-from properties.decode.record import Bad
-from properties.decode.store import RECORD_BYTES_MAX
-from properties.decode.walk import Unreadable
+from tornpage.pipeline.readers.parts import LogPart
+from tornpage.pipeline.readers.problems import PROBLEM_CODES, Problem, from_error
+from tornpage.pipeline.readers.seams import LOOK_BACK_BYTES, seam
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.record import Bad
+from tornpage.properties.decode.store import RECORD_BYTES_MAX
+from tornpage.properties.decode.walk import Unreadable
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
 
-    from properties.decode.arrays import LogBatch
+    from tornpage.properties.decode.arrays import LogBatch
 
 __all__ = ["Read", "read_log"]
 
@@ -25,9 +25,9 @@ Read: TypeAlias = "Iterator[pa.RecordBatch | Problem]"
 
 def read_log(part: LogPart, columns: tuple[str, ...], *, look_back_bytes: int = LOOK_BACK_BYTES) -> Read:
     """Yield the batches and problems of a part; without columns, problems only. No bytes make it raise."""
-    from pipeline.readers.log_columns import Columns
-    from properties.decode.arrays import walk_arrays
-    from properties.decode.arrays.walker import PIECE_BYTES
+    from tornpage.pipeline.readers.log_columns import Columns
+    from tornpage.properties.decode.arrays import walk_arrays
+    from tornpage.properties.decode.arrays.walker import PIECE_BYTES
 
     wanted = Columns(part.store, part.label, columns)
     try:

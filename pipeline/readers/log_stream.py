@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.readers.parts import LogPart, Part, Said
-from pipeline.readers.problems import PROBLEM_CODES, Problem
-from properties.decode.arrays import PIECE_BYTES, walk_arrays
-from properties.decode.files import FileSource
-from properties.decode.record import Blank
-from properties.decode.store import LogFile, StoreView, look
-from properties.decode.walk import Unreadable, Zeros
+from tornpage.pipeline.readers.parts import LogPart, Part, Said
+from tornpage.pipeline.readers.problems import PROBLEM_CODES, Problem
+from tornpage.properties.decode.arrays import PIECE_BYTES, walk_arrays
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.record import Blank
+from tornpage.properties.decode.store import LogFile, StoreView, look
+from tornpage.properties.decode.walk import Unreadable, Zeros
 
 __all__ = ["LogFollower", "advance", "first_offset", "parts_between"]
 

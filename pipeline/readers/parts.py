@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from pipeline.readers.problems import Problem
-from properties.decode.index_files import IndexFile
+from tornpage.pipeline.readers.problems import Problem
+from tornpage.properties.decode.index_files import IndexFile
 
 __all__ = ["CheckpointPart", "IndexPart", "LogPart", "Part", "QueuePart", "Said"]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from pipeline.readers.asking import Ask
-from pipeline.readers.parts import CheckpointPart, IndexPart, LogPart, Part, QueuePart, Said
-from pipeline.readers.problems import Problem, from_error, from_findings
-from pipeline.readers.seams import part_starts
-from properties.decode.consumequeue import QueueFile, list_queues
-from properties.decode.index_files import list_index
-from properties.decode.store import StoreView, look
+from tornpage.pipeline.readers.asking import Ask
+from tornpage.pipeline.readers.parts import CheckpointPart, IndexPart, LogPart, Part, QueuePart, Said
+from tornpage.pipeline.readers.problems import Problem, from_error, from_findings
+from tornpage.pipeline.readers.seams import part_starts
+from tornpage.properties.decode.consumequeue import QueueFile, list_queues
+from tornpage.properties.decode.index_files import list_index
+from tornpage.properties.decode.store import StoreView, look
 
 __all__ = ["log_parts", "plan", "together"]
 

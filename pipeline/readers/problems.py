@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from pipeline.readers.tables import FORMATS, PROBLEMS
-from properties.decode.findings import Finding
+from tornpage.pipeline.readers.tables import FORMATS, PROBLEMS
+from tornpage.properties.decode.findings import Finding
 
 __all__ = ["PROBLEM_CODES", "Problem", "from_error", "from_findings"]
 

@@ -6,14 +6,14 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
-from pipeline.readers.log_reader import Read
-from pipeline.readers.parts import QueuePart
-from pipeline.readers.problems import PROBLEM_CODES, Problem, from_error
-from pipeline.readers.tables import FORMATS, ROWS, arrow_schema
-from properties.decode.arrays import QueueBatch, UnitColumn, unit_arrays
-from properties.decode.arrays.units import BATCH_UNITS
-from properties.decode.consumequeue import EXT_ADDRESS_MAX, UNIT_BYTES, EmptyUnits, ExtReader
-from properties.decode.files import FileSource
+from tornpage.pipeline.readers.log_reader import Read
+from tornpage.pipeline.readers.parts import QueuePart
+from tornpage.pipeline.readers.problems import PROBLEM_CODES, Problem, from_error
+from tornpage.pipeline.readers.tables import FORMATS, ROWS, arrow_schema
+from tornpage.properties.decode.arrays import QueueBatch, UnitColumn, unit_arrays
+from tornpage.properties.decode.arrays.units import BATCH_UNITS
+from tornpage.properties.decode.consumequeue import EXT_ADDRESS_MAX, UNIT_BYTES, EmptyUnits, ExtReader
+from tornpage.properties.decode.files import FileSource
 
 __all__ = ["read_queue"]
 

@@ -17,11 +17,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from pipeline.readers.parts import Part, QueuePart, Said
-from pipeline.readers.planning import together
-from pipeline.readers.problems import PROBLEM_CODES, Problem
-from properties.decode.consumequeue import UNIT_BYTES, QueueFile, list_queues
-from properties.decode.files import FileSource
+from tornpage.pipeline.readers.parts import Part, QueuePart, Said
+from tornpage.pipeline.readers.planning import together
+from tornpage.pipeline.readers.problems import PROBLEM_CODES, Problem
+from tornpage.properties.decode.consumequeue import UNIT_BYTES, QueueFile, list_queues
+from tornpage.properties.decode.files import FileSource
 
 __all__ = ["WINDOW_BYTES", "QueueFollower", "QueueOffsets"]
 

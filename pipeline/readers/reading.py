@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from pipeline.readers.asking import Ask
-from pipeline.readers.log_reader import Read, read_log
-from pipeline.readers.parts import CheckpointPart, IndexPart, LogPart, Part, QueuePart, Said
-from pipeline.readers.problems import Problem
-from pipeline.readers.queue_reader import read_queue
-from pipeline.readers.small_readers import read_checkpoint_file, read_headers, read_index
-from pipeline.readers.tables import FORMATS, arrow_schema
+from tornpage.pipeline.readers.asking import Ask
+from tornpage.pipeline.readers.log_reader import Read, read_log
+from tornpage.pipeline.readers.parts import CheckpointPart, IndexPart, LogPart, Part, QueuePart, Said
+from tornpage.pipeline.readers.problems import Problem
+from tornpage.pipeline.readers.queue_reader import read_queue
+from tornpage.pipeline.readers.small_readers import read_checkpoint_file, read_headers, read_index
+from tornpage.pipeline.readers.tables import FORMATS, arrow_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]

@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import struct
 
-from properties.decode.record import RECORD_MAGIC, Record
-from properties.decode.walk import Source, decode_at, next_record
+from tornpage.properties.decode.record import RECORD_MAGIC, Record
+from tornpage.properties.decode.walk import Source, decode_at, next_record
 
 __all__ = ["LOOK_BACK_BYTES", "part_starts", "seam"]
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from pipeline.readers.log_reader import Read
-from pipeline.readers.parts import CheckpointPart, IndexPart
-from pipeline.readers.problems import PROBLEM_CODES, Problem, from_error, from_findings
-from pipeline.readers.tables import FORMATS, ROWS, TableColumn, arrow_schema, arrow_type
-from properties.decode.arrays import EntryColumn, entry_arrays
-from properties.decode.findings import Finding
-from properties.decode.index_files import IndexReader
-from properties.decode.store import Checkpoint, read_checkpoint
+from tornpage.pipeline.readers.log_reader import Read
+from tornpage.pipeline.readers.parts import CheckpointPart, IndexPart
+from tornpage.pipeline.readers.problems import PROBLEM_CODES, Problem, from_error, from_findings
+from tornpage.pipeline.readers.tables import FORMATS, ROWS, TableColumn, arrow_schema, arrow_type
+from tornpage.properties.decode.arrays import EntryColumn, entry_arrays
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.index_files import IndexReader
+from tornpage.properties.decode.store import Checkpoint, read_checkpoint
 
 __all__ = ["read_checkpoint_file", "read_headers", "read_index"]
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
-from pipeline.readers.asking import Ask
-from pipeline.readers.parts import Part
-from pipeline.readers.planning import plan
+from tornpage.pipeline.readers.asking import Ask
+from tornpage.pipeline.readers.parts import Part
+from tornpage.pipeline.readers.planning import plan
 
 if TYPE_CHECKING:
     import pyarrow as pa  # type: ignore[import-untyped]
@@ -41,7 +41,7 @@ def read_table(spark: SparkSession, name: str, *stores: str, **options: str) -> 
     planned = spark.sparkContext.broadcast(tasks)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pipeline.readers.reading import read_task
+        from tornpage.pipeline.readers.reading import read_task
 
         for numbers in batches:
             for number in numbers.column(0).to_pylist():
@@ -71,7 +71,7 @@ class StoreReader(DataSourceReader):
         """Yield Arrow batches."""
         if not isinstance(partition, Task):
             return iter(())  # Spark asks for something even where the plan is empty
-        from pipeline.readers.reading import read_task  # loads the compiler, which planning can do without
+        from tornpage.pipeline.readers.reading import read_task  # loads the compiler, which planning can do without
 
         return read_task(partition.parts, self._ask)
 
@@ -100,7 +100,7 @@ class _Source(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader that follows stores. Raises ReaderError for a table that cannot be followed."""
-        from pipeline.readers.streams import FollowingStream
+        from tornpage.pipeline.readers.streams import FollowingStream
 
         return FollowingStream(self.ask)
 

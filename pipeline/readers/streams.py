@@ -12,14 +12,14 @@ from typing import Any, Protocol, TypeAlias
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxBytes, SupportsTriggerAvailableNow
 
-from pipeline.readers.asking import Ask, ReaderError
-from pipeline.readers.checkpoint_stream import CheckpointFollower
-from pipeline.readers.index_stream import IndexFollower
-from pipeline.readers.log_stream import LogFollower
-from pipeline.readers.parts import Part
-from pipeline.readers.queue_stream import QueueFollower
-from pipeline.readers.sources import Task
-from pipeline.readers.tables import PROBLEMS, ROWS
+from tornpage.pipeline.readers.asking import Ask, ReaderError
+from tornpage.pipeline.readers.checkpoint_stream import CheckpointFollower
+from tornpage.pipeline.readers.index_stream import IndexFollower
+from tornpage.pipeline.readers.log_stream import LogFollower
+from tornpage.pipeline.readers.parts import Part
+from tornpage.pipeline.readers.queue_stream import QueueFollower
+from tornpage.pipeline.readers.sources import Task
+from tornpage.pipeline.readers.tables import PROBLEMS, ROWS
 
 __all__ = ["Follower", "FollowingStream"]
 
@@ -103,7 +103,7 @@ class FollowingStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Yield Arrow batches."""
-        from pipeline.readers.reading import read_task
+        from tornpage.pipeline.readers.reading import read_task
 
         if not isinstance(partition, Task):
             return iter(())

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from pipeline.repairing.carrying_out import RepairDone, carry_out
-from pipeline.repairing.plan import Prepared, RepairPlan, RepairRefused, prepare_repair
+from tornpage.pipeline.repairing.carrying_out import RepairDone, carry_out
+from tornpage.pipeline.repairing.plan import Prepared, RepairPlan, RepairRefused, prepare_repair
 
 __all__ = ["Prepared", "RepairDone", "RepairPlan", "RepairRefused", "carry_out", "prepare_repair"]

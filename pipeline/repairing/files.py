@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from properties.decode.files import FileSource
+from tornpage.properties.decode.files import FileSource
 
 __all__ = ["copy_bytes", "copy_small", "make_durable", "write_file"]
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.index_compare import seconds_since
-from pipeline.index_reading import ENTRY, newest_before
-from pipeline.repairing.plan import IndexShape
-from properties.decode.index import HEADER_BYTES, SLOT_BYTES, index_file_bytes
+from tornpage.pipeline.index_compare import seconds_since
+from tornpage.pipeline.index_reading import ENTRY, newest_before
+from tornpage.pipeline.repairing.plan import IndexShape
+from tornpage.properties.decode.index import HEADER_BYTES, SLOT_BYTES, index_file_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

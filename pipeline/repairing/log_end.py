@@ -8,10 +8,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from pipeline.outline import LogRow
-from pipeline.repairing.queues import has_place
-from pipeline.store_rows import StoreRows
-from properties.decode.store import LogFile, StoreView
+from tornpage.pipeline.outline import LogRow
+from tornpage.pipeline.repairing.queues import has_place
+from tornpage.pipeline.store_rows import StoreRows
+from tornpage.properties.decode.store import LogFile, StoreView
 
 __all__ = ["LogEnd", "find_log_end"]
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from model.state import DELAYS_MS
-from pipeline.audit import StoreAudit, audit_rows
-from pipeline.columns import QueueKey
-from pipeline.repairing.log_end import LogEnd, find_log_end
-from pipeline.small_files import DELETED_TOPICS
-from pipeline.store_rows import StoreRows, bytes_to_read, read_store
-from pipeline.stores import StoreFacts, StorePlan, plan_store
-from properties.decode.consumequeue import UNIT_BYTES
-from properties.decode.index import index_file_bytes
-from properties.judge.shape import Given, delays_of
+from tornpage.model.state import DELAYS_MS
+from tornpage.pipeline.audit import StoreAudit, audit_rows
+from tornpage.pipeline.columns import QueueKey
+from tornpage.pipeline.repairing.log_end import LogEnd, find_log_end
+from tornpage.pipeline.small_files import DELETED_TOPICS
+from tornpage.pipeline.store_rows import StoreRows, bytes_to_read, read_store
+from tornpage.pipeline.stores import StoreFacts, StorePlan, plan_store
+from tornpage.properties.decode.consumequeue import UNIT_BYTES
+from tornpage.properties.decode.index import index_file_bytes
+from tornpage.properties.judge.shape import Given, delays_of
 
 __all__ = ["IndexShape", "Prepared", "RepairPlan", "RepairRefused", "plan_repair", "prepare_repair", "unfinished_of"]
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.columns import QueueKey
-from pipeline.store_rows import StoreRows
-from properties.decode.consumequeue import PREFILL_BYTES, UNIT_BYTES
+from tornpage.pipeline.columns import QueueKey
+from tornpage.pipeline.store_rows import StoreRows
+from tornpage.properties.decode.consumequeue import PREFILL_BYTES, UNIT_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

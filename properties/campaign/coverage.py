@@ -12,17 +12,17 @@ from functools import cache
 from itertools import islice
 from typing import Literal
 
-from model.delay import SCHEDULE_TOPIC
-from model.operations import WITHOUT_A_VERB, Operation
-from properties.judge.evidence import EXTENSIONS, LegalLogs, Recovered
-from properties.judge.judges import JUDGES
-from properties.judge.ledgers import DELAY_OFFSETS
-from properties.judge.progress import CONSUMER_FILES
-from properties.judge.small_files import checkpoint_times, physic_timestamp
-from properties.lockstep.lockstep import Lockstep
-from properties.program.case import Settings
-from properties.program.log_places import ROOT
-from properties.program.workload import Rule
+from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.operations import WITHOUT_A_VERB, Operation
+from tornpage.properties.judge.evidence import EXTENSIONS, LegalLogs, Recovered
+from tornpage.properties.judge.judges import JUDGES
+from tornpage.properties.judge.ledgers import DELAY_OFFSETS
+from tornpage.properties.judge.progress import CONSUMER_FILES
+from tornpage.properties.judge.small_files import checkpoint_times, physic_timestamp
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.log_places import ROOT
+from tornpage.properties.program.workload import Rule
 
 __all__ = [
     "ALL_JUDGES",

@@ -12,11 +12,11 @@ from functools import partial
 from time import perf_counter
 from typing import Literal, Protocol, TypeVar
 
-from properties.campaign.replay import Failure, Shrunk, replay, shrink
-from properties.campaign.result import CampaignResult
-from properties.campaign.shrink import Watch
-from properties.campaign.workers import Died, Job, Launcher, Told, Work
-from properties.disk.dirty import DirtyTracker
+from tornpage.properties.campaign.replay import Failure, Shrunk, replay, shrink
+from tornpage.properties.campaign.result import CampaignResult
+from tornpage.properties.campaign.shrink import Watch
+from tornpage.properties.campaign.workers import Died, Job, Launcher, Told, Work
+from tornpage.properties.disk.dirty import DirtyTracker
 
 __all__ = ["Budget", "CanaryTime", "Explorer", "MakingSmall", "Progress", "explore", "ignored", "quiet", "small_case"]
 

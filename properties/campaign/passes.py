@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from model.message import record_bytes
-from model.operations import (
+from tornpage.model.message import record_bytes
+from tornpage.model.operations import (
     AimFault,
     Concurrent,
     Crash,
@@ -22,9 +22,9 @@ from model.operations import (
     PutBatch,
     Step,
 )
-from model.payloads import message_of
-from properties.program.case import Case, Settings
-from properties.program.fault_language import simpler_aims
+from tornpage.model.payloads import message_of
+from tornpage.properties.program.case import Case, Settings
+from tornpage.properties.program.fault_language import simpler_aims
 
 __all__ = ["DETOURS", "SIMPLER", "Pass"]
 

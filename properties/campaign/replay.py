@@ -10,18 +10,18 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
-from model.operations import Choice, Crash, Others
-from properties.campaign.shrink import Budget, Ended, Shrinking, ShrinkStep, Watch
-from properties.contract import GuaranteeBroken
-from properties.disk.choosing import PowerLoss, exceptions, fewest_exceptions
-from properties.disk.dirty import DirtyTracker
-from properties.disk.images import Fact
-from properties.explain.evidence import Evidence, Witness
-from properties.findings import Finding
-from properties.foreign.trial import TargetTrial
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Case, describe
+from tornpage.model.operations import Choice, Crash, Others
+from tornpage.properties.campaign.shrink import Budget, Ended, Shrinking, ShrinkStep, Watch
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.choosing import PowerLoss, exceptions, fewest_exceptions
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.images import Fact
+from tornpage.properties.explain.evidence import Evidence, Witness
+from tornpage.properties.findings import Finding
+from tornpage.properties.foreign.trial import TargetTrial
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Case, describe
 
 __all__ = ["Failure", "ShrinkStep", "Shrunk", "replay", "shrink", "signature", "with_evidence"]
 

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
-from properties.contract import Verdict
+from tornpage.properties.contract import Verdict
 
 __all__ = ["CampaignResult", "Found"]
 

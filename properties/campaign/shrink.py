@@ -16,9 +16,9 @@ from itertools import chain
 from time import perf_counter
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from model.operations import Concurrent, Crash
-from properties.campaign.passes import DETOURS, SIMPLER, Pass, fewer_operations
-from properties.program.case import Case
+from tornpage.model.operations import Concurrent, Crash
+from tornpage.properties.campaign.passes import DETOURS, SIMPLER, Pass, fewer_operations
+from tornpage.properties.program.case import Case
 
 __all__ = ["Budget", "Ended", "Failing", "ShrinkStep", "Shrinking", "Watch", "Weight", "weight_of"]
 

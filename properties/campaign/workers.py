@@ -27,7 +27,7 @@ from time import perf_counter
 from types import FrameType
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
-from properties.interrupts import born_deaf, held_interrupts
+from tornpage.properties.interrupts import born_deaf, held_interrupts
 
 __all__ = ["Apart", "Control", "Died", "Interrupted", "Job", "Launcher", "Plain", "Told", "Work"]
 

@@ -5,10 +5,10 @@ Importing it loads the standard library only.
 
 from __future__ import annotations
 
-from properties.decode.findings import Code, Finding, Severity, Verdict, verdict_of
-from properties.decode.judge import LogJudge
-from properties.decode.record import Bad, Blank, Record, decode_record, message_id, parse_properties
-from properties.decode.store import (
+from tornpage.properties.decode.findings import Code, Finding, Severity, Verdict, verdict_of
+from tornpage.properties.decode.judge import LogJudge
+from tornpage.properties.decode.record import Bad, Blank, Record, decode_record, message_id, parse_properties
+from tornpage.properties.decode.store import (
     Checkpoint,
     LocatedItem,
     LogFile,
@@ -18,7 +18,7 @@ from properties.decode.store import (
     read_checkpoint,
     read_floor,
 )
-from properties.decode.walk import Item, Unreadable, Zeros, scan, walk
+from tornpage.properties.decode.walk import Item, Unreadable, Zeros, scan, walk
 
 __all__ = [
     "Bad",

@@ -27,7 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self, TypeAlias
 
-from properties.decode.files import PIECE_BYTES, FileSource
+from tornpage.properties.decode.files import PIECE_BYTES, FileSource
 
 __all__ = [
     "EXT_ADDRESS_MAX",

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from properties.decode.consumequeue import ExtUnit, read_ext
-from properties.decode.files import FileSource
+from tornpage.properties.decode.consumequeue import ExtUnit, read_ext
+from tornpage.properties.decode.files import FileSource
 
 __all__ = ["ExtPlace", "list_extension", "walk_extension"]
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from properties.decode.consumequeue import java_hash
+from tornpage.properties.decode.consumequeue import java_hash
 
 __all__ = [
     "ENTRY_BYTES",

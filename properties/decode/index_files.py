@@ -21,9 +21,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from properties.decode.files import FileSource
-from properties.decode.findings import Finding
-from properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, IndexEntry, IndexHeader
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, IndexEntry, IndexHeader
 
 __all__ = [
     "DEFAULT_SLOTS",

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from properties.decode.files import FileSource
-from properties.decode.findings import Code, Finding, Severity
-from properties.decode.record import Bad, Blank, Reason, Record
-from properties.decode.store import RECORD_BYTES_MAX, LocatedItem, LogFile, StoreView
-from properties.decode.walk import Unreadable, Zeros, walk_source
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.findings import Code, Finding, Severity
+from tornpage.properties.decode.record import Bad, Blank, Reason, Record
+from tornpage.properties.decode.store import RECORD_BYTES_MAX, LocatedItem, LogFile, StoreView
+from tornpage.properties.decode.walk import Unreadable, Zeros, walk_source
 
 __all__ = ["FINDINGS_MAX", "LogJudge"]
 

@@ -11,10 +11,10 @@ from collections import OrderedDict
 from types import TracebackType
 from typing import Self
 
-from properties.decode.files import FileSource
-from properties.decode.record import Bad, Blank, Record
-from properties.decode.store import RECORD_BYTES_MAX, LogFile, StoreView
-from properties.decode.walk import decode_at
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.record import Bad, Blank, Record
+from tornpage.properties.decode.store import RECORD_BYTES_MAX, LogFile, StoreView
+from tornpage.properties.decode.walk import decode_at
 
 __all__ = ["FILES_MAX", "RecordReader"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from properties.decode.store import StoreView, look
+from tornpage.properties.decode.store import StoreView, look
 
 __all__ = ["InspectError", "open_view", "shown"]
 

@@ -12,8 +12,8 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from properties.decode.consumequeue import PREFILL_BYTES, UNIT_BYTES, QueueFile, QueueUnit, walk_units
-from properties.decode.files import FileSource
+from tornpage.properties.decode.consumequeue import PREFILL_BYTES, UNIT_BYTES, QueueFile, QueueUnit, walk_units
+from tornpage.properties.decode.files import FileSource
 
 __all__ = ["QueueBounds", "first_unit_from", "queue_bounds"]
 

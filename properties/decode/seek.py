@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from properties.decode.record import Bad, Blank, Record
-from properties.decode.walk import Item, Source, Unreadable, Zeros, walk_source
+from tornpage.properties.decode.record import Bad, Blank, Record
+from tornpage.properties.decode.walk import Item, Source, Unreadable, Zeros, walk_source
 
 __all__ = ["items_from"]
 

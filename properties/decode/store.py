@@ -20,11 +20,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from properties.decode.durable_floor import FLOOR_BYTES, Floor, parse_durable_floor
-from properties.decode.files import PIECE_BYTES, FileSource, is_locked_elsewhere, read_small
-from properties.decode.findings import Code, Finding, Severity
-from properties.decode.seek import items_from
-from properties.decode.walk import Item
+from tornpage.properties.decode.durable_floor import FLOOR_BYTES, Floor, parse_durable_floor
+from tornpage.properties.decode.files import PIECE_BYTES, FileSource, is_locked_elsewhere, read_small
+from tornpage.properties.decode.findings import Code, Finding, Severity
+from tornpage.properties.decode.seek import items_from
+from tornpage.properties.decode.walk import Item
 
 __all__ = [
     "RECORD_BYTES_MAX",

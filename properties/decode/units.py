@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from properties.decode.consumequeue import EXT_ADDRESS_MAX, PREFILL_BYTES, UNIT_BYTES, ExtUnit
+from tornpage.properties.decode.consumequeue import EXT_ADDRESS_MAX, PREFILL_BYTES, UNIT_BYTES, ExtUnit
 
 __all__ = ["PREFILL_UNIT", "StoredUnit", "decode_ext_unit", "decode_units", "resolved_tags_code"]
 

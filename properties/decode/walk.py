@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from properties.decode.record import (
+from tornpage.properties.decode.record import (
     END_RESERVE_BYTES,
     RECORD_BYTES_MIN,
     RECORD_MAGIC,

@@ -3,12 +3,12 @@
 import os
 from collections.abc import Sequence
 
-from impl.io.files import Mapping, OpenFile
-from properties.disk.armed import ArmedFault
-from properties.disk.failing_disk import FailingDisk
-from properties.disk.inodes import recorded
-from properties.disk.journal import FileSynced
-from properties.program.fault_calls import Call
+from tornpage.impl.io.files import Mapping, OpenFile
+from tornpage.properties.disk.armed import ArmedFault
+from tornpage.properties.disk.failing_disk import FailingDisk
+from tornpage.properties.disk.inodes import recorded
+from tornpage.properties.disk.journal import FileSynced
+from tornpage.properties.program.fault_calls import Call
 
 __all__ = ["AimedDisk"]
 

@@ -2,10 +2,10 @@
 
 import random
 
-from properties.program.fault_calls import Call
-from properties.program.fault_effects import EFFECTS
-from properties.program.fault_language import parse_predicate
-from properties.program.fault_predicates import matcher_of
+from tornpage.properties.program.fault_calls import Call
+from tornpage.properties.program.fault_effects import EFFECTS
+from tornpage.properties.program.fault_language import parse_predicate
+from tornpage.properties.program.fault_predicates import matcher_of
 
 __all__ = ["ArmedFault"]
 

@@ -10,18 +10,18 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from model.operations import Choice
-from properties.contract import HarnessError
-from properties.disk.certificate_text import sentences_of
-from properties.disk.disk import (
+from tornpage.model.operations import Choice
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.disk.certificate_text import sentences_of
+from tornpage.properties.disk.disk import (
     DirectoryOperation,
     DiskState,
     Image,
     apply_operation,
     directory_of,
 )
-from properties.disk.images import Choices, compose, disk_state, surviving_operations
-from properties.disk.journal import (
+from tornpage.properties.disk.images import Choices, compose, disk_state, surviving_operations
+from tornpage.properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,
     DirectorySynced,
@@ -34,8 +34,8 @@ from properties.disk.journal import (
     PageWritten,
     Resized,
 )
-from properties.disk.legality import objections
-from properties.program.case import Disk
+from tornpage.properties.disk.legality import objections
+from tornpage.properties.program.case import Disk
 
 __all__ = ["Certificate", "FileClaim", "OperationClaim", "Origin", "PageClaim", "assert_legal", "certify"]
 

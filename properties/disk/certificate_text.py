@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from properties.disk.certificate import Certificate, FileClaim, OperationClaim, Origin, PageClaim
+    from tornpage.properties.disk.certificate import Certificate, FileClaim, OperationClaim, Origin, PageClaim
 
 __all__ = ["sentences_of"]
 

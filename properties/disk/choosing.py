@@ -7,8 +7,8 @@ which all of it did ("kept"). Both forms can say every loss; the one with fewer 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from model.operations import Choice, Others
-from properties.disk.images import Choices, Fact
+from tornpage.model.operations import Choice, Others
+from tornpage.properties.disk.images import Choices, Fact
 
 __all__ = ["PowerLoss", "chosen", "exceptions", "fewest_exceptions", "fitted", "lost_facts"]
 

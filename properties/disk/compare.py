@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import weakref
 
-from properties.disk.tracking import Closing, Shadow, Tracked, close_all, require_open
+from tornpage.properties.disk.tracking import Closing, Shadow, Tracked, close_all, require_open
 
 __all__ = ["CompareTracker"]
 

@@ -27,10 +27,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from properties.disk.compare import CompareTracker
-from properties.disk.journal import PAGE_BYTES
-from properties.disk.tracking import Closing, DirtyTracker, Tracked, TrackerForked, TrackerUnavailable, require_open
-from properties.disk.write_protect import WriteProtectTracker, write_protect_available
+from tornpage.properties.disk.compare import CompareTracker
+from tornpage.properties.disk.journal import PAGE_BYTES
+from tornpage.properties.disk.tracking import (
+    Closing,
+    DirtyTracker,
+    Tracked,
+    TrackerForked,
+    TrackerUnavailable,
+    require_open,
+)
+from tornpage.properties.disk.write_protect import WriteProtectTracker, write_protect_available
 
 __all__ = [
     "AUTO_WRITE_PROTECT_BYTES_MIN",

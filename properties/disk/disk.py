@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from properties.disk.journal import (
+from tornpage.properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,
     DirectorySynced,
@@ -23,7 +23,7 @@ from properties.disk.journal import (
     ProcessKilled,
     Resized,
 )
-from properties.program.case import Disk
+from tornpage.properties.program.case import Disk
 
 __all__ = ["DirectoryOperation", "DiskState", "Image", "InodeState", "apply_operation", "parent_of", "put_page"]
 

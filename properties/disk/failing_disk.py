@@ -7,14 +7,14 @@ a file can be refused on its own. Nor do others take any that only some stores h
 import errno
 import os
 
-from impl.io.files import OpenFile
-from properties.disk.disk import DiskState, Image
-from properties.disk.inodes import Inode, recorded
-from properties.disk.journal import PAGE_BYTES, Entry, FileSynced, PagesDropped, PageWritten
-from properties.disk.recording_files import RecordingFiles
-from properties.disk.tracking import DirtyTracker
-from properties.program.log_places import ROOT, log_files
-from properties.scheduler import yield_point
+from tornpage.impl.io.files import OpenFile
+from tornpage.properties.disk.disk import DiskState, Image
+from tornpage.properties.disk.inodes import Inode, recorded
+from tornpage.properties.disk.journal import PAGE_BYTES, Entry, FileSynced, PagesDropped, PageWritten
+from tornpage.properties.disk.recording_files import RecordingFiles
+from tornpage.properties.disk.tracking import DirtyTracker
+from tornpage.properties.program.log_places import ROOT, log_files
+from tornpage.properties.scheduler import yield_point
 
 __all__ = ["FailingDisk", "UnmarkedDisk"]
 

@@ -9,8 +9,8 @@ rests on; properties/disk/legality.py checks it without any of the code here.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from model.operations import Choice
-from properties.disk.disk import (
+from tornpage.model.operations import Choice
+from tornpage.properties.disk.disk import (
     DirectoryOperation,
     DiskState,
     Image,
@@ -19,7 +19,7 @@ from properties.disk.disk import (
     parent_of,
     put_page,
 )
-from properties.disk.journal import (
+from tornpage.properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,
     Entry,
@@ -27,7 +27,7 @@ from properties.disk.journal import (
     FileRenamed,
     FileUnlinked,
 )
-from properties.program.case import Disk
+from tornpage.properties.program.case import Disk
 
 __all__ = [
     "JOURNAL_FACT",

@@ -4,9 +4,9 @@ import errno
 import os
 from functools import lru_cache
 
-from impl.io.files import FileStat, OpenFile
-from properties.disk.disk import parent_of
-from properties.disk.tracking import Tracked
+from tornpage.impl.io.files import FileStat, OpenFile
+from tornpage.properties.disk.disk import parent_of
+from tornpage.properties.disk.tracking import Tracked
 
 __all__ = ["Inode", "Names", "RecordedFile", "RecordedMapping", "recorded", "refusal", "writable"]
 

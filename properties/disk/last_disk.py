@@ -8,13 +8,13 @@ are no versions to look for: a sync makes durable what the process sees at that 
 import mmap
 from typing import Self
 
-from impl.io.files import FileStat, Mapping, OpenFile
-from properties.disk.disk import DiskState, Image
-from properties.disk.failing_disk import FailingDisk
-from properties.disk.inodes import Inode, RecordedFile, RecordedMapping, recorded, writable
-from properties.disk.journal import DirectorySynced, Entry, FileCreated, FileSynced, PagesDropped, Resized
-from properties.disk.tracking import Tracked
-from properties.program.case import Disk
+from tornpage.impl.io.files import FileStat, Mapping, OpenFile
+from tornpage.properties.disk.disk import DiskState, Image
+from tornpage.properties.disk.failing_disk import FailingDisk
+from tornpage.properties.disk.inodes import Inode, RecordedFile, RecordedMapping, recorded, writable
+from tornpage.properties.disk.journal import DirectorySynced, Entry, FileCreated, FileSynced, PagesDropped, Resized
+from tornpage.properties.disk.tracking import Tracked
+from tornpage.properties.program.case import Disk
 
 __all__ = ["LastDisk"]
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from properties.disk.journal import (
+from tornpage.properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,
     Entry,
@@ -32,11 +32,11 @@ from properties.disk.journal import (
     FileSynced,
     FileUnlinked,
 )
-from properties.disk.legality_files import PAGE_BYTES, FileHistory, around, file_histories, unusable
+from tornpage.properties.disk.legality_files import PAGE_BYTES, FileHistory, around, file_histories, unusable
 
 if TYPE_CHECKING:
-    from properties.disk.certificate import Certificate, FileClaim, PageClaim
-    from properties.disk.disk import Image
+    from tornpage.properties.disk.certificate import Certificate, FileClaim, PageClaim
+    from tornpage.properties.disk.disk import Image
 
 __all__ = ["objections"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from properties.disk.journal import (
+from tornpage.properties.disk.journal import (
     Entry,
     FileCreated,
     FileRenamed,
@@ -21,7 +21,7 @@ from properties.disk.journal import (
 )
 
 if TYPE_CHECKING:
-    from properties.disk.disk import Image
+    from tornpage.properties.disk.disk import Image
 
 __all__ = ["PAGE_BYTES", "FileHistory", "around", "file_histories", "unusable"]
 

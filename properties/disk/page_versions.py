@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
-from properties.disk.journal import PAGE_BYTES, FileCreated, FileRenamed, PageWritten
-from properties.disk.recording_files import RecordingFiles
+from tornpage.properties.disk.journal import PAGE_BYTES, FileCreated, FileRenamed, PageWritten
+from tornpage.properties.disk.recording_files import RecordingFiles
 
 __all__ = ["Earlier", "earlier_contents"]
 

@@ -4,12 +4,12 @@ Each content that a page had between two barriers becomes a version in the journ
 which a crash may fall is an *event*: the length of the journal there.
 """
 
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import DiskState, Image
-from properties.disk.fingerprint import fingerprint
-from properties.disk.inodes import Inode, Names
-from properties.disk.journal import PAGE_BYTES, Entry, PageWritten
-from properties.program.case import Disk
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import DiskState, Image
+from tornpage.properties.disk.fingerprint import fingerprint
+from tornpage.properties.disk.inodes import Inode, Names
+from tornpage.properties.disk.journal import PAGE_BYTES, Entry, PageWritten
+from tornpage.properties.program.case import Disk
 
 __all__ = ["Recording"]
 

@@ -9,11 +9,11 @@ not allocated (SIGBUS), which only a real file system shows.
 
 import errno
 
-from impl.io.files import DiskUsage, FileStat, Mapping, OpenFile
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import DiskState, Image, parent_of
-from properties.disk.inodes import Inode, RecordedFile, RecordedMapping, recorded, refusal, writable
-from properties.disk.journal import (
+from tornpage.impl.io.files import DiskUsage, FileStat, Mapping, OpenFile
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import DiskState, Image, parent_of
+from tornpage.properties.disk.inodes import Inode, RecordedFile, RecordedMapping, recorded, refusal, writable
+from tornpage.properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,
     DirectorySynced,
@@ -24,7 +24,7 @@ from properties.disk.journal import (
     FileUnlinked,
     Resized,
 )
-from properties.disk.recording import Recording
+from tornpage.properties.disk.recording import Recording
 
 __all__ = ["EMPTY_DISK", "RecordingFiles"]
 

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from itertools import accumulate
 from typing import Any
 
-from model.operations import Choice
-from properties.disk.images import JOURNAL_FACT, Fact
+from tornpage.model.operations import Choice
+from tornpage.properties.disk.images import JOURNAL_FACT, Fact
 
 __all__ = ["CHANCES", "FAULTS", "Chances", "armed_faults", "draw", "fired_faults"]
 

@@ -7,7 +7,7 @@ import mmap
 from collections.abc import Iterable
 from typing import Protocol, Self
 
-from properties.disk.journal import PAGE_BYTES
+from tornpage.properties.disk.journal import PAGE_BYTES
 
 __all__ = [
     "Closing",

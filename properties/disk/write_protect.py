@@ -16,8 +16,8 @@ import sys
 import weakref
 from typing import Any, Literal
 
-from properties.disk.journal import PAGE_BYTES
-from properties.disk.tracking import (
+from tornpage.properties.disk.journal import PAGE_BYTES
+from tornpage.properties.disk.tracking import (
     Closing,
     Shadow,
     Tracked,

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from model.operations import Choice, Crash
-from properties.disk.certificate import Certificate, certify
-from properties.disk.choosing import chosen
-from properties.disk.disk import DiskState, Image
-from properties.disk.images import Fact, compose, disk_state, facts_of
-from properties.disk.journal import Entry
-from properties.program.case import Settings
+from tornpage.model.operations import Choice, Crash
+from tornpage.properties.disk.certificate import Certificate, certify
+from tornpage.properties.disk.choosing import chosen
+from tornpage.properties.disk.disk import DiskState, Image
+from tornpage.properties.disk.images import Fact, compose, disk_state, facts_of
+from tornpage.properties.disk.journal import Entry
+from tornpage.properties.program.case import Settings
 
 __all__ = ["CrashContext"]
 

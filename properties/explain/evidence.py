@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from impl.store import MessageStore
-from model.operations import WITHOUT_A_VERB, Crash, Operation
-from model.state import CommitLog
-from properties.contract import GuaranteeBroken
-from properties.disk.disk import Image
-from properties.disk.images import named_inodes
-from properties.disk.journal import (
+from tornpage.impl.store import MessageStore
+from tornpage.model.operations import WITHOUT_A_VERB, Crash, Operation
+from tornpage.model.state import CommitLog
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import named_inodes
+from tornpage.properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,
     Entry,
@@ -27,14 +27,14 @@ from properties.disk.journal import (
     ProcessKilled,
     Resized,
 )
-from properties.explain.crash_context import CrashContext
-from properties.explain.hexdump import Frame, HexLine, frames_of, hex_of
-from properties.explain.page_history import PageHistory, PageVersion, histories_of, versions_of
-from properties.explain.page_map import FactFate, PageFate, PageMap, page_map_of
-from properties.judge.evidence import durable_image
-from properties.lockstep.lockstep import Lockstep
-from properties.program.case import Case, Settings, describe
-from properties.program.log_places import log_files
+from tornpage.properties.explain.crash_context import CrashContext
+from tornpage.properties.explain.hexdump import Frame, HexLine, frames_of, hex_of
+from tornpage.properties.explain.page_history import PageHistory, PageVersion, histories_of, versions_of
+from tornpage.properties.explain.page_map import FactFate, PageFate, PageMap, page_map_of
+from tornpage.properties.judge.evidence import durable_image
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.program.case import Case, Settings, describe
+from tornpage.properties.program.log_places import log_files
 
 __all__ = ["Account", "Evidence", "Witness"]
 

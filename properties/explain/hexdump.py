@@ -6,11 +6,11 @@ Read by the judges' own decoder (properties/decode), not by the store's.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from properties.decode.record import Bad, Blank, Record
-from properties.decode.walk import Unreadable, Zeros, walk
-from properties.disk.disk import Image
-from properties.disk.journal import PAGE_BYTES
-from properties.program.log_places import log_files
+from tornpage.properties.decode.record import Bad, Blank, Record
+from tornpage.properties.decode.walk import Unreadable, Zeros, walk
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.journal import PAGE_BYTES
+from tornpage.properties.program.log_places import log_files
 
 __all__ = ["Frame", "HexLine", "frames_of", "hex_of", "lines_of"]
 

@@ -7,12 +7,12 @@ writes since then, in order. A power loss may keep any of them, or a mixture of 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from model.operations import Choice
-from properties.disk.disk import Image, InodeState
-from properties.disk.journal import PAGE_BYTES, FileSynced, PageWritten
-from properties.explain.crash_context import CrashContext
-from properties.explain.hexdump import Frame, HexLine, frames_of, lines_of
-from properties.program.log_places import LOG_PATHS
+from tornpage.model.operations import Choice
+from tornpage.properties.disk.disk import Image, InodeState
+from tornpage.properties.disk.journal import PAGE_BYTES, FileSynced, PageWritten
+from tornpage.properties.explain.crash_context import CrashContext
+from tornpage.properties.explain.hexdump import Frame, HexLine, frames_of, lines_of
+from tornpage.properties.program.log_places import LOG_PATHS
 
 __all__ = ["PageHistory", "PageVersion", "histories_of", "versions_of"]
 

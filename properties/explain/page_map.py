@@ -7,10 +7,10 @@ the certificate that say why that is legal.
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from properties.disk.images import named_inodes
-from properties.disk.journal import PAGE_BYTES
-from properties.explain.crash_context import CrashContext
-from properties.program.case import Case, describe
+from tornpage.properties.disk.images import named_inodes
+from tornpage.properties.disk.journal import PAGE_BYTES
+from tornpage.properties.explain.crash_context import CrashContext
+from tornpage.properties.program.case import Case, describe
 
 __all__ = ["FactFate", "Fate", "PageFate", "PageMap", "page_map_of"]
 

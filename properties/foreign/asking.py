@@ -7,9 +7,9 @@ import base64
 import binascii
 from typing import Any
 
-from properties.contract import GuaranteeBroken
-from properties.foreign.process import Died, Hung, StoreFailed, StoreProcess
-from properties.foreign.protocol import BadHandshake, printable, read_handshake
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.foreign.process import Died, Hung, StoreFailed, StoreProcess
+from tornpage.properties.foreign.protocol import BadHandshake, printable, read_handshake
 
 __all__ = ["Asked", "broken_by"]
 

@@ -10,12 +10,12 @@ A state is found by comparison, never taken over from the store: a message that 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from model.index import keys_of
-from model.state import Record
-from properties.contract import GuaranteeBroken
-from properties.foreign.asking import Asked
-from properties.foreign.reference_store import ReferenceState, ReferenceStore
-from properties.judge.rulings import Ruling, holds, judge, require, ruling_of
+from tornpage.model.index import keys_of
+from tornpage.model.state import Record
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.foreign.asking import Asked
+from tornpage.properties.foreign.reference_store import ReferenceState, ReferenceStore
+from tornpage.properties.judge.rulings import Ruling, holds, judge, require, ruling_of
 
 __all__ = ["Known", "Survived", "found_by_key", "judge_survivors", "keys_in", "shown"]
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from properties.foreign.reference_store import ReferenceStore
+from tornpage.properties.foreign.reference_store import ReferenceStore
 
 __all__ = ["open_store"]
 

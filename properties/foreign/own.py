@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import FlushDiskType
-from impl.io.os_files import OsFiles
-from impl.message.message import Message
-from impl.service.runner import Service, ThreadRunner
-from impl.store import MessageStore
-from properties.planted import parts_of
-from properties.program.case import Settings
-from properties.program.hand_driven import HandDriven
-from properties.program.translation import store_config
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import FlushDiskType
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import Message
+from tornpage.impl.service.runner import Service, ThreadRunner
+from tornpage.impl.store import MessageStore
+from tornpage.properties.planted import parts_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.hand_driven import HandDriven
+from tornpage.properties.program.translation import store_config
 
 __all__ = ["OwnStore", "open_store", "open_store_async"]
 

@@ -21,13 +21,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NoReturn
 
-from properties.contract import HarnessError
-from properties.foreign.protocol import TargetUnusable
-from properties.foreign.serving import serve
-from properties.foreign.spec import CommandSpec, PythonSpec, Spec
-from properties.foreign.tracing import Tracer, let_trace
-from properties.foreign.watching import WatchedDirectory
-from properties.interrupts import held_interrupts
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.foreign.protocol import TargetUnusable
+from tornpage.properties.foreign.serving import serve
+from tornpage.properties.foreign.spec import CommandSpec, PythonSpec, Spec
+from tornpage.properties.foreign.tracing import Tracer, let_trace
+from tornpage.properties.foreign.watching import WatchedDirectory
+from tornpage.properties.interrupts import held_interrupts
 
 __all__ = ["ANSWER_SECONDS", "Died", "Hung", "NoAnswer", "StoreFailed", "StoreProcess"]
 

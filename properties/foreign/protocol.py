@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Protocol
 
-from properties.foreign.reference_store import SAFE_AFTER, ReferenceStore, SafeAfter
+from tornpage.properties.foreign.reference_store import SAFE_AFTER, ReferenceStore, SafeAfter
 
 __all__ = ["VERSION", "BadHandshake", "Promises", "Target", "TargetUnusable", "printable", "read_handshake"]
 

@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from model import commitlog, index, reading
-from model.answers import Answer, PutAnswer
-from model.crash import crash
-from model.message import Message
-from model.operations import Flush, Operation, Put, Step
-from model.state import Clock, CommitLog, Layout, Record, State
-from model.step import step
+from tornpage.model import commitlog, index, reading
+from tornpage.model.answers import Answer, PutAnswer
+from tornpage.model.crash import crash
+from tornpage.model.message import Message
+from tornpage.model.operations import Flush, Operation, Put, Step
+from tornpage.model.state import Clock, CommitLog, Layout, Record, State
+from tornpage.model.step import step
 
 __all__ = ["SAFE_AFTER", "Disaster", "ReferenceState", "ReferenceStore", "SafeAfter"]
 

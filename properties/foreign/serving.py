@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from properties.foreign.protocol import VERSION, Target
+from tornpage.properties.foreign.protocol import VERSION, Target
 
 __all__ = ["serve"]
 

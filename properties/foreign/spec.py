@@ -18,15 +18,14 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from properties.foreign.protocol import Target, TargetUnusable
+from tornpage.properties.foreign.protocol import Target, TargetUnusable
 
 __all__ = ["BadSpec", "CommandSpec", "PythonSpec", "Spec", "read_spec"]
 
 _MOVED = {
-    "properties.targets.own": "properties.foreign.own",
-    "properties.targets.memory": "properties.foreign.memory",
-    "properties.explore.foreign.own": "properties.foreign.own",
-    "properties.explore.foreign.memory": "properties.foreign.memory",
+    f"{folder}.{name}": f"tornpage.properties.foreign.{name}"
+    for folder in ("properties.targets", "properties.explore.foreign", "properties.foreign")
+    for name in ("memory", "own")
 }
 """Stores of ours by the module names that tokens and case files of the past have."""
 

@@ -16,9 +16,9 @@ import struct
 from contextlib import suppress
 from functools import cache
 
-from properties.foreign.syscalls import MACHINE, SYNCHRONOUS, TEMPORARY, install_filter
-from properties.foreign.watching import Place, WatchedDirectory
-from properties.interrupts import held_interrupts
+from tornpage.properties.foreign.syscalls import MACHINE, SYNCHRONOUS, TEMPORARY, install_filter
+from tornpage.properties.foreign.watching import Place, WatchedDirectory
+from tornpage.properties.interrupts import held_interrupts
 
 __all__ = ["Tracer", "let_trace", "why_untraceable"]
 

@@ -10,26 +10,26 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
-from model.payloads import message_of
-from model.state import CommitLog
-from properties.contract import GuaranteeBroken
-from properties.disk.certificate import assert_legal
-from properties.disk.choosing import PowerLoss, chosen, fitted
-from properties.disk.disk import Image
-from properties.disk.images import compose, disk_state, facts_of
-from properties.disk.journal import Entry, ProcessKilled
-from properties.foreign.asking import Asked
-from properties.foreign.judging import Known, found_by_key, judge_survivors, keys_in, shown
-from properties.foreign.process import StoreProcess
-from properties.foreign.protocol import TargetUnusable
-from properties.foreign.reference_store import Disaster, ReferenceState
-from properties.foreign.spec import read_spec
-from properties.foreign.tracing import why_untraceable
-from properties.foreign.watching import EMPTY, Recorded, WatchedDirectory
-from properties.foreign.workplace import Workplace
-from properties.judge.rulings import require
-from properties.program.case import Settings
+from tornpage.model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
+from tornpage.model.payloads import message_of
+from tornpage.model.state import CommitLog
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.certificate import assert_legal
+from tornpage.properties.disk.choosing import PowerLoss, chosen, fitted
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.journal import Entry, ProcessKilled
+from tornpage.properties.foreign.asking import Asked
+from tornpage.properties.foreign.judging import Known, found_by_key, judge_survivors, keys_in, shown
+from tornpage.properties.foreign.process import StoreProcess
+from tornpage.properties.foreign.protocol import TargetUnusable
+from tornpage.properties.foreign.reference_store import Disaster, ReferenceState
+from tornpage.properties.foreign.spec import read_spec
+from tornpage.properties.foreign.tracing import why_untraceable
+from tornpage.properties.foreign.watching import EMPTY, Recorded, WatchedDirectory
+from tornpage.properties.foreign.workplace import Workplace
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.program.case import Settings
 
 __all__ = ["TargetTrial", "TargetWindow", "keys_of_put"]
 

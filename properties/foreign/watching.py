@@ -18,9 +18,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from properties.contract import HarnessError
-from properties.disk.disk import DiskState, Image, parent_of
-from properties.disk.journal import (
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.disk.disk import DiskState, Image, parent_of
+from tornpage.properties.disk.journal import (
     PAGE_BYTES,
     DirectoryMade,
     DirectorySynced,

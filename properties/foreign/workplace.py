@@ -3,10 +3,10 @@
 import tempfile
 from pathlib import Path
 
-from properties.disk.disk import Image
-from properties.foreign.process import StoreProcess
-from properties.foreign.watching import write_directory
-from properties.scratch import memory_directory, remove_tree
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.foreign.process import StoreProcess
+from tornpage.properties.foreign.watching import write_directory
+from tornpage.properties.scratch import memory_directory, remove_tree
 
 __all__ = ["Workplace"]
 

@@ -7,10 +7,10 @@ part is damaged already or could not be judged.
 
 from __future__ import annotations
 
-from properties.decode.opening import InspectError
-from properties.inspect.log import inspect_store
-from properties.inspect.query import Query
-from properties.inspect.rows import row_of
-from properties.inspect.views import VIEWS, inspect_view
+from tornpage.properties.decode.opening import InspectError
+from tornpage.properties.inspect.log import inspect_store
+from tornpage.properties.inspect.query import Query
+from tornpage.properties.inspect.rows import row_of
+from tornpage.properties.inspect.views import VIEWS, inspect_view
 
 __all__ = ["VIEWS", "InspectError", "Query", "inspect_store", "inspect_view", "row_of"]

@@ -14,16 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 
-from properties.decode.consumequeue import UNIT_BYTES, EmptyUnits, QueueFile, list_queues, walk_units
-from properties.decode.files import FileSource
-from properties.decode.findings import Finding
-from properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES
-from properties.decode.index_files import IndexReader, opened_index
-from properties.decode.record import Bad, Blank, Record
-from properties.decode.store import LogFile, StoreView, iter_items
-from properties.decode.walk import Unreadable, Zeros
-from properties.inspect.place import Progress, log_range, reading, without_progress
-from properties.inspect.rows import Row
+from tornpage.properties.decode.consumequeue import UNIT_BYTES, EmptyUnits, QueueFile, list_queues, walk_units
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES
+from tornpage.properties.decode.index_files import IndexReader, opened_index
+from tornpage.properties.decode.record import Bad, Blank, Record
+from tornpage.properties.decode.store import LogFile, StoreView, iter_items
+from tornpage.properties.decode.walk import Unreadable, Zeros
+from tornpage.properties.inspect.place import Progress, log_range, reading, without_progress
+from tornpage.properties.inspect.rows import Row
 
 __all__ = ["FILES_MAX", "RUNS_MAX", "file_maps"]
 

@@ -12,18 +12,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from properties.decode.files import FileSource
-from properties.decode.findings import Finding
-from properties.decode.lookup import RecordReader
-from properties.decode.opening import open_view
-from properties.decode.record import Bad, Blank, Record
-from properties.decode.seek import items_from
-from properties.decode.store import RECORD_BYTES_MAX, LocatedItem, LogFile, StoreView, look
-from properties.decode.walk import Unreadable, Zeros, decode_at, walk_source
-from properties.inspect.log import shown_row
-from properties.inspect.query import Query
-from properties.inspect.queues import queue_tails
-from properties.inspect.rows import Row
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.lookup import RecordReader
+from tornpage.properties.decode.opening import open_view
+from tornpage.properties.decode.record import Bad, Blank, Record
+from tornpage.properties.decode.seek import items_from
+from tornpage.properties.decode.store import RECORD_BYTES_MAX, LocatedItem, LogFile, StoreView, look
+from tornpage.properties.decode.walk import Unreadable, Zeros, decode_at, walk_source
+from tornpage.properties.inspect.log import shown_row
+from tornpage.properties.inspect.query import Query
+from tornpage.properties.inspect.queues import queue_tails
+from tornpage.properties.inspect.rows import Row
 
 __all__ = ["PATIENCE", "LogFollower"]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from properties.decode.fields import entry_fields, header_fields
-from properties.decode.findings import Finding
-from properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, IndexEntry, decode_index, index_hash
-from properties.decode.index_files import BrokenChain, IndexReader, no_access, opened_index, unsettled
-from properties.decode.lookup import RecordReader
-from properties.decode.opening import InspectError
-from properties.decode.record import Record
-from properties.decode.store import StoreView
-from properties.inspect.place import Document, derived_severity, part_document
-from properties.inspect.query import Query, keys_of
-from properties.inspect.rows import Row, hex_of, wide
+from tornpage.properties.decode.fields import entry_fields, header_fields
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, IndexEntry, decode_index, index_hash
+from tornpage.properties.decode.index_files import BrokenChain, IndexReader, no_access, opened_index, unsettled
+from tornpage.properties.decode.lookup import RecordReader
+from tornpage.properties.decode.opening import InspectError
+from tornpage.properties.decode.record import Record
+from tornpage.properties.decode.store import StoreView
+from tornpage.properties.inspect.place import Document, derived_severity, part_document
+from tornpage.properties.inspect.query import Query, keys_of
+from tornpage.properties.inspect.rows import Row, hex_of, wide
 
 __all__ = ["index_chain", "index_entries", "index_files"]
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from properties.decode.findings import Finding
-from properties.decode.index import index_hash
-from properties.decode.index_files import BrokenChain, IndexReader, opened_index, unsettled
-from properties.decode.lookup import RecordReader
-from properties.decode.record import Record
-from properties.decode.store import LocatedItem, LogFile, StoreView, iter_items
-from properties.inspect.log import shown_row
-from properties.inspect.lookups import nothing_found, unread
-from properties.inspect.place import (
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.index import index_hash
+from tornpage.properties.decode.index_files import BrokenChain, IndexReader, opened_index, unsettled
+from tornpage.properties.decode.lookup import RecordReader
+from tornpage.properties.decode.record import Record
+from tornpage.properties.decode.store import LocatedItem, LogFile, StoreView, iter_items
+from tornpage.properties.inspect.log import shown_row
+from tornpage.properties.inspect.lookups import nothing_found, unread
+from tornpage.properties.inspect.place import (
     Document,
     Progress,
     derived_severity,
@@ -26,8 +26,8 @@ from properties.inspect.place import (
     reading,
     without_progress,
 )
-from properties.inspect.query import Query
-from properties.inspect.rows import Row
+from tornpage.properties.inspect.query import Query
+from tornpage.properties.inspect.rows import Row
 
 __all__ = ["by_key"]
 

@@ -6,16 +6,16 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict
 
-from properties.decode.fields import record_fields
-from properties.decode.findings import verdict_of
-from properties.decode.judge import LogJudge
-from properties.decode.lookup import RecordReader
-from properties.decode.opening import InspectError, open_view
-from properties.decode.record import RECORD_BYTES_MIN, Bad, Blank, Record
-from properties.decode.store import LocatedItem, StoreView, iter_items
-from properties.decode.walk import Unreadable
-from properties.inspect.place import Document, Progress, log_range, reading, without_progress
-from properties.inspect.rows import Row, hex_of, row_of
+from tornpage.properties.decode.fields import record_fields
+from tornpage.properties.decode.findings import verdict_of
+from tornpage.properties.decode.judge import LogJudge
+from tornpage.properties.decode.lookup import RecordReader
+from tornpage.properties.decode.opening import InspectError, open_view
+from tornpage.properties.decode.record import RECORD_BYTES_MIN, Bad, Blank, Record
+from tornpage.properties.decode.store import LocatedItem, StoreView, iter_items
+from tornpage.properties.decode.walk import Unreadable
+from tornpage.properties.inspect.place import Document, Progress, log_range, reading, without_progress
+from tornpage.properties.inspect.rows import Row, hex_of, row_of
 
 __all__ = ["inspect_store", "log_document", "shown_row"]
 

@@ -11,14 +11,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import accumulate
 
-from properties.decode.findings import Finding
-from properties.decode.lookup import RecordReader
-from properties.decode.record import Bad, Record, message_id
-from properties.decode.store import LocatedItem, LogFile, StoreView, iter_items
-from properties.inspect.log import log_document, shown_row
-from properties.inspect.place import Document, Progress, log_range, part_document, reading, without_progress
-from properties.inspect.query import I64_MAX, Query, offset_of_id
-from properties.inspect.rows import Row
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.lookup import RecordReader
+from tornpage.properties.decode.record import Bad, Record, message_id
+from tornpage.properties.decode.store import LocatedItem, LogFile, StoreView, iter_items
+from tornpage.properties.inspect.log import log_document, shown_row
+from tornpage.properties.inspect.place import Document, Progress, log_range, part_document, reading, without_progress
+from tornpage.properties.inspect.query import I64_MAX, Query, offset_of_id
+from tornpage.properties.inspect.rows import Row
 
 __all__ = ["by_id", "by_time", "in_log", "nothing_found", "unread"]
 

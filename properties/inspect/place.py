@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from properties.decode.findings import Finding, Severity, verdict_of
-from properties.decode.store import StoreView
-from properties.inspect.rows import Row
+from tornpage.properties.decode.findings import Finding, Severity, verdict_of
+from tornpage.properties.decode.store import StoreView
+from tornpage.properties.inspect.rows import Row
 
 __all__ = [
     "Document",

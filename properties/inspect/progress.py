@@ -11,15 +11,15 @@ from collections.abc import Callable, Mapping
 from itertools import groupby
 from typing import Any, TypeVar
 
-from properties.decode.config_files import parse_consumer_offsets, parse_delay_offsets
-from properties.decode.findings import Finding
-from properties.decode.queue_bounds import QueueBounds
-from properties.decode.store import StoreView
-from properties.inspect.place import Document, derived_severity, part_document
-from properties.inspect.query import Query
-from properties.inspect.queues import all_bounds
-from properties.inspect.rows import Row, wide
-from properties.inspect.small import config_rows
+from tornpage.properties.decode.config_files import parse_consumer_offsets, parse_delay_offsets
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.queue_bounds import QueueBounds
+from tornpage.properties.decode.store import StoreView
+from tornpage.properties.inspect.place import Document, derived_severity, part_document
+from tornpage.properties.inspect.query import Query
+from tornpage.properties.inspect.queues import all_bounds
+from tornpage.properties.inspect.rows import Row, wide
+from tornpage.properties.inspect.small import config_rows
 
 __all__ = ["progress_rows"]
 

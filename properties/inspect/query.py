@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from properties.decode.config_files import parse_settings
-from properties.decode.opening import InspectError
-from properties.decode.record import Record, parse_properties
+from tornpage.properties.decode.config_files import parse_settings
+from tornpage.properties.decode.opening import InspectError
+from tornpage.properties.decode.record import Record, parse_properties
 
 __all__ = ["I64_MAX", "Query", "keys_of", "offset_of_id", "parse_queue", "parse_times", "read_settings"]
 

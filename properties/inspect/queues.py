@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby, pairwise
 from pathlib import Path
 
-from properties.decode.consumequeue import (
+from tornpage.properties.decode.consumequeue import (
     UNIT_BYTES,
     EmptyUnits,
     ExtReader,
@@ -16,19 +16,19 @@ from properties.decode.consumequeue import (
     list_queues,
     walk_units,
 )
-from properties.decode.extension import list_extension, walk_extension
-from properties.decode.fields import extension_fields, unit_fields
-from properties.decode.files import FileSource
-from properties.decode.findings import Finding
-from properties.decode.lookup import RecordReader
-from properties.decode.opening import InspectError
-from properties.decode.queue_bounds import QueueBounds, first_unit_from, queue_bounds
-from properties.decode.record import Record
-from properties.decode.store import StoreView
-from properties.inspect.place import Document, derived_severity, part_document
-from properties.inspect.query import Query
-from properties.inspect.rows import Row, hex_of, wide
-from properties.inspect.units import REBUILD, Pointing, judge_unit, pointed_columns
+from tornpage.properties.decode.extension import list_extension, walk_extension
+from tornpage.properties.decode.fields import extension_fields, unit_fields
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.lookup import RecordReader
+from tornpage.properties.decode.opening import InspectError
+from tornpage.properties.decode.queue_bounds import QueueBounds, first_unit_from, queue_bounds
+from tornpage.properties.decode.record import Record
+from tornpage.properties.decode.store import StoreView
+from tornpage.properties.inspect.place import Document, derived_severity, part_document
+from tornpage.properties.inspect.query import Query
+from tornpage.properties.inspect.rows import Row, hex_of, wide
+from tornpage.properties.inspect.units import REBUILD, Pointing, judge_unit, pointed_columns
 
 __all__ = ["all_bounds", "queue_extension", "queue_list", "queue_tails", "queue_units"]
 

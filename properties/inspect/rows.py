@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
-from properties.decode.fields import Field, record_fields
-from properties.decode.record import Bad, Blank, Record, message_id, parse_properties
-from properties.decode.store import LocatedItem
-from properties.decode.walk import Zeros
+from tornpage.properties.decode.fields import Field, record_fields
+from tornpage.properties.decode.record import Bad, Blank, Record, message_id, parse_properties
+from tornpage.properties.decode.store import LocatedItem
+from tornpage.properties.decode.walk import Zeros
 
 __all__ = ["Row", "hex_of", "row_of", "wide"]
 

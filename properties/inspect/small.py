@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from properties.decode.config_files import parse_config
-from properties.decode.deleted_topics import parse_deleted_topics
-from properties.decode.derived_floor import parse_derived_floor
-from properties.decode.fields import checkpoint_fields, floor_fields
-from properties.decode.files import read_small
-from properties.decode.findings import Finding
-from properties.decode.opening import InspectError
-from properties.decode.store import StoreView, read_floor
-from properties.inspect.place import Document, derived_severity, part_document
-from properties.inspect.query import Query
-from properties.inspect.rows import Row, hex_of, wide
+from tornpage.properties.decode.config_files import parse_config
+from tornpage.properties.decode.deleted_topics import parse_deleted_topics
+from tornpage.properties.decode.derived_floor import parse_derived_floor
+from tornpage.properties.decode.fields import checkpoint_fields, floor_fields
+from tornpage.properties.decode.files import read_small
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.opening import InspectError
+from tornpage.properties.decode.store import StoreView, read_floor
+from tornpage.properties.inspect.place import Document, derived_severity, part_document
+from tornpage.properties.inspect.query import Query
+from tornpage.properties.inspect.rows import Row, hex_of, wide
 
 __all__ = ["config_files", "config_rows", "marker_files"]
 

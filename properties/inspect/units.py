@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from properties.decode.consumequeue import ExtReader, ExtUnit, QueueFile, QueueUnit, java_hash
-from properties.decode.findings import Code, Finding
-from properties.decode.lookup import RecordReader
-from properties.decode.numbers import queue_offsets
-from properties.decode.record import Record, message_id, parse_properties
-from properties.decode.store import StoreView
-from properties.inspect.place import derived_severity
-from properties.inspect.rows import Row, wide
+from tornpage.properties.decode.consumequeue import ExtReader, ExtUnit, QueueFile, QueueUnit, java_hash
+from tornpage.properties.decode.findings import Code, Finding
+from tornpage.properties.decode.lookup import RecordReader
+from tornpage.properties.decode.numbers import queue_offsets
+from tornpage.properties.decode.record import Record, message_id, parse_properties
+from tornpage.properties.decode.store import StoreView
+from tornpage.properties.inspect.place import derived_severity
+from tornpage.properties.inspect.rows import Row, wide
 
 __all__ = ["REBUILD", "Pointing", "judge_unit", "pointed_columns"]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from properties.decode.opening import InspectError, open_view
-from properties.inspect.index import index_chain, index_entries, index_files
-from properties.inspect.keys import by_key
-from properties.inspect.lookups import by_id, by_time, in_log
-from properties.inspect.place import Document, Progress, without_progress
-from properties.inspect.progress import progress_rows
-from properties.inspect.query import Query, parse_queue
-from properties.inspect.queues import queue_extension, queue_list, queue_units
-from properties.inspect.small import config_files, marker_files
+from tornpage.properties.decode.opening import InspectError, open_view
+from tornpage.properties.inspect.index import index_chain, index_entries, index_files
+from tornpage.properties.inspect.keys import by_key
+from tornpage.properties.inspect.lookups import by_id, by_time, in_log
+from tornpage.properties.inspect.place import Document, Progress, without_progress
+from tornpage.properties.inspect.progress import progress_rows
+from tornpage.properties.inspect.query import Query, parse_queue
+from tornpage.properties.inspect.queues import queue_extension, queue_list, queue_units
+from tornpage.properties.inspect.small import config_files, marker_files
 
 __all__ = ["VIEWS", "inspect_view"]
 

@@ -7,15 +7,15 @@ it was put.
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from impl.read.message_filter import TagFilter
-from impl.read.queue_pull import GetMessageResult
-from impl.store import MessageStore
-from model import index, reading
-from model.dispatch import Queue
-from model.reading import Pulled
-from model.state import CommitLog, Layout, Record
-from properties.contract import GuaranteeBroken, observed
-from properties.judge.ledgers import Key
+from tornpage.impl.read.message_filter import TagFilter
+from tornpage.impl.read.queue_pull import GetMessageResult
+from tornpage.impl.store import MessageStore
+from tornpage.model import index, reading
+from tornpage.model.dispatch import Queue
+from tornpage.model.reading import Pulled
+from tornpage.model.state import CommitLog, Layout, Record
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.judge.ledgers import Key
 
 __all__ = [
     "Stored",

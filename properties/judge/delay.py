@@ -6,14 +6,14 @@ Which versions of the saved progress may be on the disk at all is the matter of 
 
 from itertools import chain
 
-from model import schedule
-from model.crash import opened
-from model.delay import SCHEDULE_TOPIC
-from model.state import CommitLog, Progress
-from properties.contract import GuaranteeBroken, observed
-from properties.judge.evidence import Evidence
-from properties.judge.ledgers import DELAY_OFFSETS, said_by
-from properties.judge.rulings import judge
+from tornpage.model import schedule
+from tornpage.model.crash import opened
+from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.state import CommitLog, Progress
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.judge.evidence import Evidence
+from tornpage.properties.judge.ledgers import DELAY_OFFSETS, said_by
+from tornpage.properties.judge.rulings import judge
 
 __all__ = [
     "DELAY_JUDGES",

@@ -13,18 +13,18 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar, Protocol
 
-from impl.store import MessageStore
-from model.dispatch import Queue
-from model.state import CommitLog, Layout
-from properties.contract import observed
-from properties.decode.deleted_topics import parse_deleted_topics
-from properties.disk.disk import Image
-from properties.disk.images import compose
-from properties.disk.recording_files import RecordingFiles
-from properties.judge.ledgers import DerivedLedger, Ledger, LegalVersions, Said
-from properties.judge.rulings import CannotTell
-from properties.program.case import Disk, Settings
-from properties.program.log_places import ROOT, log_files
+from tornpage.impl.store import MessageStore
+from tornpage.model.dispatch import Queue
+from tornpage.model.state import CommitLog, Layout
+from tornpage.properties.contract import observed
+from tornpage.properties.decode.deleted_topics import parse_deleted_topics
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import compose
+from tornpage.properties.disk.recording_files import RecordingFiles
+from tornpage.properties.judge.ledgers import DerivedLedger, Ledger, LegalVersions, Said
+from tornpage.properties.judge.rulings import CannotTell
+from tornpage.properties.program.case import Disk, Settings
+from tornpage.properties.program.log_places import ROOT, log_files
 
 __all__ = [
     "DELETED_TOPICS",

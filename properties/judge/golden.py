@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from impl.parts import Parts
-from properties.decode.opening import InspectError, shown
-from properties.judge.image import read_image, truth_of
-from properties.judge.judgement import SAMPLES, Judgement, judge_image
-from properties.judge.shape import Given, read_given
-from properties.program.case import Disk
-from properties.scratch import scratch_directory
+from tornpage.impl.parts import Parts
+from tornpage.properties.decode.opening import InspectError, shown
+from tornpage.properties.judge.image import read_image, truth_of
+from tornpage.properties.judge.judgement import SAMPLES, Judgement, judge_image
+from tornpage.properties.judge.shape import Given, read_given
+from tornpage.properties.program.case import Disk
+from tornpage.properties.scratch import scratch_directory
 
 __all__ = ["GoldenImage", "GoldenRow", "apply_damage", "golden_images", "judged_golden"]
 

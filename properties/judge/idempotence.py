@@ -16,18 +16,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from properties.contract import GuaranteeBroken
-from properties.disk.certificate import assert_legal
-from properties.disk.disk import Image
-from properties.disk.images import compose, disk_state, facts_of
-from properties.disk.journal import Entry, ProcessKilled
-from properties.disk.sampling import draw
-from properties.judge.evidence import INDEX, Evidence
-from properties.judge.image_evidence import NOT_OPEN, ImageEvidence, Opened
-from properties.judge.index import index_holds_the_log
-from properties.judge.queues import extensions_hold_the_log, queues_hold_the_log
-from properties.judge.rulings import Ruling, broken, holds, judge, unknown
-from properties.judge.start import is_in_quarantine
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.certificate import assert_legal
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.journal import Entry, ProcessKilled
+from tornpage.properties.disk.sampling import draw
+from tornpage.properties.judge.evidence import INDEX, Evidence
+from tornpage.properties.judge.image_evidence import NOT_OPEN, ImageEvidence, Opened
+from tornpage.properties.judge.index import index_holds_the_log
+from tornpage.properties.judge.queues import extensions_hold_the_log, queues_hold_the_log
+from tornpage.properties.judge.rulings import Ruling, broken, holds, judge, unknown
+from tornpage.properties.judge.start import is_in_quarantine
 
 __all__ = ["Crash", "Crashes", "crashes_of", "is_idempotent", "recovered_is_durable"]
 

@@ -23,14 +23,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from properties.decode.findings import Finding
-from properties.decode.opening import InspectError, open_view, shown
-from properties.decode.record import Blank, Record
-from properties.decode.store import StoreView
-from properties.decode.walk import Zeros, walk
-from properties.disk.disk import Image
-from properties.judge.evidence import below_root, left_past
-from properties.program.log_places import ROOT
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.opening import InspectError, open_view, shown
+from tornpage.properties.decode.record import Blank, Record
+from tornpage.properties.decode.store import StoreView
+from tornpage.properties.decode.walk import Zeros, walk
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.judge.evidence import below_root, left_past
+from tornpage.properties.program.log_places import ROOT
 
 __all__ = [
     "COPIES",

@@ -15,30 +15,40 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
-from impl.config.policy import BrokerRole
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
-from model.dispatch import Queue, places
-from model.message import Message
-from model.refusal import is_topic
-from model.state import CommitLog, Layout
-from model.state import Record as ModelRecord
-from properties.contract import observed
-from properties.decode.config_files import load_config
-from properties.decode.consumequeue import UNIT_BYTES
-from properties.decode.index import decode_index
-from properties.decode.record import TRAILER_BYTES, Record
-from properties.decode.store import Floor
-from properties.decode.units import PREFILL_UNIT, decode_units
-from properties.disk.dirty import DirtyTracker, choose_tracker
-from properties.disk.disk import Image
-from properties.disk.images import compose, disk_state
-from properties.disk.journal import Entry
-from properties.disk.recording_files import RecordingFiles
-from properties.judge.evidence import DERIVED, INDEX, QUEUES, Files, Key, LegalLogs, SeenFiles, below_root, key_of
-from properties.judge.image import LogRead, SeenImage, Truth, read_log
-from properties.judge.ledgers import (
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
+from tornpage.model.dispatch import Queue, places
+from tornpage.model.message import Message
+from tornpage.model.refusal import is_topic
+from tornpage.model.state import CommitLog, Layout
+from tornpage.model.state import Record as ModelRecord
+from tornpage.properties.contract import observed
+from tornpage.properties.decode.config_files import load_config
+from tornpage.properties.decode.consumequeue import UNIT_BYTES
+from tornpage.properties.decode.index import decode_index
+from tornpage.properties.decode.record import TRAILER_BYTES, Record
+from tornpage.properties.decode.store import Floor
+from tornpage.properties.decode.units import PREFILL_UNIT, decode_units
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import compose, disk_state
+from tornpage.properties.disk.journal import Entry
+from tornpage.properties.disk.recording_files import RecordingFiles
+from tornpage.properties.judge.evidence import (
+    DERIVED,
+    INDEX,
+    QUEUES,
+    Files,
+    Key,
+    LegalLogs,
+    SeenFiles,
+    below_root,
+    key_of,
+)
+from tornpage.properties.judge.image import LogRead, SeenImage, Truth, read_log
+from tornpage.properties.judge.ledgers import (
     CONSUMER_OFFSETS,
     DELAY_OFFSETS,
     LIGHT_CONSUMER_OFFSETS,
@@ -49,11 +59,11 @@ from properties.judge.ledgers import (
     LegalVersions,
     Said,
 )
-from properties.judge.rulings import CannotTell
-from properties.judge.shape import Shape
-from properties.program.case import Disk, Settings
-from properties.program.hand_driven import HandDriven
-from properties.program.log_places import ROOT
+from tornpage.properties.judge.rulings import CannotTell
+from tornpage.properties.judge.shape import Shape
+from tornpage.properties.program.case import Disk, Settings
+from tornpage.properties.program.hand_driven import HandDriven
+from tornpage.properties.program.log_places import ROOT
 
 __all__ = [
     "NOT_OPEN",

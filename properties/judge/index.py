@@ -8,13 +8,13 @@ from bisect import bisect_left
 from collections.abc import Mapping
 from functools import lru_cache
 
-from properties.contract import GuaranteeBroken
-from properties.decode.index import IndexEntry, decode_index
-from properties.judge.answers import found_by_key
-from properties.judge.evidence import INDEX, STRAY, Evidence
-from properties.judge.ledgers import DerivedLedger, EntryPut
-from properties.judge.rulings import judge
-from properties.program.case import Settings
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.decode.index import IndexEntry, decode_index
+from tornpage.properties.judge.answers import found_by_key
+from tornpage.properties.judge.evidence import INDEX, STRAY, Evidence
+from tornpage.properties.judge.ledgers import DerivedLedger, EntryPut
+from tornpage.properties.judge.rulings import judge
+from tornpage.properties.program.case import Settings
 
 __all__ = ["decoded_index", "index_holds_the_log", "index_is_right", "index_names", "keys_are_found"]
 

@@ -7,26 +7,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from impl.parts import Parts
-from properties.contract import GuaranteeBroken, Verdict, observed
-from properties.decode.findings import Finding
-from properties.decode.opening import InspectError
-from properties.decode.store import read_floor
-from properties.judge.idempotence import Crashes, is_idempotent
-from properties.judge.image import SeenImage, Truth
-from properties.judge.image_evidence import ImageEvidence, is_damaged, recoveries_of
-from properties.judge.judges import JUDGES_OF_IMAGES
-from properties.judge.log import (
+from tornpage.impl.parts import Parts
+from tornpage.properties.contract import GuaranteeBroken, Verdict, observed
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.opening import InspectError
+from tornpage.properties.decode.store import read_floor
+from tornpage.properties.judge.idempotence import Crashes, is_idempotent
+from tornpage.properties.judge.image import SeenImage, Truth
+from tornpage.properties.judge.image_evidence import ImageEvidence, is_damaged, recoveries_of
+from tornpage.properties.judge.judges import JUDGES_OF_IMAGES
+from tornpage.properties.judge.log import (
     due_in,
     why_due,
 )
-from properties.judge.progress import is_progress
-from properties.judge.rulings import NEVER_JUDGED, CannotTell, Ruling, counted, holds, ruling_of, unknown
-from properties.judge.shape import Given, first_look, shape_of
-from properties.judge.start import (
+from tornpage.properties.judge.progress import is_progress
+from tornpage.properties.judge.rulings import NEVER_JUDGED, CannotTell, Ruling, counted, holds, ruling_of, unknown
+from tornpage.properties.judge.shape import Given, first_look, shape_of
+from tornpage.properties.judge.start import (
     is_in_quarantine,
 )
-from properties.program.case import Disk
+from tornpage.properties.program.case import Disk
 
 __all__ = ["SAMPLES", "Judgement", "evidence_of", "judge_image", "rulings_on"]
 

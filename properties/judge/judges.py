@@ -6,12 +6,12 @@ activation tables. Judges of killed processes are listed in properties/explore/k
 
 from collections.abc import Callable, Mapping
 
-from properties.judge.delay import DELAY_JUDGES, nothing_delayed_is_left_out
-from properties.judge.evidence import Evidence
-from properties.judge.idempotence import recovered_is_durable
-from properties.judge.image_evidence import ImageEvidence
-from properties.judge.index import index_holds_the_log, keys_are_found
-from properties.judge.log import (
+from tornpage.properties.judge.delay import DELAY_JUDGES, nothing_delayed_is_left_out
+from tornpage.properties.judge.evidence import Evidence
+from tornpage.properties.judge.idempotence import recovered_is_durable
+from tornpage.properties.judge.image_evidence import ImageEvidence
+from tornpage.properties.judge.index import index_holds_the_log, keys_are_found
+from tornpage.properties.judge.log import (
     begins_where_it_may,
     covers_the_floor,
     is_a_prefix,
@@ -21,8 +21,12 @@ from properties.judge.log import (
     records_were_put,
     watermarks_in_order,
 )
-from properties.judge.progress import PROGRESS_JUDGES, progress_of_an_image_is_kept, progress_of_an_image_is_whole
-from properties.judge.queues import (
+from tornpage.properties.judge.progress import (
+    PROGRESS_JUDGES,
+    progress_of_an_image_is_kept,
+    progress_of_an_image_is_whole,
+)
+from tornpage.properties.judge.queues import (
     extensions_hold_the_log,
     nothing_is_left_to_dispatch,
     queues_are_read_in_order,
@@ -30,15 +34,15 @@ from properties.judge.queues import (
     queues_hold_the_log,
     times_are_found,
 )
-from properties.judge.rulings import Ruling
-from properties.judge.small_files import (
+from tornpage.properties.judge.rulings import Ruling
+from tornpage.properties.judge.small_files import (
     SMALL_FILE_JUDGES,
     checkpoint_is_not_ahead,
     checkpoint_is_not_ahead_of_queues,
     floors_say_what_is_durable,
     small_files_are_whole,
 )
-from properties.judge.start import (
+from tornpage.properties.judge.start import (
     cut_records_are_kept,
     damage_is_named_and_kept,
     is_exclusive,

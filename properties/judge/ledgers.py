@@ -13,17 +13,17 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from model.dispatch import Queue, places
-from model.index import keys_of
-from model.message import stored_properties
-from model.queues import Unit, tags_code
-from model.state import CommitLog, Layout, Record
-from properties.contract import GuaranteeBroken
-from properties.decode.config_files import load_config, parse_consumer_offsets, parse_delay_offsets
-from properties.decode.index import index_hash
-from properties.decode.record import TRAILER_BYTES, Bad, decode_record
-from properties.decode.record import Record as Decoded
-from properties.program.log_places import ROOT
+from tornpage.model.dispatch import Queue, places
+from tornpage.model.index import keys_of
+from tornpage.model.message import stored_properties
+from tornpage.model.queues import Unit, tags_code
+from tornpage.model.state import CommitLog, Layout, Record
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.decode.config_files import load_config, parse_consumer_offsets, parse_delay_offsets
+from tornpage.properties.decode.index import index_hash
+from tornpage.properties.decode.record import TRAILER_BYTES, Bad, decode_record
+from tornpage.properties.decode.record import Record as Decoded
+from tornpage.properties.program.log_places import ROOT
 
 __all__ = [
     "CONSUMER_OFFSETS",

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from properties.contract import GuaranteeBroken, observed
-from properties.decode.record import Record
-from properties.judge.evidence import Answers, Evidence, first_difference, is_base, left_past, name_of
-from properties.judge.image import Told, Truth
-from properties.judge.image_evidence import ImageEvidence
-from properties.judge.rulings import Ruling, broken, counted, judge, unknown
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.decode.record import Record
+from tornpage.properties.judge.evidence import Answers, Evidence, first_difference, is_base, left_past, name_of
+from tornpage.properties.judge.image import Told, Truth
+from tornpage.properties.judge.image_evidence import ImageEvidence
+from tornpage.properties.judge.rulings import Ruling, broken, counted, judge, unknown
 
 __all__ = [
     "begins_where_it_may",

@@ -7,14 +7,14 @@ of the recovered log ends comes from the model's memory of it, or from the store
 from collections.abc import Mapping
 from functools import partial
 
-from impl.store import MessageStore
-from model import progress
-from model.delay import SCHEDULE_TOPIC
-from properties.contract import GuaranteeBroken, observed
-from properties.decode.config_files import parse_config
-from properties.judge.evidence import DELETED_TOPICS, Evidence, name_of, remembered_topics
-from properties.judge.image_evidence import ImageEvidence, said_in
-from properties.judge.ledgers import (
+from tornpage.impl.store import MessageStore
+from tornpage.model import progress
+from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.decode.config_files import parse_config
+from tornpage.properties.judge.evidence import DELETED_TOPICS, Evidence, name_of, remembered_topics
+from tornpage.properties.judge.image_evidence import ImageEvidence, said_in
+from tornpage.properties.judge.ledgers import (
     CONSUMER_OFFSETS,
     DELAY_OFFSETS,
     LIGHT_CONSUMER_OFFSETS,
@@ -23,8 +23,8 @@ from properties.judge.ledgers import (
     said_by,
     torn_in,
 )
-from properties.judge.rulings import CannotTell, Ruling, broken, judge
-from properties.program.log_places import ROOT
+from tornpage.properties.judge.rulings import CannotTell, Ruling, broken, judge
+from tornpage.properties.program.log_places import ROOT
 
 __all__ = [
     "CONSUMER_FILES",

@@ -12,20 +12,20 @@ message. The bit map comes from the function that the store was given.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
-from model.dispatch import Queue
-from model.properties import property_of
-from model.queues import Unit
-from model.state import Record
-from properties.contract import GuaranteeBroken, observed
-from properties.decode.consumequeue import EXT_ADDRESS_MAX, UNIT_BYTES
-from properties.decode.units import PREFILL_UNIT, StoredUnit, decode_ext_unit, decode_units, resolved_tags_code
-from properties.judge.answers import compare_first_times, compare_pull, compare_time
-from properties.judge.evidence import DERIVED, EXTENSIONS, QUEUES, STRAY, Evidence, is_base
-from properties.judge.ledgers import DerivedLedger, QueueMemory
-from properties.judge.rulings import judge, require
-from properties.program.bit_maps import LOOKED_AT, bit_map_of
-from properties.program.case import Settings
-from properties.program.log_places import ROOT
+from tornpage.model.dispatch import Queue
+from tornpage.model.properties import property_of
+from tornpage.model.queues import Unit
+from tornpage.model.state import Record
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.decode.consumequeue import EXT_ADDRESS_MAX, UNIT_BYTES
+from tornpage.properties.decode.units import PREFILL_UNIT, StoredUnit, decode_ext_unit, decode_units, resolved_tags_code
+from tornpage.properties.judge.answers import compare_first_times, compare_pull, compare_time
+from tornpage.properties.judge.evidence import DERIVED, EXTENSIONS, QUEUES, STRAY, Evidence, is_base
+from tornpage.properties.judge.ledgers import DerivedLedger, QueueMemory
+from tornpage.properties.judge.rulings import judge, require
+from tornpage.properties.program.bit_maps import LOOKED_AT, bit_map_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.log_places import ROOT
 
 __all__ = [
     "MADE_GOOD",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, Final, Literal, ParamSpec
 
-from properties.contract import GuaranteeBroken
+from tornpage.properties.contract import GuaranteeBroken
 
 __all__ = [
     "NAMES",

@@ -15,21 +15,21 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.errors import BadConfig
-from model.delay import SCHEDULE_TOPIC
-from model.state import DELAYS_MS, Layout
-from properties.decode.config_files import parse_settings
-from properties.decode.consumequeue import UNIT_BYTES
-from properties.decode.findings import Finding
-from properties.decode.index_files import opened_index, unsettled
-from properties.decode.opening import InspectError
-from properties.decode.record import Blank, Record, decode_record, parse_properties
-from properties.decode.store import read_floor
-from properties.decode.units import decode_units
-from properties.judge.image import OTHER_DIRECTORIES, LogRead, SeenImage, log_names, read_log
-from properties.program.case import Settings
-from properties.program.log_places import ROOT
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.errors import BadConfig
+from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.state import DELAYS_MS, Layout
+from tornpage.properties.decode.config_files import parse_settings
+from tornpage.properties.decode.consumequeue import UNIT_BYTES
+from tornpage.properties.decode.findings import Finding
+from tornpage.properties.decode.index_files import opened_index, unsettled
+from tornpage.properties.decode.opening import InspectError
+from tornpage.properties.decode.record import Blank, Record, decode_record, parse_properties
+from tornpage.properties.decode.store import read_floor
+from tornpage.properties.decode.units import decode_units
+from tornpage.properties.judge.image import OTHER_DIRECTORIES, LogRead, SeenImage, log_names, read_log
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.log_places import ROOT
 
 __all__ = ["Given", "Shape", "delays_of", "first_look", "read_given", "read_settings_file", "shape_of"]
 

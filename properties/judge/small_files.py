@@ -7,17 +7,17 @@ that was damaged from outside is judged only after the recovery has written it a
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from properties.decode.consumequeue import UNIT_BYTES
-from properties.decode.derived_floor import parse_derived_floor
-from properties.decode.durable_floor import Floor, parse_durable_floor
-from properties.disk.disk import Image
-from properties.judge.evidence import Evidence, derived_on, name_of
-from properties.judge.index import decoded_index, index_names
-from properties.judge.ledgers import DerivedLedger
-from properties.judge.queues import expected_files, places_of, removed_places
-from properties.judge.rulings import Ruling, broken, judge
-from properties.program.case import Settings
-from properties.program.log_places import LOG_PATHS, ROOT
+from tornpage.properties.decode.consumequeue import UNIT_BYTES
+from tornpage.properties.decode.derived_floor import parse_derived_floor
+from tornpage.properties.decode.durable_floor import Floor, parse_durable_floor
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.judge.evidence import Evidence, derived_on, name_of
+from tornpage.properties.judge.index import decoded_index, index_names
+from tornpage.properties.judge.ledgers import DerivedLedger
+from tornpage.properties.judge.queues import expected_files, places_of, removed_places
+from tornpage.properties.judge.rulings import Ruling, broken, judge
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.log_places import LOG_PATHS, ROOT
 
 __all__ = [
     "CHECKPOINT",

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from properties.contract import GuaranteeBroken, observed
-from properties.decode.record import Record
-from properties.disk.journal import DirectorySynced, FileSynced
-from properties.judge.evidence import Evidence
-from properties.judge.image_evidence import ImageEvidence
-from properties.judge.rulings import Ruling, broken, judge
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.decode.record import Record
+from tornpage.properties.disk.journal import DirectorySynced, FileSynced
+from tornpage.properties.judge.evidence import Evidence
+from tornpage.properties.judge.image_evidence import ImageEvidence
+from tornpage.properties.judge.rulings import Ruling, broken, judge
 
 __all__ = [
     "cut_records_are_kept",

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from properties.disk.disk import Image
-from properties.judge.evidence import Recovered, SeenFiles
-from properties.judge.ledgers import CONSUMER_OFFSETS
-from properties.judge.small_files import DURABLE_FLOOR, physic_timestamp
-from properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.judge.evidence import Recovered, SeenFiles
+from tornpage.properties.judge.ledgers import CONSUMER_OFFSETS
+from tornpage.properties.judge.small_files import DURABLE_FLOOR, physic_timestamp
+from tornpage.properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
 
 __all__ = ["VIOLATIONS"]
 

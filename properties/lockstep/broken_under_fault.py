@@ -6,13 +6,13 @@ The fields of an answer are asked one after the other. Each outcome that is left
 from collections.abc import Iterator
 from dataclasses import replace
 
-from model.answers import Answer, Marks, PutAnswer, accepted
-from model.operations import Clean, Close, Operation, Step
-from model.state import State
-from model.step import begin, step
-from model.step_under_faults import messages_of_levels, numbers_of_level
-from properties.contract import GuaranteeBroken, observed
-from properties.lockstep.pair import Pair
+from tornpage.model.answers import Answer, Marks, PutAnswer, accepted
+from tornpage.model.operations import Clean, Close, Operation, Step
+from tornpage.model.state import State
+from tornpage.model.step import begin, step
+from tornpage.model.step_under_faults import messages_of_levels, numbers_of_level
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.lockstep.pair import Pair
 
 __all__ = ["broken_under_fault"]
 

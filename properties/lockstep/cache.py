@@ -17,13 +17,13 @@ from typing import Any, Self
 
 import mmh3
 
-from impl.log.scan import LogWalker, RecordChecker
-from impl.message.dispatching import Dispatched, Dispatcher, DispatchRules
-from model.state import CommitLog
-from properties.contract import HarnessError
-from properties.disk.fingerprint import fingerprint
-from properties.judge.evidence import Key, LegalLogs, Recovered, View
-from properties.judge.ledgers import LegalVersions, Said
+from tornpage.impl.log.scan import LogWalker, RecordChecker
+from tornpage.impl.message.dispatching import Dispatched, Dispatcher, DispatchRules
+from tornpage.model.state import CommitLog
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.disk.fingerprint import fingerprint
+from tornpage.properties.judge.evidence import Key, LegalLogs, Recovered, View
+from tornpage.properties.judge.ledgers import LegalVersions, Said
 
 __all__ = ["AGAIN_EVERY", "AGAIN_SHARE", "Outcome", "VerdictCache", "cached_dispatch", "cached_walk"]
 

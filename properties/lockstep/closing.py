@@ -1,17 +1,17 @@
 """Flush and close, compared with the model, and a second process that opens the open store."""
 
-from impl.errors import StoreClosed, StoreInUse
-from model.answers import Answer
-from model.operations import Close, Flush
-from model.step import EndedPulls, step
-from properties.contract import GuaranteeBroken, observed
-from properties.disk.journal import DirectorySynced
-from properties.judge.ledgers import DELAY_OFFSETS, said_by
-from properties.lockstep.compare import clean_exit_is_durable, compare_watermarks, legal_outcome
-from properties.lockstep.execute import answered_puts
-from properties.lockstep.pair import Pair
-from properties.lockstep.puts import note_answers
-from properties.program.log_places import ROOT
+from tornpage.impl.errors import StoreClosed, StoreInUse
+from tornpage.model.answers import Answer
+from tornpage.model.operations import Close, Flush
+from tornpage.model.step import EndedPulls, step
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.disk.journal import DirectorySynced
+from tornpage.properties.judge.ledgers import DELAY_OFFSETS, said_by
+from tornpage.properties.lockstep.compare import clean_exit_is_durable, compare_watermarks, legal_outcome
+from tornpage.properties.lockstep.execute import answered_puts
+from tornpage.properties.lockstep.pair import Pair
+from tornpage.properties.lockstep.puts import note_answers
+from tornpage.properties.program.log_places import ROOT
 
 __all__ = ["close", "flush", "open_twice"]
 

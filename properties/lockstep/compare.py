@@ -4,22 +4,22 @@ What one operation answers is compared beside the operation. Each comparison rai
 the contract and the sentence of it that is broken.
 """
 
-from impl.errors import NotReadable
-from impl.service.running_flags import RunningFlag
-from model.answers import Answer, Marks, NextRound, PutAnswer, accepted, marks_of
-from model.flushing import legal_checkpoint
-from model.message import Batch, Message
-from model.operations import Operation, ServiceName, Step
-from model.state import State
-from model.step import step
-from properties.contract import GuaranteeBroken, observed
-from properties.judge.evidence import derived_on
-from properties.judge.index import index_is_right
-from properties.judge.queues import bit_maps_of, extensions_are_right, queues_are_right
-from properties.judge.small_files import checkpoint_times as derived_checkpoint_times
-from properties.judge.small_files import physic_timestamp
-from properties.lockstep.pair import UNKNOWN_QUEUE, Pair
-from properties.program.log_places import ROOT, log_files
+from tornpage.impl.errors import NotReadable
+from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.model.answers import Answer, Marks, NextRound, PutAnswer, accepted, marks_of
+from tornpage.model.flushing import legal_checkpoint
+from tornpage.model.message import Batch, Message
+from tornpage.model.operations import Operation, ServiceName, Step
+from tornpage.model.state import State
+from tornpage.model.step import step
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.judge.evidence import derived_on
+from tornpage.properties.judge.index import index_is_right
+from tornpage.properties.judge.queues import bit_maps_of, extensions_are_right, queues_are_right
+from tornpage.properties.judge.small_files import checkpoint_times as derived_checkpoint_times
+from tornpage.properties.judge.small_files import physic_timestamp
+from tornpage.properties.lockstep.pair import UNKNOWN_QUEUE, Pair
+from tornpage.properties.program.log_places import ROOT, log_files
 
 __all__ = [
     "broken",

@@ -14,20 +14,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from impl.log import commit_log, queue_offsets
-from impl.message import encoder, multi_dispatch
-from impl.message.message import PutResult
-from impl.put import group_commit, rewriting
-from model.answers import Answer, ProducerPut, accepted
-from model.operations import Concurrent, Put
-from model.payloads import given_of
-from model.state import State
-from model.step import step
-from properties.contract import GuaranteeBroken, observed
-from properties.lockstep.compare import broken, marks_found
-from properties.lockstep.execute import answered_puts, call_put, put_answer
-from properties.lockstep.pair import Pair
-from properties.scheduler import run_stepped
+from tornpage.impl.log import commit_log, queue_offsets
+from tornpage.impl.message import encoder, multi_dispatch
+from tornpage.impl.message.message import PutResult
+from tornpage.impl.put import group_commit, rewriting
+from tornpage.model.answers import Answer, ProducerPut, accepted
+from tornpage.model.operations import Concurrent, Put
+from tornpage.model.payloads import given_of
+from tornpage.model.state import State
+from tornpage.model.step import step
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.lockstep.compare import broken, marks_found
+from tornpage.properties.lockstep.execute import answered_puts, call_put, put_answer
+from tornpage.properties.lockstep.pair import Pair
+from tornpage.properties.scheduler import run_stepped
 
 __all__ = ["explained"]
 

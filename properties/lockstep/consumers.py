@@ -12,14 +12,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from impl.errors import BadProgress, NotReadable, TooManyHeldPulls
-from impl.read import pull_hold
-from impl.read.queue_pull import GetMessageResult
-from impl.service.running_flags import RunningFlag
-from model import holding, reading
-from model.answers import Answer, matches
-from model.holding import Holding
-from model.operations import (
+from tornpage.impl.errors import BadProgress, NotReadable, TooManyHeldPulls
+from tornpage.impl.read import pull_hold
+from tornpage.impl.read.queue_pull import GetMessageResult
+from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.model import holding, reading
+from tornpage.model.answers import Answer, matches
+from tornpage.model.holding import Holding
+from tornpage.model.operations import (
     CancelPull,
     CommitOffset,
     Operation,
@@ -28,16 +28,16 @@ from model.operations import (
     QueryOffsets,
     ServiceName,
 )
-from model.queues import bounds_of
-from model.state import HeldPull, State
-from model.step import applies, step
-from model.step_reads import queue_named
-from properties.contract import GuaranteeBroken, observed
-from properties.judge.answers import pulled_rightly
-from properties.lockstep.compare import broken, compare_watermarks, may_read, predicted, require_will_step
-from properties.lockstep.execute import call_pull, service_named
-from properties.lockstep.pair import Pair
-from properties.scheduler import run_stepped
+from tornpage.model.queues import bounds_of
+from tornpage.model.state import HeldPull, State
+from tornpage.model.step import applies, step
+from tornpage.model.step_reads import queue_named
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.judge.answers import pulled_rightly
+from tornpage.properties.lockstep.compare import broken, compare_watermarks, may_read, predicted, require_will_step
+from tornpage.properties.lockstep.execute import call_pull, service_named
+from tornpage.properties.lockstep.pair import Pair
+from tornpage.properties.scheduler import run_stepped
 
 __all__ = [
     "PULL_HOLD",
@@ -204,7 +204,7 @@ def _pull_beside_dispatch(pair: Pair, asked: Holding, schedule: tuple[int, ...])
     outcomes = run_stepped(
         tasks,
         schedule,
-        modules=(pull_hold, "impl.dispatch.derived"),
+        modules=(pull_hold, "tornpage.impl.dispatch.derived"),
         points_max=_POINTS_MAX,
         hang_seconds=_HANG_SECONDS,
     )

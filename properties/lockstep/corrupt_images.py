@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from struct import Struct
 from types import MappingProxyType
 
-from model.operations import Damage, DerivedFile, HarmDerived
-from model.state import CommitLog, Record
-from properties.disk.disk import Image
-from properties.disk.journal import PAGE_BYTES
-from properties.disk.page_versions import Earlier
-from properties.judge.evidence import STRAY
-from properties.program.log_places import ROOT, log_files
+from tornpage.model.operations import Damage, DerivedFile, HarmDerived
+from tornpage.model.state import CommitLog, Record
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.journal import PAGE_BYTES
+from tornpage.properties.disk.page_versions import Earlier
+from tornpage.properties.judge.evidence import STRAY
+from tornpage.properties.program.log_places import ROOT, log_files
 
 __all__ = ["HarmedImage", "Lost", "damaged_image", "harmed_image"]
 

@@ -9,22 +9,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from impl.store import MessageStore
-from model import corruption
-from model.dispatch import Queue
-from model.operations import ChangeRole, Damage, DelayOffsetsAre, HarmDerived, HarmProgress, ProgressHarm
-from model.queues import Unit
-from model.state import Progress, Record
-from properties.contract import GuaranteeBroken, observed
-from properties.disk.disk import Image
-from properties.disk.page_versions import earlier_contents
-from properties.judge.answers import Stored
-from properties.judge.ledgers import DELAY_OFFSETS, DerivedLedger, Key, ProgressLedger, Said, said_by, torn_in
-from properties.lockstep.closing import close
-from properties.lockstep.corrupt_images import Lost, damaged_image, harmed_image
-from properties.lockstep.pair import Pair
-from properties.lockstep.recovery import Recovery
-from properties.program.log_places import log_files
+from tornpage.impl.store import MessageStore
+from tornpage.model import corruption
+from tornpage.model.dispatch import Queue
+from tornpage.model.operations import ChangeRole, Damage, DelayOffsetsAre, HarmDerived, HarmProgress, ProgressHarm
+from tornpage.model.queues import Unit
+from tornpage.model.state import Progress, Record
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.page_versions import earlier_contents
+from tornpage.properties.judge.answers import Stored
+from tornpage.properties.judge.ledgers import DELAY_OFFSETS, DerivedLedger, Key, ProgressLedger, Said, said_by, torn_in
+from tornpage.properties.lockstep.closing import close
+from tornpage.properties.lockstep.corrupt_images import Lost, damaged_image, harmed_image
+from tornpage.properties.lockstep.pair import Pair
+from tornpage.properties.lockstep.recovery import Recovery
+from tornpage.properties.program.log_places import log_files
 
 __all__ = ["Corruption"]
 

@@ -5,17 +5,17 @@ Each clean-up is a whole run in which no time passes, so a crash may fall after 
 
 from functools import partial
 
-from impl.errors import BufferReleased
-from model.answers import Answer
-from model.operations import Clean, DeleteTopics, HoldBuffer
-from model.retention import DISK_FULL, Cleaned
-from model.state import CommitLog, State
-from model.step import applies
-from properties.contract import GuaranteeBroken, observed
-from properties.judge.answers import compare_query
-from properties.lockstep.compare import compare_watermarks, legal_outcome, may_read, predicted
-from properties.lockstep.execute import service_named
-from properties.lockstep.pair import HeldBuffer, Pair
+from tornpage.impl.errors import BufferReleased
+from tornpage.model.answers import Answer
+from tornpage.model.operations import Clean, DeleteTopics, HoldBuffer
+from tornpage.model.retention import DISK_FULL, Cleaned
+from tornpage.model.state import CommitLog, State
+from tornpage.model.step import applies
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.judge.answers import compare_query
+from tornpage.properties.lockstep.compare import compare_watermarks, legal_outcome, may_read, predicted
+from tornpage.properties.lockstep.execute import service_named
+from tornpage.properties.lockstep.pair import HeldBuffer, Pair
 
 __all__ = [
     "clean",

@@ -13,34 +13,34 @@ from types import FunctionType
 from typing import Any, Literal
 from weakref import WeakKeyDictionary, ref
 
-from impl.config.policy import PutLockKind
-from impl.dispatch.derived import Derived
-from impl.dispatch.dispatch_records import dispatch_records
-from impl.index.index_service import IndexService
-from impl.io.files import DiskUsage
-from impl.io.mapped_file import MappedFile
-from impl.log.commit_log import CommitLog
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.put_lock import make_put_lock
-from impl.log.queue_offsets import QueueOffsetTable
-from impl.log.scan import walk_log
-from impl.message.delay_levels import HALF_TOPIC, SCHEDULE_TOPIC, DelayLevels
-from impl.message.message import Message, PutStatus
-from impl.parts import Parts
-from impl.put.delayed_copy import refusal_of_copy
-from impl.put.group_commit import GroupCommit
-from impl.put.replication import make_replicas
-from impl.put.rewriting import delayed
-from impl.read.pull_hold import PullHold
-from impl.service.runner import Service, ThreadRunner
-from impl.store import MessageStore
-from model.payloads import BORN_TIMESTAMP
-from properties.disk.recording_files import RecordingFiles
-from properties.lockstep.cache import cached_dispatch, cached_walk
-from properties.program.hand_driven import HandDriven
-from properties.program.log_places import log_files
-from properties.scheduler import OUTSIDE, CooperativeLock
-from properties.scheduler.task import current_task
+from tornpage.impl.config.policy import PutLockKind
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.dispatch.dispatch_records import dispatch_records
+from tornpage.impl.index.index_service import IndexService
+from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.put_lock import make_put_lock
+from tornpage.impl.log.queue_offsets import QueueOffsetTable
+from tornpage.impl.log.scan import walk_log
+from tornpage.impl.message.delay_levels import HALF_TOPIC, SCHEDULE_TOPIC, DelayLevels
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.delayed_copy import refusal_of_copy
+from tornpage.impl.put.group_commit import GroupCommit
+from tornpage.impl.put.replication import make_replicas
+from tornpage.impl.put.rewriting import delayed
+from tornpage.impl.read.pull_hold import PullHold
+from tornpage.impl.service.runner import Service, ThreadRunner
+from tornpage.impl.store import MessageStore
+from tornpage.model.payloads import BORN_TIMESTAMP
+from tornpage.properties.disk.recording_files import RecordingFiles
+from tornpage.properties.lockstep.cache import cached_dispatch, cached_walk
+from tornpage.properties.program.hand_driven import HandDriven
+from tornpage.properties.program.log_places import log_files
+from tornpage.properties.scheduler import OUTSIDE, CooperativeLock
+from tornpage.properties.scheduler.task import current_task
 
 __all__ = ["Environment", "taking_delays_as_java"]
 

@@ -3,18 +3,18 @@
 from concurrent.futures import Future
 from dataclasses import replace
 
-from impl.message.message import Message as StoreMessage
-from impl.message.message import MessageBatch, PutResult
-from impl.read.message_filter import TagFilter
-from impl.read.queue_pull import GetMessageResult
-from model.answers import PutAnswer
-from model.holding import Holding
-from model.message import Batch, Message
-from model.operations import Put, PutBatch
-from properties.contract import GuaranteeBroken, observed
-from properties.lockstep.pair import Pair
-from properties.program.hand_driven import HandDriven
-from properties.program.translation import store_batch, store_message
+from tornpage.impl.message.message import Message as StoreMessage
+from tornpage.impl.message.message import MessageBatch, PutResult
+from tornpage.impl.read.message_filter import TagFilter
+from tornpage.impl.read.queue_pull import GetMessageResult
+from tornpage.model.answers import PutAnswer
+from tornpage.model.holding import Holding
+from tornpage.model.message import Batch, Message
+from tornpage.model.operations import Put, PutBatch
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.lockstep.pair import Pair
+from tornpage.properties.program.hand_driven import HandDriven
+from tornpage.properties.program.translation import store_batch, store_message
 
 __all__ = ["answered_puts", "call_pull", "call_put", "call_put_async", "put_answer", "service_named"]
 

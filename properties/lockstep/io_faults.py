@@ -19,11 +19,11 @@ The crash or open that ends the rule is judged as every other, with what was pro
 
 from dataclasses import replace
 
-from model.answers import Answer, accepted
-from model.commitlog import Appended
-from model.delay import SCHEDULE_TOPIC
-from model.dispatch import Queue
-from model.operations import (
+from tornpage.model.answers import Answer, accepted
+from tornpage.model.commitlog import Appended
+from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.dispatch import Queue
+from tornpage.model.operations import (
     WITHOUT_A_VERB,
     AimFault,
     Clean,
@@ -36,18 +36,18 @@ from model.operations import (
     PutBatch,
     Step,
 )
-from model.payloads import born_at, given_of
-from model.state import State
-from model.step import applies, step
-from properties.contract import GuaranteeBroken, observed
-from properties.disk.armed import ArmedFault
-from properties.judge.ledgers import DELAY_OFFSETS
-from properties.lockstep.broken_under_fault import broken_under_fault
-from properties.lockstep.compare import clean_exit_is_durable, marks_found, predicted
-from properties.lockstep.consumers import commit_offset
-from properties.lockstep.execute import call_put, put_answer, service_named
-from properties.lockstep.pair import Pair
-from properties.program.log_places import ROOT, log_files
+from tornpage.model.payloads import born_at, given_of
+from tornpage.model.state import State
+from tornpage.model.step import applies, step
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.disk.armed import ArmedFault
+from tornpage.properties.judge.ledgers import DELAY_OFFSETS
+from tornpage.properties.lockstep.broken_under_fault import broken_under_fault
+from tornpage.properties.lockstep.compare import clean_exit_is_durable, marks_found, predicted
+from tornpage.properties.lockstep.consumers import commit_offset
+from tornpage.properties.lockstep.execute import call_put, put_answer, service_named
+from tornpage.properties.lockstep.pair import Pair
+from tornpage.properties.program.log_places import ROOT, log_files
 
 __all__ = ["aim", "close_under_fault", "count_faults", "run_under_fault"]
 

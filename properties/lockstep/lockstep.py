@@ -5,10 +5,10 @@ A run is a function of its settings, parts and operations: the clock is virtual,
 
 from collections import Counter
 
-from impl.parts import Parts
-from impl.service.running_flags import RunningFlag
-from impl.store import MessageStore
-from model.operations import (
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.impl.store import MessageStore
+from tornpage.model.operations import (
     AimFault,
     CancelPull,
     ChangeRole,
@@ -48,24 +48,36 @@ from model.operations import (
     Step,
     SwitchFlag,
 )
-from model.state import CommitLog
-from properties.disk.aimed_disk import AimedDisk
-from properties.disk.choosing import PowerLoss
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep.closing import close, flush, open_twice
-from properties.lockstep.compare import compare_queues, disk_holds_the_log, predicted
-from properties.lockstep.consumers import cancel_pull, commit_offset, pull_held, pull_while_dispatching, query_offsets
-from properties.lockstep.corruption import Corruption
-from properties.lockstep.deleting import clean, delete_topics, held_buffers_are_right, hold_buffer, release_buffer
-from properties.lockstep.environment import Environment
-from properties.lockstep.io_faults import aim, run_under_fault
-from properties.lockstep.memory import Memory
-from properties.lockstep.pair import Pair, Span
-from properties.lockstep.puts import put, put_concurrently
-from properties.lockstep.reads import get, get_message, offset_by_time, query_key
-from properties.lockstep.recovery import Observer, Recovery
-from properties.lockstep.services import services_will_step, step
-from properties.program.case import Settings
+from tornpage.model.state import CommitLog
+from tornpage.properties.disk.aimed_disk import AimedDisk
+from tornpage.properties.disk.choosing import PowerLoss
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.lockstep.closing import close, flush, open_twice
+from tornpage.properties.lockstep.compare import compare_queues, disk_holds_the_log, predicted
+from tornpage.properties.lockstep.consumers import (
+    cancel_pull,
+    commit_offset,
+    pull_held,
+    pull_while_dispatching,
+    query_offsets,
+)
+from tornpage.properties.lockstep.corruption import Corruption
+from tornpage.properties.lockstep.deleting import (
+    clean,
+    delete_topics,
+    held_buffers_are_right,
+    hold_buffer,
+    release_buffer,
+)
+from tornpage.properties.lockstep.environment import Environment
+from tornpage.properties.lockstep.io_faults import aim, run_under_fault
+from tornpage.properties.lockstep.memory import Memory
+from tornpage.properties.lockstep.pair import Pair, Span
+from tornpage.properties.lockstep.puts import put, put_concurrently
+from tornpage.properties.lockstep.reads import get, get_message, offset_by_time, query_key
+from tornpage.properties.lockstep.recovery import Observer, Recovery
+from tornpage.properties.lockstep.services import services_will_step, step
+from tornpage.properties.program.case import Settings
 
 __all__ = ["Lockstep"]
 

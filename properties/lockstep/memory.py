@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from model.state import BLANK_BYTES, CommitLog, Layout, Record
-from properties.contract import GuaranteeBroken
-from properties.judge.evidence import Recovered
-from properties.judge.ledgers import (
+from tornpage.model.state import BLANK_BYTES, CommitLog, Layout, Record
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.judge.evidence import Recovered
+from tornpage.properties.judge.ledgers import (
     CONSUMER_OFFSETS,
     DELAY_OFFSETS,
     LIGHT_CONSUMER_OFFSETS,
@@ -15,7 +15,7 @@ from properties.judge.ledgers import (
     LegalVersions,
     ProgressLedger,
 )
-from properties.program.case import Settings
+from tornpage.properties.program.case import Settings
 
 __all__ = ["Memory", "Peek"]
 

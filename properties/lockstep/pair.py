@@ -9,34 +9,34 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from impl.config.policy import BrokerRole
-from impl.message.message import PutResult
-from impl.parts import Parts
-from impl.read.queue_pull import GetMessageResult
-from impl.read.read_buffer import RecordBuffer
-from impl.store import MessageStore
-from model.dispatch import Queue
-from model.operations import AimFault, Operation, ServiceName
-from model.progress import ConsumerProgress
-from model.state import Clock, CommitLog, Environment, Faults, Hanging, Record, State
-from model.step import begin, services_of
-from properties.contract import GuaranteeBroken
-from properties.disk.aimed_disk import AimedDisk
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Image
-from properties.disk.failing_disk import FailingDisk
-from properties.disk.journal import Entry, PagesDropped
-from properties.disk.last_disk import LastDisk
-from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
-from properties.judge.evidence import durable_image
-from properties.judge.ledgers import DELAY_OFFSETS
-from properties.lockstep.environment import Environment as StoreEnvironment
-from properties.lockstep.environment import taking_delays_as_java
-from properties.lockstep.memory import Memory
-from properties.program.bit_maps import filters_of
-from properties.program.case import Settings
-from properties.program.log_places import ROOT, file_at, log_files
-from properties.program.translation import layout_of, store_config
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.message.message import PutResult
+from tornpage.impl.parts import Parts
+from tornpage.impl.read.queue_pull import GetMessageResult
+from tornpage.impl.read.read_buffer import RecordBuffer
+from tornpage.impl.store import MessageStore
+from tornpage.model.dispatch import Queue
+from tornpage.model.operations import AimFault, Operation, ServiceName
+from tornpage.model.progress import ConsumerProgress
+from tornpage.model.state import Clock, CommitLog, Environment, Faults, Hanging, Record, State
+from tornpage.model.step import begin, services_of
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.aimed_disk import AimedDisk
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.failing_disk import FailingDisk
+from tornpage.properties.disk.journal import Entry, PagesDropped
+from tornpage.properties.disk.last_disk import LastDisk
+from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
+from tornpage.properties.judge.evidence import durable_image
+from tornpage.properties.judge.ledgers import DELAY_OFFSETS
+from tornpage.properties.lockstep.environment import Environment as StoreEnvironment
+from tornpage.properties.lockstep.environment import taking_delays_as_java
+from tornpage.properties.lockstep.memory import Memory
+from tornpage.properties.program.bit_maps import filters_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.log_places import ROOT, file_at, log_files
+from tornpage.properties.program.translation import layout_of, store_config
 
 __all__ = ["UNKNOWN_QUEUE", "Clients", "HeldBuffer", "Pair", "Span"]
 

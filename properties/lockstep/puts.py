@@ -2,17 +2,17 @@
 
 from dataclasses import replace
 
-from model.answers import Answer, PutAnswer
-from model.message import Batch, Message, PutStatus
-from model.operations import Concurrent, Put, PutBatch
-from model.payloads import born_at, given_of
-from model.state import BLANK_BYTES, State
-from properties.contract import observed
-from properties.lockstep.compare import compare_watermarks, legal_outcome, predicted, require_will_step
-from properties.lockstep.concurrent import explained
-from properties.lockstep.execute import answered_puts, call_put, call_put_async, put_answer
-from properties.lockstep.pair import Pair
-from properties.program.zero_checksum import BODY_BYTES_MIN, sums_to_zero
+from tornpage.model.answers import Answer, PutAnswer
+from tornpage.model.message import Batch, Message, PutStatus
+from tornpage.model.operations import Concurrent, Put, PutBatch
+from tornpage.model.payloads import born_at, given_of
+from tornpage.model.state import BLANK_BYTES, State
+from tornpage.properties.contract import observed
+from tornpage.properties.lockstep.compare import compare_watermarks, legal_outcome, predicted, require_will_step
+from tornpage.properties.lockstep.concurrent import explained
+from tornpage.properties.lockstep.execute import answered_puts, call_put, call_put_async, put_answer
+from tornpage.properties.lockstep.pair import Pair
+from tornpage.properties.program.zero_checksum import BODY_BYTES_MIN, sums_to_zero
 
 __all__ = ["note_answers", "put", "put_concurrently"]
 

@@ -3,14 +3,14 @@
 While the running flag forbids reads the store has to refuse them; that is compared as well.
 """
 
-from model import commitlog
-from model.operations import GetMessage, OffsetByTime, QueryKey
-from model.state import CommitLog
-from properties.contract import GuaranteeBroken, observed
-from properties.judge.answers import compare_first_times, compare_pull, compare_query, compare_time
-from properties.judge.ledgers import Key
-from properties.lockstep.compare import may_read
-from properties.lockstep.pair import Pair
+from tornpage.model import commitlog
+from tornpage.model.operations import GetMessage, OffsetByTime, QueryKey
+from tornpage.model.state import CommitLog
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.judge.answers import compare_first_times, compare_pull, compare_query, compare_time
+from tornpage.properties.judge.ledgers import Key
+from tornpage.properties.lockstep.compare import may_read
+from tornpage.properties.lockstep.pair import Pair
 
 __all__ = ["get", "get_at", "get_message", "offset_by_time", "query_key"]
 

@@ -12,36 +12,36 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from impl.errors import StoreError
-from impl.store import MessageStore
-from model import crash as crashes
-from model import progress, schedule
-from model.operations import Crash, Operation, Step
-from model.progress import ConsumerProgress
-from model.schedule import Delivered
-from model.state import Clock, CommitLog, Record, State
-from model.step import step
-from properties.contract import GuaranteeBroken, observed
-from properties.disk.aimed_disk import AimedDisk
-from properties.disk.certificate import assert_legal
-from properties.disk.choosing import PowerLoss, chosen, fitted
-from properties.disk.disk import Image
-from properties.disk.images import compose, disk_state, facts_of
-from properties.disk.journal import ProcessKilled
-from properties.disk.recording_files import RecordingFiles
-from properties.judge.delay import opened_log
-from properties.judge.evidence import DERIVED_PATHS, LegalLogs, Recovered, key_of
-from properties.judge.judges import JUDGES, OF_THE_PROCESS
-from properties.judge.ledgers import DELAY_OFFSETS, LegalVersions, Said, compare_record, said_by
-from properties.judge.progress import CONSUMER_FILES, expected_offsets
-from properties.judge.rulings import require
-from properties.lockstep.cache import VerdictCache
-from properties.lockstep.closing import close
-from properties.lockstep.io_faults import close_under_fault, count_faults
-from properties.lockstep.pair import Clients, Pair, Span
-from properties.lockstep.reads import get_at
-from properties.program.hand_driven import HandDriven
-from properties.program.log_places import LOG_PATHS
+from tornpage.impl.errors import StoreError
+from tornpage.impl.store import MessageStore
+from tornpage.model import crash as crashes
+from tornpage.model import progress, schedule
+from tornpage.model.operations import Crash, Operation, Step
+from tornpage.model.progress import ConsumerProgress
+from tornpage.model.schedule import Delivered
+from tornpage.model.state import Clock, CommitLog, Record, State
+from tornpage.model.step import step
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.disk.aimed_disk import AimedDisk
+from tornpage.properties.disk.certificate import assert_legal
+from tornpage.properties.disk.choosing import PowerLoss, chosen, fitted
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.journal import ProcessKilled
+from tornpage.properties.disk.recording_files import RecordingFiles
+from tornpage.properties.judge.delay import opened_log
+from tornpage.properties.judge.evidence import DERIVED_PATHS, LegalLogs, Recovered, key_of
+from tornpage.properties.judge.judges import JUDGES, OF_THE_PROCESS
+from tornpage.properties.judge.ledgers import DELAY_OFFSETS, LegalVersions, Said, compare_record, said_by
+from tornpage.properties.judge.progress import CONSUMER_FILES, expected_offsets
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.lockstep.cache import VerdictCache
+from tornpage.properties.lockstep.closing import close
+from tornpage.properties.lockstep.io_faults import close_under_fault, count_faults
+from tornpage.properties.lockstep.pair import Clients, Pair, Span
+from tornpage.properties.lockstep.reads import get_at
+from tornpage.properties.program.hand_driven import HandDriven
+from tornpage.properties.program.log_places import LOG_PATHS
 
 __all__ = ["Observer", "Recovery"]
 

@@ -8,25 +8,25 @@ A round of delivery puts several copies, and a crash may fall between any two of
 
 from typing import Any
 
-from model import schedule
-from model.answers import Answer, NextRound
-from model.operations import ServiceName, Step
-from model.pending import is_full
-from model.state import State
-from model.step import applies
-from properties.contract import GuaranteeBroken, observed
-from properties.lockstep.compare import (
+from tornpage.model import schedule
+from tornpage.model.answers import Answer, NextRound
+from tornpage.model.operations import ServiceName, Step
+from tornpage.model.pending import is_full
+from tornpage.model.state import State
+from tornpage.model.step import applies
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.lockstep.compare import (
     checkpoint_is_right,
     compare_watermarks,
     legal_outcome,
     marks_found,
     require_will_step,
 )
-from properties.lockstep.consumers import PULL_HOLD, look_at_pulls, pulls_are_held
-from properties.lockstep.execute import answered_puts, service_named
-from properties.lockstep.pair import Pair
-from properties.lockstep.puts import note_answers
-from properties.program.hand_driven import Round
+from tornpage.properties.lockstep.consumers import PULL_HOLD, look_at_pulls, pulls_are_held
+from tornpage.properties.lockstep.execute import answered_puts, service_named
+from tornpage.properties.lockstep.pair import Pair
+from tornpage.properties.lockstep.puts import note_answers
+from tornpage.properties.program.hand_driven import Round
 
 __all__ = ["services_will_step", "step"]
 

@@ -4,8 +4,8 @@ The tester is under test too: every machine and campaign must catch these. A bug
 spawned processes and other machines agree on it.
 """
 
-from properties.planted.record import Origin, PlantedBug
-from properties.planted.registry import (
+from tornpage.properties.planted.record import Origin, PlantedBug
+from tornpage.properties.planted.registry import (
     GROUPS,
     PLANTED,
     REPRODUCERS,

@@ -4,21 +4,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import BrokerRole
-from impl.delay.delay_offsets import DelayOffsets
-from impl.delay.schedule import RETRY_MS, DeliverDelayedMessages
-from impl.delay.schedule_async import DeliverDelayedMessagesAsync
-from impl.groups.progress import Progress
-from impl.groups.progress_owner import QueueRange
-from impl.message.delay_levels import HALF_TOPIC
-from impl.message.dispatching import QueueRun
-from impl.message.message import Message, PutStatus
-from impl.message.properties_text import format_pairs, parse_pairs
-from impl.parts import Parts
-from impl.put.delayed_copy import copy_of, refusal_of_copy
-from impl.read.queued_records import ReadableQueue
-from model.operations import (
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.delay.delay_offsets import DelayOffsets
+from tornpage.impl.delay.schedule import RETRY_MS, DeliverDelayedMessages
+from tornpage.impl.delay.schedule_async import DeliverDelayedMessagesAsync
+from tornpage.impl.groups.progress import Progress
+from tornpage.impl.groups.progress_owner import QueueRange
+from tornpage.impl.message.delay_levels import HALF_TOPIC
+from tornpage.impl.message.dispatching import QueueRun
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.message.properties_text import format_pairs, parse_pairs
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.delayed_copy import copy_of, refusal_of_copy
+from tornpage.impl.read.queued_records import ReadableQueue
+from tornpage.model.operations import (
     ChangeRole,
     Clean,
     ClockStep,
@@ -31,9 +31,9 @@ from model.operations import (
     Step,
     SwitchFlag,
 )
-from properties.planted.programs import FLUSH, FULL, REPUT, SMALL
-from properties.planted.record import Origin, PlantedBug
-from properties.program.case import Settings
+from tornpage.properties.planted.programs import FLUSH, FULL, REPUT, SMALL
+from tornpage.properties.planted.record import Origin, PlantedBug
+from tornpage.properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

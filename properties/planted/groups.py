@@ -4,16 +4,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from impl.groups.config_file import ConfigFile
-from impl.groups.consumer_offsets import ConsumerOffsets
-from impl.groups.fastjson import written
-from impl.groups.persist_progress import PersistProgress
-from impl.groups.progress import Progress
-from impl.log.log_directories import directory_of
-from impl.parts import Parts
-from model.operations import Close, CommitOffset, Crash, DeleteTopics, FailSync, HarmProgress, Open, QueryOffsets
-from properties.planted.programs import COMMIT, FLUSH, POWER_LOSS, PUT, REPUT, SAVE, SMALL
-from properties.planted.record import Origin, PlantedBug
+from tornpage.impl.groups.config_file import ConfigFile
+from tornpage.impl.groups.consumer_offsets import ConsumerOffsets
+from tornpage.impl.groups.fastjson import written
+from tornpage.impl.groups.persist_progress import PersistProgress
+from tornpage.impl.groups.progress import Progress
+from tornpage.impl.log.log_directories import directory_of
+from tornpage.impl.parts import Parts
+from tornpage.model.operations import (
+    Close,
+    CommitOffset,
+    Crash,
+    DeleteTopics,
+    FailSync,
+    HarmProgress,
+    Open,
+    QueryOffsets,
+)
+from tornpage.properties.planted.programs import COMMIT, FLUSH, POWER_LOSS, PUT, REPUT, SAVE, SMALL
+from tornpage.properties.planted.record import Origin, PlantedBug
 
 __all__ = ["BUGS"]
 

@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from impl.dispatch.derived import Derived
-from impl.index.index_entries import PLAIN_ENTRIES, IndexEntries, match_entries, put_entries, trace_entries
-from impl.index.index_file import IndexFile
-from impl.index.index_layout import IndexFileProof, IndexHeader, may_lie
-from impl.index.index_service import IndexService
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.message.dispatching import Dispatched, IndexPuts
-from impl.parts import Parts
-from impl.read.log_reader import LogSession
-from impl.read.message_query import MessageQuery, QueryMessageResult
-from model.operations import Close, Crash, OffsetByTime, Open, Put, QueryKey, RefuseFile
-from properties.planted.programs import FIRST_LOG_FILE, KEYED, LOG_LOST, PUT, REPUT, SMALL, losing, page_of
-from properties.planted.record import Origin, PlantedBug
-from properties.program.case import Settings
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.index.index_entries import PLAIN_ENTRIES, IndexEntries, match_entries, put_entries, trace_entries
+from tornpage.impl.index.index_file import IndexFile
+from tornpage.impl.index.index_layout import IndexFileProof, IndexHeader, may_lie
+from tornpage.impl.index.index_service import IndexService
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.message.dispatching import Dispatched, IndexPuts
+from tornpage.impl.parts import Parts
+from tornpage.impl.read.log_reader import LogSession
+from tornpage.impl.read.message_query import MessageQuery, QueryMessageResult
+from tornpage.model.operations import Close, Crash, OffsetByTime, Open, Put, QueryKey, RefuseFile
+from tornpage.properties.planted.programs import FIRST_LOG_FILE, KEYED, LOG_LOST, PUT, REPUT, SMALL, losing, page_of
+from tornpage.properties.planted.record import Origin, PlantedBug
+from tornpage.properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

@@ -8,28 +8,39 @@ from typing import Any
 
 from isal.isal_zlib import crc32
 
-from impl.delay.schedule import DeliverDelayedMessages
-from impl.dispatch.deleted_topics import DeletedTopics
-from impl.dispatch.derived_floor import DerivedFloor, DerivedProof
-from impl.groups.config_file import ConfigFile
-from impl.index.index_service import IndexService
-from impl.io.checkpoint import Checkpoint
-from impl.io.files import Files
-from impl.io.mapped_file import MappedFile
-from impl.log.durable_floor import DurableFloor
-from impl.message.dispatching import UNIT_BYTES
-from impl.message.message import Message, PutStatus
-from impl.parts import Parts
-from impl.queue.consume_queue import ConsumeQueue
-from impl.queue.consume_queues import ConsumeQueues
-from impl.recovery.opening import AbortMarker
-from impl.recovery.recovery import Recovery
-from impl.retention.clean_commit_log import CleanCommitLog
-from model.operations import AimFault, Clean, Close, Crash, DeleteTopics, HarmDerived, Open, Operation, Put, Step
-from properties.planted.log import B25
-from properties.planted.programs import COMMIT, FLUSH, FLUSH_QUEUES, PUT, REPUT, SAVE, SMALL
-from properties.planted.record import PlantedBug
-from properties.program.case import Settings
+from tornpage.impl.delay.schedule import DeliverDelayedMessages
+from tornpage.impl.dispatch.deleted_topics import DeletedTopics
+from tornpage.impl.dispatch.derived_floor import DerivedFloor, DerivedProof
+from tornpage.impl.groups.config_file import ConfigFile
+from tornpage.impl.index.index_service import IndexService
+from tornpage.impl.io.checkpoint import Checkpoint
+from tornpage.impl.io.files import Files
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.durable_floor import DurableFloor
+from tornpage.impl.message.dispatching import UNIT_BYTES
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.impl.queue.consume_queues import ConsumeQueues
+from tornpage.impl.recovery.opening import AbortMarker
+from tornpage.impl.recovery.recovery import Recovery
+from tornpage.impl.retention.clean_commit_log import CleanCommitLog
+from tornpage.model.operations import (
+    AimFault,
+    Clean,
+    Close,
+    Crash,
+    DeleteTopics,
+    HarmDerived,
+    Open,
+    Operation,
+    Put,
+    Step,
+)
+from tornpage.properties.planted.log import B25
+from tornpage.properties.planted.programs import COMMIT, FLUSH, FLUSH_QUEUES, PUT, REPUT, SAVE, SMALL
+from tornpage.properties.planted.record import PlantedBug
+from tornpage.properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

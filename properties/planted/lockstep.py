@@ -1,11 +1,11 @@
 """Lockstep runs of stores in which a planted bug replaces parts."""
 
-from impl.parts import Parts
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep.lockstep import Lockstep
-from properties.lockstep.recovery import Observer
-from properties.planted import parts_of
-from properties.program.case import Settings
+from tornpage.impl.parts import Parts
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.lockstep.recovery import Observer
+from tornpage.properties.planted import parts_of
+from tornpage.properties.program.case import Settings
 
 __all__ = ["lockstep_of"]
 

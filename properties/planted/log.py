@@ -5,25 +5,25 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from impl.io.files import Files, OpenFile
-from impl.io.mapped_file import MappedFile
-from impl.log.allocation import AllocateMappedFiles
-from impl.log.commit_log import CommitLog
-from impl.log.durable_floor import DurableFloor, Floor
-from impl.log.flushing import FlushRealTime
-from impl.log.loading import Finding, FoundLog, examine_log
-from impl.log.log_directories import LogDirectories, directory_of
-from impl.log.log_files import LogFileMaker
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.transient_store_pool import TransientStorePool
-from impl.message.message import Message, PutResult, PutStatus
-from impl.message.properties_text import text_of, wait_store_msg_ok
-from impl.parts import Parts
-from impl.put.group_commit import GroupCommit
-from impl.put.time_outs import Request, TimeOuts
-from impl.recovery.opening import AbortMarker
-from model.operations import Close, Crash, Damage, DiskUsed, FailSync, FailWrite, Open, Put, Step
-from properties.planted.programs import (
+from tornpage.impl.io.files import Files, OpenFile
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.allocation import AllocateMappedFiles
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.log.durable_floor import DurableFloor, Floor
+from tornpage.impl.log.flushing import FlushRealTime
+from tornpage.impl.log.loading import Finding, FoundLog, examine_log
+from tornpage.impl.log.log_directories import LogDirectories, directory_of
+from tornpage.impl.log.log_files import LogFileMaker
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.transient_store_pool import TransientStorePool
+from tornpage.impl.message.message import Message, PutResult, PutStatus
+from tornpage.impl.message.properties_text import text_of, wait_store_msg_ok
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.group_commit import GroupCommit
+from tornpage.impl.put.time_outs import Request, TimeOuts
+from tornpage.impl.recovery.opening import AbortMarker
+from tornpage.model.operations import Close, Crash, Damage, DiskUsed, FailSync, FailWrite, Open, Put, Step
+from tornpage.properties.planted.programs import (
     ACROSS_TWO_SECTORS,
     FIRST_LOG_FILE,
     FLUSH,
@@ -37,9 +37,9 @@ from properties.planted.programs import (
     losing,
     page_of,
 )
-from properties.planted.record import Origin, PlantedBug
-from properties.program.case import Settings
-from properties.scheduler import yield_point
+from tornpage.properties.planted.record import Origin, PlantedBug
+from tornpage.properties.program.case import Settings
+from tornpage.properties.scheduler import yield_point
 
 __all__ = ["B25", "BUGS"]
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
-from model.operations import Crash, Operation
-from properties.planted.registry import REPRODUCERS
-from properties.program.case import Case, Settings
-from properties.program.fault_effects import EFFECTS
-from properties.program.fault_stories import aimed
+from tornpage.model.operations import Crash, Operation
+from tornpage.properties.planted.registry import REPRODUCERS
+from tornpage.properties.program.case import Case, Settings
+from tornpage.properties.program.fault_effects import EFFECTS
+from tornpage.properties.program.fault_stories import aimed
 
 __all__ = ["perturbed_reproducer"]
 

@@ -3,18 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
-from impl.dispatch.derived import Derived
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.message.dispatching import QueueRun
-from impl.parts import Parts
-from impl.read.held_pulls import HeldPull, HeldPulls, PullRequest, QueueName
-from impl.read.pull_hold import PullHold, Pulls
-from impl.read.queue_pull import GetMessageResult
-from model.operations import CancelPull, Close, DeleteTopics, PullHeld, PullWhileDispatching, Put, Step
-from properties.planted.programs import NAMES_U, PUT, REPUT, TAGGED
-from properties.planted.record import PlantedBug
-from properties.program.case import Settings
-from properties.program.translation import HELD_PULLS_MAX
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.message.dispatching import QueueRun
+from tornpage.impl.parts import Parts
+from tornpage.impl.read.held_pulls import HeldPull, HeldPulls, PullRequest, QueueName
+from tornpage.impl.read.pull_hold import PullHold, Pulls
+from tornpage.impl.read.queue_pull import GetMessageResult
+from tornpage.model.operations import CancelPull, Close, DeleteTopics, PullHeld, PullWhileDispatching, Put, Step
+from tornpage.properties.planted.programs import NAMES_U, PUT, REPUT, TAGGED
+from tornpage.properties.planted.record import PlantedBug
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.translation import HELD_PULLS_MAX
 
 __all__ = ["BUGS"]
 

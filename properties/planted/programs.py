@@ -1,7 +1,7 @@
 """What minimal reproducers are made of: settings, operations, and power losses that lose a few in-flight writes."""
 
-from model.operations import CommitOffset, Crash, Flush, Operation, Put, Step
-from properties.program.case import Settings
+from tornpage.model.operations import CommitOffset, Crash, Flush, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 __all__ = [
     "ACROSS_TWO_SECTORS",

@@ -5,27 +5,27 @@ import threading
 from dataclasses import replace
 from typing import Any
 
-from impl.dispatch.dispatch_records import dispatch_records, read_record
-from impl.log.commit_log import CommitLog
-from impl.log.queue_offsets import QueueOffsetTable
-from impl.message import batch as plain
-from impl.message.batch import BatchFrame, EncodedBatch
-from impl.message.batch_encoder import BatchEncoder
-from impl.message.codec import TRAILER_BYTES
-from impl.message.delay_levels import HALF_TOPIC, DelayLevels
-from impl.message.dispatching import Dispatched, DispatchRules, QueueRun
-from impl.message.encoder import RecordEncoder
-from impl.message.message import Message, MessageBatch, PutResult, PutStatus
-from impl.message.multi_dispatch import MultiDispatch, QueueKey
-from impl.message.properties_text import text_of
-from impl.parts import Parts
-from impl.put.group_commit import GroupCommit
-from impl.put.rewriting import delayed
-from impl.put.time_outs import Awaited, Request
-from model.operations import Crash, FailAppend, FailSync, Member, Open, Put, PutBatch
-from properties.planted.programs import PUT, SMALL, SYNC
-from properties.planted.record import Origin, PlantedBug
-from properties.program.case import Settings
+from tornpage.impl.dispatch.dispatch_records import dispatch_records, read_record
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.log.queue_offsets import QueueOffsetTable
+from tornpage.impl.message import batch as plain
+from tornpage.impl.message.batch import BatchFrame, EncodedBatch
+from tornpage.impl.message.batch_encoder import BatchEncoder
+from tornpage.impl.message.codec import TRAILER_BYTES
+from tornpage.impl.message.delay_levels import HALF_TOPIC, DelayLevels
+from tornpage.impl.message.dispatching import Dispatched, DispatchRules, QueueRun
+from tornpage.impl.message.encoder import RecordEncoder
+from tornpage.impl.message.message import Message, MessageBatch, PutResult, PutStatus
+from tornpage.impl.message.multi_dispatch import MultiDispatch, QueueKey
+from tornpage.impl.message.properties_text import text_of
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.group_commit import GroupCommit
+from tornpage.impl.put.rewriting import delayed
+from tornpage.impl.put.time_outs import Awaited, Request
+from tornpage.model.operations import Crash, FailAppend, FailSync, Member, Open, Put, PutBatch
+from tornpage.properties.planted.programs import PUT, SMALL, SYNC
+from tornpage.properties.planted.record import Origin, PlantedBug
+from tornpage.properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

@@ -3,27 +3,37 @@
 from dataclasses import replace
 from functools import partial
 
-from impl.dispatch.derived import Derived
-from impl.dispatch.derived_floor import DerivedProof
-from impl.dispatch.dispatch_records import dispatch_records, read_record
-from impl.dispatch.reput import ReputMessages
-from impl.io.mapped_file import MappedFile
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.queue_offsets import QueueOffsetTable
-from impl.message.delay_levels import DelayLevels
-from impl.message.dispatching import Dispatched, DispatchRules, ExtDraft, QueueRun
-from impl.parts import Parts
-from impl.queue.consume_queue import ConsumeQueue
-from impl.queue.consume_queue_ext import ConsumeQueueExt
-from impl.queue.consume_queues import ConsumeQueues
-from impl.queue.queue_files import QueueFiles
-from impl.queue.units import Unit, units_in
-from impl.read.queue_pull import Pull
-from impl.read.queue_reads import QueueReads
-from model.operations import Clean, Close, Flush, GetMessage, HarmDerived, Operation, Put, RefuseFile, Step
-from properties.planted.programs import FLUSH_QUEUES, FULL, KEYED, KILL, NAMES_U, POWER_LOSS, REPUT, SMALL, TAGGED
-from properties.planted.record import Origin, PlantedBug
-from properties.program.case import Settings
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.dispatch.derived_floor import DerivedProof
+from tornpage.impl.dispatch.dispatch_records import dispatch_records, read_record
+from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.queue_offsets import QueueOffsetTable
+from tornpage.impl.message.delay_levels import DelayLevels
+from tornpage.impl.message.dispatching import Dispatched, DispatchRules, ExtDraft, QueueRun
+from tornpage.impl.parts import Parts
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
+from tornpage.impl.queue.consume_queues import ConsumeQueues
+from tornpage.impl.queue.queue_files import QueueFiles
+from tornpage.impl.queue.units import Unit, units_in
+from tornpage.impl.read.queue_pull import Pull
+from tornpage.impl.read.queue_reads import QueueReads
+from tornpage.model.operations import Clean, Close, Flush, GetMessage, HarmDerived, Operation, Put, RefuseFile, Step
+from tornpage.properties.planted.programs import (
+    FLUSH_QUEUES,
+    FULL,
+    KEYED,
+    KILL,
+    NAMES_U,
+    POWER_LOSS,
+    REPUT,
+    SMALL,
+    TAGGED,
+)
+from tornpage.properties.planted.record import Origin, PlantedBug
+from tornpage.properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

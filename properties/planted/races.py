@@ -8,23 +8,23 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from impl.dispatch.reput import ReputMessages
-from impl.groups.consumer_offsets import ConsumerOffsets
-from impl.index.index_file import IndexFile
-from impl.io.mapped_file import MappedFile
-from impl.log.commit_log import CommitLog
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.message.dispatching import UNIT_BYTES, QueueRun
-from impl.message.message import GetResult, GetStatus, PutStatus
-from impl.parts import Parts
-from impl.put.group_commit import GroupCommit
-from impl.queue.consume_queue import ConsumeQueue
-from impl.read.log_reader import LogReader
-from impl.read.message_query import MessageQuery, QueryMessageResult
-from impl.read.queue_pull import GetMessageResult, Pull
-from impl.read.queue_reads import QueueReads
-from impl.retention.topic_cleaning import TopicCleaning
-from properties.planted.record import Origin, PlantedBug
+from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.groups.consumer_offsets import ConsumerOffsets
+from tornpage.impl.index.index_file import IndexFile
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.message.dispatching import UNIT_BYTES, QueueRun
+from tornpage.impl.message.message import GetResult, GetStatus, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.group_commit import GroupCommit
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.impl.read.log_reader import LogReader
+from tornpage.impl.read.message_query import MessageQuery, QueryMessageResult
+from tornpage.impl.read.queue_pull import GetMessageResult, Pull
+from tornpage.impl.read.queue_reads import QueueReads
+from tornpage.impl.retention.topic_cleaning import TopicCleaning
+from tornpage.properties.planted.record import Origin, PlantedBug
 
 __all__ = ["BUGS"]
 

@@ -6,22 +6,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from impl.dispatch.reput import ReputMessages
-from impl.message import codec
-from impl.message.codec import RecordCheck, check_record
-from impl.message.dispatching import UNIT_BYTES
-from impl.message.message import GetStatus
-from impl.message.multi_dispatch import QueueKey
-from impl.parts import Parts
-from impl.queue.consume_queue import ConsumeQueue
-from impl.queue.consume_queues import ConsumeQueues
-from impl.queue.units import Unit
-from impl.read.log_reader import LogReader, LogSession
-from impl.read.queue_pull import GetMessageResult, Pull
-from impl.read.queue_reads import QueueReads
-from impl.read.queued_records import QueuedRecords
-from impl.read.read_buffer import ReadBuffers
-from model.operations import (
+from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.message import codec
+from tornpage.impl.message.codec import RecordCheck, check_record
+from tornpage.impl.message.dispatching import UNIT_BYTES
+from tornpage.impl.message.message import GetStatus
+from tornpage.impl.message.multi_dispatch import QueueKey
+from tornpage.impl.parts import Parts
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.impl.queue.consume_queues import ConsumeQueues
+from tornpage.impl.queue.units import Unit
+from tornpage.impl.read.log_reader import LogReader, LogSession
+from tornpage.impl.read.queue_pull import GetMessageResult, Pull
+from tornpage.impl.read.queue_reads import QueueReads
+from tornpage.impl.read.queued_records import QueuedRecords
+from tornpage.impl.read.read_buffer import ReadBuffers
+from tornpage.model.operations import (
     Crash,
     Damage,
     FailSync,
@@ -35,9 +35,9 @@ from model.operations import (
     Put,
     PutBatch,
 )
-from properties.planted.programs import FIRST_LOG_FILE, PUT, REPUT, SMALL, page_of
-from properties.planted.record import Origin, PlantedBug
-from properties.program.case import Settings
+from tornpage.properties.planted.programs import FIRST_LOG_FILE, PUT, REPUT, SMALL, page_of
+from tornpage.properties.planted.record import Origin, PlantedBug
+from tornpage.properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, replace
 
-from impl.parts import Parts
-from properties.planted.programs import Program
-from properties.program.case import Case
+from tornpage.impl.parts import Parts
+from tornpage.properties.planted.programs import Program
+from tornpage.properties.program.case import Case
 
 __all__ = ["DURABILITY", "Origin", "PlantedBug"]
 

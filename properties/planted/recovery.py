@@ -7,35 +7,47 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from impl.background import Background
-from impl.dispatch.derived import Derived
-from impl.index.index_file import IndexFile
-from impl.index.index_layout import IndexHeader
-from impl.io.checkpoint import Checkpoint
-from impl.io.files import Files, OpenFile
-from impl.io.mapped_file import MappedFile
-from impl.io.store_lock import StoreLock
-from impl.io.zeros import first_nonzero
-from impl.log.commit_log import CommitLog
-from impl.log.durable_floor import DurableFloor, Floor
-from impl.log.loading import Finding, FoundLog, examine_log
-from impl.log.log_directories import LogDirectories
-from impl.log.log_files import LogFileMaker
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.scan import RecordChecker
-from impl.message import codec
-from impl.message.codec import RecordCheck, check_record
-from impl.message.dispatching import UNIT_BYTES, Dispatched, QueueRun
-from impl.message.encoder import RecordEncoder
-from impl.message.message import Message, PutResult, PutStatus
-from impl.parts import Parts
-from impl.queue.consume_queue import ConsumeQueue
-from impl.queue.consume_queues import ConsumeQueues
-from impl.queue.queue_files import QueueFiles
-from impl.recovery.derived_proof import is_still_true
-from impl.recovery.recovery import Recovery, RecoveryPlan
-from model.operations import Close, Crash, Damage, FailWrite, HarmDerived, Member, Open, OpenTwice, Put, PutBatch, Step
-from properties.planted.programs import (
+from tornpage.impl.background import Background
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.index.index_file import IndexFile
+from tornpage.impl.index.index_layout import IndexHeader
+from tornpage.impl.io.checkpoint import Checkpoint
+from tornpage.impl.io.files import Files, OpenFile
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.store_lock import StoreLock
+from tornpage.impl.io.zeros import first_nonzero
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.log.durable_floor import DurableFloor, Floor
+from tornpage.impl.log.loading import Finding, FoundLog, examine_log
+from tornpage.impl.log.log_directories import LogDirectories
+from tornpage.impl.log.log_files import LogFileMaker
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.scan import RecordChecker
+from tornpage.impl.message import codec
+from tornpage.impl.message.codec import RecordCheck, check_record
+from tornpage.impl.message.dispatching import UNIT_BYTES, Dispatched, QueueRun
+from tornpage.impl.message.encoder import RecordEncoder
+from tornpage.impl.message.message import Message, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.impl.queue.consume_queues import ConsumeQueues
+from tornpage.impl.queue.queue_files import QueueFiles
+from tornpage.impl.recovery.derived_proof import is_still_true
+from tornpage.impl.recovery.recovery import Recovery, RecoveryPlan
+from tornpage.model.operations import (
+    Close,
+    Crash,
+    Damage,
+    FailWrite,
+    HarmDerived,
+    Member,
+    Open,
+    OpenTwice,
+    Put,
+    PutBatch,
+    Step,
+)
+from tornpage.properties.planted.programs import (
     ACROSS_TWO_SECTORS,
     FIRST_LOG_FILE,
     FLUSH,
@@ -51,8 +63,8 @@ from properties.planted.programs import (
     losing,
     page_of,
 )
-from properties.planted.record import Origin, PlantedBug
-from properties.program.case import Settings
+from tornpage.properties.planted.record import Origin, PlantedBug
+from tornpage.properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

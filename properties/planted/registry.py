@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from impl.parts import Parts
-from properties.planted import (
+from tornpage.impl.parts import Parts
+from tornpage.properties.planted import (
     delay,
     groups,
     index,
@@ -18,7 +18,7 @@ from properties.planted import (
     recovery,
     retention,
 )
-from properties.planted.record import DURABILITY, PlantedBug
+from tornpage.properties.planted.record import DURABILITY, PlantedBug
 
 __all__ = ["GROUPS", "PLANTED", "REPRODUCERS", "UnknownBug", "bug_of", "bugs_named", "nearest_bugs", "parts_of"]
 

@@ -5,23 +5,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from impl.config.retention_policy import Room
-from impl.dispatch.deleted_topics import DeletedTopics
-from impl.dispatch.derived import Derived
-from impl.index.index_file import IndexFile
-from impl.io.mapped_file import MappedFile
-from impl.log.log_files import LogFileMaker
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.parts import Parts
-from impl.retention.clean_commit_log import CleanCommitLog
-from impl.retention.clean_consume_queues import CleanConsumeQueues
-from impl.retention.clean_files import CleanFiles
-from impl.retention.topic_cleaning import KEPT_TOPICS, TopicCleaning
-from impl.service.disk_watch import DiskWatch
-from model.operations import Clean, DeleteTopics, DiskUsed, Get, HoldBuffer, Put, ReleaseBuffer
-from properties.planted.programs import FLUSH, FULL, KEYED, KILL, POWER_LOSS, REPUT, SMALL
-from properties.planted.record import Origin, PlantedBug
-from properties.program.case import Settings
+from tornpage.impl.config.retention_policy import Room
+from tornpage.impl.dispatch.deleted_topics import DeletedTopics
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.index.index_file import IndexFile
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.log_files import LogFileMaker
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.parts import Parts
+from tornpage.impl.retention.clean_commit_log import CleanCommitLog
+from tornpage.impl.retention.clean_consume_queues import CleanConsumeQueues
+from tornpage.impl.retention.clean_files import CleanFiles
+from tornpage.impl.retention.topic_cleaning import KEPT_TOPICS, TopicCleaning
+from tornpage.impl.service.disk_watch import DiskWatch
+from tornpage.model.operations import Clean, DeleteTopics, DiskUsed, Get, HoldBuffer, Put, ReleaseBuffer
+from tornpage.properties.planted.programs import FLUSH, FULL, KEYED, KILL, POWER_LOSS, REPUT, SMALL
+from tornpage.properties.planted.record import Origin, PlantedBug
+from tornpage.properties.program.case import Settings
 
 __all__ = ["BUGS"]
 

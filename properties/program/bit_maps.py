@@ -7,7 +7,7 @@ and of several lengths, so that units of the extension have several sizes and a 
 import zlib
 from collections.abc import Callable, Mapping
 
-from properties.program.case import Settings
+from tornpage.properties.program.case import Settings
 
 __all__ = ["BIT_MAP_BYTES_MAX", "LOOKED_AT", "bit_map_of", "filters_of"]
 

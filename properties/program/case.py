@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, TypeVar
 
-from model.operations import (
+from tornpage.model.operations import (
     OPERATIONS,
     AimFault,
     Concurrent,
@@ -21,8 +21,8 @@ from model.operations import (
     Put,
     PutBatch,
 )
-from properties.program.fault_language import parse_fault
-from properties.program.packing import BadToken, packed, unpacked
+from tornpage.properties.program.fault_language import parse_fault
+from tornpage.properties.program.packing import BadToken, packed, unpacked
 
 __all__ = ["BadToken", "Case", "Disk", "Settings", "describe"]
 

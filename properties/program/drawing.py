@@ -2,7 +2,7 @@
 
 import random
 
-from model.operations import (
+from tornpage.model.operations import (
     Clean,
     CommitOffset,
     DeleteTopics,

@@ -7,7 +7,7 @@ the one it will replace (`.tmp`, `.bak`, `.new`) is of the same kind.
 from dataclasses import dataclass
 from functools import lru_cache
 
-from properties.program.log_places import ROOT, log_files
+from tornpage.properties.program.log_places import ROOT, log_files
 
 __all__ = ["KINDS", "OPERATIONS", "Call", "kind_of"]
 

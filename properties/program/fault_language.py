@@ -15,10 +15,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from model.operations import AimFault
-from properties.program.fault_calls import KINDS, OPERATIONS
-from properties.program.fault_effects import EFFECTS
-from properties.program.fault_predicates import (
+from tornpage.model.operations import AimFault
+from tornpage.properties.program.fault_calls import KINDS, OPERATIONS
+from tornpage.properties.program.fault_effects import EFFECTS
+from tornpage.properties.program.fault_predicates import (
     And,
     Every,
     Kind,

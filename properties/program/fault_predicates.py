@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from properties.program.fault_calls import Call
+from tornpage.properties.program.fault_calls import Call
 
 __all__ = [
     "And",

@@ -6,7 +6,7 @@ A story leaves its end, a crash or an open, to whoever tells it.
 import random
 from collections.abc import Iterator
 
-from model.operations import AimFault, Clean, Close, CommitOffset, DeleteTopics, Flush, Operation, Put, Step
+from tornpage.model.operations import AimFault, Clean, Close, CommitOffset, DeleteTopics, Flush, Operation, Put, Step
 
 __all__ = ["aimed", "story"]
 

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from impl.service.runner import Service
+from tornpage.impl.service.runner import Service
 
 __all__ = ["HandDriven", "Round"]
 

@@ -2,14 +2,14 @@
 
 from dataclasses import fields
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import BrokerRole, FlushDiskType
-from impl.message.message import Message as StoreMessage
-from impl.message.message import MessageBatch
-from model.message import Batch, Message
-from model.state import Layout
-from properties.program.case import Settings
-from properties.program.log_places import log_directories
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole, FlushDiskType
+from tornpage.impl.message.message import Message as StoreMessage
+from tornpage.impl.message.message import MessageBatch
+from tornpage.model.message import Batch, Message
+from tornpage.model.state import Layout
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.log_places import log_directories
 
 __all__ = [
     "CLEAN_RESOURCE_INTERVAL_MS",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from model.operations import (
+from tornpage.model.operations import (
     Close,
     FailSync,
     FailWrite,
@@ -21,8 +21,8 @@ from model.operations import (
     ServiceName,
     Step,
 )
-from properties.program.case import Settings
-from properties.program.drawing import (
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.drawing import (
     draw_batch,
     draw_clean_for_room,
     draw_clean_on_request,

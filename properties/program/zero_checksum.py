@@ -9,8 +9,8 @@ import ipaddress
 import struct
 import zlib
 
-from model.message import stored_properties
-from model.state import Record
+from tornpage.model.message import stored_properties
+from tornpage.model.state import Record
 
 __all__ = ["BODY_BYTES_MIN", "checksum_of", "sums_to_zero"]
 

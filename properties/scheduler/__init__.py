@@ -1,11 +1,11 @@
 """Threads in steps: which one runs when is a function of a schedule, not of the interpreter, the machine or time."""
 
-from properties.scheduler.enumeration import every_schedule, following
-from properties.scheduler.lock import OUTSIDE, CooperativeLock
-from properties.scheduler.run import HANG_SECONDS, POINTS_MAX, run_stepped
-from properties.scheduler.task import Outcome, yield_point
-from properties.scheduler.trace import StepTrace, Turn
-from properties.scheduler.watch import Granularity
+from tornpage.properties.scheduler.enumeration import every_schedule, following
+from tornpage.properties.scheduler.lock import OUTSIDE, CooperativeLock
+from tornpage.properties.scheduler.run import HANG_SECONDS, POINTS_MAX, run_stepped
+from tornpage.properties.scheduler.task import Outcome, yield_point
+from tornpage.properties.scheduler.trace import StepTrace, Turn
+from tornpage.properties.scheduler.watch import Granularity
 
 __all__ = [
     "HANG_SECONDS",

@@ -8,8 +8,8 @@ import sys
 from types import CodeType, TracebackType
 from typing import Final
 
-from properties.contract import HarnessError
-from properties.scheduler.task import Task, current_task
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.scheduler.task import Task, current_task
 
 __all__ = ["OUTSIDE", "CooperativeLock"]
 

@@ -25,11 +25,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, TypeVar, cast
 
-from properties.contract import GuaranteeBroken, HarnessError
-from properties.scheduler.scheduler import Scheduler
-from properties.scheduler.task import Outcome, Task
-from properties.scheduler.trace import StepTrace
-from properties.scheduler.watch import Granularity, Watch, location
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.scheduler.scheduler import Scheduler
+from tornpage.properties.scheduler.task import Outcome, Task
+from tornpage.properties.scheduler.trace import StepTrace
+from tornpage.properties.scheduler.watch import Granularity, Watch, location
 
 __all__ = ["HANG_SECONDS", "POINTS_MAX", "run_stepped"]
 

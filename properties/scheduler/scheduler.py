@@ -12,10 +12,10 @@ from functools import partial
 from types import FrameType
 from typing import Final, NoReturn, TypeVar, cast
 
-from properties.contract import GuaranteeBroken, HarnessError
-from properties.scheduler.task import Outcome, Task, Waited
-from properties.scheduler.trace import StepTrace, Turn
-from properties.scheduler.watch import TraceFunction, Watch, location
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.scheduler.task import Outcome, Task, Waited
+from tornpage.properties.scheduler.trace import StepTrace, Turn
+from tornpage.properties.scheduler.watch import TraceFunction, Watch, location
 
 __all__ = ["Scheduler"]
 

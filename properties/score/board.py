@@ -11,10 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from properties.score.plan import Plan
-from properties.score.strategies import STRATEGIES
-from properties.score.survival import Interval, Observed, bootstrap_quantile, product_limit
-from properties.score.trials import TrialRow
+from tornpage.properties.score.plan import Plan
+from tornpage.properties.score.strategies import STRATEGIES
+from tornpage.properties.score.survival import Interval, Observed, bootstrap_quantile, product_limit
+from tornpage.properties.score.trials import TrialRow
 
 __all__ = ["IN_TURNS", "WITHIN_S", "Board", "BugScore", "StrategyScore", "board_of"]
 

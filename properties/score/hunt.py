@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Literal
 
-from properties.contract import HarnessError
-from properties.disk.dirty import DirtyTracker
-from properties.program.case import Settings
-from properties.score.sightings import Sighting
-from properties.score.strategies import Strategy
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.program.case import Settings
+from tornpage.properties.score.sightings import Sighting
+from tornpage.properties.score.strategies import Strategy
 
 __all__ = ["HuntEnd", "Quarry", "hunt"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from properties.planted import PLANTED
-from properties.score.strategies import STRATEGIES
-from properties.score.trials import ClockName, TrialKey, TrialRow
+from tornpage.properties.planted import PLANTED
+from tornpage.properties.score.strategies import STRATEGIES
+from tornpage.properties.score.trials import ClockName, TrialKey, TrialRow
 
 __all__ = ["Plan", "may_see", "reason_why_not"]
 

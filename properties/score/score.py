@@ -10,10 +10,10 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
-from properties.campaign.resume import KeptRows
-from properties.campaign.workers import Apart, Died, Plain
-from properties.score.plan import Plan
-from properties.score.trials import PRELOAD, TrialKey, TrialRow, run_trial
+from tornpage.properties.campaign.resume import KeptRows
+from tornpage.properties.campaign.workers import Apart, Died, Plain
+from tornpage.properties.score.plan import Plan
+from tornpage.properties.score.trials import PRELOAD, TrialKey, TrialRow, run_trial
 
 __all__ = ["SLACK_S", "Progress", "Queue", "score"]
 

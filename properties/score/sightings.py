@@ -6,13 +6,13 @@ Strategies differ in what they carry out, a case or an interleaving; who hunts n
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from properties.campaign.replay import Failure, replay
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.explore.interleavings.run import run_interleaving
-from properties.explore.interleavings.scenario import Interleaving
-from properties.explore.interleavings.shrink import BrokenInterleaving
-from properties.explore.interleavings.token import token_of
+from tornpage.properties.campaign.replay import Failure, replay
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.interleavings.run import run_interleaving
+from tornpage.properties.explore.interleavings.scenario import Interleaving
+from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
+from tornpage.properties.explore.interleavings.token import token_of
 
 __all__ = ["SeenCase", "SeenInterleaving", "Sighting"]
 

@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from properties.campaign.replay import replay, shrink
-from properties.campaign.resume import KeptRows
-from properties.campaign.workers import Apart, Died, Plain
-from properties.disk.dirty import DirtyTracker, choose_tracker
-from properties.explore.interleavings.run import run_interleaving
-from properties.explore.interleavings.shrink import BrokenInterleaving
-from properties.explore.interleavings.shrink import shrink as shrink_interleaving
-from properties.explore.interleavings.token import from_token as interleaving_of
-from properties.program.case import TOKEN_PREFIX as CASE_PREFIX
-from properties.program.case import Case
-from properties.score.sightings import SeenInterleaving
-from properties.score.trials import CLOCKS, PRELOAD, ClockName, TrialRow
+from tornpage.properties.campaign.replay import replay, shrink
+from tornpage.properties.campaign.resume import KeptRows
+from tornpage.properties.campaign.workers import Apart, Died, Plain
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.explore.interleavings.run import run_interleaving
+from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
+from tornpage.properties.explore.interleavings.shrink import shrink as shrink_interleaving
+from tornpage.properties.explore.interleavings.token import from_token as interleaving_of
+from tornpage.properties.program.case import TOKEN_PREFIX as CASE_PREFIX
+from tornpage.properties.program.case import Case
+from tornpage.properties.score.sightings import SeenInterleaving
+from tornpage.properties.score.trials import CLOCKS, PRELOAD, ClockName, TrialRow
 
 __all__ = ["SMALL", "SmallRow", "TakesSmall", "kept_small", "make_all_small", "shortest_failures"]
 

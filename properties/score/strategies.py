@@ -12,17 +12,17 @@ from typing import Any, Protocol
 
 from hypothesis.errors import Flaky
 
-from properties.campaign.coverage import Tally
-from properties.disk.dirty import DirtyTracker
-from properties.explore.crashes.explore import explore_seed
-from properties.explore.crashes.scheduling import Strategy as Mix
-from properties.explore.exhaustive.hunting import hunt_exhaustively
-from properties.explore.interleavings.campaign import InterleavingTally, interleavings
-from properties.explore.interleavings.run import run_interleaving
-from properties.explore.interleavings.shrink import BrokenInterleaving
-from properties.explore.machines.check import MACHINES, TURN_EXAMPLES_MAX, check
-from properties.program.case import Settings
-from properties.score.sightings import SeenCase, SeenInterleaving, Sighting
+from tornpage.properties.campaign.coverage import Tally
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.crashes.explore import explore_seed
+from tornpage.properties.explore.crashes.scheduling import Strategy as Mix
+from tornpage.properties.explore.exhaustive.hunting import hunt_exhaustively
+from tornpage.properties.explore.interleavings.campaign import InterleavingTally, interleavings
+from tornpage.properties.explore.interleavings.run import run_interleaving
+from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
+from tornpage.properties.explore.machines.check import MACHINES, TURN_EXAMPLES_MAX, check
+from tornpage.properties.program.case import Settings
+from tornpage.properties.score.sightings import SeenCase, SeenInterleaving, Sighting
 
 __all__ = [
     "STRATEGIES",

@@ -7,19 +7,19 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, Literal
 
-from properties.campaign.replay import signature
-from properties.campaign.resume import KeptRows
-from properties.contract import HarnessError
-from properties.disk.dirty import choose_tracker
-from properties.program.case import Settings
-from properties.score.hunt import hunt
-from properties.score.strategies import STRATEGIES
+from tornpage.properties.campaign.replay import signature
+from tornpage.properties.campaign.resume import KeptRows
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.program.case import Settings
+from tornpage.properties.score.hunt import hunt
+from tornpage.properties.score.strategies import STRATEGIES
 
 __all__ = ["CLOCKS", "PRELOAD", "TRIALS", "ClockName", "TrialEnd", "TrialKey", "TrialRow", "kept_trials", "run_trial"]
 
 TRIALS = "trials.jsonl"
 
-PRELOAD = ("properties.score.trials",)
+PRELOAD = ("tornpage.properties.score.trials",)
 """What a server of processes imports: all that a trial or a hunt needs."""
 
 ClockName = Literal["wall", "cpu"]

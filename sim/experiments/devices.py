@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from sim.device import PRESETS
+from tornpage.sim.device import PRESETS
 
 __all__ = ["device_source"]
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sim.experiments.policies import policies
-from sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
-from sim.experiments.words import grouped, of, per_s, span_us
-from sim.tables import quantile
+from tornpage.sim.experiments.policies import policies
+from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
+from tornpage.sim.experiments.words import grouped, of, per_s, span_us
+from tornpage.sim.tables import quantile
 
 __all__ = ["KNEE", "knee_rate"]
 

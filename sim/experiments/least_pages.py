@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from impl.config.policy import PAGE_BYTES
-from sim.experiments.policies import ASYNC, RECORD_BYTES, StorePolicy
-from sim.experiments.values import Axis, Chart, Experiment, Overlay, Progress, Row, Setup
-from sim.experiments.words import number, of, per_s, span_ms
-from sim.tables import quantile
+from tornpage.impl.config.policy import PAGE_BYTES
+from tornpage.sim.experiments.policies import ASYNC, RECORD_BYTES, StorePolicy
+from tornpage.sim.experiments.values import Axis, Chart, Experiment, Overlay, Progress, Row, Setup
+from tornpage.sim.experiments.words import number, of, per_s, span_ms
+from tornpage.sim.tables import quantile
 
 __all__ = ["LEAST_PAGES", "boundary_rate"]
 

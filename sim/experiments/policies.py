@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
-from sim.device import DeviceTimes
-from sim.scenario import Pool, Scenario
-from sim.workload import OpenPoisson, Sizes, Workload
+from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
+from tornpage.sim.device import DeviceTimes
+from tornpage.sim.scenario import Pool, Scenario
+from tornpage.sim.workload import OpenPoisson, Sizes, Workload
 
 __all__ = ["ASYNC", "POLICIES", "SYNC", "StorePolicy", "policies"]
 

@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from sim.experiments.frontier import FRONTIER
-from sim.experiments.knee import KNEE
-from sim.experiments.least_pages import LEAST_PAGES
-from sim.experiments.pool import POOL
-from sim.experiments.replay import REPLAY
-from sim.experiments.roll import ROLL
-from sim.experiments.slow_disk import SLOW_DISK
-from sim.experiments.stalls import STALLS
-from sim.experiments.values import Experiment
-from sim.experiments.warm_up import WARM_UP
+from tornpage.sim.experiments.frontier import FRONTIER
+from tornpage.sim.experiments.knee import KNEE
+from tornpage.sim.experiments.least_pages import LEAST_PAGES
+from tornpage.sim.experiments.pool import POOL
+from tornpage.sim.experiments.replay import REPLAY
+from tornpage.sim.experiments.roll import ROLL
+from tornpage.sim.experiments.slow_disk import SLOW_DISK
+from tornpage.sim.experiments.stalls import STALLS
+from tornpage.sim.experiments.values import Experiment
+from tornpage.sim.experiments.warm_up import WARM_UP
 
 __all__ = ["EXPERIMENTS", "UnknownExperiment", "named"]
 

@@ -18,12 +18,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from sim.distributions import Constant
-from sim.experiments.policies import ASYNC, POLICIES, StorePolicy
-from sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
-from sim.experiments.words import grouped, number, of, span_ms
-from sim.scenario import ImpossibleScenario, Pool, Replica
-from sim.tables import quantile
+from tornpage.sim.distributions import Constant
+from tornpage.sim.experiments.policies import ASYNC, POLICIES, StorePolicy
+from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
+from tornpage.sim.experiments.words import grouped, number, of, span_ms
+from tornpage.sim.scenario import ImpossibleScenario, Pool, Replica
+from tornpage.sim.tables import quantile
 
 __all__ = ["REPLAY"]
 

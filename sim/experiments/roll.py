@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from impl.config.policy import AllocationPolicy, WarmUp
-from sim.experiments.policies import ASYNC, RECORD_BYTES, SYNC, StorePolicy
-from sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
-from sim.experiments.words import grouped, listed, number, of, per_s, span_us
-from sim.trace import Trace
+from tornpage.impl.config.policy import AllocationPolicy, WarmUp
+from tornpage.sim.experiments.policies import ASYNC, RECORD_BYTES, SYNC, StorePolicy
+from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
+from tornpage.sim.experiments.words import grouped, listed, number, of, per_s, span_us
+from tornpage.sim.trace import Trace
 
 __all__ = ["ROLL", "around_rolls"]
 

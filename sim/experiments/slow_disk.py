@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from sim.device import DeviceTimes
-from sim.distributions import Constant, Exponential, LogNormal
-from sim.experiments.policies import policies
-from sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
-from sim.experiments.words import grouped, of, span_us
-from sim.tables import quantile
+from tornpage.sim.device import DeviceTimes
+from tornpage.sim.distributions import Constant, Exponential, LogNormal
+from tornpage.sim.experiments.policies import policies
+from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
+from tornpage.sim.experiments.words import grouped, of, span_us
+from tornpage.sim.tables import quantile
 
 __all__ = ["SLOW_DISK", "scaled_sync"]
 

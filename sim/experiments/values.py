@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sim.device import DeviceTimes
-from sim.scenario import Scenario
-from sim.sweep import Point, simulate
-from sim.trace import Trace
+from tornpage.sim.device import DeviceTimes
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.sweep import Point, simulate
+from tornpage.sim.trace import Trace
 
 __all__ = ["Axis", "Chart", "Experiment", "Overlay", "Result", "Row", "Setup", "cut_short", "run_experiment"]
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushPolicy, WarmUp
-from sim.experiments.policies import ASYNC, RECORD_BYTES, SYNC, StorePolicy
-from sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
-from sim.experiments.words import grouped, listed, number, of, span_us
-from sim.trace import Trace
+from tornpage.impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushPolicy, WarmUp
+from tornpage.sim.experiments.policies import ASYNC, RECORD_BYTES, SYNC, StorePolicy
+from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
+from tornpage.sim.experiments.words import grouped, listed, number, of, span_us
+from tornpage.sim.trace import Trace
 
 __all__ = ["MEASURED", "WARM_UP", "device_bytes_of_warm_up"]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from sim.experiments.values import Row
+from tornpage.sim.experiments.values import Row
 
 __all__ = ["grouped", "listed", "number", "of", "per_s", "span_ms", "span_us"]
 

@@ -1,9 +1,9 @@
 """Closed producers and group commit, which answers them: the twin of `closed_producer` and `group_commit_flusher`."""
 
-from sim.kernels import layout as at
-from sim.kernels.flushes import NO_PIECE, look, sync_piece, wake_ns
-from sim.kernels.layout import Arrays, kernel, kernel_part
-from sim.kernels.puts import put
+from tornpage.sim.kernels import layout as at
+from tornpage.sim.kernels.flushes import NO_PIECE, look, sync_piece, wake_ns
+from tornpage.sim.kernels.layout import Arrays, kernel, kernel_part
+from tornpage.sim.kernels.puts import put
 
 __all__ = ["flush_groups", "laps"]
 

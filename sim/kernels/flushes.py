@@ -1,11 +1,11 @@
 """Flushing: the compiled twin of `sim.flushers`. Rules and words are those of `impl.config.policy.FlushPolicy`."""
 
-from impl.config.policy import PAGE_BYTES
-from sim.gap_table import GAP_BINS
-from sim.kernels import layout as at
-from sim.kernels.layout import Arrays, inlined_part, kernel, measured_ns
-from sim.log import BLANK_BYTES
-from sim.sync_table import KNOT_NS, KNOT_PAGES, KNOT_SLOPE, LAYER_BINS, PAGE_TOPS, SLOPE_BITS
+from tornpage.impl.config.policy import PAGE_BYTES
+from tornpage.sim.gap_table import GAP_BINS
+from tornpage.sim.kernels import layout as at
+from tornpage.sim.kernels.layout import Arrays, inlined_part, kernel, measured_ns
+from tornpage.sim.log import BLANK_BYTES
+from tornpage.sim.sync_table import KNOT_NS, KNOT_PAGES, KNOT_SLOPE, LAYER_BINS, PAGE_TOPS, SLOPE_BITS
 
 __all__ = ["NO_PIECE", "flush_behind", "look", "sync_piece", "wake_ns"]
 

@@ -11,11 +11,11 @@ from zlib import crc32
 
 from numba import njit, types
 
-from impl.config.policy import PAGE_BYTES
-from sim.distributions import Int64s
-from sim.gap_table import COUNT, GAP_EDGES_NS, START
-from sim.log import BLANK_BYTES
-from sim.sync_table import PAGE_TOPS, SLOPE_BITS
+from tornpage.impl.config.policy import PAGE_BYTES
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.gap_table import COUNT, GAP_EDGES_NS, START
+from tornpage.sim.log import BLANK_BYTES
+from tornpage.sim.sync_table import PAGE_TOPS, SLOPE_BITS
 
 __all__ = ["Arrays", "inlined_part", "kernel", "kernel_part", "measured_ns"]
 

@@ -4,10 +4,10 @@ When a put begins and ends follows from its arrival, the puts before it and the 
 message is. When a file is ready follows from the moment it is asked for.
 """
 
-from impl.config.policy import PAGE_BYTES
-from sim.kernels import layout as at
-from sim.kernels.layout import Arrays, inlined_part, kernel, kernel_part, measured_ns
-from sim.log import BLANK_BYTES
+from tornpage.impl.config.policy import PAGE_BYTES
+from tornpage.sim.kernels import layout as at
+from tornpage.sim.kernels.layout import Arrays, inlined_part, kernel, kernel_part, measured_ns
+from tornpage.sim.log import BLANK_BYTES
 
 __all__ = ["ask", "ask_first", "plan", "put"]
 

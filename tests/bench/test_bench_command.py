@@ -11,15 +11,15 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bench import put
-from bench.figures import Figure
-from bench.sizes import TINY, Sizes
-from bench.suite import SUITE
-from impl.errors import StoreError
-from properties.contract import HarnessError
+from tornpage.bench import put
+from tornpage.bench.figures import Figure
+from tornpage.bench.sizes import TINY, Sizes
+from tornpage.bench.suite import SUITE
 from tornpage.cli import cli
 from tornpage.commands.bench import ROOMS, bench_outcome
 from tornpage.front import MessageStore
+from tornpage.impl.errors import StoreError
+from tornpage.properties.contract import HarnessError
 
 
 def test_rooms_are_those_of_the_suite() -> None:
@@ -110,7 +110,7 @@ def test_a_room_that_fails_takes_no_figure_of_another_with_it(
         raise AssertionError("the room ended before")
 
     suite = {"put": (figure,), "read": (fails, never), "recover": (replace_name(figure, "also"),)}
-    monkeypatch.setattr("bench.suite.SUITE", suite)
+    monkeypatch.setattr("tornpage.bench.suite.SUITE", suite)
     outcome, text = bench_outcome(list(suite), directory=str(tmp_path), seconds=0.01)
     assert outcome.exit_code == code
     assert len(outcome.document()["results"]) == 2

@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.driven import RECORD_BYTES, Driven, _Producer, drive, real_time
-from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
-from impl.message.message import Message, PutResult, PutStatus
-from properties.contract import HarnessError
-from sim.device import PRESETS
-from sim.run import run
-from sim.scenario import Pool, Scenario
-from sim.workload import ClosedLoop, OpenPoisson, Sizes
+from tornpage.bench.driven import RECORD_BYTES, Driven, _Producer, drive, real_time
+from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
+from tornpage.impl.message.message import Message, PutResult, PutStatus
+from tornpage.properties.contract import HarnessError
+from tornpage.sim.device import PRESETS
+from tornpage.sim.run import run
+from tornpage.sim.scenario import Pool, Scenario
+from tornpage.sim.workload import ClosedLoop, OpenPoisson, Sizes
 
 GROUP = Scenario(
     flush=FlushPolicy(FlushDiskType.SYNC_FLUSH),

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from bench import group_commit
-from bench.figures import Figure, Skipped, describe_machine, figure, file_system_of, scratch
-from bench.sizes import TINY, Sizes
-from bench.suite import SUITE, Measurement, measure
-from properties.contract import HarnessError
+from tornpage.bench import group_commit
+from tornpage.bench.figures import Figure, Skipped, describe_machine, figure, file_system_of, scratch
+from tornpage.bench.sizes import TINY, Sizes
+from tornpage.bench.suite import SUITE, Measurement, measure
+from tornpage.properties.contract import HarnessError
 
 ALL = list(dict.fromkeys(measurement for room in SUITE.values() for measurement in room))
 OF_THE_MACHINE = {"write_protect_look_us_1m"}
@@ -116,7 +116,7 @@ def test_a_figure_of_two_rooms_is_taken_once(tmp_path: Path, monkeypatch: pytest
     def crc(directory: str, *, seconds: float, sizes: Sizes) -> Figure:
         return Figure("crc", 1.0, "GB/s", (1.0,), "ext4")
 
-    monkeypatch.setattr("bench.suite.SUITE", {"read": (crc,), "recover": (crc,)})
+    monkeypatch.setattr("tornpage.bench.suite.SUITE", {"read": (crc,), "recover": (crc,)})
     assert len(measure(["read", "recover"], str(tmp_path), seconds=0.01).figures) == 1
 
 

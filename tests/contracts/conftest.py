@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.io.os_files import OsFiles
 from tests.contracts.disks import Disk, last_disk, recording_files
 from tests.contracts.fake_os import faked_files
+from tornpage.impl.io.os_files import OsFiles
 
 FAKED_WRONG = {
     "test_create_refuses_a_taken_name_and_leaves_it_alone[faked-directory]": "pyfakefs answers EISDIR, Linux EEXIST",

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from impl.io.files import Files
-from properties.disk.dirty import CompareTracker
-from properties.disk.disk import Image, parent_of
-from properties.disk.last_disk import LastDisk
-from properties.disk.recording_files import RecordingFiles
+from tornpage.impl.io.files import Files
+from tornpage.properties.disk.dirty import CompareTracker
+from tornpage.properties.disk.disk import Image, parent_of
+from tornpage.properties.disk.last_disk import LastDisk
+from tornpage.properties.disk.recording_files import RecordingFiles
 
 __all__ = ["Disk", "error_of", "last_disk", "recording_files"]
 

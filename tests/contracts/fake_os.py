@@ -15,8 +15,8 @@ import pytest
 from pyfakefs.fake_filesystem import FakeFilesystem
 from pyfakefs.fake_os import FakeOsModule
 
-import impl.io.os_files
-from impl.io.os_files import OsFiles
+from tornpage.impl.io import os_files
+from tornpage.impl.io.os_files import OsFiles
 
 __all__ = ["faked_files"]
 
@@ -70,7 +70,7 @@ def faked_files(root: str, patch: pytest.MonkeyPatch) -> OsFiles:
     """Return the real implementation on a fake disk that has the directory `root`, until the patch is undone."""
     filesystem = FakeFilesystem()
     filesystem.create_dir(root)
-    patch.setattr(impl.io.os_files, "os", _FakeOs(filesystem))
-    patch.setattr(impl.io.os_files, "mmap", _Lacking(mmap))
-    patch.setattr(impl.io.os_files, "fcntl", _Lacking(fcntl))
+    patch.setattr(os_files, "os", _FakeOs(filesystem))
+    patch.setattr(os_files, "mmap", _Lacking(mmap))
+    patch.setattr(os_files, "fcntl", _Lacking(fcntl))
     return OsFiles()

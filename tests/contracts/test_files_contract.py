@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from impl.io.files import FileStat
 from tests.contracts.disks import Disk, error_of
+from tornpage.impl.io.files import FileStat
 
 # ---- creating, opening, closing -----------------------------------------------------------------------------------
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from impl.io.files import FileStat, OpenFile
 from tests.contracts.disks import Disk, error_of
+from tornpage.impl.io.files import FileStat, OpenFile
 
 # ---- names --------------------------------------------------------------------------------------------------------
 

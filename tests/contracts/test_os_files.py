@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.io.files import FileStat
-from impl.io.os_files import OsFiles
 from tests.contracts.disks import error_of
 from tests.forked import answer_of_child, forbid_locked_memory
 from tests.smaps import kib_of
+from tornpage.impl.io.files import FileStat
+from tornpage.impl.io.os_files import OsFiles
 
 FULL = "/dev/full"
 LIMIT_BYTES = 5_000
@@ -123,7 +123,9 @@ def test_locked_pages_are_in_memory_until_they_are_unlocked(files: OsFiles, tmp_
 def test_a_refused_lock_is_one_warning_and_no_error(
     files: OsFiles, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("impl.io.memory._FIRST_REFUSAL", threading.Lock())  # this process may have been refused before
+    monkeypatch.setattr(
+        "tornpage.impl.io.memory._FIRST_REFUSAL", threading.Lock()
+    )  # this process may have been refused before
     file = files.create(str(tmp_path / "a"))
     files.allocate(file, 64 << 10)
 

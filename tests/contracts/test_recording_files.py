@@ -5,19 +5,19 @@ import random
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import FlushDiskType
-from impl.io.files import DiskUsage, FileStat
-from impl.message.message import Message, PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
-from properties.disk.dirty import CompareTracker, DirtyTracker, choose_tracker, write_protect_available
-from properties.disk.disk import Image
-from properties.disk.images import compose, disk_state
-from properties.disk.journal import Entry, FileSynced, PageWritten, ProcessKilled
-from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
-from properties.program.hand_driven import HandDriven
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import FlushDiskType
+from tornpage.impl.io.files import DiskUsage, FileStat
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
+from tornpage.properties.disk.dirty import CompareTracker, DirtyTracker, choose_tracker, write_protect_available
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import compose, disk_state
+from tornpage.properties.disk.journal import Entry, FileSynced, PageWritten, ProcessKilled
+from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
+from tornpage.properties.program.hand_driven import HandDriven
 
 PAGE_BYTES = 4096
 

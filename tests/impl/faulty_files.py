@@ -4,8 +4,8 @@ import errno
 import os
 from collections.abc import Callable
 
-from impl.io.files import DiskUsage, FileStat, Mapping, OpenFile
-from impl.io.os_files import OsFiles
+from tornpage.impl.io.files import DiskUsage, FileStat, Mapping, OpenFile
+from tornpage.impl.io.os_files import OsFiles
 
 __all__ = ["FaultyFiles", "ScriptedDisk"]
 

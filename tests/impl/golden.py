@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import FlushDiskType
-from impl.io.os_files import OsFiles
-from impl.message.batch import encode_batch_body
-from impl.message.dispatching import BitMapOf
-from impl.message.hosts import Host
-from impl.message.message import BatchMember, Message, MessageBatch
-from impl.parts import Parts
-from impl.store import MessageStore
 from tests.impl.support import SetClock
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import FlushDiskType
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.batch import encode_batch_body
+from tornpage.impl.message.dispatching import BitMapOf
+from tornpage.impl.message.hosts import Host
+from tornpage.impl.message.message import BatchMember, Message, MessageBatch
+from tornpage.impl.parts import Parts
+from tornpage.impl.store import MessageStore
 
 __all__ = ["CASES", "config_of", "expected_of", "first_dump", "golden", "message_of", "opened", "read"]
 

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from model.queues import java_hash
 from tests.impl.golden import ROOT, read
 from tests.impl.golden_answers import Answers, Row
 from tests.impl.golden_departures import KILLED, stores
 from tests.impl.golden_steps import Golden, Replay, Step
+from tornpage.model.queues import java_hash
 
 __all__ = ["DAMAGED", "PAGE", "Figures", "figures_by_dump", "row_of"]
 

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from impl.message.message import StoredMessage
-from model import index, queues, reading
-from model.commitlog import CommitLog, Layout, Record
 from tests.impl.golden_answers import ASKED_MAX, OF_QUEUE, PROBED, PULLED, Answers, Row
 from tests.model.support import message_of
+from tornpage.impl.message.message import StoredMessage
+from tornpage.model import index, queues, reading
+from tornpage.model.commitlog import CommitLog, Layout, Record
 
 __all__ = ["answers_of_model", "log_of"]
 

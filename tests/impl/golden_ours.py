@@ -7,13 +7,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from impl.message import codec
-from impl.message.key_hash import key_hash
-from impl.message.message import StoredMessage
-from impl.queue.consume_queue_ext import is_address
-from impl.read.message_filter import TagFilter
-from impl.read.read_buffer import RecordBuffer
-from impl.store import MessageStore
 from tests.impl.golden_answers import (
     ASKED_MAX,
     CHECKPOINT,
@@ -27,6 +20,13 @@ from tests.impl.golden_answers import (
     Row,
     entry_row,
 )
+from tornpage.impl.message import codec
+from tornpage.impl.message.key_hash import key_hash
+from tornpage.impl.message.message import StoredMessage
+from tornpage.impl.queue.consume_queue_ext import is_address
+from tornpage.impl.read.message_filter import TagFilter
+from tornpage.impl.read.read_buffer import RecordBuffer
+from tornpage.impl.store import MessageStore
 
 __all__ = ["answers_of_store"]
 

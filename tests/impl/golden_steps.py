@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from impl.io.os_files import OsFiles
-from impl.message.message import Message, MessageBatch, StoredMessage
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
-from properties.judge.golden import apply_damage
 from tests.impl.golden import config_of, golden, message_of, read
 from tests.impl.golden_answers import Answers, answers_of_rocketmq
 from tests.impl.golden_files import opening_arguments
 from tests.impl.golden_ours import answers_of_store
 from tests.impl.support import HandRunner, SetClock, put
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import Message, MessageBatch, StoredMessage
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
+from tornpage.properties.judge.golden import apply_damage
 
 __all__ = ["Golden", "Replay", "Step"]
 

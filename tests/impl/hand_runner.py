@@ -3,7 +3,7 @@
 from concurrent.futures import Future
 from typing import Any
 
-from impl.service.runner import Service
+from tornpage.impl.service.runner import Service
 
 __all__ = ["HandDriven", "HandRunner"]
 

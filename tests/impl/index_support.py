@@ -4,11 +4,11 @@ import os
 import struct
 from pathlib import Path
 
-from impl.index.index_service import IndexService
-from impl.io.files import Clock
-from impl.io.os_files import OsFiles
-from impl.message.dispatching import IndexPuts
 from tests.impl.support import SetClock
+from tornpage.impl.index.index_service import IndexService
+from tornpage.impl.io.files import Clock
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.dispatching import IndexPuts
 
 __all__ = [
     "EVER",

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from impl.message.message import Message, PutResult
-from impl.store import MessageStore
 from tests.impl.support import log_bytes
+from tornpage.impl.message.message import Message, PutResult
+from tornpage.impl.store import MessageStore
 
 __all__ = [
     "BODY_BYTES",

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from impl.message import codec
-from impl.message.delay_levels import SCHEDULE_TOPIC
-from impl.message.message import Message
 from tests.impl.records import record_of
+from tornpage.impl.message import codec
+from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC
+from tornpage.impl.message.message import Message
 
 __all__ = ["LogFile", "damaged", "log_file", "log_files", "messages"]
 

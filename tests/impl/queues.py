@@ -4,13 +4,13 @@ import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from impl.io.os_files import OsFiles
-from impl.message.dispatching import ExtDraft, QueueRun
-from impl.message.multi_dispatch import QueueKey
-from impl.queue.consume_queue import ConsumeQueue
-from impl.queue.consume_queue_ext import ConsumeQueueExt
-from impl.queue.directory_tree import DirectoryTree
-from impl.queue.queue_files import QueueFiles
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.dispatching import ExtDraft, QueueRun
+from tornpage.impl.message.multi_dispatch import QueueKey
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.impl.queue.consume_queue_ext import ConsumeQueueExt
+from tornpage.impl.queue.directory_tree import DirectoryTree
+from tornpage.impl.queue.queue_files import QueueFiles
 
 __all__ = [
     "EMPTY",

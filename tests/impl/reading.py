@@ -4,25 +4,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.io.files import Clock
-from impl.io.os_files import OsFiles
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.message.codec import check_record
-from impl.message.message import Message
-from impl.message.multi_dispatch import MultiDispatch, QueueKey
-from impl.parts import Parts
-from impl.queue.consume_queue_ext import ExtUnit
-from impl.queue.units import Unit
-from impl.read.log_reader import LogReader
-from impl.read.queue_pull import TransferLimits
-from impl.read.queue_reads import QueueReads
-from impl.read.queued_records import QueuedRecords
-from impl.read.read_buffer import ReadBuffers
-from impl.read.read_path import ReadPath
-from impl.store import MessageStore
 from tests.impl.records import record_of
 from tests.impl.support import queue_of
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.io.files import Clock
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.message.codec import check_record
+from tornpage.impl.message.message import Message
+from tornpage.impl.message.multi_dispatch import MultiDispatch, QueueKey
+from tornpage.impl.parts import Parts
+from tornpage.impl.queue.consume_queue_ext import ExtUnit
+from tornpage.impl.queue.units import Unit
+from tornpage.impl.read.log_reader import LogReader
+from tornpage.impl.read.queue_pull import TransferLimits
+from tornpage.impl.read.queue_reads import QueueReads
+from tornpage.impl.read.queued_records import QueuedRecords
+from tornpage.impl.read.read_buffer import ReadBuffers
+from tornpage.impl.read.read_path import ReadPath
+from tornpage.impl.store import MessageStore
 
 __all__ = ["PREFILL", "FakeExt", "FakeQueue", "FakeQueues", "Log", "Reader", "limits_of"]
 

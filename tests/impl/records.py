@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from impl.message import codec
-from impl.message.encoder import RecordEncoder
-from impl.message.hosts import Host
-from impl.message.message import Message, PutStatus
+from tornpage.impl.message import codec
+from tornpage.impl.message.encoder import RecordEncoder
+from tornpage.impl.message.hosts import Host
+from tornpage.impl.message.message import Message, PutStatus
 
 __all__ = ["V4_LOOPBACK", "VECTORS", "check", "encoder_of", "host", "message_of_vector", "record_of", "refusal"]
 

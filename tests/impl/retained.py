@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.io.files import DiskUsage
-from impl.message.message import Message
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.faulty_files import FaultyFiles
 from tests.impl.support import MESSAGE, HandRunner, SetClock, config_of
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.message.message import Message
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 __all__ = ["HOUR_MS", "NIGHT_MS", "NOON_MS", "Disk", "Retained", "names_in"]
 

@@ -4,12 +4,12 @@ import errno
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.io.files import DiskUsage
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import FaultyFiles, HandRunner, SetClock, config_of
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 __all__ = ["TOTAL_BYTES", "SeveralDisks", "Spread", "spread_config"]
 

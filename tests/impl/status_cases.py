@@ -4,10 +4,10 @@ import struct
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.message.batch import encode_batch_body
-from impl.message.message import BatchMember, Message, MessageBatch, PutStatus
 from tests.impl.support import MESSAGE, config_of
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.message.batch import encode_batch_body
+from tornpage.impl.message.message import BatchMember, Message, MessageBatch, PutStatus
 
 __all__ = ["BATCHES", "LONG", "MESSAGES", "Refused", "Row", "batch_of", "groups_of", "rows_of"]
 

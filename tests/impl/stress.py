@@ -9,14 +9,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.errors import StoreClosed
-from impl.io.files import OpenFile
-from impl.io.os_files import OsFiles
-from impl.message.message import Message, MessageBatch, PutResult, PutStatus
-from impl.store import MessageStore
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, config_of, open_store
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.errors import StoreClosed
+from tornpage.impl.io.files import OpenFile
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import Message, MessageBatch, PutResult, PutStatus
+from tornpage.impl.store import MessageStore
 
 __all__ = ["Crowd", "TroubledFiles", "reopened_bodies", "small_config"]
 

@@ -6,20 +6,20 @@ from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import AllocationPolicy, FlushDiskType, WarmUp
-from impl.dispatch.arriving import Arrival, MessageArrivingListener
-from impl.io.mapped_file import MappedFile
-from impl.io.os_files import OsFiles
-from impl.log.allocation import AllocateMappedFiles
-from impl.log.log_directories import LogDirectories
-from impl.log.log_files import LogFileMaker
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.message.message import Message, MessageBatch, PutResult, PutStatus
-from impl.parts import Parts
-from impl.store import MessageStore
 from tests.impl.faulty_files import FaultyFiles, ScriptedDisk
 from tests.impl.hand_runner import HandDriven, HandRunner
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, WarmUp
+from tornpage.impl.dispatch.arriving import Arrival, MessageArrivingListener
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.log.allocation import AllocateMappedFiles
+from tornpage.impl.log.log_directories import LogDirectories
+from tornpage.impl.log.log_files import LogFileMaker
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.message.message import Message, MessageBatch, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.store import MessageStore
 
 __all__ = [
     "MESSAGE",

@@ -9,10 +9,6 @@ from typing import NoReturn
 
 import pytest
 
-from impl.config.policy import AllocationPolicy
-from impl.io.files import DiskUsage
-from impl.log.allocation import AllocateMappedFiles
-from impl.log.log_files import file_name
 from tests.impl.support import (
     MESSAGE,
     FaultyFiles,
@@ -20,6 +16,10 @@ from tests.impl.support import (
     ScriptedDisk,
     maker_of,
 )
+from tornpage.impl.config.policy import AllocationPolicy
+from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.log.allocation import AllocateMappedFiles
+from tornpage.impl.log.log_files import file_name
 
 FILE_BYTES = 256
 BIG = replace(MESSAGE, body=bytes(600))

@@ -8,13 +8,6 @@ from typing import Any
 
 import pytest
 
-from impl.config.policy import WarmUp
-from impl.io.mapped_file import MappedFile
-from impl.log.log_files import file_name
-from impl.message.message import PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import (
     MESSAGE,
     FaultyFiles,
@@ -23,6 +16,13 @@ from tests.impl.support import (
     log_bytes,
     open_store,
 )
+from tornpage.impl.config.policy import WarmUp
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.log_files import file_name
+from tornpage.impl.message.message import PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 BIG = replace(MESSAGE, body=bytes(600))
 """Two of these do not fit into a file of 1,024 bytes."""

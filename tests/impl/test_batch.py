@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from impl.message import batch, codec
-from impl.message.batch import BatchFrame, EncodedBatch
-from impl.message.message import BatchMember, PutStatus
+from tornpage.impl.message import batch, codec
+from tornpage.impl.message.batch import BatchFrame, EncodedBatch
+from tornpage.impl.message.message import BatchMember, PutStatus
 
 VECTORS: dict[str, dict[str, Any]] = {
     vector["name"]: vector

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from impl.message import batch as plain
-from impl.message.batch import BatchFrame, EncodedBatch
-from impl.message.message import PutStatus
 from tests.impl.test_batch import FRAME, V4, V6, V6_HOST, inner
+from tornpage.impl.message import batch as plain
+from tornpage.impl.message.batch import BatchFrame, EncodedBatch
+from tornpage.impl.message.message import PutStatus
 
 BORDERS = (32_745, 32_746, 32_747, 32_765, 32_766, 32_767)
 ODD = (
@@ -35,7 +35,7 @@ ODD = (
 @cache
 def compiled() -> Any:
     """Return the twin, which a fresh checkout compiles at its import: here, in one process, and not in each."""
-    return import_module("impl.kernels.batch")
+    return import_module("tornpage.impl.kernels.batch")
 
 
 def both(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:

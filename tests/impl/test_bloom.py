@@ -2,7 +2,7 @@
 
 import pytest
 
-from impl.read.bloom import BloomBits, BloomFilter, is_hit
+from tornpage.impl.read.bloom import BloomBits, BloomFilter, is_hit
 
 POSITIONS = [
     ("CG#TopicTest", 32, 20, 112, (109, 15, 3)),

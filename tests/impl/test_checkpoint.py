@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.io.checkpoint import CHECKPOINT_BYTES, Checkpoint
 from tests.impl.support import MESSAGE, FaultyFiles, SetClock, open_store
+from tornpage.impl.io.checkpoint import CHECKPOINT_BYTES, Checkpoint
 
 VECTOR = next(
     vector

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.errors import BufferReleased, StoreClosed
-from impl.message.message import GetStatus
-from impl.retention.clean_files import CleanFiles
-from impl.service.running_flags import RunningFlag
 from tests.impl.retained import HOUR_MS, NIGHT_MS, NOON_MS, Retained
 from tests.impl.support import MESSAGE, FaultyFiles, SetClock, caught_up, config_of, open_store
+from tornpage.impl.errors import BufferReleased, StoreClosed
+from tornpage.impl.message.message import GetStatus
+from tornpage.impl.retention.clean_files import CleanFiles
+from tornpage.impl.service.running_flags import RunningFlag
 
 LATER_MS = NIGHT_MS + 3 * 24 * HOUR_MS
 
@@ -345,7 +345,7 @@ def test_manual_runs_are_counted_by_one_at_a_time() -> None:
 
 
 def test_a_real_thread_cleans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("impl.retention.retention._FIRST_RUN_MS", 0)
+    monkeypatch.setattr("tornpage.impl.retention.retention._FIRST_RUN_MS", 0)
     config = replace(config_of(), time_zone="UTC", file_reserved_time=0, delete_when="12", clean_resource_interval=1)
     files, gone = FaultyFiles(), threading.Event()
     files.faults["unlink"] = lambda path: gone.set() if path.endswith(f"{1024:020d}") else None

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.message import GetStatus
 from tests.impl.golden import config_of as config_of_golden
 from tests.impl.golden import golden
 from tests.impl.retained import NIGHT_MS, Retained, names_in
 from tests.impl.support import MESSAGE, config_of
+from tornpage.impl.message.message import GetStatus
 
 LATER_MS = NIGHT_MS + 3 * 24 * 3_600_000
 KEYED = replace(MESSAGE, properties={"KEYS": "k"})

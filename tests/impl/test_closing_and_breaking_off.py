@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.policy import BrokerRole
-from impl.errors import ForkedStore, StoreClosed
-from impl.io.files import OpenFile
-from impl.io.mapped_file import MappedFile
-from impl.message.message import Message, PutResult, PutStatus
-from impl.parts import Parts
-from impl.put.replication import make_replicas
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, SetClock, config_of, open_store
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.errors import ForkedStore, StoreClosed
+from tornpage.impl.io.files import OpenFile
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.message.message import Message, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.replication import make_replicas
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 PATIENCE_S = 10
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import codec
-from impl.message.message import Message
-from properties.decode.record import Record
-from properties.decode.record import decode_record as decode_independently
 from tests.impl.records import check, record_of
+from tornpage.impl.message import codec
+from tornpage.impl.message.message import Message
+from tornpage.properties.decode.record import Record
+from tornpage.properties.decode.record import decode_record as decode_independently
 
 
 def patched(position: int, data: bytes, *, properties: str = "A\x01b", trailer: bool = False) -> bytearray:

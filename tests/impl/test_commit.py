@@ -9,11 +9,6 @@ from typing import Any
 
 import pytest
 
-from impl.io.files import OpenFile
-from impl.message.message import GetStatus, PutResult, PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import (
     MESSAGE,
     FaultyFiles,
@@ -24,6 +19,11 @@ from tests.impl.support import (
     open_store,
     watermarks,
 )
+from tornpage.impl.io.files import OpenFile
+from tornpage.impl.message.message import GetStatus, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 PAGE = 4096
 BIG = replace(MESSAGE, body=bytes(600))

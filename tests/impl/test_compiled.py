@@ -11,31 +11,31 @@ from typing import Any
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.dispatch import dispatch_records as plain
-from impl.dispatch.dispatch_records import dispatch_records
-from impl.index.index_entries import PLAIN_ENTRIES
-from impl.io.os_files import OsFiles
-from impl.kernels import compiled
-from impl.kernels.compiled import CompiledParts
-from impl.log import scan
-from impl.log.scan import walk_log
-from impl.message import codec
-from impl.message.message import Message
-from impl.parts import Parts
-from impl.store import MessageStore
 from tests.impl.log_files import LogFile, log_file
 from tests.impl.support import SetClock
 from tests.impl.test_dispatch_kernel import RULES
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.dispatch import dispatch_records as plain
+from tornpage.impl.dispatch.dispatch_records import dispatch_records
+from tornpage.impl.index.index_entries import PLAIN_ENTRIES
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.kernels import compiled
+from tornpage.impl.kernels.compiled import CompiledParts
+from tornpage.impl.log import scan
+from tornpage.impl.log.scan import walk_log
+from tornpage.impl.message import codec
+from tornpage.impl.message.message import Message
+from tornpage.impl.parts import Parts
+from tornpage.impl.store import MessageStore
 
 KINDS = [(Message("T", b"b", properties=f"UNIQ_KEY\x01{n}", prepared_transaction_offset=n), True) for n in range(9)]
 
 SMALL_STORE = """
 import sys
 from tornpage.front import MessageStore
-from impl.config.message_store_config import MessageStoreConfig
-from impl.index.index_entries import PLAIN_ENTRIES
-from impl.message.message import Message
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.index.index_entries import PLAIN_ENTRIES
+from tornpage.impl.message.message import Message
 for _ in range(2):
     with MessageStore.open(sys.argv[1], MessageStoreConfig(mapped_file_size_commit_log=1 << 20)) as store:
         for number in range(20):
@@ -68,7 +68,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(name.rpartition(".")[2])
         return importlib.import_module(name)
 
-    monkeypatch.setattr("impl.kernels.compiled.import_module", load)
+    monkeypatch.setattr("tornpage.impl.kernels.compiled.import_module", load)
     return names
 
 
@@ -114,7 +114,7 @@ def test_without_a_compiler_the_plain_parts_work(
     def refuses(name: str) -> None:
         raise error
 
-    monkeypatch.setattr("impl.kernels.compiled.import_module", refuses)
+    monkeypatch.setattr("tornpage.impl.kernels.compiled.import_module", refuses)
     file = log_file(KINDS)
     view = memoryview(file.data)
     parts = CompiledParts(records_worth_loading=0)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.groups.config_file import ConfigFile
 from tests.impl.faulty_files import FaultyFiles
+from tornpage.impl.groups.config_file import ConfigFile
 
 NAME = "consumerOffset.json"
 FIRST, SECOND = b'{"v":1}', b'{"v":2}'

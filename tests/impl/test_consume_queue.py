@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.queue.units import Unit
 from tests.impl.queues import EMPTY, KEY, PREFILL, bytes_in, queue_of, run_of, told_units
 from tests.impl.support import FaultyFiles
+from tornpage.impl.queue.units import Unit
 
 
 def test_new_queue_is_empty_and_on_no_disk(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.dispatching import ExtDraft
-from impl.queue.consume_queue_ext import NO_ADDRESS, ConsumeQueueExt, ExtUnit, is_address
 from tests.impl.queues import bytes_in, files_of
+from tornpage.impl.message.dispatching import ExtDraft
+from tornpage.impl.queue.consume_queue_ext import NO_ADDRESS, ConsumeQueueExt, ExtUnit, is_address
 
 NAME = "consumequeue_ext/TopicTest/3"
 LEAST = -(1 << 63)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from impl.io.os_files import OsFiles
-from impl.message.dispatching import QueueRun
-from impl.queue.consume_queues import ConsumeQueues
-from impl.queue.units import Unit
 from tests.impl.golden import golden, read
 from tests.impl.queues import log_of, run_of
 from tests.impl.support import FaultyFiles, snapshot
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.dispatching import QueueRun
+from tornpage.impl.queue.consume_queues import ConsumeQueues
+from tornpage.impl.queue.units import Unit
 
 TOPICS = [
     "TopicTest", "x", "%RETRY%group 1", "%DLQ%g", "with space", "percent%2F%00", "订单", "🚀topicé", "-", "~", "a\nb",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from impl.message.delay_levels import (
+from tornpage.impl.message.delay_levels import (
     DEFAULT_MESSAGE_DELAY_LEVEL,
     HALF_TOPIC,
     SCHEDULE_TOPIC,

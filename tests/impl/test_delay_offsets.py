@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.delay.delay_offsets import DelayOffsets
-from impl.groups.config_file import ConfigFile
-from impl.io.os_files import OsFiles
+from tornpage.impl.delay.delay_offsets import DelayOffsets
+from tornpage.impl.groups.config_file import ConfigFile
+from tornpage.impl.io.os_files import OsFiles
 
 FILE = "delayOffset.json"
 

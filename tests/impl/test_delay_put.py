@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.message.message import Message, PutStatus, StoredMessage
-from properties.decode.record import parse_properties
 from tests.impl.records import VECTORS, host, message_of_vector
 from tests.impl.support import MESSAGE, SetClock, config_of, open_store
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.message.message import Message, PutStatus, StoredMessage
+from tornpage.properties.decode.record import parse_properties
 
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.dispatch.deleted_topics import DeletedTopics
-from impl.io.os_files import OsFiles
-from impl.message.dispatching import NO_INDEX_PUTS, Dispatched, QueueRun
-from impl.message.message import GetStatus, PutStatus
 from tests.impl.retained import NIGHT_MS, Retained, names_in
 from tests.impl.support import MESSAGE, config_of
+from tornpage.impl.dispatch.deleted_topics import DeletedTopics
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.dispatching import NO_INDEX_PUTS, Dispatched, QueueRun
+from tornpage.impl.message.message import GetStatus, PutStatus
 
 LATER_MS = NIGHT_MS + 3 * 24 * 3_600_000
 TWO_UNITS = replace(config_of(), time_zone="UTC", mapped_file_size_consume_queue=40)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.io.os_files import OsFiles
-from impl.message.message import Message, PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, SetClock, caught_up, config_of, open_store, snapshot
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 KEYED = replace(MESSAGE, properties={"KEYS": "k", "TAGS": "a"})
 CONFIGS = {

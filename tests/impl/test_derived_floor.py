@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from isal.isal_zlib import crc32
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.log.scan import RecordChecker, walk_log
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, config_of, open_store, snapshot
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.log.scan import RecordChecker, walk_log
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 CONFIG = replace(
     config_of(file_bytes=2048),

@@ -9,7 +9,7 @@ import pytest
 
 PROGRAM = """
     import resource, sys
-    from impl.io.os_files import OsFiles
+    from tornpage.impl.io.os_files import OsFiles
     resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[2]), int(sys.argv[3])))
     files, kept = OsFiles(), []
     for number in range(100):

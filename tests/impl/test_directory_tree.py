@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.queue.directory_tree import DirectoryTree
 from tests.impl.support import FaultyFiles
+from tornpage.impl.queue.directory_tree import DirectoryTree
 
 
 def synced(files: FaultyFiles, root: Path) -> list[str]:

@@ -5,12 +5,12 @@ import logging
 
 import pytest
 
-from impl.config.retention_policy import RetentionPolicy
-from impl.io.files import DiskUsage
-from impl.service.disk_watch import DiskWatch
-from impl.service.running_flags import RunningFlag, RunningFlags
-from properties.disk.dirty import CompareTracker
-from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
+from tornpage.impl.config.retention_policy import RetentionPolicy
+from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.service.disk_watch import DiskWatch
+from tornpage.impl.service.running_flags import RunningFlag, RunningFlags
+from tornpage.properties.disk.dirty import CompareTracker
+from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 
 NOW_MS = 1_700_000_000_000
 

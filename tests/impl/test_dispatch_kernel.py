@@ -8,12 +8,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from impl.dispatch import dispatch_records as plain
-from impl.message.delay_levels import DEFAULT_MESSAGE_DELAY_LEVEL, SCHEDULE_TOPIC, DelayLevels
-from impl.message.dispatching import Dispatched, DispatchRules, QueueRun
-from impl.message.message import Message
-from impl.message.multi_dispatch import MultiDispatch
 from tests.impl.log_files import LogFile, damaged, log_file, log_files
+from tornpage.impl.dispatch import dispatch_records as plain
+from tornpage.impl.message.delay_levels import DEFAULT_MESSAGE_DELAY_LEVEL, SCHEDULE_TOPIC, DelayLevels
+from tornpage.impl.message.dispatching import Dispatched, DispatchRules, QueueRun
+from tornpage.impl.message.message import Message
+from tornpage.impl.message.multi_dispatch import MultiDispatch
 
 RULES = DispatchRules(
     index=True,
@@ -27,7 +27,7 @@ RULES = DispatchRules(
 @cache
 def compiled() -> Any:
     """Return the twin, which a fresh checkout compiles at its import: here, in one process, and not in each."""
-    return import_module("impl.kernels.dispatch")
+    return import_module("tornpage.impl.kernels.dispatch")
 
 
 def rules() -> st.SearchStrategy[DispatchRules]:

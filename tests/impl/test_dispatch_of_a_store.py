@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import FlushDiskType
-from impl.message.message import Message, MessageBatch
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.golden import CASES, golden, opened, read
 from tests.impl.status_cases import batch_of
 from tests.impl.support import Arrivals, HandRunner, config_of, open_store, put, snapshot
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import FlushDiskType
+from tornpage.impl.message.message import Message, MessageBatch
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 WHOLE = [case for case in CASES if int(case[:2]) < 7]
 """Stores of RocketMQ with a clean exit, and without bit maps that only its broker could tell."""

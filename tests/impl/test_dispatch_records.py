@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from impl.dispatch.dispatch_records import dispatch_records, tags_code_of
-from impl.message.codec import BLANK_BYTES, encode_blank
-from impl.message.delay_levels import SCHEDULE_TOPIC, DelayLevels
-from impl.message.dispatching import Dispatched, DispatchRules, ExtDraft, IndexPuts, QueueRun
-from impl.message.key_hash import java_hash, key_hash
-from impl.message.message import Message
-from impl.message.multi_dispatch import MultiDispatch
 from tests.impl.records import record_of
+from tornpage.impl.dispatch.dispatch_records import dispatch_records, tags_code_of
+from tornpage.impl.message.codec import BLANK_BYTES, encode_blank
+from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC, DelayLevels
+from tornpage.impl.message.dispatching import Dispatched, DispatchRules, ExtDraft, IndexPuts, QueueRun
+from tornpage.impl.message.key_hash import java_hash, key_hash
+from tornpage.impl.message.message import Message
+from tornpage.impl.message.multi_dispatch import MultiDispatch
 
 LEVELS = DelayLevels((1_000, 5_000))
 RULES = DispatchRules(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.log.durable_floor import DurableFloor, Floor
-from properties.decode.store import read_floor
 from tests.impl.support import MESSAGE, FaultyFiles, open_store
+from tornpage.impl.log.durable_floor import DurableFloor, Floor
+from tornpage.properties.decode.store import read_floor
 
 FLOOR = "config/durableFloor"
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from impl.message import codec
-from impl.message.hosts import Host
-from impl.message.message import Message, PutStatus
 from tests.impl.records import V4_LOOPBACK, check, record_of, refusal
+from tornpage.impl.message import codec
+from tornpage.impl.message.hosts import Host
+from tornpage.impl.message.message import Message, PutStatus
 
 # ---- trailer -----------------------------------------------------------------------------------------------------
 

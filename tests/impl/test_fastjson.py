@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.groups.fastjson import parse, written
-from properties.decode.config_files import parse_config
+from tornpage.impl.groups.fastjson import parse, written
+from tornpage.properties.decode.config_files import parse_config
 
 GOLDEN = sorted(Path(__file__).parents[1].joinpath("data", "golden").rglob("delayOffset.json*"))
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from impl.errors import BadFilter
-from impl.message.key_hash import java_hash
-from impl.queue.consume_queue_ext import ExtUnit
-from impl.read.bloom import BloomBits, BloomFilter
-from impl.read.filters import FilterBitMaps, PropertyFilter
-from impl.read.message_filter import TagFilter
 from tests.impl.golden import first_dump, golden, read
+from tornpage.impl.errors import BadFilter
+from tornpage.impl.message.key_hash import java_hash
+from tornpage.impl.queue.consume_queue_ext import ExtUnit
+from tornpage.impl.read.bloom import BloomBits, BloomFilter
+from tornpage.impl.read.filters import FilterBitMaps, PropertyFilter
+from tornpage.impl.read.message_filter import TagFilter
 
 
 def never() -> Mapping[str, str]:

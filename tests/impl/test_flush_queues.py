@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import QueueFlushPolicy
-from impl.dispatch.queue_flush import FlushConsumeQueues
-from impl.io.checkpoint import Checkpoint
-from impl.io.os_files import OsFiles
-from impl.message.message import PutResult
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, SetClock, config_of, open_store
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import QueueFlushPolicy
+from tornpage.impl.dispatch.queue_flush import FlushConsumeQueues
+from tornpage.impl.io.checkpoint import Checkpoint
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import PutResult
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 BIG = replace(MESSAGE, body=bytes(600))
 """Two of these do not fit into a file of 1,024 bytes."""

@@ -6,12 +6,12 @@ import zlib
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from impl.message import codec
-from impl.message.hosts import Host
-from impl.message.message import Message
-from properties.decode.record import Record, parse_properties
-from properties.decode.record import decode_record as decode_independently
 from tests.impl.records import V4_LOOPBACK, check, record_of
+from tornpage.impl.message import codec
+from tornpage.impl.message.hosts import Host
+from tornpage.impl.message.message import Message
+from tornpage.properties.decode.record import Record, parse_properties
+from tornpage.properties.decode.record import decode_record as decode_independently
 
 I32 = st.integers(-(1 << 31), (1 << 31) - 1)
 I64 = st.integers(-(1 << 63), (1 << 63) - 1)

@@ -4,14 +4,14 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from impl.io.os_files import OsFiles
-from impl.message.message import StoredMessage
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.golden import config_of, golden, opened
 from tests.impl.support import HandRunner, SetClock, put
 from tests.impl.test_golden_puts import DELIVERED, history
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import StoredMessage
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 CASE = "05-transactions-delays-light-queues"
 GONE = ("DELAY",)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from impl.log.commit_log import CommitLog
-from impl.parts import Parts
 from tests.impl.golden import golden, opened
 from tests.impl.golden_files import WHOLE, index_bytes, opening_arguments
 from tests.impl.support import SetClock
 from tests.impl.test_golden_puts import Delivering, history, put_again
 from tests.impl.test_golden_queues import RETAINED_PART, copied
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.parts import Parts
 
 
 @pytest.mark.parametrize("case", [case for case in WHOLE if case != RETAINED_PART])

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from impl.log.commit_log import CommitLog
-from impl.message import codec
-from impl.message.message import Message, MessageBatch, PutResult, PutStatus
-from impl.parts import Parts
-from impl.store import MessageStore
 from tests.impl.golden import CASES, config_of, golden, message_of, opened, read
 from tests.impl.records import encoder_of
 from tests.impl.support import SetClock, log_bytes, put
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.message import codec
+from tornpage.impl.message.message import Message, MessageBatch, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.store import MessageStore
 
 DEPARTURES = {("02-topics-unicode-limits", 188): PutStatus.PROPERTIES_SIZE_EXCEEDED}
 """(case, number of the put): properties that are too long get one status from us, whether they are counted in

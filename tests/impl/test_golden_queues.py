@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.log.commit_log import CommitLog
-from impl.parts import Parts
 from tests.impl.golden import golden, opened
 from tests.impl.golden_files import WHOLE, derived_bytes, opening_arguments
 from tests.impl.support import SetClock
 from tests.impl.test_golden_puts import Delivering, history, put_again
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.parts import Parts
 
 RETAINED_PART = "03-rollover-blanks-retention"
 """Retention had removed the first log files of this one: the units of their records are in its queues alone."""

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.message import GetStatus, Message, PutStatus
-from impl.store import MessageStore
-from properties.judge.golden import apply_damage
 from tests.impl.golden import CASES, config_of, expected_of, first_dump, golden, opened, read
 from tests.impl.killed import codes
 from tests.impl.support import log_bytes, snapshot
+from tornpage.impl.message.message import GetStatus, Message, PutStatus
+from tornpage.impl.store import MessageStore
+from tornpage.properties.judge.golden import apply_damage
 
 SERVES_LESS = ("10-crash-torn-properties",)
 """RocketMQ serves a record with torn properties; we cut there (contract 7)."""

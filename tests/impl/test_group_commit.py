@@ -2,9 +2,9 @@
 
 import pytest
 
-from impl.message.message import PutStatus
-from impl.put.group_commit import GroupCommit
-from impl.put.time_outs import Awaited
+from tornpage.impl.message.message import PutStatus
+from tornpage.impl.put.group_commit import GroupCommit
+from tornpage.impl.put.time_outs import Awaited
 
 OK, LATE = PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.read.held_pulls import HeldPull, HeldPulls, PullRequest
+from tornpage.impl.read.held_pulls import HeldPull, HeldPulls, PullRequest
 
 
 def held_of(queue_id: int = 0, *, topic: str = "T", deadline_ms: int = 100) -> HeldPull:

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.index.index_entries import TIME_DIFFERENCE_MAX, time_difference
-from impl.index.index_file import IndexFile
-from impl.index.index_layout import IndexHeader, IndexLayout, may_lie
-from impl.io.os_files import OsFiles
-from impl.message.dispatching import IndexPuts
 from tests.impl.index_support import EVER, TIME, puts_of
 from tests.impl.support import FaultyFiles
+from tornpage.impl.index.index_entries import TIME_DIFFERENCE_MAX, time_difference
+from tornpage.impl.index.index_file import IndexFile
+from tornpage.impl.index.index_layout import IndexHeader, IndexLayout, may_lie
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.dispatching import IndexPuts
 
 NEW = IndexHeader()
 Make = Callable[..., IndexFile]

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.index import index_entries as plain
-from impl.index.index_entries import ENTRY_BYTES, SLOT_BYTES
+from tornpage.impl.index import index_entries as plain
+from tornpage.impl.index.index_entries import ENTRY_BYTES, SLOT_BYTES
 
 I64 = st.integers(-(1 << 63), (1 << 63) - 1)
 TIMES = st.integers(0, 20_000) | st.sampled_from((-1, 0, 1, 999, 1000, (1 << 63) - 1, -(1 << 63), (1 << 31) * 1000))
@@ -24,7 +24,7 @@ Put = tuple[int, int, int]
 @cache
 def compiled() -> Any:
     """Return the twin, which a fresh checkout compiles at its import: here, in one process, and not in each."""
-    return import_module("impl.kernels.index")
+    return import_module("tornpage.impl.kernels.index")
 
 
 def columns(puts: list[Put], kind: str) -> list[Any]:

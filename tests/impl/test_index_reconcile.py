@@ -9,8 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from impl.index.index_service import IndexService
-from impl.log.loading import Finding
 from tests.impl.index_support import (
     EVER,
     TIME,
@@ -24,6 +22,8 @@ from tests.impl.index_support import (
     service_of,
 )
 from tests.impl.support import FaultyFiles, SetClock
+from tornpage.impl.index.index_service import IndexService
+from tornpage.impl.log.loading import Finding
 
 ROW = [(number % 7 + 8 * (number % 2), number // 2 * 10, TIME + number // 2 * 700) for number in range(17)]
 FILE_BYTES = 40 + 4 * 4 + 20 * 6

@@ -9,11 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from impl.dispatch.dispatch_records import dispatch_records
-from impl.index.index_layout import is_index_name, name_after
-from impl.index.index_service import IndexService
-from impl.message.delay_levels import DelayLevels
-from impl.message.dispatching import DispatchRules
 from tests.impl.golden import CASES, first_dump, golden, read
 from tests.impl.index_support import (
     EVER,
@@ -28,6 +23,11 @@ from tests.impl.index_support import (
     service_of,
 )
 from tests.impl.support import FaultyFiles, SetClock
+from tornpage.impl.dispatch.dispatch_records import dispatch_records
+from tornpage.impl.index.index_layout import is_index_name, name_after
+from tornpage.impl.index.index_service import IndexService
+from tornpage.impl.message.delay_levels import DelayLevels
+from tornpage.impl.message.dispatching import DispatchRules
 
 INTACT = CASES[:8]
 ROW = [(number % 7, number * 10, TIME + number * 700) for number in range(17)]

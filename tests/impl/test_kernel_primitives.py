@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.kernels import primitives
-from impl.kernels.compiling import kernel_part
-from impl.kernels.text import java_hash
-from impl.message import key_hash
+from tornpage.impl.kernels import primitives
+from tornpage.impl.kernels.compiling import kernel_part
+from tornpage.impl.kernels.text import java_hash
+from tornpage.impl.message import key_hash
 
 INTEGERS = [("get16", 2, False), ("get32", 4, True), ("get64", 8, True)]
 

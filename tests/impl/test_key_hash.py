@@ -2,7 +2,7 @@
 
 import pytest
 
-from impl.message.key_hash import java_hash, key_hash
+from tornpage.impl.message.key_hash import java_hash, key_hash
 
 
 @pytest.mark.parametrize(

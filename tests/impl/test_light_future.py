@@ -5,7 +5,7 @@ from concurrent.futures import ALL_COMPLETED, as_completed, wait
 
 import pytest
 
-from impl.put.put_answers import LightFuture
+from tornpage.impl.put.put_answers import LightFuture
 
 
 def test_result_is_there_once_it_is_set() -> None:

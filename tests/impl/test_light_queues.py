@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.message.message import Message, PutStatus, StoredMessage
-from impl.store import MessageStore
 from tests.impl.support import MESSAGE, caught_up, config_of, open_store
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.message.message import Message, PutStatus, StoredMessage
+from tornpage.impl.store import MessageStore
 
 LIGHT = replace(config_of(file_bytes=4096), enable_multi_dispatch=True, enable_lmq=True)
 SIDE = replace(LIGHT, enable_lmq=False)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.log_paths import resolved_log_paths
-from impl.errors import BadConfig
-from impl.log.log_directories import LogDirectories
 from tests.impl.several_disks import TOTAL_BYTES, SeveralDisks, spread_config
 from tests.impl.support import chain_of
+from tornpage.impl.config.log_paths import resolved_log_paths
+from tornpage.impl.errors import BadConfig
+from tornpage.impl.log.log_directories import LogDirectories
 
 FILE_BYTES = 1024
 MakeDirectories = Callable[..., LogDirectories]

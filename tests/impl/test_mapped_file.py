@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.io.mapped_file import MappedFile
-from impl.io.os_files import OsFiles
 from tests.impl.support import FaultyFiles
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.os_files import OsFiles
 
 
 @pytest.fixture

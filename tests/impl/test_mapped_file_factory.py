@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.io.mapped_file import MappedFile
-from impl.message.message import Message, MessageBatch, PutResult, PutStatus
-from impl.parts import Parts
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, SetClock, log_bytes, open_store, put
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.message.message import Message, MessageBatch, PutResult, PutStatus
+from tornpage.impl.parts import Parts
 
 BATCH = batch_of(b"one", b"two")
 EITHER = pytest.mark.parametrize("message", [MESSAGE, BATCH], ids=["message", "batch"])

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.io.mapped_file import MappedFile
-from impl.log.log_files import file_name
-from impl.log.mapped_file_queue import MappedFileQueue
 from tests.impl.support import FaultyFiles, queue_of
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.log_files import file_name
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 
 
 @pytest.fixture

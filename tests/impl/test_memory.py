@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.io.memory import LockedMemory
 from tests.forked import answer_of_child, forbid_locked_memory
+from tornpage.impl.io.memory import LockedMemory
 
 SIZE_BYTES = 64 << 10
 
@@ -94,7 +94,9 @@ def test_a_fork_shares_nothing() -> None:
 def test_memory_over_the_limit_works_and_says_so_once(
     limit_bytes: int, reason: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("impl.io.memory._FIRST_REFUSAL", threading.Lock())  # this process may have been refused before
+    monkeypatch.setattr(
+        "tornpage.impl.io.memory._FIRST_REFUSAL", threading.Lock()
+    )  # this process may have been refused before
 
     def reserve_twice() -> str:
         forbid_locked_memory(limit_bytes)

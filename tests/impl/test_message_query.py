@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.hosts import message_id
-from impl.message.key_hash import key_hash
-from impl.message.message import Message
-from impl.read.message_query import MessageQuery, QueryMessageResult, parse_message_id
 from tests.impl.reading import Log
+from tornpage.impl.message.hosts import message_id
+from tornpage.impl.message.key_hash import key_hash
+from tornpage.impl.message.message import Message
+from tornpage.impl.read.message_query import MessageQuery, QueryMessageResult, parse_message_id
 
 EVER = (1 << 63) - 1
 

@@ -12,18 +12,18 @@ from itertools import product
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.io.files import DiskUsage
-from impl.message.message import Message, PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
-from properties.disk.dirty import CompareTracker
-from properties.disk.disk import Image
-from properties.disk.images import Choices, Fact, compose, disk_state, facts_of
-from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tests.impl.killed import numbers
 from tests.impl.support import HandRunner, SetClock, config_of
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
+from tornpage.properties.disk.dirty import CompareTracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import Choices, Fact, compose, disk_state, facts_of
+from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 
 FILE_BYTES = 4096
 X, Y = "/disk1/log", "/disk2/log"

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from impl.errors import BadConfig, BadDirectory, NoSpace, StoreInUse, WrongFileSize
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.message.message import GetStatus, PutStatus
-from impl.service.running_flags import RunningFlag
-from impl.store import MessageStore
 from tests.impl.killed import FILE_BYTES, codes, message, numbers
 from tests.impl.several_disks import Spread, spread_config
 from tests.impl.support import SetClock, snapshot
+from tornpage.impl.errors import BadConfig, BadDirectory, NoSpace, StoreInUse, WrongFileSize
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.message.message import GetStatus, PutStatus
+from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.impl.store import MessageStore
 
 A, B = 0, FILE_BYTES
 C, D, E = 2 * FILE_BYTES, 3 * FILE_BYTES, 4 * FILE_BYTES

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from impl.index.index_entries import PLAIN_ENTRIES
-from impl.io.mapped_file import MappedFile
-from impl.log.put_lock import make_put_lock
-from impl.log.scan import walk_log
-from impl.parts import Parts
-from impl.recovery.opening import AbortMarker
+from tornpage.impl.index.index_entries import PLAIN_ENTRIES
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.put_lock import make_put_lock
+from tornpage.impl.log.scan import walk_log
+from tornpage.impl.parts import Parts
+from tornpage.impl.recovery.opening import AbortMarker
 
 
 class OtherFile(MappedFile):

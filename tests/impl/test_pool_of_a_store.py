@@ -6,13 +6,6 @@ from typing import Any
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import BrokerRole, FlushDiskType
-from impl.errors import BadConfig
-from impl.message.message import PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import (
     MESSAGE,
     FaultyFiles,
@@ -20,6 +13,13 @@ from tests.impl.support import (
     config_of,
     open_store,
 )
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole, FlushDiskType
+from tornpage.impl.errors import BadConfig
+from tornpage.impl.message.message import PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 PAGE = 4096
 BIG = replace(MESSAGE, body=bytes(600))

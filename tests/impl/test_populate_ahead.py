@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import FlushDiskType
-from impl.errors import BadConfig
-from impl.io.files import Mapping
-from impl.io.os_files import OsFiles
-from impl.message.message import Message
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.hand_runner import HandRunner
 from tests.impl.support import SetClock, log_bytes
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import FlushDiskType
+from tornpage.impl.errors import BadConfig
+from tornpage.impl.io.files import Mapping
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import Message
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 PAGE = 4096
 FILE_BYTES = 8 * PAGE

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from impl.errors import BadProgress, ReadOnlyStore, StoreClosed
-from impl.groups.broker_configs import ConsumerFilterData, SubscriptionGroupConfig, TopicConfig
-from impl.message.message import Message
-from impl.store import MessageStore
 from tests.impl.faulty_files import FaultyFiles
 from tests.impl.retained import HOUR_MS, Retained
 from tests.impl.support import MESSAGE, caught_up, config_of, open_store
+from tornpage.impl.errors import BadProgress, ReadOnlyStore, StoreClosed
+from tornpage.impl.groups.broker_configs import ConsumerFilterData, SubscriptionGroupConfig, TopicConfig
+from tornpage.impl.message.message import Message
+from tornpage.impl.store import MessageStore
 
 TOPIC, QUEUE = MESSAGE.topic, MESSAGE.queue_id
 OTHER = replace(MESSAGE, topic="Other")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from impl.message.properties_text import is_blank, text_of, wait_store_msg_ok
-from model.message import Message as ModelMessage
-from model.message import waits_for_disk
+from tornpage.impl.message.properties_text import is_blank, text_of, wait_store_msg_ok
+from tornpage.model.message import Message as ModelMessage
+from tornpage.model.message import waits_for_disk
 
 
 @pytest.mark.parametrize(

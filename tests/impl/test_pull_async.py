@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import BrokerRole
-from impl.errors import NotReadable, StoreClosed, TooManyHeldPulls
-from impl.io.os_files import OsFiles
-from impl.message.message import GetStatus, Message
-from impl.parts import Parts
-from impl.read.filters import FilterBitMaps, PropertyFilter
-from impl.read.message_filter import TagFilter
-from impl.read.queue_pull import GetMessageResult
-from impl.service.runner import ThreadRunner
-from impl.service.running_flags import RunningFlag
-from impl.store import MessageStore
 from tests.impl.support import FaultyFiles, HandRunner, SetClock, config_of, open_store
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.errors import NotReadable, StoreClosed, TooManyHeldPulls
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import GetStatus, Message
+from tornpage.impl.parts import Parts
+from tornpage.impl.read.filters import FilterBitMaps, PropertyFilter
+from tornpage.impl.read.message_filter import TagFilter
+from tornpage.impl.read.queue_pull import GetMessageResult
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.impl.store import MessageStore
 
 LONG_MS = 600_000
 PATIENCE_S = 30

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from impl.errors import NotReadable, StoreClosed, TooManyHeldPulls
-from impl.message.dispatching import QueueRun
-from impl.message.message import GetStatus
-from impl.read.held_pulls import PullRequest, QueueName
-from impl.read.message_filter import TagFilter
-from impl.read.pull_hold import HOLD_MS_MAX, PullHold
-from impl.read.queue_pull import GetMessageResult
 from tests.impl.support import HandRunner
+from tornpage.impl.errors import NotReadable, StoreClosed, TooManyHeldPulls
+from tornpage.impl.message.dispatching import QueueRun
+from tornpage.impl.message.message import GetStatus
+from tornpage.impl.read.held_pulls import PullRequest, QueueName
+from tornpage.impl.read.message_filter import TagFilter
+from tornpage.impl.read.pull_hold import HOLD_MS_MAX, PullHold
+from tornpage.impl.read.queue_pull import GetMessageResult
 
 END, FOUND = GetStatus.OFFSET_OVERFLOW_ONE, GetStatus.FOUND
 LATER_MS = 15_000

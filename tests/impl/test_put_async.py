@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.message import Message, MessageBatch, PutResult, PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, SetClock, open_store, put, snapshot, watermarks
+from tornpage.impl.message.message import Message, MessageBatch, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 BATCH = batch_of(b"one", b"two")
 EITHER = pytest.mark.parametrize("message", [MESSAGE, BATCH], ids=["message", "batch"])

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.policy import BrokerRole, PutLockKind
-from impl.log.put_lock import PutLock, make_put_lock
-from impl.message.message import Message, MessageBatch, PutResult, PutStatus
-from impl.parts import Parts
-from impl.service.running_flags import RunningFlag
-from impl.store import MessageStore
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, FaultyFiles, ScriptedDisk, SetClock, config_of, open_store, put
+from tornpage.impl.config.policy import BrokerRole, PutLockKind
+from tornpage.impl.log.put_lock import PutLock, make_put_lock
+from tornpage.impl.message.message import Message, MessageBatch, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.impl.store import MessageStore
 
 OK, BUSY, NONE = PutStatus.PUT_OK, PutStatus.OS_PAGECACHE_BUSY, PutStatus.SERVICE_NOT_AVAILABLE
 INTERVAL_MS = 10_000

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from impl.config.policy import PutLockKind
-from impl.log.put_lock import PutLock, SpinLock, make_put_lock
+from tornpage.impl.config.policy import PutLockKind
+from tornpage.impl.log.put_lock import PutLock, SpinLock, make_put_lock
 
 
 @pytest.fixture(params=list(PutLockKind), ids=lambda kind: kind.name)

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import BrokerRole
-from impl.io.files import OpenFile
-from impl.message.message import PutResult, PutStatus
-from impl.parts import Parts
-from impl.put.replication import make_replicas
-from impl.put.time_outs import Awaited, TimeOuts
-from impl.service.runner import Runner, Service, ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, ScriptedReplicas, config_of, open_store
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.io.files import OpenFile
+from tornpage.impl.message.message import PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.replication import make_replicas
+from tornpage.impl.put.time_outs import Awaited, TimeOuts
+from tornpage.impl.service.runner import Runner, Service, ThreadRunner
+from tornpage.impl.store import MessageStore
 
 OK, DISK, SLAVE = PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT, PutStatus.FLUSH_SLAVE_TIMEOUT
 PATIENCE_S = 30

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.io.files import OpenFile
-from impl.io.os_files import OsFiles
 from tests.impl.queues import bytes_in, files_of
 from tests.impl.support import FaultyFiles
+from tornpage.impl.io.files import OpenFile
+from tornpage.impl.io.os_files import OsFiles
 
 DIRECTORY = "consumequeue/TopicTest/3"
 

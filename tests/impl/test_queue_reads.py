@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.key_hash import java_hash
-from impl.message.message import GetStatus, Message
-from impl.message.multi_dispatch import MultiDispatch
-from impl.queue.consume_queue_ext import ExtUnit
-from impl.queue.units import Unit
-from impl.read.filters import PropertyFilter
-from impl.read.message_filter import TagFilter
-from impl.read.queue_pull import GetMessageResult
-from impl.read.queue_reads import QueueReads
 from tests.impl.reading import PREFILL, FakeExt, Log, limits_of
+from tornpage.impl.message.key_hash import java_hash
+from tornpage.impl.message.message import GetStatus, Message
+from tornpage.impl.message.multi_dispatch import MultiDispatch
+from tornpage.impl.queue.consume_queue_ext import ExtUnit
+from tornpage.impl.queue.units import Unit
+from tornpage.impl.read.filters import PropertyFilter
+from tornpage.impl.read.message_filter import TagFilter
+from tornpage.impl.read.queue_pull import GetMessageResult
+from tornpage.impl.read.queue_reads import QueueReads
 
 RECORD_BYTES = 101
 """Of a message of topic T with nine bytes and no properties; ten of them fill a file of 1,024 bytes."""

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.dispatching import QueueRun
-from impl.queue.units import Unit
 from tests.impl.queues import EMPTY, PREFILL, bytes_in, queue_of, reconciled, run_of, told_units
 from tests.impl.support import FaultyFiles, snapshot
+from tornpage.impl.message.dispatching import QueueRun
+from tornpage.impl.queue.units import Unit
 
 DIRECTORY = "consumequeue/TopicTest/3"
 

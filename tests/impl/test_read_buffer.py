@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.errors import BufferReleased
-from impl.io.mapped_file import MappedFile
-from impl.io.os_files import OsFiles
-from impl.message.message import Message
-from impl.read.read_buffer import BufferLease, ReadBuffer, ReadBuffers, RecordBuffer
 from tests.impl.reading import Log
+from tornpage.impl.errors import BufferReleased
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import Message
+from tornpage.impl.read.read_buffer import BufferLease, ReadBuffer, ReadBuffers, RecordBuffer
 
 
 @pytest.fixture
@@ -253,8 +253,8 @@ def test_process_does_not_crash_on_buffers_of_a_closed_store(tmp_path: Path) -> 
     """In a process of its own: touching unmapped memory would end this one."""
     code = f"""
 from pathlib import Path
-from impl.errors import BufferReleased
-from impl.message.message import Message
+from tornpage.impl.errors import BufferReleased
+from tornpage.impl.message.message import Message
 from tests.impl.reading import Log
 log = Log(Path({str(tmp_path)!r}))
 offset = log.put(Message("T", b"x" * 500))

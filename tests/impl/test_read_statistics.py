@@ -2,7 +2,7 @@
 
 import threading
 
-from impl.statistics.read_statistics import DiskFall, ReadRates, ReadStatistics
+from tornpage.impl.statistics.read_statistics import DiskFall, ReadRates, ReadStatistics
 
 
 def test_nothing_was_read() -> None:

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import BrokerRole
-from impl.errors import BufferReleased, NotReadable, StoreClosed
-from impl.io.os_files import OsFiles
-from impl.message.message import GetStatus, Message
-from impl.queue.consume_queue_ext import ExtUnit
-from impl.read.filters import FilterBitMaps
-from impl.service.running_flags import RunningFlag
-from impl.store import MessageStore
 from tests.impl.reading import Reader
 from tests.impl.support import SetClock, caught_up
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.errors import BufferReleased, NotReadable, StoreClosed
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import GetStatus, Message
+from tornpage.impl.queue.consume_queue_ext import ExtUnit
+from tornpage.impl.read.filters import FilterBitMaps
+from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.impl.store import MessageStore
 
 
 def config_of(**changes: Any) -> MessageStoreConfig:

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import codec
-from impl.message.hosts import message_id
-from impl.message.message import Message
-from properties.decode.record import parse_properties
 from tests.impl.records import VECTORS, host, message_of_vector, record_of
 from tests.impl.support import SetClock, open_store
+from tornpage.impl.message import codec
+from tornpage.impl.message.hosts import message_id
+from tornpage.impl.message.message import Message
+from tornpage.properties.decode.record import parse_properties
 
 RECORDS = ("V1", "V2", "V3", "V3b", "V5", "V6-1", "V6-2", "V12-1", "V12-2", "V12-3")
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from impl.errors import BadDirectory
-from impl.message.message import GetStatus
 from tests.impl.killed import (
     FILE_BYTES,
     MakeKilled,
@@ -17,6 +15,8 @@ from tests.impl.killed import (
     numbers,
 )
 from tests.impl.support import FaultyFiles, chain_of, log_bytes, open_store
+from tornpage.impl.errors import BadDirectory
+from tornpage.impl.message.message import GetStatus
 
 # ---- no damage ----------------------------------------------------------------------------------------------------
 

@@ -5,9 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from impl.errors import StoreError, WrongFileSize
-from impl.log.loading import Finding
-from impl.message.message import GetStatus, PutResult, PutStatus
 from tests.impl.killed import (
     FILE_BYTES,
     Killed,
@@ -16,6 +13,9 @@ from tests.impl.killed import (
     numbers,
 )
 from tests.impl.support import chain_of, open_store, snapshot
+from tornpage.impl.errors import StoreError, WrongFileSize
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.message.message import GetStatus, PutResult, PutStatus
 
 # ---- damage -------------------------------------------------------------------------------------------------------
 

@@ -6,9 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from impl.errors import BadDirectory, WrongFileSize
-from impl.message import codec
-from impl.message.message import GetStatus, Message, PutStatus
 from tests.impl.killed import (
     Killed,
     MakeKilled,
@@ -17,6 +14,9 @@ from tests.impl.killed import (
 )
 from tests.impl.records import encoder_of
 from tests.impl.support import MESSAGE, FaultyFiles, caught_up, log_bytes, open_store, snapshot
+from tornpage.impl.errors import BadDirectory, WrongFileSize
+from tornpage.impl.message import codec
+from tornpage.impl.message.message import GetStatus, Message, PutStatus
 
 # ---- quarantine ---------------------------------------------------------------------------------------------------
 

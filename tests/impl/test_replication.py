@@ -4,9 +4,9 @@ from concurrent.futures import Future
 
 import pytest
 
-from impl.config.policy import BrokerRole
-from impl.message.message import PutStatus
-from impl.put.replication import NoReplicas, ReplicaGate, replica_status
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.message.message import PutStatus
+from tornpage.impl.put.replication import NoReplicas, ReplicaGate, replica_status
 
 BEHIND_MAX = 1_000
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.policy import BrokerRole
-from impl.message.message import Message, MessageBatch, PutResult, PutStatus
-from impl.parts import Parts
-from impl.put.replication import make_replicas
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, ScriptedReplicas, config_of, open_store, put
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.message.message import Message, MessageBatch, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.replication import make_replicas
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 OK, DISK = PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT
 SLAVE, MISSING = PutStatus.FLUSH_SLAVE_TIMEOUT, PutStatus.SLAVE_NOT_AVAILABLE

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import BrokerRole
-from impl.dispatch.arriving import Arrival
-from impl.dispatch.derived import Derived
-from impl.io.mapped_file import MappedFile
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.message.delay_levels import SCHEDULE_TOPIC
-from impl.message.key_hash import java_hash
-from impl.message.message import Message, PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.service.running_flags import RunningFlag
-from impl.store import MessageStore
 from tests.impl.support import MESSAGE, Arrivals, FaultyFiles, HandRunner, SetClock, config_of, open_store, put
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.dispatch.arriving import Arrival
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC
+from tornpage.impl.message.key_hash import java_hash
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.impl.store import MessageStore
 
 MULTI = replace(config_of(), enable_multi_dispatch=True, enable_lmq=True)
 
@@ -227,7 +227,7 @@ def test_close_with_a_dispatch_that_cannot_go_on_ends_and_says_so(tmp_path: Path
 
 
 def test_thread_that_failed_tries_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("impl.service.runner._PAUSE_AFTER_FAILURE_MS", 10)
+    monkeypatch.setattr("tornpage.impl.service.runner._PAUSE_AFTER_FAILURE_MS", 10)
     files = FaultyFiles()
     arrivals = Arrivals()
     with open_store(tmp_path, files=files, arriving=[arrivals]) as store:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.retention_policy import RetentionPolicy, Room
-from impl.errors import BadConfig
-from impl.io.files import DiskUsage
 from tests.impl.retained import HOUR_MS, NIGHT_MS, NOON_MS
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.retention_policy import RetentionPolicy, Room
+from tornpage.impl.errors import BadConfig
+from tornpage.impl.io.files import DiskUsage
 
 
 @pytest.mark.parametrize(

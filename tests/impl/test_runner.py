@@ -11,7 +11,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from impl.service.runner import ThreadRunner
+from tornpage.impl.service.runner import ThreadRunner
 
 PATIENCE_S = 30
 

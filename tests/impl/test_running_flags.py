@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from impl.service.running_flags import RunningFlag, RunningFlags
+from tornpage.impl.service.running_flags import RunningFlag, RunningFlags
 
 ALL = tuple(RunningFlag)
 

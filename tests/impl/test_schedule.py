@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import BrokerRole
-from impl.message.delay_levels import HALF_TOPIC
-from impl.message.message import Message, StoredMessage
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.service.running_flags import RunningFlag
-from impl.store import MessageStore
-from properties.lockstep.environment import taking_delays_as_java
 from tests.impl.support import Arrivals, HandRunner, SetClock, config_of, open_store
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.message.delay_levels import HALF_TOPIC
+from tornpage.impl.message.message import Message, StoredMessage
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.impl.store import MessageStore
+from tornpage.properties.lockstep.environment import taking_delays_as_java
 
 NOW_MS = 1_700_000_000_000
 SHORT = Message("T", b"short", properties={"DELAY": "1"})

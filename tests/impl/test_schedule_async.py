@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import BrokerRole, FlushDiskType
-from impl.parts import Parts
-from impl.put.replication import make_replicas
-from impl.service.running_flags import RunningFlag
 from tests.impl.support import Arrivals, ScriptedReplicas, open_store
 from tests.impl.test_schedule import LONG, SHORT, Scheduled
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import BrokerRole, FlushDiskType
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.replication import make_replicas
+from tornpage.impl.service.running_flags import RunningFlag
 
 
 def awaiting(directory: Path, *, pending_max: int = 2_000, parts: Parts | None = None, **settings: Any) -> Scheduled:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.message.message import PutResult, PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, config_of, log_bytes, open_store
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.message.message import PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 PATIENCE_S = 30
 BIG = replace(MESSAGE, body=bytes(600))

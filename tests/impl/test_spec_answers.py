@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.policy import BrokerRole
-from impl.message.message import PutResult, PutStatus
-from impl.parts import Parts
-from impl.put.put_path import PutEntry
-from impl.put.replication import make_replicas
-from impl.service.running_flags import RunningFlag, RunningFlags
 from tests.impl.support import MESSAGE, FaultyFiles, ScriptedReplicas, config_of, open_store
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.message.message import PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.put_path import PutEntry
+from tornpage.impl.put.replication import make_replicas
+from tornpage.impl.service.running_flags import RunningFlag, RunningFlags
 
 DECLARED = (
     "PUT_OK",

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.message import BatchMember, MessageBatch, PutResult, PutStatus
-from properties.decode.record import Record, decode_record
 from tests.impl.status_cases import batch_of
 from tests.impl.support import log_bytes, open_store
+from tornpage.impl.message.message import BatchMember, MessageBatch, PutResult, PutStatus
+from tornpage.properties.decode.record import Record, decode_record
 
 
 def test_magic_and_checksum_of_the_client_are_not_looked_at(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.message import codec
-from impl.message.message import Message, PutStatus
 from tests.impl.records import record_of
 from tests.impl.support import MESSAGE, SetClock, open_store
+from tornpage.impl.message import codec
+from tornpage.impl.message.message import Message, PutStatus
 
 OK, ILLEGAL, TOO_LONG = PutStatus.PUT_OK, PutStatus.MESSAGE_ILLEGAL, PutStatus.PROPERTIES_SIZE_EXCEEDED
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.message import Message, MessageBatch, PutStatus
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, config_of, open_store, put
+from tornpage.impl.message.message import Message, MessageBatch, PutStatus
 
 LIGHT = replace(config_of(), enable_multi_dispatch=True, enable_lmq=True)
 NAMES, OFFSETS = "INNER_MULTI_DISPATCH", "INNER_MULTI_QUEUE_OFFSET"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from impl.errors import BadFilter
-from impl.read.filters import PropertyFilter
-from impl.read.sql92 import compile_expression
 from tests.impl.support import chain_of
+from tornpage.impl.errors import BadFilter
+from tornpage.impl.read.filters import PropertyFilter
+from tornpage.impl.read.sql92 import compile_expression
 
 PROPERTIES = {"a": "7", "b": "x", "t": "True", "f": "1.5", "quote": "it's", "big": "3000000000", "_$9": "odd"}
 

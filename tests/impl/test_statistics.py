@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from impl.statistics.store_statistics import (
+from tornpage.impl.statistics.store_statistics import (
     REFUSALS_PER_WARNING,
     PutLatencyBuckets,
     PutRefusals,

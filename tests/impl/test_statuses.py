@@ -9,13 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.policy import BrokerRole
-from impl.errors import ForkedStore
-from impl.message.message import BatchMember, Message, MessageBatch, PutResult, PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.service.running_flags import RunningFlag
-from impl.store import MessageStore
 from tests.impl.status_cases import BATCHES, LONG, MESSAGES, Refused, batch_of, groups_of, rows_of
 from tests.impl.support import (
     MESSAGE,
@@ -31,6 +24,13 @@ from tests.impl.support import (
     watermarks,
 )
 from tests.impl.test_statuses_of_appends import APPEND_ROWS
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.errors import ForkedStore
+from tornpage.impl.message.message import BatchMember, Message, MessageBatch, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.impl.store import MessageStore
 
 PART = "every put"
 ENTRY_ROWS = {

@@ -6,15 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.policy import BrokerRole
-from impl.io.mapped_file import MappedFile
-from impl.io.os_files import OsFiles
-from impl.log.durable_floor import DurableFloor
-from impl.message.message import Message, MessageBatch, PutResult, PutStatus
-from impl.parts import Parts
-from impl.put.replication import make_replicas
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.status_cases import batch_of
 from tests.impl.support import (
     MESSAGE,
@@ -30,6 +21,15 @@ from tests.impl.support import (
     snapshot,
     watermarks,
 )
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.log.durable_floor import DurableFloor
+from tornpage.impl.message.message import Message, MessageBatch, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.replication import make_replicas
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 APPEND_ROWS = {
     "a new log file is needed, `fast_fail": "`CREATE_MAPEDFILE_FAILED`",

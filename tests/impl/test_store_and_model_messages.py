@@ -5,13 +5,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from impl.message import codec
-from impl.message.message import Message, PutStatus
-from impl.message.properties_text import text_of, wait_store_msg_ok
-from model import message as model
-from model.refusal import as_given, as_stored
-from model.state import Layout
 from tests.impl.records import encoder_of
+from tornpage.impl.message import codec
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.message.properties_text import text_of, wait_store_msg_ok
+from tornpage.model import message as model
+from tornpage.model.refusal import as_given, as_stored
+from tornpage.model.state import Layout
 
 NUMBERS = st.sampled_from(
     (0, 1, -1, (1 << 31) - 1, 1 << 31, -(1 << 31), -(1 << 31) - 1, (1 << 63) - 1, 1 << 63, -1 << 63)

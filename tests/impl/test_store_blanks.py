@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.message import Message, MessageBatch, PutStatus
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, log_bytes, open_store, put
+from tornpage.impl.message.message import Message, MessageBatch, PutStatus
 
 FILE_BYTES = 1024
 BLANK_MAGIC = bytes.fromhex("cbd43194")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.policy import FlushDiskType, FlushPolicy
-from impl.errors import StoreClosed
-from impl.message.message import Message, PutResult, PutStatus
-from impl.store import FlushResult
 from tests.impl.support import MESSAGE, FaultyFiles, caught_up, chain_of, open_store, snapshot
+from tornpage.impl.config.policy import FlushDiskType, FlushPolicy
+from tornpage.impl.errors import StoreClosed
+from tornpage.impl.message.message import Message, PutResult, PutStatus
+from tornpage.impl.store import FlushResult
 
 # ---- flush and close ---------------------------------------------------------------------------------------------
 

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from impl.errors import BadDirectory, StoreInUse
-from impl.io.os_files import OsFiles
-from impl.io.store_lock import StoreLock, make_directories
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, chain_of, open_store, snapshot
+from tornpage.impl.errors import BadDirectory, StoreInUse
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.io.store_lock import StoreLock, make_directories
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
 
 SECOND_OPENER = """
 import sys
-from impl.config.message_store_config import MessageStoreConfig
-from impl.errors import StoreInUse
-from impl.io.os_files import OsFiles
-from impl.store import MessageStore
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.errors import StoreInUse
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.store import MessageStore
 try:
     MessageStore.open(
         sys.argv[1], MessageStoreConfig(mapped_file_size_commit_log=1024), files=OsFiles(), clock=lambda: 1

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from impl.errors import BadDirectory, ForkedStore, NoSpace, StoreError
-from impl.io.files import DiskUsage
-from impl.io.os_files import OsFiles
-from impl.message.message import GetStatus, Message, PutResult, PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import FlushResult, MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, caught_up, chain_of, log_bytes, open_store, snapshot
+from tornpage.impl.errors import BadDirectory, ForkedStore, NoSpace, StoreError
+from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import GetStatus, Message, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import FlushResult, MessageStore
 
 # ---- misuse ------------------------------------------------------------------------------------------------------
 

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from impl.config import defaults
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import FlushDiskType
-from impl.errors import BadConfig, NoSpace
-from impl.io.files import DiskUsage
-from impl.io.os_files import OsFiles
-from impl.message.message import GetStatus, PutResult, PutStatus
 from tests.impl.support import MESSAGE, FaultyFiles, chain_of, open_store, snapshot
+from tornpage.impl.config import defaults
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import FlushDiskType
+from tornpage.impl.errors import BadConfig, NoSpace
+from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import GetStatus, PutResult, PutStatus
 
 # ---- opening -----------------------------------------------------------------------------------------------------
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.message import GetResult, GetStatus, Message, PutResult, PutStatus
 from tests.impl.support import MESSAGE, SetClock, caught_up, log_bytes, open_store, snapshot
+from tornpage.impl.message.message import GetResult, GetStatus, Message, PutResult, PutStatus
 
 BAD_MESSAGES = [
     (Message("", b""), PutStatus.MESSAGE_ILLEGAL),

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.message import Message, PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.service.running_flags import RunningFlag
-from impl.statistics.store_statistics import TopicCount
 from tests.impl.status_cases import batch_of
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, SetClock, open_store
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.impl.statistics.store_statistics import TopicCount
 
 
 class JumpingClock(SetClock):

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import FlushDiskType
-from impl.io.os_files import OsFiles
-from impl.message.message import PutStatus
-from impl.store import MessageStore
 from tests.impl.stress import Crowd, TroubledFiles, reopened_bodies, small_config
 from tests.impl.support import MESSAGE, FaultyFiles, SetClock, open_store
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import FlushDiskType
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import PutStatus
+from tornpage.impl.store import MessageStore
 
 LATE = PutStatus.FLUSH_DISK_TIMEOUT
 CONFIGS = {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.message import Message
 from tests.impl.reading import PREFILL, Log
+from tornpage.impl.message.message import Message
 
 
 @pytest.fixture

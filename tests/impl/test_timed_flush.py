@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from impl.config.policy import BrokerRole, FlushDiskType
-from impl.message.message import GetStatus, PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, config_of, fill_to, open_store
+from tornpage.impl.config.policy import BrokerRole, FlushDiskType
+from tornpage.impl.message.message import GetStatus, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 PAGE = 4096
 BIG = replace(MESSAGE, body=bytes(600))

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from impl.io.memory import LockedMemory
-from impl.log.transient_store_pool import TransientStorePool
+from tornpage.impl.io.memory import LockedMemory
+from tornpage.impl.log.transient_store_pool import TransientStorePool
 
 BUFFER_BYTES = 8192
 

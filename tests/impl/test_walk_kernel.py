@@ -8,19 +8,19 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from impl.log import scan
-from impl.message import codec
-from impl.message.codec import RecordCheck
-from impl.message.message import Message
-from properties.decode import scan as judges_scan
 from tests.impl.log_files import LogFile, damaged, log_file, log_files, messages
 from tests.impl.test_codec import WRONG
+from tornpage.impl.log import scan
+from tornpage.impl.message import codec
+from tornpage.impl.message.codec import RecordCheck
+from tornpage.impl.message.message import Message
+from tornpage.properties.decode import scan as judges_scan
 
 
 @cache
 def compiled() -> Any:
     """Return the twin, which a fresh checkout compiles at its import: here, in one process, and not in each."""
-    return import_module("impl.kernels.walk")
+    return import_module("tornpage.impl.kernels.walk")
 
 
 def walked(file: LogFile, position: int = 0) -> tuple[int, str | None]:

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, WarmUp
-from impl.io.files import Mapping, OpenFile
-from impl.io.os_files import OsFiles
-from impl.io.warm_up import warm_up
-from properties.disk.dirty import CompareTracker
-from properties.disk.journal import PageWritten
-from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 from tests.smaps import kib_of
+from tornpage.impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushDiskType, WarmUp
+from tornpage.impl.io.files import Mapping, OpenFile
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.io.warm_up import warm_up
+from tornpage.properties.disk.dirty import CompareTracker
+from tornpage.properties.disk.journal import PageWritten
+from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
 
 FILE_PAGES = 600
 SYNC, ASYNC = FlushDiskType.SYNC_FLUSH, FlushDiskType.ASYNC_FLUSH

@@ -10,16 +10,16 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-import impl
-from impl.config.message_store_config import MessageStoreConfig
-from impl.dispatch.reput import ReputMessages
-from impl.io.mapped_file import MappedFile
-from impl.io.os_files import OsFiles
-from impl.message.message import Message
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.hand_runner import HandRunner
+from tornpage import impl
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import Message
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 HOPS_MAX = 20
 FILES_MAX = 10

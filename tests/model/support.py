@@ -3,8 +3,8 @@
 import struct
 from typing import Any
 
-from model.commitlog import CommitLog, Layout, PutOutcome, put
-from model.message import Batch, Message
+from tornpage.model.commitlog import CommitLog, Layout, PutOutcome, put
+from tornpage.model.message import Batch, Message
 
 __all__ = ["batch_of", "client_body", "inner_of", "layout_of", "message_of", "put_all"]
 

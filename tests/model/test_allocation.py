@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
-from model.allocation import allocate_round
-from model.commitlog import CommitLog, Conditions, put
-from model.flushing import close
-from model.message import PutStatus
-from model.state import Layout
 from tests.model.support import layout_of, message_of
+from tornpage.model.allocation import allocate_round
+from tornpage.model.commitlog import CommitLog, Conditions, put
+from tornpage.model.flushing import close
+from tornpage.model.message import PutStatus
+from tornpage.model.state import Layout
 
 AHEAD = layout_of(files_ahead=1)
 SYNC_FAILS = Conditions(sync_fails=True)

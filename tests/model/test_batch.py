@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from model.batch import Inner, parsed
-from model.commitlog import CommitLog, Conditions, PutOutcome, Record, put
-from model.message import PutStatus, record_bytes
 from tests.model.support import batch_of, inner_of, layout_of, message_of, put_all
+from tornpage.model.batch import Inner, parsed
+from tornpage.model.commitlog import CommitLog, Conditions, PutOutcome, Record, put
+from tornpage.model.message import PutStatus, record_bytes
 
 VECTORS = {v["name"]: v for v in json.loads((Path(__file__).parents[1] / "data" / "vectors.json").read_text("utf-8"))}
 BIG = layout_of(file_bytes=1 << 20)

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from model.commitlog import CommitLog, Conditions, GetStatus, PutOutcome, flush, get, put
-from model.crash import reopened
-from model.message import PutStatus
 from tests.model.support import batch_of, layout_of, message_of, put_all
+from tornpage.model.commitlog import CommitLog, Conditions, GetStatus, PutOutcome, flush, get, put
+from tornpage.model.crash import reopened
+from tornpage.model.message import PutStatus
 
 SYNC_FAILS = Conditions(sync_fails=True)
 APPEND_FAILS = Conditions(append_fails=True)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from model.commitlog import CommitLog, Conditions, flush, put
-from model.crash import crash, recovered_from, reopened
-from model.message import PutStatus
 from tests.model.support import batch_of, layout_of, message_of, put_all
+from tornpage.model.commitlog import CommitLog, Conditions, flush, put
+from tornpage.model.crash import crash, recovered_from, reopened
+from tornpage.model.message import PutStatus
 
 SYNC_FAILS = Conditions(sync_fails=True)
 LAYOUT = layout_of()

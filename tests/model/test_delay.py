@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from model import delay
-from model.commitlog import CommitLog, put
-from model.message import PutStatus
 from tests.model.support import layout_of, message_of, put_all
+from tornpage.model import delay
+from tornpage.model.commitlog import CommitLog, put
+from tornpage.model.message import PutStatus
 
 VECTORS = json.loads((Path(__file__).parents[1] / "data" / "vectors.json").read_text(encoding="utf-8"))
 LAYOUT = layout_of(file_bytes=4096)

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from model.commitlog import CommitLog, put
-from model.dispatch import light_queues, named_queues, names_in, next_queue_offset
-from model.message import Message, PutStatus
 from tests.model.support import batch_of, layout_of, message_of, put_all
+from tornpage.model.commitlog import CommitLog, put
+from tornpage.model.dispatch import light_queues, named_queues, names_in, next_queue_offset
+from tornpage.model.message import Message, PutStatus
 
 LAYOUT = layout_of(file_bytes=1 << 16, multi_dispatch=True, light_queues=True)
 PLAIN = layout_of(file_bytes=1 << 16, multi_dispatch=True)

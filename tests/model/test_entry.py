@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from model.commitlog import CommitLog, Conditions, PutOutcome, put
-from model.entry import refusal
-from model.message import PutStatus
 from tests.model.support import batch_of, layout_of, message_of
+from tornpage.model.commitlog import CommitLog, Conditions, PutOutcome, put
+from tornpage.model.entry import refusal
+from tornpage.model.message import PutStatus
 
 NO_SERVICE, BUSY = PutStatus.SERVICE_NOT_AVAILABLE, PutStatus.OS_PAGECACHE_BUSY
 

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from model.commitlog import CommitLog, Conditions, wait_for
-from model.commitlog import append as append_to
-from model.crash import reopened
-from model.flushing import (
+from tests.model.support import layout_of, message_of, put_all
+from tornpage.model.commitlog import CommitLog, Conditions, wait_for
+from tornpage.model.commitlog import append as append_to
+from tornpage.model.crash import reopened
+from tornpage.model.flushing import (
     checkpoint_times,
     close,
     flush,
@@ -16,11 +17,10 @@ from model.flushing import (
     note_round,
     queue_checkpoint_times,
 )
-from model.message import PutStatus
-from model.queues import dispatch
-from model.state import Layout
-from model.waiting import Waiting, flushed, given_up, late
-from tests.model.support import layout_of, message_of, put_all
+from tornpage.model.message import PutStatus
+from tornpage.model.queues import dispatch
+from tornpage.model.state import Layout
+from tornpage.model.waiting import Waiting, flushed, given_up, late
 
 PAGES = layout_of(file_bytes=16_384, least_pages=2)
 SYNC_MASTER = layout_of(sync_flush=True, role="SYNC_MASTER")

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from model import index, queues, reading
-from model.commitlog import CommitLog, GetStatus, Layout, Record
 from tests.model.support import layout_of, message_of
 from tests.properties.decode.handmade import golden_dirs
+from tornpage.model import index, queues, reading
+from tornpage.model.commitlog import CommitLog, GetStatus, Layout, Record
 
 WHOLE = (
     "01-plain-ascii",

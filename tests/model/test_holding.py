@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model import holding
-from model.commitlog import CommitLog
-from model.holding import Fate, Holding
-from model.queues import dispatch
-from model.reading import get_message
-from model.retention import delete_topics
 from tests.model.support import layout_of, message_of, put_all
+from tornpage.model import holding
+from tornpage.model.commitlog import CommitLog
+from tornpage.model.holding import Fate, Holding
+from tornpage.model.queues import dispatch
+from tornpage.model.reading import get_message
+from tornpage.model.retention import delete_topics
 
 LAYOUT = layout_of(file_bytes=1 << 20)
 DEADLINE_MS = 1_000

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.commitlog import CommitLog, put
-from model.flushing import flush
-from model.index import keys_of, last_update, query
-from model.message import Batch, Message
-from model.queues import dispatch, failed_dispatch
 from tests.model.support import batch_of, inner_of, layout_of, message_of, put_all
+from tornpage.model.commitlog import CommitLog, put
+from tornpage.model.flushing import flush
+from tornpage.model.index import keys_of, last_update, query
+from tornpage.model.message import Batch, Message
+from tornpage.model.queues import dispatch, failed_dispatch
 
 LAYOUT = layout_of(file_bytes=1 << 16)
 EVER = (0, 2**63 - 1)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from model import refusal
-from model.message import Message, record_bytes, stored_properties, waits_for_disk
 from tests.model.support import batch_of, layout_of, message_of
+from tornpage.model import refusal
+from tornpage.model.message import Message, record_bytes, stored_properties, waits_for_disk
 
 VECTORS = json.loads((Path(__file__).parents[1] / "data" / "vectors.json").read_text(encoding="utf-8"))
 

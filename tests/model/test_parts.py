@@ -6,9 +6,10 @@ from random import Random
 
 import pytest
 
-from model.answers import Answer, PutAnswer, QueueRead, matches
-from model.dispatch import Queue
-from model.operations import (
+from tests.model.support import layout_of
+from tornpage.model.answers import Answer, PutAnswer, QueueRead, matches
+from tornpage.model.dispatch import Queue
+from tornpage.model.operations import (
     AnyOperation,
     AskMaximum,
     AskMinimum,
@@ -26,10 +27,9 @@ from model.operations import (
     QueryProgress,
     Step,
 )
-from model.parts import Part, Shared, parts, step_part
-from model.state import Layout, State
-from model.step import step
-from tests.model.support import layout_of
+from tornpage.model.parts import Part, Shared, parts, step_part
+from tornpage.model.state import Layout, State
+from tornpage.model.step import step
 
 PLAIN = layout_of(file_bytes=1024)
 LAYOUTS = {

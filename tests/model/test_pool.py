@@ -2,12 +2,12 @@
 
 import pytest
 
-from model.commitlog import CommitLog, Conditions, GetStatus, flush, get, put
-from model.crash import crash
-from model.message import PutStatus
-from model.pool import commit, commit_round
-from model.state import Buffer, Layout
 from tests.model.support import layout_of, message_of, put_all
+from tornpage.model.commitlog import CommitLog, Conditions, GetStatus, flush, get, put
+from tornpage.model.crash import crash
+from tornpage.model.message import PutStatus
+from tornpage.model.pool import commit, commit_round
+from tornpage.model.state import Buffer, Layout
 
 POOL = layout_of(pool_buffers=2)
 """Two buffers; two records of 92 bytes to a file of 256: records at 0, 92, 256, 348, 512."""

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from model.progress import (
+from tornpage.model.progress import (
     ConsumerProgress,
     commit,
     corrected,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from model.properties import changed, joined, property_of, separators_inside, stored_bytes, text_of, without
+from tornpage.model.properties import changed, joined, property_of, separators_inside, stored_bytes, text_of, without
 
 VECTORS = json.loads((Path(__file__).parents[1] / "data" / "vectors.json").read_text(encoding="utf-8"))
 

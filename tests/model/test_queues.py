@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.commitlog import CommitLog, put
-from model.crash import crash, reopened
-from model.flushing import close, flush
-from model.queues import (
+from tests.model.support import batch_of, layout_of, message_of, put_all
+from tornpage.model.commitlog import CommitLog, put
+from tornpage.model.crash import crash, reopened
+from tornpage.model.flushing import close, flush
+from tornpage.model.queues import (
     Unit,
     dispatch,
     dispatched,
@@ -21,8 +22,7 @@ from model.queues import (
     queues_of,
     tags_code,
 )
-from model.state import DELAYS_MS, Layout
-from tests.model.support import batch_of, layout_of, message_of, put_all
+from tornpage.model.state import DELAYS_MS, Layout
 
 LAYOUT = layout_of(file_bytes=1 << 16, multi_dispatch=True, light_queues=True)
 SMALL = layout_of()

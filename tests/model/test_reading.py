@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.commitlog import CommitLog, GetStatus, put
-from model.crash import crash
-from model.flushing import flush
-from model.queues import dispatch, failed_dispatch, queue_of
-from model.reading import (
+from tests.model.support import layout_of, message_of, put_all
+from tornpage.model.commitlog import CommitLog, GetStatus, put
+from tornpage.model.crash import crash
+from tornpage.model.flushing import flush
+from tornpage.model.queues import dispatch, failed_dispatch, queue_of
+from tornpage.model.reading import (
     Pulled,
     earliest_message_time,
     get_message,
@@ -22,8 +23,7 @@ from model.reading import (
     store_timestamp_in_queue,
     unit_at,
 )
-from model.state import Layout, Record
-from tests.model.support import layout_of, message_of, put_all
+from tornpage.model.state import Layout, Record
 
 LAYOUT = layout_of(file_bytes=1 << 20)
 FOUND, NO_MATCH, NULL = GetStatus.FOUND, GetStatus.NO_MATCHED_MESSAGE, GetStatus.OFFSET_FOUND_NULL

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from model.commitlog import CommitLog, PutOutcome, put
-from model.message import PutStatus
 from tests.model.support import layout_of, message_of
+from tornpage.model.commitlog import CommitLog, PutOutcome, put
+from tornpage.model.message import PutStatus
 
 ILLEGAL: list[dict[str, Any]] = [
     {"topic": ""},

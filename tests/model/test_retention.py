@@ -2,16 +2,16 @@
 
 import pytest
 
-from model.commitlog import GetStatus, get, put
-from model.crash import Kind, crash, reopened
-from model.dispatch import next_queue_offset
-from model.flushing import flush
-from model.index import query
-from model.queues import bounds_of, dispatch, queue_of
-from model.reading import get_message, offset_by_time
-from model.retention import ask_for_runs, clean, delete_topics
-from model.state import CommitLog, Layout
 from tests.model.support import message_of
+from tornpage.model.commitlog import GetStatus, get, put
+from tornpage.model.crash import Kind, crash, reopened
+from tornpage.model.dispatch import next_queue_offset
+from tornpage.model.flushing import flush
+from tornpage.model.index import query
+from tornpage.model.queues import bounds_of, dispatch, queue_of
+from tornpage.model.reading import get_message, offset_by_time
+from tornpage.model.retention import ask_for_runs, clean, delete_topics
+from tornpage.model.state import CommitLog, Layout
 
 FILE_BYTES = 1024
 HOUR_MS = 3_600_000

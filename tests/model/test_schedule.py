@@ -4,15 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from model.commitlog import put
-from model.crash import crash, reopened
-from model.delayed_copy import copy_of, refusal
-from model.flushing import close, flush
-from model.message import Message, PutStatus
-from model.queues import dispatch
-from model.schedule import deliver_round, earliest_due, left_out, loaded, opened, passed_by, save_round
-from model.state import CommitLog, Conditions, Delivery, Layout
 from tests.model.support import layout_of, message_of
+from tornpage.model.commitlog import put
+from tornpage.model.crash import crash, reopened
+from tornpage.model.delayed_copy import copy_of, refusal
+from tornpage.model.flushing import close, flush
+from tornpage.model.message import Message, PutStatus
+from tornpage.model.queues import dispatch
+from tornpage.model.schedule import deliver_round, earliest_due, left_out, loaded, opened, passed_by, save_round
+from tornpage.model.state import CommitLog, Conditions, Delivery, Layout
 
 LAYOUT = layout_of(file_bytes=4096, delays_ms=(1000, 2000), delay_levels=2)
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from model.commitlog import Appended, CommitLog, Conditions, PutOutcome, append, flush, put, settle
-from model.message import PutStatus
 from tests.model.support import batch_of, layout_of, message_of, put_all
+from tornpage.model.commitlog import Appended, CommitLog, Conditions, PutOutcome, append, flush, put, settle
+from tornpage.model.message import PutStatus
 
 OK, TIMEOUT = PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT
 NO_SLAVE, SLAVE_TIMEOUT = PutStatus.SLAVE_NOT_AVAILABLE, PutStatus.FLUSH_SLAVE_TIMEOUT

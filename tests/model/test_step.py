@@ -2,9 +2,9 @@ from dataclasses import fields, replace
 
 import pytest
 
-from model.answers import ANY_REFUSAL, Answer, Marks, PutAnswer, accepted, matches
-from model.crash import next_process, reopened
-from model.operations import (
+from tornpage.model.answers import ANY_REFUSAL, Answer, Marks, PutAnswer, accepted, matches
+from tornpage.model.crash import next_process, reopened
+from tornpage.model.operations import (
     AimFault,
     Clean,
     ClockStep,
@@ -23,8 +23,8 @@ from model.operations import (
     RefuseFile,
     Step,
 )
-from model.state import Clock, CommitLog, Disk, Faults, Layout, Process, State, Timers
-from model.step import applies, begin, step
+from tornpage.model.state import Clock, CommitLog, Disk, Faults, Layout, Process, State, Timers
+from tornpage.model.step import applies, begin, step
 
 LAYOUT = Layout(file_bytes=1024, record_bytes_max=1 << 20, trailer=False, sync_flush=False, files_max=1000)
 SYNC = replace(LAYOUT, sync_flush=True)

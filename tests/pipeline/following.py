@@ -9,10 +9,10 @@ from typing import Any
 
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes
 
-from pipeline.readers.asking import Ask
-from pipeline.readers.planning import plan
-from pipeline.readers.reading import read_task
-from pipeline.readers.streams import FollowingStream
+from tornpage.pipeline.readers.asking import Ask
+from tornpage.pipeline.readers.planning import plan
+from tornpage.pipeline.readers.reading import read_task
+from tornpage.pipeline.readers.streams import FollowingStream
 
 __all__ = ["Following", "batch_rows", "ordered"]
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from properties.decode.consumequeue import QueueUnit, list_queues, walk_units
-from properties.decode.files import FileSource
-from properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, decode_index
-from properties.decode.index_files import IndexReader, list_index
-from properties.decode.record import Record
-from properties.decode.store import iter_items, look
 from tests.pipeline.handmade import overwrite
+from tornpage.properties.decode.consumequeue import QueueUnit, list_queues, walk_units
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES, decode_index
+from tornpage.properties.decode.index_files import IndexReader, list_index
+from tornpage.properties.decode.record import Record
+from tornpage.properties.decode.store import iter_items, look
 
 __all__ = ["PLANTS", "Place", "SoundStore", "plant"]
 

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.audit import StoreAudit, audit_plan, audit_store
-from pipeline.dispatch import SCHEDULE_TOPIC
-from pipeline.findings import CODES
-from pipeline.store_rows import bytes_to_read
-from pipeline.stores import facts_of, plan_store
-from pipeline.suspicions import Suspicion, judged
-from properties.inspect import InspectError
 from tests.pipeline.handmade import DUE_MS, STORED_MS, HandmadeStore, copied, overwrite, undamaged, write_deleted
 from tests.properties.decode.handmade import golden_dirs, properties_of
+from tornpage.pipeline.audit import StoreAudit, audit_plan, audit_store
+from tornpage.pipeline.dispatch import SCHEDULE_TOPIC
+from tornpage.pipeline.findings import CODES
+from tornpage.pipeline.store_rows import bytes_to_read
+from tornpage.pipeline.stores import facts_of, plan_store
+from tornpage.pipeline.suspicions import Suspicion, judged
+from tornpage.properties.inspect import InspectError
 
 QUEUE_FILE = "consumequeue/TopicTest/0/00000000000000000000"
 LOG_FILE = "commitlog/00000000000000000000"
@@ -261,7 +261,7 @@ def test_cut_and_missing_queue_files_are_found(tmp_path: Path) -> None:
 
 
 def test_findings_of_a_code_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.suspicions.FINDINGS_MAX", 3)
+    monkeypatch.setattr("tornpage.pipeline.suspicions.FINDINGS_MAX", 3)
     store = HandmadeStore(tmp_path)
     for number in range(10):
         store.put(queue_offset=number, tags_code=number % 2)
@@ -356,7 +356,7 @@ def test_what_is_no_store_is_refused_in_one_line(tmp_path: Path) -> None:
 def test_every_code_is_documented_once_and_nothing_else_is(repository: Path) -> None:
     from typing import get_args
 
-    from properties.decode.findings import Code
+    from tornpage.properties.decode.findings import Code
 
     rows = (repository / "docs" / "findings.md").read_text(encoding="utf-8").splitlines()
     documented = [cells[1].strip(" `") for row in rows if row.startswith("| `") and len(cells := row.split("|")) == 6]

@@ -10,15 +10,23 @@ from typing import Any
 
 import pytest
 
-from pipeline.campaign import _write, complete_shards, prepare_output, read_rows, rows_of_shard, run_serial, silent_in
-from pipeline.outputs import OutputTaken
-from properties.campaign.replay import Failure, replay
-from properties.disk.dirty import choose_tracker
-from properties.explore.crashes.campaign import Plan
-from properties.explore.crashes.explore import explore_seed
-from properties.explore.crashes.rows import Row, result_hash
-from properties.explore.crashes.shards import Shard
-from properties.program.case import Case, Settings
+from tornpage.pipeline.campaign import (
+    _write,
+    complete_shards,
+    prepare_output,
+    read_rows,
+    rows_of_shard,
+    run_serial,
+    silent_in,
+)
+from tornpage.pipeline.outputs import OutputTaken
+from tornpage.properties.campaign.replay import Failure, replay
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.explore.crashes.campaign import Plan
+from tornpage.properties.explore.crashes.explore import explore_seed
+from tornpage.properties.explore.crashes.rows import Row, result_hash
+from tornpage.properties.explore.crashes.shards import Shard
+from tornpage.properties.program.case import Case, Settings
 
 
 def planned(count: int, *, states: int, seed: int, settings: Settings | None = None) -> list[Shard]:
@@ -69,7 +77,7 @@ def test_fault_of_the_harness_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
             return explore_seed(seed, base, **options)
         raise RuntimeError("tooling")
 
-    monkeypatch.setattr("properties.explore.crashes.shards.explore_seed", fails)
+    monkeypatch.setattr("tornpage.properties.explore.crashes.shards.explore_seed", fails)
     *histories, last = rows_of_shard(SHARDS[0])
     assert {row["verdict"] for row in histories} == {"harness"}
     assert histories[0]["sentence"] == "RuntimeError: tooling"
@@ -85,7 +93,7 @@ def test_complete_shards_are_not_run_again(tmp_path: Path, monkeypatch: pytest.M
         run.append(shard.number)
         return rows_of(shard)
 
-    monkeypatch.setattr("pipeline.campaign.rows_of_shard", counted)
+    monkeypatch.setattr("tornpage.pipeline.campaign.rows_of_shard", counted)
     prepare_output(tmp_path, SHARDS, resume=False)
     run_serial(SHARDS[:1], tmp_path)
     rows = run_serial(SHARDS, tmp_path)

@@ -14,10 +14,10 @@ from typing import IO, Any
 
 import pytest
 
-from pipeline.campaign import result_hash, run_serial
-from pipeline.session import SparkUnavailable, require_java, require_packages
-from properties.explore.crashes.campaign import Plan
-from properties.program.case import Settings
+from tornpage.pipeline.campaign import result_hash, run_serial
+from tornpage.pipeline.session import SparkUnavailable, require_java, require_packages
+from tornpage.properties.explore.crashes.campaign import Plan
+from tornpage.properties.program.case import Settings
 
 pytestmark = pytest.mark.deep
 

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.session import SparkUnavailable, require_java, require_packages
 from tests.pipeline.test_cluster import first
+from tornpage.pipeline.session import SparkUnavailable, require_java, require_packages
 
 pytestmark = pytest.mark.deep
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.dispatch import SCHEDULE_TOPIC, Dispatch, dispatch_of
-from properties.decode.consumequeue import java_hash
-from properties.decode.record import Record, decode_record
 from tests.properties.decode.handmade import properties_of, record
+from tornpage.pipeline.dispatch import SCHEDULE_TOPIC, Dispatch, dispatch_of
+from tornpage.properties.decode.consumequeue import java_hash
+from tornpage.properties.decode.record import Record, decode_record
 
 
 def decoded(**fields: object) -> Record:

@@ -19,20 +19,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pipeline.aggregates import counted_here, counted_in_spark
-from pipeline.agreement import VersionsDiffer, versions
-from pipeline.audit_spark import JobFailed, _in_tasks
-from pipeline.campaign import campaign, complete_shards, read_rows, result_hash, rows_of_shard, run_serial
-from pipeline.jobs import Death, do_each
-from pipeline.outputs import OutputTaken
-from pipeline.pareto import pareto, pareto_in_spark, points_frame
-from pipeline.sweep import Row as PointRow
-from pipeline.sweep import prepare_sweep, run_some, stored_points, sweep
-from properties.explore.crashes.campaign import Plan
-from properties.explore.crashes.rows import Row
-from properties.explore.crashes.shards import Shard
-from properties.program.case import Settings
 from tests.properties.decode.handmade import golden_dirs
+from tornpage.pipeline.aggregates import counted_here, counted_in_spark
+from tornpage.pipeline.agreement import VersionsDiffer, versions
+from tornpage.pipeline.audit_spark import JobFailed, _in_tasks
+from tornpage.pipeline.campaign import campaign, complete_shards, read_rows, result_hash, rows_of_shard, run_serial
+from tornpage.pipeline.jobs import Death, do_each
+from tornpage.pipeline.outputs import OutputTaken
+from tornpage.pipeline.pareto import pareto, pareto_in_spark, points_frame
+from tornpage.pipeline.sweep import Row as PointRow
+from tornpage.pipeline.sweep import prepare_sweep, run_some, stored_points, sweep
+from tornpage.properties.explore.crashes.campaign import Plan
+from tornpage.properties.explore.crashes.rows import Row
+from tornpage.properties.explore.crashes.shards import Shard
+from tornpage.properties.program.case import Settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +110,7 @@ def test_work_that_raises_is_an_answer(spark: SparkSession) -> None:
 
 def test_workers_with_other_code_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     other = {**versions(), "code of tornpage": "0" * 12}
-    monkeypatch.setattr("pipeline.jobs.versions", lambda: other)
+    monkeypatch.setattr("tornpage.pipeline.jobs.versions", lambda: other)
     with pytest.raises(VersionsDiffer, match=r"code of tornpage [0-9a-f]{12}, here 000000000000; install there"):
         do_each(spark, [1], raises_at_two, lambda piece, answer: None)
 
@@ -146,11 +146,11 @@ def test_a_job_of_an_audit_that_failed_is_one_line(spark: SparkSession) -> None:
 
 def points() -> list[Any]:
     """Return a grid of twelve points; skip while there is no simulator."""
-    pytest.importorskip("sim.sweep", reason="the simulator is not there")
-    from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-    from sim.device import PRESETS
-    from sim.sweep import grid
-    from sim.workload import OpenPoisson, Sizes
+    pytest.importorskip("tornpage.sim.sweep", reason="the simulator is not there")
+    from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+    from tornpage.sim.device import PRESETS
+    from tornpage.sim.sweep import grid
+    from tornpage.sim.workload import OpenPoisson, Sizes
 
     return grid(
         flushes=[FlushPolicy(FlushDiskType.SYNC_FLUSH), FlushPolicy(FlushDiskType.ASYNC_FLUSH)],
@@ -164,7 +164,7 @@ def points() -> list[Any]:
 
 def test_rows_are_those_of_the_simulator(spark: SparkSession, tmp_path: Path) -> None:
     grid = points()
-    from sim.sweep import run_point
+    from tornpage.sim.sweep import run_point
 
     rows = sweep(spark, grid, tmp_path)
     assert rows == [run_point(point) for point in grid]
@@ -234,12 +234,12 @@ def test_workers_have_a_safe_path_and_our_interpreter(spark: SparkSession) -> No
         return sys.executable, sys.flags.safe_path, sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]
 
     [said] = spark.sparkContext.parallelize([0], 1).map(ask).collect()
-    assert said == (sys.executable, True, "pipeline.daemon")
+    assert said == (sys.executable, True, "tornpage.pipeline.daemon")
 
 
 def test_bulk_reading_gives_the_rows_that_are_read_here(spark: SparkSession) -> None:
-    from pipeline.readers.sources import read_table
     from tests.pipeline.test_readers import rows
+    from tornpage.pipeline.readers.sources import read_table
 
     stores = [path / "store" for path in golden_dirs()]
     found = read_table(spark, "rocketmq-commitlog", *map(str, stores), splitBytes="20000").collect()

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.readers.log_reader import read_log
-from pipeline.readers.log_stream import advance, first_offset, parts_between
-from pipeline.readers.parts import LogPart
-from pipeline.readers.problems import Problem
-from properties.decode.files import FileSource
 from tests.properties.decode.handmade import blank, record
+from tornpage.pipeline.readers.log_reader import read_log
+from tornpage.pipeline.readers.log_stream import advance, first_offset, parts_between
+from tornpage.pipeline.readers.parts import LogPart
+from tornpage.pipeline.readers.problems import Problem
+from tornpage.properties.decode.files import FileSource
 
 FILE_BYTES = 1000
 BEGIN = 3000
@@ -124,7 +124,7 @@ def test_a_record_that_was_only_read_while_it_was_written_is_no_damage(
             opened.append(arguments[0])
             super().__init__(*arguments, **named)
 
-    monkeypatch.setattr("pipeline.readers.log_stream.FileSource", Meanwhile)
+    monkeypatch.setattr("tornpage.pipeline.readers.log_stream.FileSource", Meanwhile)
     end = advance(str(log.root), BEGIN)
     assert len(opened) > 1
     assert rows_between(log.root, BEGIN, end) == (log.places, [])

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.audit import StoreAudit, audit_store
 from tests.pipeline.handmade import copied
 from tests.pipeline.plants import PLANTS, Place, plant
+from tornpage.pipeline.audit import StoreAudit, audit_store
 
 STORES = ("01-plain-ascii", "03-rollover-blanks-retention", "06-index-files-collisions")
 

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pipeline.readers import queue_stream
-from pipeline.readers.queue_stream import WINDOW_BYTES
-from properties.decode.consumequeue import UNIT_BYTES
 from tests.impl.retained import NIGHT_MS, Retained
 from tests.impl.support import config_of
 from tests.pipeline.following import Following, batch_rows, ordered
 from tests.pipeline.handmade import copied, overwrite
 from tests.properties.decode.handmade import golden_dirs
+from tornpage.pipeline.readers import queue_stream
+from tornpage.pipeline.readers.queue_stream import WINDOW_BYTES
+from tornpage.properties.decode.consumequeue import UNIT_BYTES
 
 QUEUES = "rocketmq-consumequeue"
 FILE_BYTES = 100
@@ -274,7 +274,7 @@ def test_a_store_at_work_is_followed_over_new_files_new_queues_and_expired_ones(
 def test_a_file_that_grows_while_a_batch_is_read_is_no_problem(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     queue.show(units([1, 2, 3]))
     following = queue.follow()
-    monkeypatch.setattr("properties.decode.files.FileSource.has_changed", lambda _: True)
+    monkeypatch.setattr("tornpage.properties.decode.files.FileSource.has_changed", lambda _: True)
     following.catch_up()
     assert following.column("queue_offset") == [0, 1, 2]
     assert following.problems == []

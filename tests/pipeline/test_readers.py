@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.readers.asking import Ask, ReaderError
-from pipeline.readers.log_reader import read_log
-from pipeline.readers.parts import LogPart
-from pipeline.readers.planning import plan
-from pipeline.readers.problems import PROBLEM_CODES, Problem
-from pipeline.readers.reading import read_task
-from pipeline.readers.seams import part_starts
-from pipeline.readers.tables import FORMATS
 from tests.pipeline.handmade import HandmadeStore, copied, overwrite
 from tests.properties.decode.handmade import blank, golden_dirs, properties_of, record
+from tornpage.pipeline.readers.asking import Ask, ReaderError
+from tornpage.pipeline.readers.log_reader import read_log
+from tornpage.pipeline.readers.parts import LogPart
+from tornpage.pipeline.readers.planning import plan
+from tornpage.pipeline.readers.problems import PROBLEM_CODES, Problem
+from tornpage.pipeline.readers.reading import read_task
+from tornpage.pipeline.readers.seams import part_starts
+from tornpage.pipeline.readers.tables import FORMATS
 
 LOG, QUEUES, INDEX, CHECKPOINT = FORMATS
 
@@ -400,7 +400,7 @@ def test_several_stores_are_read_in_order() -> None:
 
 
 def test_bodies_are_not_gathered_unless_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    from properties.decode.arrays import texts
+    from tornpage.properties.decode.arrays import texts
 
     def refuse(*arguments: Any) -> None:
         raise AssertionError("a body was gathered")

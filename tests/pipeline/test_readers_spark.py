@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.message.message import Message
-from pipeline.readers.asking import Ask
-from pipeline.readers.planning import plan
-from pipeline.readers.reading import read_task
-from pipeline.readers.tables import FORMATS
 from tests.impl.support import caught_up
 from tests.pipeline.handmade import copied, overwrite
 from tests.properties.decode.handmade import golden_dirs
 from tornpage.front import MessageStore
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.message.message import Message
+from tornpage.pipeline.readers.asking import Ask
+from tornpage.pipeline.readers.planning import plan
+from tornpage.pipeline.readers.reading import read_task
+from tornpage.pipeline.readers.tables import FORMATS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,7 +32,7 @@ LOG = "rocketmq-commitlog"
 
 @pytest.fixture(scope="module")
 def registered(spark: SparkSession) -> Iterator[SparkSession]:
-    from pipeline.readers.sources import register
+    from tornpage.pipeline.readers.sources import register
 
     register(spark)
     with warnings.catch_warnings():
@@ -58,7 +58,7 @@ def plain(row: Any) -> dict[str, Any]:
 def test_formats_and_bulk_reading_give_the_rows_that_are_read_here(
     registered: SparkSession, tmp_path: Path, name: str, options: dict[str, str]
 ) -> None:
-    from pipeline.readers.sources import read_table
+    from tornpage.pipeline.readers.sources import read_table
 
     damaged = copied("01-plain-ascii", tmp_path / "damaged")
     overwrite(damaged / "commitlog/00000000000000000000", 4096, bytes(500))

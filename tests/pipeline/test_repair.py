@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.audit import audit_store
-from pipeline.repairing import RepairDone, RepairRefused, carry_out, prepare_repair
-from properties.decode.consumequeue import EXT_ADDRESS_MAX
-from properties.decode.record import Record
-from properties.decode.store import iter_items, look
-from properties.judge.shape import Given
 from tests.pipeline.handmade import HandmadeStore, copied, overwrite, undamaged
 from tests.pipeline.plants import PLANTS, plant
 from tests.properties.decode.handmade import golden_dirs, properties_of
 from tornpage import Message, MessageStore, MessageStoreConfig
+from tornpage.pipeline.audit import audit_store
+from tornpage.pipeline.repairing import RepairDone, RepairRefused, carry_out, prepare_repair
+from tornpage.properties.decode.consumequeue import EXT_ADDRESS_MAX
+from tornpage.properties.decode.record import Record
+from tornpage.properties.decode.store import iter_items, look
+from tornpage.properties.judge.shape import Given
 
 STORES = ("01-plain-ascii", "03-rollover-blanks-retention", "06-index-files-collisions")
 LOG_FILE = "commitlog/00000000000000000000"
@@ -216,7 +216,7 @@ def test_interrupted_repair_leaves_nothing(tmp_path: Path) -> None:
 
 def test_copy_that_would_not_audit_clean_never_gets_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = copied("01-plain-ascii", tmp_path / "store")
-    monkeypatch.setattr("pipeline.repairing.carrying_out.write_queues", lambda *_, **__: (0, 0))
+    monkeypatch.setattr("tornpage.pipeline.repairing.carrying_out.write_queues", lambda *_, **__: (0, 0))
     with pytest.raises(RepairRefused, match="does not audit clean"):
         mended(root, tmp_path / "copy")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["store"]

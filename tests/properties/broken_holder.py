@@ -2,13 +2,13 @@
 
 import sys
 
-from impl.errors import StoreInUse
-from impl.io.store_lock import StoreLock
-from impl.log.commit_log import CommitLog
-from impl.message.message import Message, PutResult
-from impl.parts import Parts
-from impl.recovery.opening import AbortMarker
-from properties.explore.kills.holder import hold
+from tornpage.impl.errors import StoreInUse
+from tornpage.impl.io.store_lock import StoreLock
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.message.message import Message, PutResult
+from tornpage.impl.parts import Parts
+from tornpage.impl.recovery.opening import AbortMarker
+from tornpage.properties.explore.kills.holder import hold
 
 
 class EverybodyIn(StoreLock):

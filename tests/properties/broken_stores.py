@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from properties.foreign.reference_store import ReferenceStore
+from tornpage.properties.foreign.reference_store import ReferenceStore
 
 _TOY = Path(__file__).resolve().parents[2] / "examples" / "toy_store.py"
 _spec = importlib.util.spec_from_file_location("_toy_store", _TOY)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
 
 
 @pytest.fixture

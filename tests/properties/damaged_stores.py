@@ -13,38 +13,38 @@ from random import Random
 from types import SimpleNamespace
 from typing import Any
 
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
-from model.operations import Clean, Flush, Operation, Pull, Put, Step
-from model.state import CommitLog
-from properties.contract import GuaranteeBroken
-from properties.decode.judge import LogJudge
-from properties.decode.opening import InspectError
-from properties.decode.store import iter_items
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Image
-from properties.disk.recording_files import RecordingFiles
-from properties.explore.crashes.violations import right_recovery
-from properties.explore.interleavings import judges as of_interleavings
-from properties.explore.interleavings.stage import Stage
-from properties.explore.kills.judge import JUDGES_OF_KILLS, evidence_of, judge_directory, legal_after
-from properties.foreign.judging import Known, judge_survivors
-from properties.foreign.protocol import Promises
-from properties.judge import judgement as of_images
-from properties.judge.evidence import Recovered
-from properties.judge.idempotence import Crashes, is_idempotent
-from properties.judge.image import Told, Truth, read_image, write_image
-from properties.judge.judges import JUDGES
-from properties.judge.linearizability.linearise import linearise
-from properties.judge.linearizability.specification import moments_of, shared_at
-from properties.judge.rulings import Ruling, ruling_of
-from properties.planted.lockstep import lockstep_of
-from properties.program.bit_maps import filters_of
-from properties.program.case import Settings
-from properties.program.hand_driven import HandDriven
-from properties.program.log_places import ROOT
-from properties.program.translation import store_config
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
+from tornpage.model.operations import Clean, Flush, Operation, Pull, Put, Step
+from tornpage.model.state import CommitLog
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.decode.judge import LogJudge
+from tornpage.properties.decode.opening import InspectError
+from tornpage.properties.decode.store import iter_items
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.recording_files import RecordingFiles
+from tornpage.properties.explore.crashes.violations import right_recovery
+from tornpage.properties.explore.interleavings import judges as of_interleavings
+from tornpage.properties.explore.interleavings.stage import Stage
+from tornpage.properties.explore.kills.judge import JUDGES_OF_KILLS, evidence_of, judge_directory, legal_after
+from tornpage.properties.foreign.judging import Known, judge_survivors
+from tornpage.properties.foreign.protocol import Promises
+from tornpage.properties.judge import judgement as of_images
+from tornpage.properties.judge.evidence import Recovered
+from tornpage.properties.judge.idempotence import Crashes, is_idempotent
+from tornpage.properties.judge.image import Told, Truth, read_image, write_image
+from tornpage.properties.judge.judges import JUDGES
+from tornpage.properties.judge.linearizability.linearise import linearise
+from tornpage.properties.judge.linearizability.specification import moments_of, shared_at
+from tornpage.properties.judge.rulings import Ruling, ruling_of
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.bit_maps import filters_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.hand_driven import HandDriven
+from tornpage.properties.program.log_places import ROOT
+from tornpage.properties.program.translation import store_config
 
 __all__ = ["FILE_KINDS", "HOW", "Stores", "judge_everywhere"]
 

@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from model.operations import Put
-from properties.campaign import engine
-from properties.campaign.coverage import Tally, armed_judges, merged
-from properties.campaign.replay import Failure, Shrunk
-from properties.campaign.shrink import Watch
-from properties.contract import GuaranteeBroken, Verdict
-from properties.disk.dirty import CompareTracker, DirtyTracker, WriteProtectTracker, write_protect_available
-from properties.disk.disk import DiskState, Image
-from properties.disk.images import Choices, compose
-from properties.explore.crashes import explore, scheduling, shards
-from properties.explore.crashes.campaign import CrashResult, Plan, run_campaign
-from properties.explore.crashes.explore import explore_seed
-from properties.explore.crashes.rows import result_hash, rows_of, that_count
-from properties.explore.crashes.shards import Shard, ShardRun, run_shard
-from properties.judge.violations import VIOLATIONS
-from properties.program.case import Case, Disk, Settings
+from tornpage.model.operations import Put
+from tornpage.properties.campaign import engine
+from tornpage.properties.campaign.coverage import Tally, armed_judges, merged
+from tornpage.properties.campaign.replay import Failure, Shrunk
+from tornpage.properties.campaign.shrink import Watch
+from tornpage.properties.contract import GuaranteeBroken, Verdict
+from tornpage.properties.disk.dirty import CompareTracker, DirtyTracker, WriteProtectTracker, write_protect_available
+from tornpage.properties.disk.disk import DiskState, Image
+from tornpage.properties.disk.images import Choices, compose
+from tornpage.properties.explore.crashes import explore, scheduling, shards
+from tornpage.properties.explore.crashes.campaign import CrashResult, Plan, run_campaign
+from tornpage.properties.explore.crashes.explore import explore_seed
+from tornpage.properties.explore.crashes.rows import result_hash, rows_of, that_count
+from tornpage.properties.explore.crashes.shards import Shard, ShardRun, run_shard
+from tornpage.properties.judge.violations import VIOLATIONS
+from tornpage.properties.program.case import Case, Disk, Settings
 
 
 def ignored(states: int, seconds: float) -> None:
@@ -165,8 +165,8 @@ def test_an_illegal_image_is_the_harness_fault(tracker: DirtyTracker, monkeypatc
         files = {path: b"\1" + content[1:] if content else content for path, content in image.files.items()}
         return replace(image, files=files)
 
-    monkeypatch.setattr("properties.explore.crashes.crash_states.compose", forging)
-    monkeypatch.setattr("properties.explore.crashes.crash_states.LEGALITY_EVERY", 1)
+    monkeypatch.setattr("tornpage.properties.explore.crashes.crash_states.compose", forging)
+    monkeypatch.setattr("tornpage.properties.explore.crashes.crash_states.LEGALITY_EVERY", 1)
     result = run(tracker, Settings(), states=100)
     assert result.verdict is Verdict.HARNESS
     assert "illegal" in result.faults[0]

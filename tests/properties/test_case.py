@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from model.operations import (
+from tornpage.model.operations import (
     AimFault,
     CancelPull,
     ChangeRole,
@@ -45,7 +45,7 @@ from model.operations import (
     Step,
     SwitchFlag,
 )
-from properties.program.case import BadToken, Case, Settings, describe
+from tornpage.properties.program.case import BadToken, Case, Settings, describe
 
 CASE = Case(
     Settings(file_bytes=4096, sync_flush=True, disk="journal", bug="no-crc"),

@@ -9,16 +9,23 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from impl.io.files import Mapping as FileMapping
-from impl.io.files import OpenFile
-from model.operations import Choice
-from properties.contract import HarnessError
-from properties.disk.certificate import Certificate, FileClaim, OperationClaim, PageClaim, assert_legal, certify
-from properties.disk.dirty import CompareTracker
-from properties.disk.disk import Image
-from properties.disk.failing_disk import FailingDisk
-from properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of
-from properties.disk.journal import (
+from tornpage.impl.io.files import Mapping as FileMapping
+from tornpage.impl.io.files import OpenFile
+from tornpage.model.operations import Choice
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.disk.certificate import (
+    Certificate,
+    FileClaim,
+    OperationClaim,
+    PageClaim,
+    assert_legal,
+    certify,
+)
+from tornpage.properties.disk.dirty import CompareTracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.failing_disk import FailingDisk
+from tornpage.properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of
+from tornpage.properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,
     Entry,
@@ -30,10 +37,10 @@ from properties.disk.journal import (
     ProcessKilled,
     Resized,
 )
-from properties.disk.legality import objections
-from properties.disk.recording_files import EMPTY_DISK
-from properties.disk.sampling import draw
-from properties.program.case import Disk
+from tornpage.properties.disk.legality import objections
+from tornpage.properties.disk.recording_files import EMPTY_DISK
+from tornpage.properties.disk.sampling import draw
+from tornpage.properties.program.case import Disk
 
 PAGE = 4096
 DISKS: list[Disk] = ["posix-strict", "journal", "kill"]

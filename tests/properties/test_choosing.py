@@ -4,10 +4,10 @@ import random
 
 import pytest
 
-from model.operations import Choice
-from properties.disk.choosing import chosen, exceptions, fewest_exceptions, fitted, lost_facts
-from properties.disk.images import Fact
-from properties.disk.sampling import draw
+from tornpage.model.operations import Choice
+from tornpage.properties.disk.choosing import chosen, exceptions, fewest_exceptions, fitted, lost_facts
+from tornpage.properties.disk.images import Fact
+from tornpage.properties.disk.sampling import draw
 
 FACTS = [
     Fact("create /store/a", "name", 2),

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from impl.log.commit_log import CommitLog
-from impl.message.message import Message as StoreMessage
-from impl.message.message import PutResult, PutStatus
-from impl.parts import Parts
-from impl.put.put_path import PutEntry
-from model.operations import Close, Concurrent, FailAppend, Put, SwitchFlag
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep import concurrent, environment
-from properties.lockstep.lockstep import Lockstep
-from properties.planted import parts_of
-from properties.program.case import Settings
-from properties.scheduler import StepTrace, every_schedule, run_stepped
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.message.message import Message as StoreMessage
+from tornpage.impl.message.message import PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.put_path import PutEntry
+from tornpage.model.operations import Close, Concurrent, FailAppend, Put, SwitchFlag
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.lockstep import concurrent, environment
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted import parts_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.scheduler import StepTrace, every_schedule, run_stepped
 
 ASYNC = Settings(file_bytes=1024)
 SYNC = Settings(file_bytes=1024, sync_flush=True)

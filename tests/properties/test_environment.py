@@ -7,22 +7,22 @@ from typing import get_args
 
 import pytest
 
-from impl.config.policy import PutLockKind
-from impl.log.put_lock import make_put_lock
-from impl.message.codec import MESSAGE_MAGIC
-from impl.message.message import Message, PutResult, PutStatus
-from impl.parts import Parts
-from impl.service.running_flags import RunningFlag
-from impl.store import MessageStore
-from model.operations import ServiceName
-from model.payloads import BORN_TIMESTAMP
-from properties.disk.dirty import DirtyTracker
-from properties.disk.recording_files import EMPTY_DISK, RecordingFiles
-from properties.lockstep.environment import Environment
-from properties.program.case import Settings
-from properties.program.hand_driven import Round
-from properties.program.translation import CLEAN_RESOURCE_INTERVAL_MS, store_config
-from properties.scheduler import run_stepped
+from tornpage.impl.config.policy import PutLockKind
+from tornpage.impl.log.put_lock import make_put_lock
+from tornpage.impl.message.codec import MESSAGE_MAGIC
+from tornpage.impl.message.message import Message, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.running_flags import RunningFlag
+from tornpage.impl.store import MessageStore
+from tornpage.model.operations import ServiceName
+from tornpage.model.payloads import BORN_TIMESTAMP
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.recording_files import EMPTY_DISK, RecordingFiles
+from tornpage.properties.lockstep.environment import Environment
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.hand_driven import Round
+from tornpage.properties.program.translation import CLEAN_RESOURCE_INTERVAL_MS, store_config
+from tornpage.properties.scheduler import run_stepped
 
 MESSAGE = Message("T", b"body", born_timestamp=BORN_TIMESTAMP)
 SYNC = Settings(file_bytes=4096, sync_flush=True)
@@ -231,5 +231,5 @@ def test_a_flush_has_no_yield_points(world: World) -> None:
     tasks = [lambda: store.put(MESSAGE), lambda: store.put(MESSAGE)]
     for before in range(140):
         schedule = (*(0,) * before, 1)
-        outcomes = run_stepped(tasks, schedule, modules=("impl.log.commit_log",), hang_seconds=1.0)
+        outcomes = run_stepped(tasks, schedule, modules=("tornpage.impl.log.commit_log",), hang_seconds=1.0)
         assert [outcome.unwrap().status for outcome in outcomes] == [PutStatus.PUT_OK] * 2

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from model.operations import Crash, Operation, Put
-from properties.campaign.replay import replay
-from properties.disk.dirty import DirtyTracker
-from properties.explain.evidence import Witness
-from properties.program.case import Case, Settings
+from tornpage.model.operations import Crash, Operation, Put
+from tornpage.properties.campaign.replay import replay
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explain.evidence import Witness
+from tornpage.properties.program.case import Case, Settings
 
 LOG = "/store/commitlog/00000000000000000000"
 SETTINGS = Settings(file_bytes=1024, bug="size-not-synced")

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from properties.decode.opening import open_view
-from properties.inspect import Query, inspect_view
-from properties.inspect import filemap as module
-from properties.inspect.filemap import file_maps
-from properties.inspect.rows import Row
+from tornpage.properties.decode.opening import open_view
+from tornpage.properties.inspect import Query, inspect_view
+from tornpage.properties.inspect import filemap as module
+from tornpage.properties.inspect.filemap import file_maps
+from tornpage.properties.inspect.rows import Row
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 

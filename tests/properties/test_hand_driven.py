@@ -4,7 +4,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from properties.program.hand_driven import HandDriven, Round
+from tornpage.properties.program.hand_driven import HandDriven, Round
 
 
 class Counting:

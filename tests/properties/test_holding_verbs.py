@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from model.operations import (
+from tornpage.model.operations import (
     CancelPull,
     Clean,
     Close,
@@ -21,9 +21,9 @@ from model.operations import (
     Step,
     SwitchFlag,
 )
-from properties.disk.dirty import DirtyTracker
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
 
 REPUT, LOOK, PUT, PULL = Step(service="reput"), Step(service="pull-hold"), Put(), PullHeld()
 TAGGED, WANTED = Put(properties="TAGS\x01TagA"), PullHeld(tags="TagA")

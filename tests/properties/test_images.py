@@ -2,11 +2,11 @@
 
 import pytest
 
-from model.operations import Choice
-from properties.disk.certificate import assert_legal, certify
-from properties.disk.disk import Image
-from properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of, mixed
-from properties.disk.journal import (
+from tornpage.model.operations import Choice
+from tornpage.properties.disk.certificate import assert_legal, certify
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of, mixed
+from tornpage.properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,
     Entry,
@@ -18,7 +18,7 @@ from properties.disk.journal import (
     ProcessKilled,
     Resized,
 )
-from properties.program.case import Disk
+from tornpage.properties.program.case import Disk
 
 PAGE = 4096
 OLD, ONE, TWO = b"o" * PAGE, b"1" * PAGE, b"2" * PAGE

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from properties.inspect import Query
-from properties.inspect.follow import PATIENCE, LogFollower
 from tests.properties.decode.handmade import blank, record
+from tornpage.properties.inspect import Query
+from tornpage.properties.inspect.follow import PATIENCE, LogFollower
 
 FILE_BYTES = 4096
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from properties.decode.index import index_hash
-from properties.inspect import Query, inspect_view
 from tests.impl.golden import CASES, first_dump, golden, read
+from tornpage.properties.decode.index import index_hash
+from tornpage.properties.inspect import Query, inspect_view
 
 CLEAN = [case for case in CASES if case < "08"]
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.io.os_files import OsFiles
-from impl.message.message import Message
-from impl.store import MessageStore
-from properties.inspect import Query, inspect_view
 from tests.impl.support import snapshot
 from tornpage.commands.inspect import command
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import Message
+from tornpage.impl.store import MessageStore
+from tornpage.properties.inspect import Query, inspect_view
 
 GOLDEN = Path(__file__).parent.parent / "data" / "golden" / "05-transactions-delays-light-queues" / "store"
 SMALL = MessageStoreConfig(mapped_file_size_commit_log=16384, mapped_file_size_consume_queue=400)

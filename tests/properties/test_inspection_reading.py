@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from properties.decode.opening import open_view
-from properties.inspect import Query, inspect_view
-from properties.inspect.filemap import file_maps
+from tornpage.properties.decode.opening import open_view
+from tornpage.properties.inspect import Query, inspect_view
+from tornpage.properties.inspect.filemap import file_maps
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 STORE = GOLDEN / "03-rollover-blanks-retention" / "store"

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.io.os_files import OsFiles
-from impl.message.message import Message
-from impl.store import MessageStore
-from properties.decode.index import index_hash
-from properties.inspect import InspectError, Query, inspect_view
 from tests.properties.decode.handmade import DATA, blank, properties_of, record
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import Message
+from tornpage.impl.store import MessageStore
+from tornpage.properties.decode.index import index_hash
+from tornpage.properties.inspect import InspectError, Query, inspect_view
 
 FILE_BYTES = 1 << 20
 GOLDEN = DATA / "golden" / "03-rollover-blanks-retention" / "store"

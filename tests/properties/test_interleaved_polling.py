@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
-from impl.message.dispatching import QueueRun
-from impl.message.message import GetStatus
-from impl.read.held_pulls import PullRequest, QueueName
-from impl.read.message_filter import TagFilter
-from impl.read.pull_hold import PullHold
-from impl.read.queue_pull import GetMessageResult
-from model.operations import PullWhileDispatching, Put, Step
-from properties.campaign.replay import replay
-from properties.disk.dirty import DirtyTracker
-from properties.planted.polling import _NoSecondLook
-from properties.program.case import Case, Settings
-from properties.scheduler import CooperativeLock, StepTrace, every_schedule, run_stepped, yield_point
 from tests.impl.support import HandRunner
+from tornpage.impl.message.dispatching import QueueRun
+from tornpage.impl.message.message import GetStatus
+from tornpage.impl.read.held_pulls import PullRequest, QueueName
+from tornpage.impl.read.message_filter import TagFilter
+from tornpage.impl.read.pull_hold import PullHold
+from tornpage.impl.read.queue_pull import GetMessageResult
+from tornpage.model.operations import PullWhileDispatching, Put, Step
+from tornpage.properties.campaign.replay import replay
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.planted.polling import _NoSecondLook
+from tornpage.properties.program.case import Case, Settings
+from tornpage.properties.scheduler import CooperativeLock, StepTrace, every_schedule, run_stepped, yield_point
 
 QUEUE = ("T", 0)
 RUN = QueueRun((b"T", 0), 0, b"", 0)

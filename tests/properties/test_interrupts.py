@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from properties.interrupts import born_deaf, held_interrupts
-from properties.scratch import scratch_directory
+from tornpage.properties.interrupts import born_deaf, held_interrupts
+from tornpage.properties.scratch import scratch_directory
 
 TELLS = "import signal; print(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
 

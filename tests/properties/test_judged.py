@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from impl.parts import Parts
-from model.operations import Put
-from model.state import CommitLog
-from properties.contract import GuaranteeBroken
-from properties.explore.kills import judged
-from properties.explore.kills.judge import RIGHT, LegalLogs, Survived, legal_after
-from properties.explore.kills.judged import Judged
-from properties.explore.kills.run import KILL_SETTINGS
-from properties.explore.kills.snapshot import Snapshot, snapshot_of
-from properties.judge import rulings
+from tornpage.impl.parts import Parts
+from tornpage.model.operations import Put
+from tornpage.model.state import CommitLog
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.explore.kills import judged
+from tornpage.properties.explore.kills.judge import RIGHT, LegalLogs, Survived, legal_after
+from tornpage.properties.explore.kills.judged import Judged
+from tornpage.properties.explore.kills.run import KILL_SETTINGS
+from tornpage.properties.explore.kills.snapshot import Snapshot, snapshot_of
+from tornpage.properties.judge import rulings
 
 LOG, LONGER = CommitLog(end_offset=0), CommitLog(end_offset=100, flushed_offset=100)
 LEFT = Snapshot({"checkpoint": b"\0"})

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from properties.disk.dirty import DirtyTracker
-from properties.judge.judges import JUDGES
-from properties.judge.rulings import NAMES, Ruling
 from tests.properties.damaged_stores import Stores, judge_everywhere
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.judge.judges import JUDGES
+from tornpage.properties.judge.rulings import NAMES, Ruling
 
 STORES = 10_000
 """So many stores are damaged in the deep profile; the default suite takes the first of them."""

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from properties.disk.certificate import Certificate, FileClaim, OperationClaim, PageClaim, certify
-from properties.disk.disk import Image
-from properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of
-from properties.disk.journal import (
+from tests.properties.test_certificate import DISKS, FULL, random_steps, recorded, shapes_of
+from tornpage.properties.disk.certificate import Certificate, FileClaim, OperationClaim, PageClaim, certify
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import JOURNAL_FACT, Choices, compose, disk_state, facts_of
+from tornpage.properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,
     Entry,
@@ -25,11 +26,10 @@ from properties.disk.journal import (
     PageWritten,
     Resized,
 )
-from properties.disk.legality import objections
-from properties.disk.recording_files import EMPTY_DISK
-from properties.disk.sampling import draw
-from properties.program.case import Disk
-from tests.properties.test_certificate import DISKS, FULL, random_steps, recorded, shapes_of
+from tornpage.properties.disk.legality import objections
+from tornpage.properties.disk.recording_files import EMPTY_DISK
+from tornpage.properties.disk.sampling import draw
+from tornpage.properties.program.case import Disk
 
 PAGE = 4096
 A, B, C, D, E = (letter * PAGE for letter in (b"a", b"b", b"c", b"d", b"e"))
@@ -320,10 +320,10 @@ def test_checker_loads_nothing_of_ours_but_the_journal() -> None:
     run = subprocess.run([sys.executable, "-c", program, *rooms], capture_output=True, text=True, check=True)
     assert set(run.stdout.split()) == {
         "properties",
-        "properties.disk",
-        "properties.disk.legality",
-        "properties.disk.legality_files",
-        "properties.disk.journal",
+        "tornpage.properties.disk",
+        "tornpage.properties.disk.legality",
+        "tornpage.properties.disk.legality_files",
+        "tornpage.properties.disk.journal",
     }
 
 

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from impl.log.commit_log import CommitLog
-from impl.message.codec import check_record
-from impl.message.message import GetResult, GetStatus, Message, PutResult, PutStatus
-from impl.parts import Parts
-from impl.recovery.recovery import Recovery
-from model.operations import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Disk, Settings
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.message.codec import check_record
+from tornpage.impl.message.message import GetResult, GetStatus, Message, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.recovery.recovery import Recovery
+from tornpage.model.operations import Close, Crash, Damage, FailSync, Flush, Get, Open, Operation, Put
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Disk, Settings
 
 SETTINGS = Settings(file_bytes=4096)
 SOME = (Put(body_bytes=900), Put(body_bytes=900, queue_id=1), Put(topic="U"), Flush(), Put(body_bytes=2000), Put())

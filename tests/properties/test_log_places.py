@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from impl.io.files import OpenFile
-from impl.io.mapped_file import MappedFile
-from impl.log.log_files import LogFileMaker, file_name
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.parts import Parts
-from model.operations import Close, Crash, Damage, FailSync, Flush, Open, Operation, Put, Step
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import BadToken, Case, Disk, Settings
-from properties.program.log_places import ROOT, file_at, log_directories, log_files
+from tornpage.impl.io.files import OpenFile
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.log_files import LogFileMaker, file_name
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.parts import Parts
+from tornpage.model.operations import Close, Crash, Damage, FailSync, Flush, Open, Operation, Put, Step
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import BadToken, Case, Disk, Settings
+from tornpage.properties.program.log_places import ROOT, file_at, log_directories, log_files
 
 SETTINGS = Settings(file_bytes=4096, log_paths=2)
 PUTS = (Put(body_bytes=1800),) * 7

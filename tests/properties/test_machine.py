@@ -8,15 +8,15 @@ from unittest.mock import Mock
 import pytest
 from hypothesis.errors import FlakyStrategyDefinition
 
-import properties.explore.machines.check as runs
-from model.operations import Flush, Operation, Put
-from properties.contract import GuaranteeBroken, Verdict
-from properties.disk.dirty import DirtyTracker
-from properties.explore.machines.check import MACHINES, PROFILES, check
-from properties.explore.machines.machine import TrialMachine, planted_machine
-from properties.explore.machines.put_machine import PutMachine
-from properties.lockstep.lockstep import Lockstep
-from properties.program.case import Settings
+import tornpage.properties.explore.machines.check as runs
+from tornpage.model.operations import Flush, Operation, Put
+from tornpage.properties.contract import GuaranteeBroken, Verdict
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.machines.check import MACHINES, PROFILES, check
+from tornpage.properties.explore.machines.machine import TrialMachine, planted_machine
+from tornpage.properties.explore.machines.put_machine import PutMachine
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.program.case import Settings
 
 
 def test_examples_are_counted_up_to_the_last(tracker: DirtyTracker) -> None:
@@ -70,7 +70,7 @@ def test_the_deep_profile_holds(tracker: DirtyTracker) -> None:
 def test_of_a_verb_that_is_interrupted_nothing_else_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store left in the middle of a verb was closed and called broken: a Ctrl-C ended in a traceback."""
     monkeypatch.setattr(
-        "properties.explore.machines.machine.note", lambda told: None
+        "tornpage.properties.explore.machines.machine.note", lambda told: None
     )  # for examples of Hypothesis alone
     machine = planted_machine(PutMachine, bug="")()
     machine.start(Settings())

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from properties.contract import Verdict
-from properties.disk.dirty import DirtyTracker
-from properties.explore.machines.check import MACHINES, CheckResult, check
 from tests.properties.turns import counted, rules_of
+from tornpage.properties.contract import Verdict
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.machines.check import MACHINES, CheckResult, check
 
 
 class Size(NamedTuple):

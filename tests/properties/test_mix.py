@@ -5,14 +5,14 @@ from collections import Counter
 
 import pytest
 
-from model.operations import DeleteTopics, Operation, ServiceName
-from properties.campaign.coverage import Tally
-from properties.disk.dirty import DirtyTracker
-from properties.disk.sampling import CHANCES
-from properties.explore.crashes.explore import explore_seed
-from properties.explore.crashes.scheduling import STANDARD, Mix, Strategy, coda, mix_of
-from properties.program.case import Settings
-from properties.program.workload import RULES, TABLE, UNDELETED, WEIGHTS, draw_operation, draw_rule, possible
+from tornpage.model.operations import DeleteTopics, Operation, ServiceName
+from tornpage.properties.campaign.coverage import Tally
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.sampling import CHANCES
+from tornpage.properties.explore.crashes.explore import explore_seed
+from tornpage.properties.explore.crashes.scheduling import STANDARD, Mix, Strategy, coda, mix_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.workload import RULES, TABLE, UNDELETED, WEIGHTS, draw_operation, draw_rule, possible
 
 SERVICES: tuple[ServiceName, ...] = ("group-commit", "reput", "schedule")
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from model.operations import Crash, Flush, Put
-from properties.campaign.replay import replay
-from properties.disk.dirty import choose_tracker
-from properties.disk.journal import FileSynced, PageWritten
-from properties.explain.crash_context import CrashContext
-from properties.explain.evidence import Witness
-from properties.explain.page_history import histories_of, versions_of
-from properties.program.case import Case, Settings
+from tornpage.model.operations import Crash, Flush, Put
+from tornpage.properties.campaign.replay import replay
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.disk.journal import FileSynced, PageWritten
+from tornpage.properties.explain.crash_context import CrashContext
+from tornpage.properties.explain.evidence import Witness
+from tornpage.properties.explain.page_history import histories_of, versions_of
+from tornpage.properties.program.case import Case, Settings
 
 LOG = f"/store/commitlog/{0:020}"
 FACT = f"page {LOG} 0"

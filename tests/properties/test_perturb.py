@@ -6,13 +6,13 @@ from random import Random
 
 import pytest
 
-from model.operations import AimFault, Crash
-from properties.campaign.replay import replay
-from properties.disk.dirty import DirtyTracker
-from properties.planted import REPRODUCERS
-from properties.planted.perturb import perturbed_reproducer
-from properties.program.case import Case
-from properties.program.fault_effects import EFFECTS
+from tornpage.model.operations import AimFault, Crash
+from tornpage.properties.campaign.replay import replay
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.planted import REPRODUCERS
+from tornpage.properties.planted.perturb import perturbed_reproducer
+from tornpage.properties.program.case import Case
+from tornpage.properties.program.fault_effects import EFFECTS
 
 CASES_OF_A_SEED = 150
 

@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from model.operations import Crash
-from properties.campaign.replay import replay, signature
-from properties.contract import GuaranteeBroken, Verdict
-from properties.disk.dirty import DirtyTracker
-from properties.explore.crashes.campaign import Plan, run_campaign
-from properties.explore.machines.check import MACHINES, check
-from properties.judge.judges import JUDGES
-from properties.judge.log import nothing_behind_the_end
-from properties.planted import PLANTED, UnknownBug, parts_of, polling
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Case, Settings
+from tornpage.model.operations import Crash
+from tornpage.properties.campaign.replay import replay, signature
+from tornpage.properties.contract import GuaranteeBroken, Verdict
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.crashes.campaign import Plan, run_campaign
+from tornpage.properties.explore.machines.check import MACHINES, check
+from tornpage.properties.judge.judges import JUDGES
+from tornpage.properties.judge.log import nothing_behind_the_end
+from tornpage.properties.planted import PLANTED, UnknownBug, parts_of, polling
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Case, Settings
 
 NOT_IN_CAMPAIGNS = (
     "RMQ-B16",  # needs a mapped file that refuses
@@ -200,7 +200,7 @@ def test_an_unknown_bug_is_refused_with_the_ones_there_are() -> None:
 @pytest.mark.deep
 def test_no_erase_is_seen_from_outside_too(tracker: DirtyTracker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the judge that looks behind the end, the records that come back are noticed as records (hole H1)."""
-    from properties.lockstep import recovery
+    from tornpage.properties.lockstep import recovery
 
     blind = tuple(judge for judge in JUDGES if judge is not nothing_behind_the_end)
     monkeypatch.setattr(recovery, "JUDGES", blind)
@@ -212,7 +212,7 @@ def test_no_erase_is_seen_from_outside_too(tracker: DirtyTracker, monkeypatch: p
 @pytest.mark.parametrize("bug", ["lying-flush", "directory-not-synced"])
 def test_a_bug_of_durability_needs_a_power_loss(bug: str, tracker: DirtyTracker) -> None:
     """A kill alone shows neither: the page cache lives on."""
-    from model.operations import Flush, Put
+    from tornpage.model.operations import Flush, Put
 
     trial = lockstep_of(Settings(bug=bug), tracker=tracker)
     for operation in (Put(), Flush()):

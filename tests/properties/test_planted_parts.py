@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-import impl
-import properties.planted
-from properties.explore.interleavings.parts import stepped_parts
-from properties.lockstep.environment import Environment
-from properties.planted import PLANTED
-from properties.program.hand_driven import HandDriven
+from tornpage import impl
+from tornpage.properties import planted
+from tornpage.properties.explore.interleavings.parts import stepped_parts
+from tornpage.properties.lockstep.environment import Environment
+from tornpage.properties.planted import PLANTED
+from tornpage.properties.program.hand_driven import HandDriven
 
 IMPL = Path(impl.__file__).parent
 
@@ -79,7 +79,7 @@ _MARK = re.compile(r"^    # planted: (?P<bugs>.+)\n(?:    @.+\n)*    def (?P<nam
 
 def planted_classes() -> Iterator[type]:
     """Yield each class of a planted bug that is made of a class of the store."""
-    for found in pkgutil.walk_packages(properties.planted.__path__, "properties.planted."):
+    for found in pkgutil.walk_packages(planted.__path__, "tornpage.properties.planted."):
         module = importlib.import_module(found.name)
         for each in vars(module).values():
             if isinstance(each, type) and each.__module__ == found.name:
@@ -90,7 +90,9 @@ def overridden(kind: type) -> Iterator[tuple[str, Any]]:
     """Yield name and function of each private method of the store that a class of a planted bug overrides."""
     for name in vars(kind):
         if name.startswith("_") and not name.startswith("__"):
-            owners = [base for base in kind.__mro__[1:] if name in vars(base) and base.__module__.startswith("impl.")]
+            owners = [
+                base for base in kind.__mro__[1:] if name in vars(base) and base.__module__.startswith("tornpage.impl.")
+            ]
             if owners and callable(function := inspect.getattr_static(owners[0], name)):
                 yield f"{owners[0].__module__}.{name}", function
 

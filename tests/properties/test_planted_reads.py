@@ -4,18 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from impl.errors import BufferReleased
-from impl.message.message import Message
-from impl.queue.units import Unit
-from impl.read.queue_reads import QueueReads
-from impl.read.queued_records import QueuedRecords
-from model.operations import Close, Put, Step
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.planted import parts_of
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
 from tests.impl.reading import Log, limits_of
+from tornpage.impl.errors import BufferReleased
+from tornpage.impl.message.message import Message
+from tornpage.impl.queue.units import Unit
+from tornpage.impl.read.queue_reads import QueueReads
+from tornpage.impl.read.queued_records import QueuedRecords
+from tornpage.model.operations import Close, Put, Step
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.planted import parts_of
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
 
 REPUT = Step(service="reput")
 

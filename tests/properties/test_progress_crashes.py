@@ -9,14 +9,14 @@ from itertools import product
 
 import pytest
 
-from impl.groups.config_file import ConfigFile
-from model.operations import Choice
-from properties.disk.compare import CompareTracker
-from properties.disk.disk import Image
-from properties.disk.images import Fact, compose, disk_state, facts_of
-from properties.disk.recording_files import RecordingFiles
-from properties.planted import PLANTED
-from properties.program.case import Disk
+from tornpage.impl.groups.config_file import ConfigFile
+from tornpage.model.operations import Choice
+from tornpage.properties.disk.compare import CompareTracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import Fact, compose, disk_state, facts_of
+from tornpage.properties.disk.recording_files import RecordingFiles
+from tornpage.properties.planted import PLANTED
+from tornpage.properties.program.case import Disk
 
 DISKS: tuple[Disk, ...] = ("posix-strict", "journal", "kill")
 PATH = "/config/consumerOffset.json"

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from impl.errors import StoreClosed
-from impl.io.mapped_file import MappedFile
-from impl.log.commit_log import CommitLog
-from impl.log.queue_offsets import QueueOffsetTable
-from impl.message.message import PutResult, PutStatus
-from impl.message.multi_dispatch import QueueKey
-from impl.parts import Parts
-from impl.put.group_commit import GroupCommit
-from impl.put.put_answers import PendingAnswer, PutAnswers
-from impl.put.put_path import PutEntry
-from impl.service.disk_watch import DiskWatch
-from impl.service.running_flags import RunningFlags
-from impl.store import MessageStore
-from model.operations import (
+from tornpage.impl.errors import StoreClosed
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.log.queue_offsets import QueueOffsetTable
+from tornpage.impl.message.message import PutResult, PutStatus
+from tornpage.impl.message.multi_dispatch import QueueKey
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.group_commit import GroupCommit
+from tornpage.impl.put.put_answers import PendingAnswer, PutAnswers
+from tornpage.impl.put.put_path import PutEntry
+from tornpage.impl.service.disk_watch import DiskWatch
+from tornpage.impl.service.running_flags import RunningFlags
+from tornpage.impl.store import MessageStore
+from tornpage.model.operations import (
     BatchDefect,
     Close,
     Crash,
@@ -37,13 +37,13 @@ from model.operations import (
     Step,
     SwitchFlag,
 )
-from model.payloads import BORN_TIMESTAMP
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
-from properties.program.workload import draw_operation
+from tornpage.model.payloads import BORN_TIMESTAMP
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.workload import draw_operation
 
 ASYNC = Settings(file_bytes=4096)
 SYNC = replace(ASYNC, sync_flush=True)

@@ -2,11 +2,11 @@
 
 import pytest
 
-from properties.contract import Verdict
-from properties.disk.dirty import DirtyTracker
-from properties.explore.recovery.crashes import crash_recoveries
-from properties.explore.recovery.shapes import SHAPES, RecoveryShape
-from properties.planted import parts_of
+from tornpage.properties.contract import Verdict
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.recovery.crashes import crash_recoveries
+from tornpage.properties.explore.recovery.shapes import SHAPES, RecoveryShape
+from tornpage.properties.planted import parts_of
 
 NAMES = [shape.name for shape in SHAPES]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from properties.foreign.reference_store import SAFE_AFTER, Disaster, ReferenceStore, SafeAfter
+from tornpage.properties.foreign.reference_store import SAFE_AFTER, Disaster, ReferenceStore, SafeAfter
 
 
 def filled(**promises: SafeAfter) -> ReferenceStore:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from properties.contract import HarnessError, Verdict
-from properties.explore.kills.restarts import RestartResult, RestartTally, run_restarts
+from tornpage.properties.contract import HarnessError, Verdict
+from tornpage.properties.explore.kills.restarts import RestartResult, RestartTally, run_restarts
 
 PROGRAM = str(Path(__file__).with_name("broken_holder.py"))
 

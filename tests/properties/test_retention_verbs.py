@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 
-from model.operations import Clean, DeleteTopics, Flush, HoldBuffer, Operation, Put, Step
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.judge.evidence import Recovered, derived_on, key_of
-from properties.judge.index import index_is_right
-from properties.judge.log import begins_where_it_may
-from properties.judge.queues import queues_are_right
-from properties.judge.rulings import require
-from properties.lockstep.deleting import held_buffers_are_right
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
+from tornpage.model.operations import Clean, DeleteTopics, Flush, HoldBuffer, Operation, Put, Step
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.judge.evidence import Recovered, derived_on, key_of
+from tornpage.properties.judge.index import index_is_right
+from tornpage.properties.judge.log import begins_where_it_may
+from tornpage.properties.judge.queues import queues_are_right
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.lockstep.deleting import held_buffers_are_right
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=1024, queue_units=2, index_entries=4)
 KEYED = Put(body_bytes=300, properties="KEYS\x01k")

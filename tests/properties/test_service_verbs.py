@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from impl.dispatch.queue_flush import FlushConsumeQueues
-from impl.io.mapped_file import MappedFile
-from impl.log.allocation import AllocateMappedFiles
-from impl.log.flushing import CommitRealTime, FlushRealTime
-from impl.parts import Parts
-from impl.put.group_commit import GroupCommit
-from impl.put.time_outs import TimeOuts
-from model.operations import (
+from tornpage.impl.dispatch.queue_flush import FlushConsumeQueues
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.allocation import AllocateMappedFiles
+from tornpage.impl.log.flushing import CommitRealTime, FlushRealTime
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.group_commit import GroupCommit
+from tornpage.impl.put.time_outs import TimeOuts
+from tornpage.model.operations import (
     Close,
     Crash,
     DiskUsed,
@@ -28,11 +28,11 @@ from model.operations import (
     ServiceName,
     Step,
 )
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
 
 ASYNC = Settings(file_bytes=16384)
 SYNC = replace(ASYNC, sync_flush=True)

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-import properties.campaign.replay as replaying
-from model.operations import Close, Crash, Flush, Operation, Put, PutBatch, Step
-from properties.campaign.passes import SIMPLER
-from properties.campaign.replay import Failure, replay, shrink, signature
-from properties.campaign.shrink import Budget, Shrinking, weight_of
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.program.case import Case, Settings
+import tornpage.properties.campaign.replay as replaying
+from tornpage.model.operations import Close, Crash, Flush, Operation, Put, PutBatch, Step
+from tornpage.properties.campaign.passes import SIMPLER
+from tornpage.properties.campaign.replay import Failure, replay, shrink, signature
+from tornpage.properties.campaign.shrink import Budget, Shrinking, weight_of
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.program.case import Case, Settings
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ LOST = Case(
 
 @pytest.fixture(scope="module")
 def failure() -> Failure:
-    from properties.disk.dirty import choose_tracker
+    from tornpage.properties.disk.dirty import choose_tracker
 
     with choose_tracker("auto") as tracker:
         found = replay(LOST, tracker=tracker)
@@ -210,8 +210,9 @@ def test_a_failure_has_one_sentence_in_every_process() -> None:
         (Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%a,%LMQ%b,%LMQ%c"), Step(service="reput")),
     )
     program = (
-        "import sys; from properties.program.case import Case; from properties.campaign.replay import replay\n"
-        "from properties.disk.dirty import choose_tracker\n"
+        "import sys; from tornpage.properties.program.case import Case\n"
+        "from tornpage.properties.campaign.replay import replay\n"
+        "from tornpage.properties.disk.dirty import choose_tracker\n"
         "with choose_tracker('auto') as tracker: print(replay(Case.from_token(sys.argv[1]), tracker=tracker).broken)"
     )
     path = os.pathsep.join(filter(None, sys.path))

@@ -16,16 +16,16 @@ from typing import NoReturn
 
 import pytest
 
-from impl.io.mapped_file import MappedFile
-from impl.log.commit_log import CommitLog
-from impl.message.message import Message, PutResult
-from impl.parts import Parts
-from impl.recovery.opening import AbortMarker
-from impl.recovery.recovery import Recovery, RecoveryPlan
-from properties.contract import HarnessError, Verdict
-from properties.explore.kills.program import VIOLATIONS_MAX
-from properties.explore.kills.run import KILL_SETTINGS, KillMode, KillResult, replay_kill, run_kills
-from properties.planted import PLANTED
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.commit_log import CommitLog
+from tornpage.impl.message.message import Message, PutResult
+from tornpage.impl.parts import Parts
+from tornpage.impl.recovery.opening import AbortMarker
+from tornpage.impl.recovery.recovery import Recovery, RecoveryPlan
+from tornpage.properties.contract import HarnessError, Verdict
+from tornpage.properties.explore.kills.program import VIOLATIONS_MAX
+from tornpage.properties.explore.kills.run import KILL_SETTINGS, KillMode, KillResult, replay_kill, run_kills
+from tornpage.properties.planted import PLANTED
 
 Runner = Callable[..., KillResult]
 

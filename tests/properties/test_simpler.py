@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.operations import (
+from tornpage.model.operations import (
     Close,
     Concurrent,
     FailAppend,
@@ -18,10 +18,10 @@ from model.operations import (
     ReplicaIs,
     Step,
 )
-from properties.campaign.passes import SIMPLER
-from properties.campaign.replay import replay, shrink, signature
-from properties.disk.dirty import DirtyTracker
-from properties.program.case import Case, Settings
+from tornpage.properties.campaign.passes import SIMPLER
+from tornpage.properties.campaign.replay import replay, shrink, signature
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.program.case import Case, Settings
 
 LARGE = Put(body_bytes=300, advance_ms=0)
 NAMED = Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%a", advance_ms=0)

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from model.operations import AimFault, Concurrent, Put
-from properties.campaign.replay import replay
-from properties.disk.dirty import DirtyTracker
-from properties.planted import PLANTED, REPRODUCERS
-from properties.program.case import Case, Settings
+from tornpage.model.operations import AimFault, Concurrent, Put
+from tornpage.properties.campaign.replay import replay
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.planted import PLANTED, REPRODUCERS
+from tornpage.properties.program.case import Case, Settings
 
 AT_ONCE = {"RMQ-B29": Settings(pool_buffers=1), "RMQ-B31": Settings(sync_flush=True)}
 """Bugs that show when two producers meet at one line of many."""

@@ -6,8 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from impl.io.files import Files
-from properties.explore.kills.step_counting_files import StepCountingFiles
+from tornpage.impl.io.files import Files
+from tornpage.properties.explore.kills.step_counting_files import StepCountingFiles
 
 VERBS = sorted(name for name, value in vars(Files).items() if inspect.isfunction(value) and not name.startswith("_"))
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import find
 from hypothesis import strategies as st
 
-from properties.contract import GuaranteeBroken, HarnessError
-from properties.scheduler import (
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.scheduler import (
     OUTSIDE,
     CooperativeLock,
     Granularity,

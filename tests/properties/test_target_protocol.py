@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from properties.contract import GuaranteeBroken, HarnessError
-from properties.disk.images import compose, disk_state
-from properties.disk.journal import (
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.disk.images import compose, disk_state
+from tornpage.properties.disk.journal import (
     DirectoryMade,
     DirectorySynced,
     FileCreated,
@@ -19,12 +19,12 @@ from properties.disk.journal import (
     PageWritten,
     Resized,
 )
-from properties.foreign.asking import Asked
-from properties.foreign.process import Died, StoreProcess
-from properties.foreign.protocol import BadHandshake, Promises, read_handshake
-from properties.foreign.spec import CommandSpec
-from properties.foreign.syscalls import _MACHINES
-from properties.foreign.watching import WatchedDirectory
+from tornpage.properties.foreign.asking import Asked
+from tornpage.properties.foreign.process import Died, StoreProcess
+from tornpage.properties.foreign.protocol import BadHandshake, Promises, read_handshake
+from tornpage.properties.foreign.spec import CommandSpec
+from tornpage.properties.foreign.syscalls import _MACHINES
+from tornpage.properties.foreign.watching import WatchedDirectory
 
 # ---- the handshake ---------------------------------------------------------------------------------------------------
 

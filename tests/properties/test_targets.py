@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
-from properties.campaign.replay import Failure, Shrunk, replay, shrink
-from properties.contract import GuaranteeBroken, HarnessError, Verdict
-from properties.disk.dirty import choose_tracker
-from properties.explore.foreign.campaign import TargetPlan, run_target_campaign
-from properties.foreign.process import Hung
-from properties.foreign.protocol import BadHandshake, TargetUnusable
-from properties.foreign.spec import BadSpec, read_spec
-from properties.foreign.tracing import why_untraceable
-from properties.foreign.trial import TargetTrial
-from properties.program.case import Case, Settings
+from tornpage.model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
+from tornpage.properties.campaign.replay import Failure, Shrunk, replay, shrink
+from tornpage.properties.contract import GuaranteeBroken, HarnessError, Verdict
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.explore.foreign.campaign import TargetPlan, run_target_campaign
+from tornpage.properties.foreign.process import Hung
+from tornpage.properties.foreign.protocol import BadHandshake, TargetUnusable
+from tornpage.properties.foreign.spec import BadSpec, read_spec
+from tornpage.properties.foreign.tracing import why_untraceable
+from tornpage.properties.foreign.trial import TargetTrial
+from tornpage.properties.program.case import Case, Settings
 
 STORES = Path(__file__).with_name("broken_stores.py")
-OWN = "properties.foreign.own:open_store"
+OWN = "tornpage.properties.foreign.own:open_store"
 watched = pytest.mark.skipif(bool(why_untraceable()), reason=why_untraceable() or "it can")
 
 
@@ -70,17 +70,17 @@ def test_a_right_store_holds(name: str) -> None:
 @watched
 @pytest.mark.parametrize("way", ["open_store", pytest.param("open_store_async", marks=pytest.mark.deep)])
 def test_our_own_store_holds_as_a_target(way: str) -> None:
-    assert run(Settings(target=f"properties.foreign.own:{way}"), *LIFE[:16]) is None
+    assert run(Settings(target=f"tornpage.properties.foreign.own:{way}"), *LIFE[:16]) is None
 
 
-@pytest.mark.parametrize("package", ["properties.targets", "properties.explore.foreign"])
+@pytest.mark.parametrize("package", ["properties.targets", "tornpage.properties.explore.foreign"])
 @pytest.mark.parametrize("module", ["memory", "own"])
 def test_targets_named_by_old_tokens_are_found(package: str, module: str) -> None:
-    assert read_spec(f"{package}.{module}:open_store") == read_spec(f"properties.foreign.{module}:open_store")
+    assert read_spec(f"{package}.{module}:open_store") == read_spec(f"tornpage.properties.foreign.{module}:open_store")
 
 
 def test_the_reference_store_holds_what_it_promises_without_a_disk() -> None:
-    memory = "properties.foreign.memory:open_store"
+    memory = "tornpage.properties.foreign.memory:open_store"
     assert run(Settings(target=memory), *LIFE[:7], Flush(), Crash(kill=True), *LIFE[:3], Close(), Open(), KEYED) is None
 
 
@@ -198,7 +198,7 @@ def test_equal_seeds_give_equal_campaigns() -> None:
 
 
 def test_a_campaign_that_catches_no_canary_is_vacuous(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("properties.explore.foreign.campaign.CANARY", f"{STORES}:Mended")
+    monkeypatch.setattr("tornpage.properties.explore.foreign.campaign.CANARY", f"{STORES}:Mended")
     with choose_tracker("auto") as tracker:
         found = run_target_campaign(TargetPlan(settings("Mended"), states=1), tracker=tracker)
     assert found.verdict is Verdict.VACUOUS
@@ -206,7 +206,7 @@ def test_a_campaign_that_catches_no_canary_is_vacuous(monkeypatch: pytest.Monkey
 
 
 def test_a_failure_that_does_not_show_again_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("properties.campaign.engine.replay", lambda case, tracker: None)
+    monkeypatch.setattr("tornpage.properties.campaign.engine.replay", lambda case, tracker: None)
     with choose_tracker("auto") as tracker, pytest.raises(HarnessError, match="does not replay"):
         run_target_campaign(TargetPlan(settings("CountsAnew"), states=50), tracker=tracker)
 
@@ -280,7 +280,7 @@ def test_an_interrupt_while_a_failure_is_made_small_ends_the_campaign(monkeypatc
     def shrink(failure: Failure, **_: object) -> Shrunk:
         return Shrunk(failure.case, failure.broken, ended="interrupt")
 
-    monkeypatch.setattr("properties.campaign.engine.shrink", shrink)
+    monkeypatch.setattr("tornpage.properties.campaign.engine.shrink", shrink)
     with choose_tracker("auto") as tracker:
         found = run_target_campaign(TargetPlan(settings("CountsAnew"), states=50), tracker=tracker)
     assert found.interrupted

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from model.operations import AimFault, Close, Crash, DeleteTopics, Flush, Open, Operation, Put, Step
-from properties.campaign.replay import replay
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Case, Settings
+from tornpage.model.operations import AimFault, Close, Crash, DeleteTopics, Flush, Open, Operation, Put, Step
+from tornpage.properties.campaign.replay import replay
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Case, Settings
 
 NOWHERE = AimFault("rename-error", "path=nowhere")
 REPUT, FLUSH, SAVE = Step(service="reput"), Flush(), Step(service="progress", after_ms=10_000)

@@ -11,29 +11,29 @@ from typing import Any
 
 import pytest
 
-from impl.log.scan import walk_log
-from impl.message.codec import check_record
-from impl.message.message import Message
-from model.operations import AimFault, CommitOffset, Flush, Operation, Put, Step
-from properties.campaign.coverage import Tally, fired_by_recovery, judges_counted
-from properties.contract import GuaranteeBroken, HarnessError
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import DiskState, Image
-from properties.disk.images import compose, facts_of
-from properties.disk.journal import PagesDropped, ProcessKilled
-from properties.disk.last_disk import LastDisk
-from properties.disk.sampling import draw
-from properties.explore.crashes.crash_states import CrashStates
-from properties.judge.evidence import LegalLogs, Recovered
-from properties.judge.judges import OF_THE_PROCESS
-from properties.judge.queues import queues_have_their_bounds
-from properties.judge.rulings import require
-from properties.lockstep import cache
-from properties.lockstep.cache import AGAIN_EVERY, Outcome, VerdictCache, cached_walk
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Disk, Settings
-from properties.program.log_places import log_files
+from tornpage.impl.log.scan import walk_log
+from tornpage.impl.message.codec import check_record
+from tornpage.impl.message.message import Message
+from tornpage.model.operations import AimFault, CommitOffset, Flush, Operation, Put, Step
+from tornpage.properties.campaign.coverage import Tally, fired_by_recovery, judges_counted
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import DiskState, Image
+from tornpage.properties.disk.images import compose, facts_of
+from tornpage.properties.disk.journal import PagesDropped, ProcessKilled
+from tornpage.properties.disk.last_disk import LastDisk
+from tornpage.properties.disk.sampling import draw
+from tornpage.properties.explore.crashes.crash_states import CrashStates
+from tornpage.properties.judge.evidence import LegalLogs, Recovered
+from tornpage.properties.judge.judges import OF_THE_PROCESS
+from tornpage.properties.judge.queues import queues_have_their_bounds
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.lockstep import cache
+from tornpage.properties.lockstep.cache import AGAIN_EVERY, Outcome, VerdictCache, cached_walk
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Disk, Settings
+from tornpage.properties.program.log_places import log_files
 
 
 def lived(tracker: DirtyTracker, **settings: Any) -> Lockstep:

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from properties.contract import Verdict
-from properties.disk.dirty import DirtyTracker
-from properties.explore.crashes.campaign import CrashResult, Plan, run_campaign
-from properties.program.case import Settings
+from tornpage.properties.contract import Verdict
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.crashes.campaign import CrashResult, Plan, run_campaign
+from tornpage.properties.program.case import Settings
 
 COMMAND = [sys.executable, "-P", "-m", "tornpage", "explore", "--json"]
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from model.operations import Put
-from model.payloads import message_of
-from model.state import Record as PutRecord
-from properties.decode.record import Record, decode_record
-from properties.disk.dirty import DirtyTracker
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
-from properties.program.zero_checksum import checksum_of
+from tornpage.model.operations import Put
+from tornpage.model.payloads import message_of
+from tornpage.model.state import Record as PutRecord
+from tornpage.properties.decode.record import Record, decode_record
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.zero_checksum import checksum_of
 
 
 def decoded(trial: Lockstep, record: PutRecord) -> Record:

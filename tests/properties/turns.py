@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from model.operations import Operation
-from properties.explore.machines.machine import TrialMachine
+from tornpage.model.operations import Operation
+from tornpage.properties.explore.machines.machine import TrialMachine
 
 __all__ = ["counted", "rules_of"]
 

@@ -5,12 +5,12 @@ from typing import Protocol
 
 import pytest
 
-from impl.parts import Parts
-from model.operations import Operation
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import choose_tracker
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
+from tornpage.impl.parts import Parts
+from tornpage.model.operations import Operation
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
 
 
 class Attempt(Protocol):

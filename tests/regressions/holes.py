@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from model.operations import Operation
-from properties.planted import parts_of
-from properties.program.case import Settings
-from properties.score.holes import HOLES
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import Operation
+from tornpage.properties.planted import parts_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.score.holes import HOLES
 
 __all__ = ["breaks_only_with"]
 

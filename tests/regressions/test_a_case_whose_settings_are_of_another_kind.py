@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from properties.program.case import BadToken, Case
 from tornpage.cli import cli
+from tornpage.properties.program.case import BadToken, Case
 
 HOSTILE = "\x1b]0;x\x07<script>\u202e"
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.errors import StoreClosed
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import MESSAGE, HandRunner, open_store
+from tornpage.impl.errors import StoreClosed
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 
 def test_it_is_told_that_the_store_is_closed(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ Found by: `tornpage judge` on the golden crash images whose log had lost its end
 
 from pathlib import Path
 
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
 from tests.impl.support import MESSAGE, HandRunner, SetClock, open_store
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
 
 YEAR_MS = 365 * 86_400_000
 

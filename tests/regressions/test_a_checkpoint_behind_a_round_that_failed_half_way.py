@@ -7,12 +7,12 @@ Fix: behind such a round the checkpoint may speak of anything between its begin 
 
 import pytest
 
-from model.operations import Put, RefuseFile, Step
-from model.payloads import BORN_TIMESTAMP
-from properties.campaign.replay import replay
-from properties.disk.dirty import choose_tracker
-from properties.lockstep import compare
-from properties.program.case import Case, Settings
+from tornpage.model.operations import Put, RefuseFile, Step
+from tornpage.model.payloads import BORN_TIMESTAMP
+from tornpage.properties.campaign.replay import replay
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.lockstep import compare
+from tornpage.properties.program.case import Case, Settings
 
 KEYED = Put(properties="KEYS\x01k1 k2\x02TAGS\x01TagA")
 REPUT, FLUSH_QUEUES = Step(service="reput"), Step(service="flush-queues")

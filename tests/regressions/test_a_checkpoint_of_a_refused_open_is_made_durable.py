@@ -8,10 +8,10 @@ Found by: aimed faults (`sync-error: kind=checkpoint`) at an open.
 
 import pytest
 
-from impl.recovery.opening import OpenDirectory
-from model.operations import AimFault, Crash, Open, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.impl.recovery.opening import OpenDirectory
+from tornpage.model.operations import AimFault, Crash, Open, Put, Step
+from tornpage.properties.program.case import Settings
 
 OPERATIONS = (
     AimFault("sync-error", "kind=checkpoint and nth=3"),

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, open_store
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
 
 
 @pytest.mark.parametrize("verb", ["pwrite", "sync"])

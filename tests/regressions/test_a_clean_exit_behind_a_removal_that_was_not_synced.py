@@ -9,9 +9,9 @@ Found by: `tornpage explore --fault`.
 
 import pytest
 
-from model.operations import AimFault, Clean, Close, Crash, Flush, Open, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Clean, Close, Crash, Flush, Open, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 THREE_FILES: tuple[Operation, ...] = (*[Put(body_bytes=700)] * 3, Flush(), Step(service="reput"))
 REMOVED = (AimFault("directory-sync-error", "path=commitlog"), Clean(after_hours=73, manual=True))

@@ -7,9 +7,9 @@ Found by: a review of what the model is handed.
 
 import pytest
 
-from model.operations import AimFault, Clean, ClockStep, Flush, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Clean, ClockStep, Flush, Put, Step
+from tornpage.properties.program.case import Settings
 
 PUT = Put(body_bytes=800)
 SETTINGS = Settings(file_bytes=1024)

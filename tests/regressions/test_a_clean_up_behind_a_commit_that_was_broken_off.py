@@ -6,9 +6,9 @@ record may have come into its file, committed or not.
 Found by: an hour of `tornpage explore`, in 1 of 1,029,827 counted states.
 """
 
-from model.operations import AimFault, Clean, Crash, Open, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Clean, Crash, Open, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 FIRST_FILE_ENDS: tuple[Operation, ...] = (Put(body_bytes=27), Open(), Put(body_bytes=770), Crash(others="kept"))
 HALF_A_BUFFER = (Put(), AimFault("short-write"), Put(), Step(service="commit"))

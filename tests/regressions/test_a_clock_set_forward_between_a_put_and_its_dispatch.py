@@ -7,9 +7,9 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from model.operations import ClockStep, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import ClockStep, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 REPUT, ROUND = Step(service="reput"), Step(service="schedule")
 WAITS: tuple[Operation, ...] = (Put(properties="DELAY\x013"), REPUT, ROUND)

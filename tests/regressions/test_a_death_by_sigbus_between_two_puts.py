@@ -10,10 +10,10 @@ import os
 import random
 from pathlib import Path
 
-from properties.explore.real_faults.children import Page
-from properties.explore.real_faults.full_disk import FILE_BYTES, UNWATCHED
-from properties.explore.real_faults.sparse_sigbus import SparseLog
-from properties.explore.real_faults.writer import Writer, config_of
+from tornpage.properties.explore.real_faults.children import Page
+from tornpage.properties.explore.real_faults.full_disk import FILE_BYTES, UNWATCHED
+from tornpage.properties.explore.real_faults.sparse_sigbus import SparseLog
+from tornpage.properties.explore.real_faults.writer import Writer, config_of
 
 
 def blocks_missing(directory: Path) -> set[bool]:

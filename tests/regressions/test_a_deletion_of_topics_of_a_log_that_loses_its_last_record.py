@@ -9,9 +9,9 @@ Found by: an hour of `tornpage explore`, behind 448,948 counted states.
 
 import pytest
 
-from model.operations import Clean, Crash, DeleteTopics, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import Clean, Crash, DeleteTopics, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 FLUSH = Step(service="flush")
 EXPIRED: tuple[Operation, ...] = (

@@ -9,12 +9,12 @@ Found by: the first hunt for deletions on disks that fail.
 
 import pytest
 
-from impl.dispatch.deleted_topics import DeletedTopics
-from impl.parts import Parts
-from impl.queue.consume_queue import ConsumeQueue
-from model.operations import AimFault, Clean, Close, Crash, DeleteTopics, Flush, Open, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.impl.dispatch.deleted_topics import DeletedTopics
+from tornpage.impl.parts import Parts
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.model.operations import AimFault, Clean, Close, Crash, DeleteTopics, Flush, Open, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=1024)
 REPUT = Step(service="reput")

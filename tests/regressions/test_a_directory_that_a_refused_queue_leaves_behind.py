@@ -6,9 +6,9 @@ Fix: the name of the directory waits for a sync from when it is made, whatever b
 Found by: the first hunt for deletions on disks that fail.
 """
 
-from model.operations import AimFault, Close, Crash, DeleteTopics, Open, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Close, Crash, DeleteTopics, Open, Put, Step
+from tornpage.properties.program.case import Settings
 
 
 def test_its_name_is_durable_with_the_next_clean_exit(attempt: Attempt) -> None:

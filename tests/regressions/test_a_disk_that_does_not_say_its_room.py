@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.message import PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, open_store
+from tornpage.impl.message.message import PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
 
 
 @pytest.mark.parametrize("has_room", [True, False])

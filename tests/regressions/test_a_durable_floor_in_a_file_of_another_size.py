@@ -8,10 +8,10 @@ Found by: the judge of small files (`small_files_are_whole`), `check --machine q
 
 import pytest
 
-from impl.log.durable_floor import DurableFloor
-from model.operations import HarmDerived, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.impl.log.durable_floor import DurableFloor
+from tornpage.model.operations import HarmDerived, Put
+from tornpage.properties.program.case import Settings
 
 OPERATIONS = (Put(), HarmDerived(file="floor", harm="resized", amount=938), Put())
 SETTINGS = Settings(file_bytes=1024)

@@ -7,11 +7,11 @@ Fix: keys are those of the log as it ends; the crash of a case says how much lat
 
 import pytest
 
-from model.operations import Crash, Put
-from properties.campaign.replay import replay
-from properties.disk.dirty import choose_tracker
-from properties.program.case import Case, Settings
-from properties.score.trials import TrialKey, run_trial
+from tornpage.model.operations import Crash, Put
+from tornpage.properties.campaign.replay import replay
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.program.case import Case, Settings
+from tornpage.properties.score.trials import TrialKey, run_trial
 
 
 @pytest.mark.parametrize("bug", ["equal-hashes", "newest-index-file-dropped"])

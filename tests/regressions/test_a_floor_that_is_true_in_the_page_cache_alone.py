@@ -8,9 +8,9 @@ Found by: perturbed reproducers, with more faults (properties/planted/perturb.py
 
 import pytest
 
-from model.operations import AimFault, Close, Crash, HarmDerived, Open, Operation, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Close, Crash, HarmDerived, Open, Operation, Put
+from tornpage.properties.program.case import Settings
 
 LOST = AimFault("sync-lost")
 

@@ -9,9 +9,9 @@ Found by: a review.
 from dataclasses import replace
 from pathlib import Path
 
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
 from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, config_of, open_store
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
 
 
 def test_one_end_is_noted_once(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ Found by: a review with real threads.
 import threading
 from pathlib import Path
 
-from impl.io.mapped_file import MappedFile
-from impl.message.message import Message, PutStatus
-from impl.parts import Parts
-from impl.store import MessageStore
 from tests.impl.support import open_store
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.store import MessageStore
 
 FILE_BYTES = 1024
 

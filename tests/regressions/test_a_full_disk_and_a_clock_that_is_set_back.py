@@ -8,9 +8,9 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from model.operations import DiskUsed, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import DiskUsed, Put
+from tornpage.properties.program.case import Settings
 
 
 @pytest.mark.parametrize("back_ms", [1, 1_500, 4_900, 100_000])

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.io.checkpoint import Checkpoint
-from model.operations import Close, HarmDerived, Put
-from properties.program.case import Settings
 from tests.impl.support import FaultyFiles
 from tests.regressions.conftest import Attempt
+from tornpage.impl.io.checkpoint import Checkpoint
+from tornpage.model.operations import Close, HarmDerived, Put
+from tornpage.properties.program.case import Settings
 
 OPERATIONS = (
     Put(properties="TAGS\x01TagZZZ"),

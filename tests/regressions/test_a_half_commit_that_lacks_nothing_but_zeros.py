@@ -9,9 +9,9 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from model.operations import FailWrite, Open, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import FailWrite, Open, Put
+from tornpage.properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=1024, pool_buffers=2, trailer=False)
 

@@ -10,9 +10,9 @@ small until nothing but this was left.
 
 import pytest
 
-from model.operations import Clean, Flush, HarmDerived, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import Clean, Flush, HarmDerived, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=1024, queue_units=2)
 TAGGED = Put(queue_id=1, body_bytes=600, properties="TAGS\x01TagA")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from properties.contract import HarnessError
-from properties.explore.kills import restarts
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.explore.kills import restarts
 
 OPENS = 'print(\'{"serves": [], "read_only": null, "compiled": false}\', flush=True)'
 MARKS = "import json, os, sys; d = json.loads(input())['directory']; os.makedirs(d); open(d + '/abort', 'w')"

@@ -8,12 +8,12 @@ Found by: the commit log machine.
 
 import pytest
 
-from impl.io.files import Files
-from impl.log import log_directories
-from impl.recovery import opening
-from model.operations import Close, Crash, Flush, Open, Operation, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.impl.io.files import Files
+from tornpage.impl.log import log_directories
+from tornpage.impl.recovery import opening
+from tornpage.model.operations import Close, Crash, Flush, Open, Operation, Put
+from tornpage.properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=4096)
 

@@ -6,12 +6,12 @@ Fix: every writable open syncs the log directory before it removes anything (imp
 Found by: the crash campaign; this is its shrunk case.
 """
 
-from impl.io.mapped_file import MappedFile
-from impl.log.log_files import LogFileMaker
-from impl.parts import Parts
-from model.operations import Crash, Operation, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.log_files import LogFileMaker
+from tornpage.impl.parts import Parts
+from tornpage.model.operations import Crash, Operation, Put
+from tornpage.properties.program.case import Settings
 
 SETTINGS = Settings()
 FIRST, SECOND = (f"/store/commitlog/{base:020d}" for base in (0, 16384))

@@ -8,13 +8,13 @@ Found by: the retention machine; this is its shrunk case.
 
 from functools import partial
 
-from impl.log.loading import Finding
-from impl.parts import Parts
-from impl.queue.consume_queues import ConsumeQueues
-from impl.queue.queue_files import QueueFiles
-from model.operations import Close, Crash, DeleteTopics, Open, Operation, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.impl.log.loading import Finding
+from tornpage.impl.parts import Parts
+from tornpage.impl.queue.consume_queues import ConsumeQueues
+from tornpage.impl.queue.queue_files import QueueFiles
+from tornpage.model.operations import Close, Crash, DeleteTopics, Open, Operation, Put
+from tornpage.properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=1024)
 

@@ -6,9 +6,9 @@ message that dispatch has come behind.
 Found by: perturbed reproducers, with more faults (properties/planted/perturb.py).
 """
 
-from model.operations import AimFault, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Put, Step
+from tornpage.properties.program.case import Settings
 
 NO_COPY = Put(topic="RMQ_SYS_TRANS_HALF_TOPIC", properties="DELAY\x011")
 ROUND = Step(service="schedule", after_ms=1000)

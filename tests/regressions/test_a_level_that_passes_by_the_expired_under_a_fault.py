@@ -8,9 +8,9 @@ Found by: perturbed reproducers, with more faults (properties/planted/perturb.py
 
 import pytest
 
-from model.operations import AimFault, Clean, Flush, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Clean, Flush, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 DELAYED, REPUT, ROUND = Put(properties="DELAY\x011"), Step(service="reput"), Step(service="schedule", after_ms=1000)
 MESSAGES: tuple[Operation, ...] = (Put(body_bytes=800), Put(), REPUT, Flush())

@@ -9,9 +9,9 @@ Found by: 16 minutes of `tornpage explore`, behind 616,551 counted states.
 
 import pytest
 
-from model.operations import AimFault, Clean, Close, Crash, Open, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Clean, Close, Crash, Open, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 REPUT, ROUND = Step(service="reput"), Step(service="schedule", after_ms=1000)
 DELAYED = Put(properties="DELAY\x011")

@@ -8,9 +8,9 @@ Found by: the put machine, in hunting another bug that was planted.
 
 import pytest
 
-from model.operations import Close, Crash, HarmDerived, Open, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import Close, Crash, HarmDerived, Open, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 LIMITED = Settings(file_bytes=1024, multi_dispatch=True, light_queues=True, light_queues_max=1)
 OWN = Put(topic="%LMQ%a", properties="INNER_MULTI_DISPATCH\x01%LMQ%a")

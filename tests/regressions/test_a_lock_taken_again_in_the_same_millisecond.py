@@ -6,9 +6,9 @@ Fix: acquisitions are counted.
 Found by: 5,000 examples of the put machine.
 """
 
-from model.operations import Concurrent, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import Concurrent, Put
+from tornpage.properties.program.case import Settings
 
 BEFORE = Concurrent(first=(Put(topic="U"),))
 

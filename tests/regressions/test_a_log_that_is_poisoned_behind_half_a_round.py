@@ -6,9 +6,9 @@ held to the end of the log.
 Found by: the queue machine.
 """
 
-from model.operations import FailSync, Flush, Put, RefuseFile, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import FailSync, Flush, Put, RefuseFile, Step
+from tornpage.properties.program.case import Settings
 
 REPUT = Step(service="reput")
 HALF_A_ROUND = (Put(topic="U"), REPUT, RefuseFile(), FailSync(), Put(), REPUT)

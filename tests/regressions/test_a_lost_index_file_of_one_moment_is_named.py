@@ -5,10 +5,10 @@ exit it is. Fix: an open behind a clean exit counts that time in (impl/recovery/
 Found by: the queue machine, once messages of one time filled an index file.
 """
 
-from model.operations import HarmDerived, Put
-from properties.campaign.replay import replay
-from properties.disk.dirty import choose_tracker
-from properties.program.case import Case, Settings
+from tornpage.model.operations import HarmDerived, Put
+from tornpage.properties.campaign.replay import replay
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.program.case import Case, Settings
 
 
 def test_a_lost_index_file_whose_records_are_all_of_the_last_moment_is_named() -> None:

@@ -4,9 +4,9 @@ Cause: of the lab, not the store. It took what a save that was broken off had le
 Found by: the consumer machine.
 """
 
-from model.operations import CommitOffset, Crash, HarmProgress, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import CommitOffset, Crash, HarmProgress, Step
+from tornpage.properties.program.case import Settings
 
 SAVE = Step(service="progress", after_ms=5_000)
 

@@ -12,11 +12,11 @@ Found by: the crash campaign.
 
 import pytest
 
-from impl.parts import Parts
-from impl.queue.consume_queue import ConsumeQueue
-from model.operations import Clean, Close, Crash, Flush, Open, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.impl.parts import Parts
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.model.operations import Clean, Close, Crash, Flush, Open, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=1024, queue_units=1)
 OLD, OTHER = Put(body_bytes=800), Put(topic="U", body_bytes=800)

@@ -8,9 +8,9 @@ covered without a trailer has to be noticed.
 
 import pytest
 
-from model.operations import Damage, Flush, Operation, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import Damage, Flush, Operation, Put
+from tornpage.properties.program.case import Settings
 
 IN_THE_NAME = Put(body_bytes=3_996)
 """A record that ends 12 bytes behind the first page: with what ends the name of its trailer, and the number."""

@@ -7,9 +7,9 @@ was legal at the kill is legal still.
 Found by: campaigns on two disks.
 """
 
-from model.operations import CommitOffset, Crash, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import CommitOffset, Crash, Step
+from tornpage.properties.program.case import Settings
 
 
 def test_the_version_before_may_be_back(attempt: Attempt) -> None:

@@ -10,9 +10,9 @@ Found by: the retention machine, in two of 217 trials of a scoreboard.
 
 import pytest
 
-from model.operations import Clean, Crash, HoldBuffer, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import Clean, Crash, HoldBuffer, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=1024, sync_flush=True, disk="journal")
 THREE_FILES: tuple[Operation, ...] = (*[Put(body_bytes=500)] * 3, Step(service="reput"))

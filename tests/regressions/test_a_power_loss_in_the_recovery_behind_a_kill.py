@@ -9,13 +9,13 @@ Found by: reading what `tornpage exhaust` allows beside what campaigns do.
 
 import random
 
-from model.operations import CommitOffset, Operation, Put, Step
-from properties.campaign.coverage import Tally
-from properties.disk.dirty import choose_tracker
-from properties.disk.sampling import Chances
-from properties.explore.crashes.crash_states import CrashStates
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
+from tornpage.model.operations import CommitOffset, Operation, Put, Step
+from tornpage.properties.campaign.coverage import Tally
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.disk.sampling import Chances
+from tornpage.properties.explore.crashes.crash_states import CrashStates
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
 
 SAVED: tuple[Operation, ...] = (
     *[Put(body_bytes=40)] * 12,

@@ -7,9 +7,9 @@ Fix: an open withdraws the promise before it loads queues and index (impl/recove
 Found by: `tornpage explore --seed 201 --disk posix-strict`, 27,727 states in; this is its case made small by hand.
 """
 
-from model.operations import Crash, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import Crash, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 SETTINGS = Settings(sync_flush=True, queue_units=4)
 THIRD_FILE = "/store/consumequeue/T/0/00000000000000000160"

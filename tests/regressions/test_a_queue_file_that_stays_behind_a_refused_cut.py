@@ -8,9 +8,9 @@ Found by: `tornpage check --machine failing-disk --examples 800 --seed 41`.
 
 import pytest
 
-from model.operations import AimFault, Crash, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Crash, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=8192, queue_units=1, queue_ext=True)
 DISPATCHED: tuple[Operation, ...] = (Put(body_bytes=1125), Put(body_bytes=3000), Step(service="reput"))

@@ -9,12 +9,12 @@ Found by: a review with the machine of retention.
 
 from typing import Any
 
-from impl.dispatch.derived_floor import DerivedFloor
-from impl.parts import Parts
-from impl.queue.consume_queue import ConsumeQueue
-from model.operations import Close, Crash, HarmDerived, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.impl.dispatch.derived_floor import DerivedFloor
+from tornpage.impl.parts import Parts
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.model.operations import Close, Crash, HarmDerived, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 OPERATIONS: tuple[Operation, ...] = (Put(), Step(service="reput"), HarmDerived(), Crash(kill=True), Close())
 

@@ -8,9 +8,9 @@ Found by: the failing-disk machine, as soon as it let clean-ups fail.
 
 import pytest
 
-from model.operations import AimFault, Clean, Crash, Flush, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Clean, Crash, Flush, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 PRE_FILLED: tuple[Operation, ...] = (Put(body_bytes=672), Put(), Put(body_bytes=10))
 LEFT_OUT: tuple[Operation, ...] = (Put(body_bytes=126), Put(), Put(), *[Put(body_bytes=80)] * 3)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from impl.io.mapped_file import MappedFile
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import MESSAGE, HandRunner, open_store
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 
 @pytest.mark.parametrize("puts", [1, 2])

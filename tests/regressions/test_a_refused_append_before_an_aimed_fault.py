@@ -5,9 +5,9 @@ was to fail, but the refusal of appends. Fix: that too.
 Found by: programs beside the smallest cases of planted bugs.
 """
 
-from model.operations import AimFault, FailAppend, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, FailAppend, Put
+from tornpage.properties.program.case import Settings
 
 
 def test_the_put_is_stored(attempt: Attempt) -> None:

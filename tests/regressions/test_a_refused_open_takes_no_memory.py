@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.errors import BadConfig, StoreInUse, WrongFileSize
-from impl.log.transient_store_pool import TransientStorePool
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
 from tests.impl.support import MESSAGE, HandRunner, config_of, open_store, snapshot
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.errors import BadConfig, StoreInUse, WrongFileSize
+from tornpage.impl.log.transient_store_pool import TransientStorePool
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
 
 
 class Pools:

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from impl.io.files import DiskUsage
-from impl.io.os_files import OsFiles
+from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.io.os_files import OsFiles
 
 
 def test_a_reserve_is_neither_in_use_nor_free(monkeypatch: pytest.MonkeyPatch) -> None:

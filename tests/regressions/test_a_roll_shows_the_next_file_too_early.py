@@ -17,12 +17,12 @@ from typing import ClassVar
 
 import pytest
 
-from impl.io.mapped_file import MappedFile
-from impl.message.message import Message, PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import HandRunner, config_of, open_store
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.message.message import Message, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 BIG = Message("T", bytes(600))
 """Two of these do not fit into a file of 1,024 bytes."""

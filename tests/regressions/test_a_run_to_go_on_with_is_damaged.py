@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.campaign import complete_shards
-from pipeline.outputs import OutputTaken, claim
-from pipeline.stores import plan_store
-from pipeline.sweep import stored_points
-from pipeline.work import WorkError, do_task, open_work, plan_tasks
 from tests.pipeline.handmade import copied
+from tornpage.pipeline.campaign import complete_shards
+from tornpage.pipeline.outputs import OutputTaken, claim
+from tornpage.pipeline.stores import plan_store
+from tornpage.pipeline.sweep import stored_points
+from tornpage.pipeline.work import WorkError, do_task, open_work, plan_tasks
 
 DEEP = "[" * 100_000
 DAMAGED = pytest.mark.parametrize("text", ["", "{", DEEP, "\udcff", "[]", "7"], ids=range(6))

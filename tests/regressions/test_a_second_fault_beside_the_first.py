@@ -5,9 +5,9 @@ one answer. Fix: it is carried out under the first one, as everything else.
 Found by: the failing-disk machine in its first run.
 """
 
-from model.operations import AimFault, Crash, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Crash, Put, Step
+from tornpage.properties.program.case import Settings
 
 REPUT = Step(service="reput")
 

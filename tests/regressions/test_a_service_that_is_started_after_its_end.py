@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from impl.service.runner import ThreadRunner
+from tornpage.impl.service.runner import ThreadRunner
 
 
 class Steps:

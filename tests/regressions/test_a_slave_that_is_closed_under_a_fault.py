@@ -7,9 +7,9 @@ Found by: perturbed reproducers, with more faults and settings (properties/plant
 
 import pytest
 
-from model.operations import AimFault, ChangeRole, Close, Crash, DelayOffsetsAre, Open, Operation, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, ChangeRole, Close, Crash, DelayOffsetsAre, Open, Operation, Put
+from tornpage.properties.program.case import Settings
 
 
 @pytest.mark.parametrize("fault", [AimFault("unlink-error", "kind=queue"), AimFault("read-error")])

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import pytest
 
-from properties.contract import Verdict
-from properties.disk.dirty import choose_tracker
-from properties.explore.crashes import violations
-from properties.explore.crashes.campaign import Plan, run_campaign
-from properties.program.case import Settings
+from tornpage.properties.contract import Verdict
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.explore.crashes import violations
+from tornpage.properties.explore.crashes.campaign import Plan, run_campaign
+from tornpage.properties.program.case import Settings
 
 BUG = "RMQ-B03"
 

@@ -10,10 +10,10 @@ from multiprocessing import get_context
 
 import pytest
 
-from impl.io.files import OpenFile
-from properties.contract import Verdict
-from properties.explore.real_faults import sync_eio
-from properties.explore.real_faults.run import run_faults
+from tornpage.impl.io.files import OpenFile
+from tornpage.properties.contract import Verdict
+from tornpage.properties.explore.real_faults import sync_eio
+from tornpage.properties.explore.real_faults.run import run_faults
 
 
 class Moving(sync_eio.WatchedFiles):

@@ -6,9 +6,9 @@ written. Fix: such a unit counts as no loss; one that says the wrong tags code d
 Found by: the queue machine.
 """
 
-from model.operations import HarmDerived, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import HarmDerived, Put
+from tornpage.properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=1024, queue_units=1, queue_ext=True)
 ZEROS_FOR_AN_ADDRESS = HarmDerived(harm="zeroed", amount=12)

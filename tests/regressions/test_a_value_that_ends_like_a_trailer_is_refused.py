@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from impl.kernels.compiled import compiled_batch_encoder
-from impl.message.batch import encode_batch_body
-from impl.message.batch_encoder import BatchEncoder
-from impl.message.message import BatchMember, Message, MessageBatch, PutStatus
-from impl.parts import Parts
 from tests.impl.support import open_store
+from tornpage.impl.kernels.compiled import compiled_batch_encoder
+from tornpage.impl.message.batch import encode_batch_body
+from tornpage.impl.message.batch_encoder import BatchEncoder
+from tornpage.impl.message.message import BatchMember, Message, MessageBatch, PutStatus
+from tornpage.impl.parts import Parts
 
 ENDS_LIKE_ONE = ("A__CRC32#\x0112345678901", "k\x01__CRC32#\x0112345678901", "A__CRC32#\x011234567890\x02")
 

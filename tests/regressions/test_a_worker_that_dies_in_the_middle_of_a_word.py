@@ -17,15 +17,15 @@ from typing import Any, NoReturn
 
 import pytest
 
-from properties.campaign.engine import explore
-from properties.campaign.workers import Died, Work, _Worker
-from properties.contract import HarnessError
-from properties.explore.crashes.campaign import death_sentence
-from properties.explore.crashes.shards import Shard, ShardRun
-from properties.explore.kills.cycle import KillReport
-from properties.explore.kills.program import CYCLES_PER_PROGRAM
-from properties.explore.kills.run import _Explorer
-from properties.program.case import Settings
+from tornpage.properties.campaign.engine import explore
+from tornpage.properties.campaign.workers import Died, Work, _Worker
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.explore.crashes.campaign import death_sentence
+from tornpage.properties.explore.crashes.shards import Shard, ShardRun
+from tornpage.properties.explore.kills.cycle import KillReport
+from tornpage.properties.explore.kills.program import CYCLES_PER_PROGRAM
+from tornpage.properties.explore.kills.run import _Explorer
+from tornpage.properties.program.case import Settings
 
 
 def say_half_a_word(pipe: Connection) -> None:
@@ -56,7 +56,7 @@ def test_a_run_of_kills_says_which_program_is_missing(monkeypatch: pytest.Monkey
         say_half_a_word(parent) if number == 1 else parent.send(KillReport(0, "step"))
         os._exit(0)
 
-    monkeypatch.setattr("properties.campaign.workers._work", work)
+    monkeypatch.setattr("tornpage.properties.campaign.workers._work", work)
     job: Any = SimpleNamespace(seed=0, mode="step")
     explorer = _Explorer(job, [(0,), (CYCLES_PER_PROGRAM,)])
     with pytest.raises(HarnessError, match="a worker ended before its program 1"):

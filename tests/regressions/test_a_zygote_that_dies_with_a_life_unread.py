@@ -12,11 +12,11 @@ import signal
 
 import pytest
 
-from impl.parts import Parts
-from properties.contract import HarnessError
-from properties.explore.kills.child import Life
-from properties.explore.kills.zygote import Zygote
-from properties.program.case import Settings
+from tornpage.impl.parts import Parts
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.explore.kills.child import Life
+from tornpage.properties.explore.kills.zygote import Zygote
+from tornpage.properties.program.case import Settings
 
 LIFE = Life("/nowhere", Settings(), (), 0, "step")
 

@@ -17,22 +17,22 @@ from dataclasses import dataclass
 
 import pytest
 
-from model.operations import AskMaximum, AskMinimum, DeleteTopics, Flush, GetRecord, Pull, Put, Query, Step
-from model.operations import InterleavedOperation as Operation
-from properties.disk.dirty import DirtyTracker, choose_tracker
-from properties.explore.interleavings.scenario import Scenario
-from properties.program.case import Settings
 from tests.properties.interleaving.sweeps import sweep
+from tornpage.model.operations import AskMaximum, AskMinimum, DeleteTopics, Flush, GetRecord, Pull, Put, Query, Step
+from tornpage.model.operations import InterleavedOperation as Operation
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.explore.interleavings.scenario import Scenario
+from tornpage.properties.program.case import Settings
 
 LARGE = tuple(Put(body_bytes=800, fill=fill) for fill in range(3))
 KEY = "KEYS\x01k"
 READS = (
-    "impl.log.commit_log",
-    "impl.read.message_query",
-    "impl.read.queue_reads",
-    "impl.queue.consume_queue",
-    "impl.queue.queue_files",
-    "impl.queue.units",
+    "tornpage.impl.log.commit_log",
+    "tornpage.impl.read.message_query",
+    "tornpage.impl.read.queue_reads",
+    "tornpage.impl.queue.consume_queue",
+    "tornpage.impl.queue.queue_files",
+    "tornpage.impl.queue.units",
 )
 TOO_FULL = 86
 
@@ -84,6 +84,6 @@ def test_wherever_the_reader_is_interrupted_his_answers_follow(name: str, tracke
 @pytest.mark.parametrize("name", [name for name, race in RACES.items() if race.bug])
 def test_with_the_mistake_put_back_they_do_not(name: str, tracker: DirtyTracker) -> None:
     race = RACES[name]
-    runs = sweep(race.scenario(race.bug), tracker=tracker, modules=(*READS, "properties.planted.races"))
+    runs = sweep(race.scenario(race.bug), tracker=tracker, modules=(*READS, "tornpage.properties.planted.races"))
     broken = next(ran.broken for _, ran in runs if ran.broken is not None)
     assert broken.contract == 17

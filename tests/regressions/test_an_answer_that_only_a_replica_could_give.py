@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.policy import BrokerRole
-from impl.message.message import PutStatus
-from impl.parts import Parts
-from impl.put.replication import make_replicas
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
 from tests.impl.support import MESSAGE, HandRunner, ScriptedReplicas, config_of, open_store
+from tornpage.impl.config.policy import BrokerRole
+from tornpage.impl.message.message import PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.replication import make_replicas
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
 
 SYNC = pytest.mark.parametrize("sync", [False, True])
 

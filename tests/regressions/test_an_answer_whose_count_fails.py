@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from impl.message.message import PutStatus
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
 from tests.impl.support import MESSAGE, HandRunner, SetClock, open_store
+from tornpage.impl.message.message import PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
 
 
 class BreakingClock(SetClock):

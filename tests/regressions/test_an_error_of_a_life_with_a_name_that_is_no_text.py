@@ -6,7 +6,7 @@ Fix: it is written with escapes (properties/explore/kills/progress.py, `Progress
 Found by: reading.
 """
 
-from properties.explore.kills.progress import Progress
+from tornpage.properties.explore.kills.progress import Progress
 
 
 def test_the_error_is_told() -> None:

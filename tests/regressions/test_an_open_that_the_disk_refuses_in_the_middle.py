@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import pytest
 
-from impl.parts import Parts
-from impl.queue.consume_queue import ConsumeQueue
-from impl.queue.consume_queues import ConsumeQueues
-from model.operations import AimFault, Close, Crash, Flush, Open, Operation, Put, Step
-from properties.planted import parts_of
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.impl.parts import Parts
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.impl.queue.consume_queues import ConsumeQueues
+from tornpage.model.operations import AimFault, Close, Crash, Flush, Open, Operation, Put, Step
+from tornpage.properties.planted import parts_of
+from tornpage.properties.program.case import Settings
 
 PUT, REPUT = Put(), Step(service="reput")
 EXTENDED = Settings(file_bytes=1024, queue_ext=True)

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from properties.explore.real_faults.children import Page, in_child
-from properties.explore.real_faults.mounts import Unavailable, enter_private_mounts
-from properties.explore.real_faults.small_disk import small_disk
+from tornpage.properties.explore.real_faults.children import Page, in_child
+from tornpage.properties.explore.real_faults.mounts import Unavailable, enter_private_mounts
+from tornpage.properties.explore.real_faults.small_disk import small_disk
 
 _HELD_BYTES = 1 << 19
 

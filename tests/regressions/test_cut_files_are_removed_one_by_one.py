@@ -5,12 +5,12 @@ Fix: last file first, each removal durable before the next (impl/log/mapped_file
 Found by: the crash campaign, in a crash inside recovery.
 """
 
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.parts import Parts
-from model.operations import Crash, Operation, Put
-from properties.contract import GuaranteeBroken
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.parts import Parts
+from tornpage.model.operations import Crash, Operation, Put
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=4096)
 FIRST, SECOND = (f"/store/commitlog/{base:020d}" for base in (0, 4096))

@@ -7,9 +7,9 @@ Found by: perturbed reproducers, with more faults (properties/planted/perturb.py
 
 import pytest
 
-from model.operations import Close, Damage, FailSync, FailWrite, Operation, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import Close, Damage, FailSync, FailWrite, Operation, Put
+from tornpage.properties.program.case import Settings
 
 
 @pytest.mark.parametrize("fails", [FailWrite(), FailSync()])

@@ -8,9 +8,9 @@ Found by: an hour of `tornpage explore`, behind 965,074 counted states.
 
 import pytest
 
-from model.operations import AimFault, Clean, Crash, Flush, HoldBuffer, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Clean, Crash, Flush, HoldBuffer, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 REPUT, ROUND, SAVE = Step(service="reput"), Step(service="schedule"), Step(service="progress")
 DELAYED = Put(properties="DELAY\x013")

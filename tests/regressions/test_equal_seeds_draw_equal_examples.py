@@ -16,7 +16,7 @@ DRAWS = """
 import sys
 sys.path[:0] = sys.argv[1:]
 from hypothesis import HealthCheck, given, seed, settings, strategies as st
-from properties.explore.machines.equal_draws import draw_from_seeds_alone
+from tornpage.properties.explore.machines.equal_draws import draw_from_seeds_alone
 draw_from_seeds_alone()
 if sys.argv[2:]:
     import many_constants

@@ -11,13 +11,13 @@ from dataclasses import replace
 
 import pytest
 
-from model.operations import Clean, Flush, HarmDerived, Put, Step
-from properties.disk.disk import Image
-from properties.disk.recording_files import EMPTY_DISK
-from properties.lockstep.corrupt_images import harmed_image
-from properties.program.case import Settings
-from properties.program.log_places import ROOT
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import Clean, Flush, HarmDerived, Put, Step
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.recording_files import EMPTY_DISK
+from tornpage.properties.lockstep.corrupt_images import harmed_image
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.log_places import ROOT
 
 KEYED, PLAIN = Put(properties="KEYS\x01k", body_bytes=300), Put(body_bytes=300)
 SETTINGS = Settings(file_bytes=1024)

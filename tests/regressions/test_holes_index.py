@@ -4,9 +4,9 @@ Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by han
 tests/properties/test_smallest_cases.py.
 """
 
-from model.operations import Crash, Flush, Put, Step
 from tests.regressions.conftest import Attempt
 from tests.regressions.holes import breaks_only_with
+from tornpage.model.operations import Crash, Flush, Put, Step
 
 REPUT = Step(service="reput")
 FLUSH_QUEUES = Step(service="flush-queues", after_ms=60_000)

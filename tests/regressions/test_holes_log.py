@@ -3,7 +3,9 @@
 Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand.
 """
 
-from model.operations import (
+from tests.regressions.conftest import Attempt
+from tests.regressions.holes import breaks_only_with
+from tornpage.model.operations import (
     Close,
     CommitOffset,
     Crash,
@@ -17,11 +19,9 @@ from model.operations import (
     PutBatch,
     Step,
 )
-from properties.planted import parts_of
-from properties.program.case import Settings
-from properties.score.holes import HOLES
-from tests.regressions.conftest import Attempt
-from tests.regressions.holes import breaks_only_with
+from tornpage.properties.planted import parts_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.score.holes import HOLES
 
 FIRST, SECOND, THIRD = (f"/store/commitlog/{base:020d}" for base in (0, 1024, 2048))
 A_FILE_EACH = Settings(file_bytes=1024)

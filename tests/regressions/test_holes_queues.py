@@ -4,10 +4,10 @@ Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by han
 in tests/properties/test_smallest_cases.py.
 """
 
-from model.operations import Clean, Close, Crash, Flush, HarmDerived, Open, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
 from tests.regressions.holes import breaks_only_with
+from tornpage.model.operations import Clean, Close, Crash, Flush, HarmDerived, Open, Put, Step
+from tornpage.properties.program.case import Settings
 
 REPUT = Step(service="reput")
 FLUSH_QUEUES = Step(service="flush-queues", after_ms=60_000)

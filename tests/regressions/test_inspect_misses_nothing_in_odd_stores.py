@@ -19,9 +19,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from properties.inspect import InspectError, Query, inspect_view
 from tests.properties.decode.handmade import DATA, blank, record
 from tornpage.commands.inspect import command
+from tornpage.properties.inspect import InspectError, Query, inspect_view
 
 GOLDEN = DATA / "golden"
 FILE_BYTES = 8192

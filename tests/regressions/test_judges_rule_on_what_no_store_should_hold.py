@@ -15,21 +15,21 @@ from typing import Any
 
 import pytest
 
-from impl.parts import Parts
-from model.operations import Clean, Flush, Operation, Put, Step
-from properties.disk.dirty import DirtyTracker, choose_tracker
-from properties.disk.disk import Image
-from properties.explore.crashes.violations import right_recovery
-from properties.explore.interleavings.judges import promises_are_kept
-from properties.explore.interleavings.stage import Stage
-from properties.judge.evidence import Recovered, derived_on
-from properties.judge.judges import JUDGES
-from properties.judge.log import nothing_behind_the_end
-from properties.judge.queues import extensions_hold_the_log, queues_are_right, queues_hold_the_log
-from properties.judge.rulings import judge
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
-from properties.program.log_places import LOG_DIRECTORY, ROOT
+from tornpage.impl.parts import Parts
+from tornpage.model.operations import Clean, Flush, Operation, Put, Step
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.explore.crashes.violations import right_recovery
+from tornpage.properties.explore.interleavings.judges import promises_are_kept
+from tornpage.properties.explore.interleavings.stage import Stage
+from tornpage.properties.judge.evidence import Recovered, derived_on
+from tornpage.properties.judge.judges import JUDGES
+from tornpage.properties.judge.log import nothing_behind_the_end
+from tornpage.properties.judge.queues import extensions_hold_the_log, queues_are_right, queues_hold_the_log
+from tornpage.properties.judge.rulings import judge
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.log_places import LOG_DIRECTORY, ROOT
 
 FIRST = f"{LOG_DIRECTORY}/{0:020d}"
 

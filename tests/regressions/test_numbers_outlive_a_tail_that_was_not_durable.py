@@ -6,11 +6,11 @@ Fix: a queue file stays while no record behind it is durable (impl/queue/consume
 Found by: the crash campaign.
 """
 
-from impl.parts import Parts
-from impl.queue.consume_queue import ConsumeQueue
-from model.operations import Clean, Crash, Flush, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.impl.parts import Parts
+from tornpage.impl.queue.consume_queue import ConsumeQueue
+from tornpage.model.operations import Clean, Crash, Flush, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 SETTINGS = Settings(file_bytes=1024, queue_units=1)
 OLD, OTHER = Put(body_bytes=800), Put(topic="U", body_bytes=800)

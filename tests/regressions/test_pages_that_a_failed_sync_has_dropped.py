@@ -11,10 +11,10 @@ recovery between the sync that failed and the byte that was shown again in place
 
 import pytest
 
-from model.operations import AimFault, Close, Crash, Flush, Open, Operation, Put, Step
-from properties.planted import parts_of
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Close, Crash, Flush, Open, Operation, Put, Step
+from tornpage.properties.planted import parts_of
+from tornpage.properties.program.case import Settings
 
 LOST = AimFault("sync-lost", "kind=log and nth=1")
 PUT, BIG = Put(), Put(body_bytes=3_000)

@@ -11,8 +11,8 @@ from threading import Lock, Thread
 
 import pytest
 
-from impl.io.files import Mapping
-from impl.io.os_files import OsFiles
+from tornpage.impl.io.files import Mapping
+from tornpage.impl.io.os_files import OsFiles
 
 _SIZE_BYTES = 1 << 20
 _TRIES = 400

@@ -8,9 +8,9 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from model.operations import CommitOffset, Crash, Damage, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import CommitOffset, Crash, Damage, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 DELIVERED = (Put(properties="DELAY\x012"), Step(service="reput"), Step(service="schedule", after_ms=3_000))
 

@@ -8,9 +8,9 @@ Found by: an hour of `tornpage explore`, behind 676,770 counted states.
 
 import pytest
 
-from model.operations import AimFault, Clean, CommitOffset, Crash, DeleteTopics, Open, Operation, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Clean, CommitOffset, Crash, DeleteTopics, Open, Operation, Put, Step
+from tornpage.properties.program.case import Settings
 
 DELAYED, REPUT = Put(properties="DELAY\x011"), Step(service="reput")
 DELIVERED: tuple[Operation, ...] = (

@@ -7,9 +7,9 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from model.operations import Close, Flush, Get, Operation, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import Close, Flush, Get, Operation, Put
+from tornpage.properties.program.case import Settings
 
 
 @pytest.mark.parametrize("operation", [Flush(), Get()])

@@ -6,9 +6,9 @@ others, took the room of the last one. Fix: only what every store has takes room
 Found by: programs beside the smallest cases of planted bugs.
 """
 
-from model.operations import Concurrent, Crash, DeleteTopics, HarmDerived, Put
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import Concurrent, Crash, DeleteTopics, HarmDerived, Put
+from tornpage.properties.program.case import Settings
 
 FULL, SMALL, AT_ONCE = Put(body_bytes=800), Put(), Put(advance_ms=0)
 

@@ -5,9 +5,9 @@ as the files reached that number. Fix: where one of them is none, the queue is b
 Found by: the retention machine, with a queue that is zeroed again after it was lost.
 """
 
-from model.operations import Clean, Flush, HarmDerived, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import Clean, Flush, HarmDerived, Put, Step
+from tornpage.properties.program.case import Settings
 
 PUTS = (Put(body_bytes=100), Put(body_bytes=100), Put(body_bytes=300)) * 2
 SETTINGS = Settings(file_bytes=1024, queue_units=2)

@@ -9,10 +9,10 @@ Found by: the first hunt for deletions on disks that fail.
 
 import pytest
 
-from model.operations import AimFault, Clean, Close, Crash, DeleteTopics, Flush, Open, Operation, Put, Step
-from properties.planted import PLANTED
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Clean, Close, Crash, DeleteTopics, Flush, Open, Operation, Put, Step
+from tornpage.properties.planted import PLANTED
+from tornpage.properties.program.case import Settings
 
 REPUT, EXPIRED = Step(service="reput"), Clean(after_hours=73, manual=True)
 SETTINGS = Settings(file_bytes=1024, queue_units=1)

@@ -8,9 +8,9 @@ Found by: perturbed reproducers, with more faults (properties/planted/perturb.py
 
 import pytest
 
-from model.operations import AimFault, Close, Crash, Open, Put, Step
-from properties.program.case import Settings
 from tests.regressions.conftest import Attempt
+from tornpage.model.operations import AimFault, Close, Crash, Open, Put, Step
+from tornpage.properties.program.case import Settings
 
 REPUT, FLUSH_QUEUES = Step(service="reput"), Step(service="flush-queues", after_ms=60_000)
 KEYED = Put(properties="KEYS\x01Aa k")

@@ -16,19 +16,24 @@ from typing import Any
 
 import pytest
 
-from properties.decode.config_files import load_config, parse_config, parse_consumer_offsets, parse_delay_offsets
-from properties.decode.deleted_topics import parse_deleted_topics
-from properties.decode.derived_floor import parse_derived_floor
-from properties.explore.interleavings import token as interleavings
-from properties.inspect import InspectError
-from properties.inspect.query import parse_times, read_settings
-from properties.judge.image import read_truth
-from properties.judge.shape import read_settings_file
-from properties.program.case import Case
-from properties.program.packing import BadToken
-from reports.errors import ReportError
-from reports.prediction import read_validation
 from tornpage.counterexamples import given_cases
+from tornpage.properties.decode.config_files import (
+    load_config,
+    parse_config,
+    parse_consumer_offsets,
+    parse_delay_offsets,
+)
+from tornpage.properties.decode.deleted_topics import parse_deleted_topics
+from tornpage.properties.decode.derived_floor import parse_derived_floor
+from tornpage.properties.explore.interleavings import token as interleavings
+from tornpage.properties.inspect import InspectError
+from tornpage.properties.inspect.query import parse_times, read_settings
+from tornpage.properties.judge.image import read_truth
+from tornpage.properties.judge.shape import read_settings_file
+from tornpage.properties.program.case import Case
+from tornpage.properties.program.packing import BadToken
+from tornpage.reports.errors import ReportError
+from tornpage.reports.prediction import read_validation
 
 MANY_DIGITS = "9" * 5_000
 DEEP = "[" * 100_000

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from reports.counterexample import read_counterexample, render_counterexample
-from reports.history import history_rows
-from reports.pages import build_report
-from reports.store import read_store_report, render_store_report
-from reports.trends import render_trends
 from tests.reports.accounts import account
 from tests.reports.browser import CHROMIUM, Browser
 from tests.reports.documents import HOSTILE, history, many_findings, store_document, with_texts
+from tornpage.reports.counterexample import read_counterexample, render_counterexample
+from tornpage.reports.history import history_rows
+from tornpage.reports.pages import build_report
+from tornpage.reports.store import read_store_report, render_store_report
+from tornpage.reports.trends import render_trends
 
 Tables = dict[str, Any]
 MakeRun = Callable[..., Path]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from reports.pages import build_report
 from tests.reports.browser import INKS, PAPERS, Browser, contrast, luminance
 from tests.reports.conftest import page_map
 from tests.reports.documents import many_findings
+from tornpage.reports.pages import build_report
 
 pytestmark = pytest.mark.deep
 

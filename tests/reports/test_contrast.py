@@ -5,8 +5,8 @@ from typing import Literal
 
 import pytest
 
-from reports.templating import style_sheet
 from tests.reports.browser import contrast
+from tornpage.reports.templating import style_sheet
 
 Scheme = Literal["light", "dark"]
 PAPERS = ("paper", "soft")

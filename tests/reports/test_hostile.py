@@ -12,18 +12,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reports import counterexample, figures
-from reports.counterexample import read_counterexample, render_counterexample
-from reports.history import history_rows
-from reports.pages import render
-from reports.shape import shaped
-from reports.simulation_page import Shown, render_simulation
-from reports.store import read_store_report, render_store_report
-from reports.tables import Caption, Run, RunRecord
-from reports.trends import render_trends
 from tests.reports.accounts import account
 from tests.reports.conftest import run_document
 from tests.reports.documents import history, many_findings, store_document, with_texts
+from tornpage.reports import counterexample, figures
+from tornpage.reports.counterexample import read_counterexample, render_counterexample
+from tornpage.reports.history import history_rows
+from tornpage.reports.pages import render
+from tornpage.reports.shape import shaped
+from tornpage.reports.simulation_page import Shown, render_simulation
+from tornpage.reports.store import read_store_report, render_store_report
+from tornpage.reports.tables import Caption, Run, RunRecord
+from tornpage.reports.trends import render_trends
 
 KEPT = frozenset({"fate", "kind", "severity", "verdict"})
 NASTY = (
@@ -144,7 +144,7 @@ def test_the_check_sees_text_that_gets_through() -> None:
 
 def test_a_page_beside_a_report_is_linked_by_its_own_name_only(make_run: Any) -> None:
     """What a run says about pages is not believed: no file that is not there, no other address."""
-    from reports.tables import read_run
+    from tornpage.reports.tables import read_run
 
     findings = many_findings(2)
     findings[0]["page"] = "javascript:alert(1)"

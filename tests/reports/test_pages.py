@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from reports import pages
-from reports.errors import ReportError
-from reports.gaps import gaps_of
-from reports.pages import build_report, render
-from reports.tables import read_run
 from tests.reports.conftest import page_map
 from tornpage.commands.report import command
+from tornpage.reports import pages
+from tornpage.reports.errors import ReportError
+from tornpage.reports.gaps import gaps_of
+from tornpage.reports.pages import build_report, render
+from tornpage.reports.tables import read_run
 
 MakeRun = Callable[..., Path]
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }}\x1b]0;x\x07\0\u202e\ud800$x^2$"
@@ -72,7 +72,9 @@ def text(page: Path) -> str:
 
 def test_equal_runs_give_equal_bytes_in_any_process(make_run: MakeRun, text: str) -> None:
     assert build_report(make_run("again")).read_text(encoding="utf-8") == text
-    program = "import sys, pathlib; from reports.pages import build_report; build_report(pathlib.Path(sys.argv[1]))"
+    program = (
+        "import sys, pathlib; from tornpage.reports.pages import build_report; build_report(pathlib.Path(sys.argv[1]))"
+    )
     other = make_run("other")
     done = subprocess.run(
         [sys.executable, "-P", "-c", program, str(other)],
@@ -214,7 +216,7 @@ def test_a_missing_or_empty_table_is_told_where_it_would_stand_and_in_the_banner
 
 
 def test_a_run_without_any_table_has_a_page(make_run: MakeRun) -> None:
-    from reports.tables import Run
+    from tornpage.reports.tables import Run
 
     names = tuple(name for name in Run.__dataclass_fields__ if name != "record")
     page = Page(build_report(make_run(without=names)).read_text(encoding="utf-8"))

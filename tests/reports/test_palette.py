@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from reports.palette import COLOURS, GRID, INK, MUTED, PAPER, SERIES, Colour, css_rules, css_values
+from tornpage.reports.palette import COLOURS, GRID, INK, MUTED, PAPER, SERIES, Colour, css_rules, css_values
 
 Floats = npt.NDArray[np.float64]
 Mode = Literal["light", "dark"]

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from reports.pagegrid import summarise_page_map
-from reports.palette import FATES, SERIES, series_style
-from reports.plots import plot_discovery, plot_frontier, plot_page_map, plot_put_latency, plot_stalls
-from reports.summaries import summarise_discovery, summarise_frontier, summarise_put_latency, summarise_stalls
-from reports.tables import Run, read_run
+from tornpage.reports.pagegrid import summarise_page_map
+from tornpage.reports.palette import FATES, SERIES, series_style
+from tornpage.reports.plots import plot_discovery, plot_frontier, plot_page_map, plot_put_latency, plot_stalls
+from tornpage.reports.summaries import summarise_discovery, summarise_frontier, summarise_put_latency, summarise_stalls
+from tornpage.reports.tables import Run, read_run
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from reports import counterexample, lanes, tables
-from reports.errors import ReportError
-from reports.shape import shaped
 from tests.support.json_schema import definition, objections, sample
+from tornpage.reports import counterexample, lanes, tables
+from tornpage.reports.errors import ReportError
+from tornpage.reports.shape import shaped
 
 READERS: dict[str, type[Any]] = {
     "": tables.RunRecord,

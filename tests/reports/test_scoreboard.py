@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from reports.errors import ReportError
-from reports.gaps import gaps_of, headline_of
-from reports.pages import render
-from reports.scoreboard import (
+from tornpage.reports.errors import ReportError
+from tornpage.reports.gaps import gaps_of, headline_of
+from tornpage.reports.pages import render
+from tornpage.reports.scoreboard import (
     SCORE_COLUMNS,
     SMALL_COLUMNS,
     ScoreRow,
@@ -21,7 +21,7 @@ from reports.scoreboard import (
     small_cells,
     summarise_survival,
 )
-from reports.tables import read_run
+from tornpage.reports.tables import read_run
 
 MakeRun = Callable[..., Path]
 OTHERS = ("put_latency", "at_risk", "stalls", "discovery", "page_map")

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from reports.simulation_page import build_simulation_page
 from tests.reports.browser import CLIPPED, INKS, PAPERS, Browser, contrast
 from tests.reports.experiment_results import KINDS, write_experiments
+from tornpage.reports.simulation_page import build_simulation_page
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from reports.charts import draw_experiment, panels_of
-from reports.errors import ReportError
-from reports.experiment_tables import has_experiments, read_experiments
-from reports.simulation_page import ROWS_MAX, build_simulation_page
 from tests.reports.experiment_results import KINDS, table_of, write_experiments
+from tornpage.reports.charts import draw_experiment, panels_of
+from tornpage.reports.errors import ReportError
+from tornpage.reports.experiment_tables import has_experiments, read_experiments
+from tornpage.reports.simulation_page import ROWS_MAX, build_simulation_page
 
 HOSTILE = "</script><script>x</script>\x1b]0;x\x07\u202e"
 

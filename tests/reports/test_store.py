@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from reports.errors import ReportError
-from reports.filemap import LENGTH, RUN_STYLES, FileMap, MapRun, lines_of
-from reports.store import read_store_report, render_store_report
 from tests.reports.documents import store_document
+from tornpage.reports.errors import ReportError
+from tornpage.reports.filemap import LENGTH, RUN_STYLES, FileMap, MapRun, lines_of
+from tornpage.reports.store import read_store_report, render_store_report
 
 
 def page(**changes: Any) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reports.pagegrid import COLUMNS, LINES_MAX, summarise_page_map
-from reports.summaries import (
+from tornpage.reports.pagegrid import COLUMNS, LINES_MAX, summarise_page_map
+from tornpage.reports.summaries import (
     QUANTILES,
     summarise_activation,
     summarise_discovery,
@@ -16,7 +16,16 @@ from reports.summaries import (
     summarise_put_latency,
     summarise_stalls,
 )
-from reports.tables import ActivationRow, DiscoveryRow, FactRow, LatencyRow, PageMapRow, PageRow, RiskRow, StallRow
+from tornpage.reports.tables import (
+    ActivationRow,
+    DiscoveryRow,
+    FactRow,
+    LatencyRow,
+    PageMapRow,
+    PageRow,
+    RiskRow,
+    StallRow,
+)
 
 
 def cdf_rows(policy: str, samples: list[float]) -> list[LatencyRow]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from reports.errors import ReportError
-from reports.tables import Caption, read_run
+from tornpage.reports.errors import ReportError
+from tornpage.reports.tables import Caption, read_run
 
 MakeRun = Callable[..., Path]
 

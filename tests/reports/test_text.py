@@ -2,7 +2,7 @@
 
 import pytest
 
-from reports.text import listed, number, shortened, tick, visible
+from tornpage.reports.text import listed, number, shortened, tick, visible
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from reports.errors import ReportError
-from reports.history import history_rows, read_history
-from reports.trends import build_trends, causes_over_time, trend_of
 from tests.reports.documents import history
+from tornpage.reports.errors import ReportError
+from tornpage.reports.history import history_rows, read_history
+from tornpage.reports.trends import build_trends, causes_over_time, trend_of
 
 HERE = Path("history")
 

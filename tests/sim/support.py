@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-from sim.device import PRESETS, DeviceTimes
-from sim.distributions import Distribution
-from sim.samples import SYNC_DTYPE, Rows
-from sim.scenario import Scenario
-from sim.workload import OpenPoisson, Sizes, Workload
+from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.distributions import Distribution
+from tornpage.sim.samples import SYNC_DTYPE, Rows
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.workload import OpenPoisson, Sizes, Workload
 
 __all__ = [
     "ASYNC",

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
-from sim.alarms import PUT_BUCKETS, alarms, figures, put_histogram_rows
-from sim.device import DeviceTimes
-from sim.distributions import Constant
-from sim.run import run
-from sim.scenario import Pool, Scenario
-from sim.trace import Trace
-from sim.workload import OnOffBursts, Sizes
 from tests.sim.support import ASYNC, MS, ON_DEMAND, SYNC, scenario
+from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
+from tornpage.sim.alarms import PUT_BUCKETS, alarms, figures, put_histogram_rows
+from tornpage.sim.device import DeviceTimes
+from tornpage.sim.distributions import Constant
+from tornpage.sim.run import run
+from tornpage.sim.scenario import Pool, Scenario
+from tornpage.sim.trace import Trace
+from tornpage.sim.workload import OnOffBursts, Sizes
 
 
 def slow_files(create_ms: int) -> Scenario:

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from impl.config.policy import AllocationPolicy, FlushPolicy, WarmUp
-from sim.anatomy import REPROTECT_GRAIN_BYTES, anatomy, held_up_ns, reprotect_faults
-from sim.device import PRESETS, DeviceTimes
-from sim.distributions import Constant
-from sim.run import run
-from sim.scenario import Pool
 from tests.sim.support import ASYNC, MS, ON_DEMAND, ONE_AHEAD, SYNC, US, scenario
+from tornpage.impl.config.policy import AllocationPolicy, FlushPolicy, WarmUp
+from tornpage.sim.anatomy import REPROTECT_GRAIN_BYTES, anatomy, held_up_ns, reprotect_faults
+from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.distributions import Constant
+from tornpage.sim.run import run
+from tornpage.sim.scenario import Pool
 
 VM = PRESETS["vm-ext4"]
 

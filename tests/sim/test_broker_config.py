@@ -2,9 +2,9 @@
 
 import pytest
 
-from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
-from sim.broker_config import KNOWN, BadBrokerConfig, parse_properties, policies_of
-from sim.scenario import Pool
+from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
+from tornpage.sim.broker_config import KNOWN, BadBrokerConfig, parse_properties, policies_of
+from tornpage.sim.scenario import Pool
 
 
 def test_no_setting_is_the_default_of_the_store() -> None:

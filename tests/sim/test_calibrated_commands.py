@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from bench import calibrate
-from bench.snapshot import machine_snapshot
-from sim.calibration_file import load, save
 from tests.sim.made_samples import MADE_MACHINE, made_calibration
+from tornpage.bench import calibrate
+from tornpage.bench.snapshot import machine_snapshot
 from tornpage.commands.sim import command
+from tornpage.sim.calibration_file import load, save
 
 SMALL = ("--flush", "sync", "--messages", "500", "--json")
 

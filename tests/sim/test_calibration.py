@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.calibration import Calibration
-from sim.calibration_file import BadCalibration, load, save
-from sim.gap_table import GapTable
-from sim.samples import MODES, PROBES, STATES, Samples
-from sim.sync_table import TooFewSamples
 from tests.sim.made_samples import MADE_MACHINE, made_calibration, made_samples
 from tests.sim.support import US
+from tornpage.sim.calibration import Calibration
+from tornpage.sim.calibration_file import BadCalibration, load, save
+from tornpage.sim.gap_table import GapTable
+from tornpage.sim.samples import MODES, PROBES, STATES, Samples
+from tornpage.sim.sync_table import TooFewSamples
 
 
 def middle_us(table: GapTable | None, gap_ns: int) -> float:

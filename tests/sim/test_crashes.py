@@ -5,16 +5,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from impl.config.policy import CommitPolicy, FlushDiskType, FlushPolicy
-from sim.crashes import crash_moments, figures, loss_rows, losses, summarise_losses
-from sim.device import DeviceTimes
-from sim.distributions import Constant
-from sim.run import run
-from sim.scenario import Pool, Replica
-from sim.tables import summarise_at_risk, summarise_flushes
-from sim.trace import Trace
-from sim.workload import OpenPoisson, Sizes
 from tests.sim.support import MS, SYNC, scenario
+from tornpage.impl.config.policy import CommitPolicy, FlushDiskType, FlushPolicy
+from tornpage.sim.crashes import crash_moments, figures, loss_rows, losses, summarise_losses
+from tornpage.sim.device import DeviceTimes
+from tornpage.sim.distributions import Constant
+from tornpage.sim.run import run
+from tornpage.sim.scenario import Pool, Replica
+from tornpage.sim.tables import summarise_at_risk, summarise_flushes
+from tornpage.sim.trace import Trace
+from tornpage.sim.workload import OpenPoisson, Sizes
 
 TIMED = FlushPolicy(FlushDiskType.ASYNC_FLUSH, 20)
 POOLED = replace(

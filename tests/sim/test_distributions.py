@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from sim.analytic import GroupCommitLaw, replications
-from sim.distributions import Constant, Distribution, Exponential, LogNormal
-from sim.streams import Draws, stream
+from tornpage.sim.analytic import GroupCommitLaw, replications
+from tornpage.sim.distributions import Constant, Distribution, Exponential, LogNormal
+from tornpage.sim.streams import Draws, stream
 
 US = 1_000
 LAWS = [

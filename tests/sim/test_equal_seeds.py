@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sim.device import PRESETS
-from sim.distributions import Exponential
-from sim.probe import Rows
-from sim.run import run
-from sim.scenario import Scenario
-from sim.workload import ClosedLoop, OpenPoisson, Sizes
 from tests.sim.support import ASYNC, MS, ON_DEMAND, ONE_AHEAD, SYNC, scenario
+from tornpage.sim.device import PRESETS
+from tornpage.sim.distributions import Exponential
+from tornpage.sim.probe import Rows
+from tornpage.sim.run import run
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.workload import ClosedLoop, OpenPoisson, Sizes
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = {
@@ -36,7 +36,7 @@ def test_equal_seeds_give_equal_traces_and_others_do_not(name: str) -> None:
 
 def test_equal_seeds_give_equal_traces_in_other_processes() -> None:
     program = (
-        "import pickle, sys; from sim.run import run\n"
+        "import pickle, sys; from tornpage.sim.run import run\n"
         "for case in pickle.load(sys.stdin.buffer): print(run(case, 11).digest())"
     )
     for hash_seed in ("0", "4242"):

@@ -11,15 +11,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tornpage.experiments
-from bench.crash_frontier import crash_frontier
-from properties.contract import HarnessError
-from reports.simulation_page import build_simulation_page
-from sim.experiments.pool import POOL
-from sim.experiments.registry import EXPERIMENTS
-from sim.experiments.stalls import STALLS
-from sim.experiments.values import Experiment, Progress, Row, Setup
+from tornpage.bench.crash_frontier import crash_frontier
 from tornpage.commands.report import command as report
 from tornpage.commands.sim import command
+from tornpage.properties.contract import HarnessError
+from tornpage.reports.simulation_page import build_simulation_page
+from tornpage.sim.experiments.pool import POOL
+from tornpage.sim.experiments.registry import EXPERIMENTS
+from tornpage.sim.experiments.stalls import STALLS
+from tornpage.sim.experiments.values import Experiment, Progress, Row, Setup
 
 
 def call(*arguments: str) -> Result:
@@ -196,7 +196,7 @@ def test_a_frontier_that_ends_early_keeps_the_rows_that_it_has(
     def kill(*_: object, **__: object) -> NoReturn:
         raise error
 
-    monkeypatch.setattr("bench.crash_frontier.kill_one", kill)
+    monkeypatch.setattr("tornpage.bench.crash_frontier.kill_one", kill)
     out = tmp_path / "run"
     result = call("frontier", "--crashes", "2", "--kills", "1", "--effort", "0.01", "--out", str(out))
     assert result.exit_code == (130 if isinstance(error, KeyboardInterrupt) else 4)

@@ -6,24 +6,24 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sim.device import PRESETS, DeviceTimes
-from sim.distributions import Constant, Exponential, LogNormal
-from sim.experiments import knee, pool, roll, warm_up
-from sim.experiments.devices import device_source
-from sim.experiments.frontier import FRONTIER, front
-from sim.experiments.knee import KNEE, knee_rate
-from sim.experiments.least_pages import LEAST_PAGES, boundary_rate
-from sim.experiments.policies import policies
-from sim.experiments.pool import POOL
-from sim.experiments.registry import EXPERIMENTS, UnknownExperiment, named
-from sim.experiments.replay import REPLAY
-from sim.experiments.roll import ROLL
-from sim.experiments.slow_disk import SLOW_DISK, scaled_sync
-from sim.experiments.stalls import STALLS
-from sim.experiments.values import Experiment, Result, Row, Setup, run_experiment
-from sim.experiments.warm_up import WARM_UP
-from sim.experiments.words import of
 from tests.sim.support import MS
+from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.distributions import Constant, Exponential, LogNormal
+from tornpage.sim.experiments import knee, pool, roll, warm_up
+from tornpage.sim.experiments.devices import device_source
+from tornpage.sim.experiments.frontier import FRONTIER, front
+from tornpage.sim.experiments.knee import KNEE, knee_rate
+from tornpage.sim.experiments.least_pages import LEAST_PAGES, boundary_rate
+from tornpage.sim.experiments.policies import policies
+from tornpage.sim.experiments.pool import POOL
+from tornpage.sim.experiments.registry import EXPERIMENTS, UnknownExperiment, named
+from tornpage.sim.experiments.replay import REPLAY
+from tornpage.sim.experiments.roll import ROLL
+from tornpage.sim.experiments.slow_disk import SLOW_DISK, scaled_sync
+from tornpage.sim.experiments.stalls import STALLS
+from tornpage.sim.experiments.values import Experiment, Result, Row, Setup, run_experiment
+from tornpage.sim.experiments.warm_up import WARM_UP
+from tornpage.sim.experiments.words import of
 
 VM = PRESETS["vm-ext4"]
 SMALL = Setup(VM, seed=1, effort=0.003)

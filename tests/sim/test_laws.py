@@ -10,8 +10,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from impl.config.policy import FlushDiskType, FlushPolicy
-from sim.analytic import (
+from tests.sim.support import ASYNC, MS, SYNC, US, scenario
+from tornpage.impl.config.policy import FlushDiskType, FlushPolicy
+from tornpage.sim.analytic import (
     Estimate,
     GroupCommitLaw,
     cdf_distance,
@@ -23,14 +24,13 @@ from sim.analytic import (
     replications,
     timer_at_risk,
 )
-from sim.device import PRESETS, DeviceTimes
-from sim.distributions import Constant, Distribution, Exponential, LogNormal
-from sim.fast import run_fast
-from sim.run import run
-from sim.tables import summarise_at_risk
-from sim.trace import Trace
-from sim.workload import ClosedLoop, OpenPoisson, Sizes
-from tests.sim.support import ASYNC, MS, SYNC, US, scenario
+from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.distributions import Constant, Distribution, Exponential, LogNormal
+from tornpage.sim.fast import run_fast
+from tornpage.sim.run import run
+from tornpage.sim.tables import summarise_at_risk
+from tornpage.sim.trace import Trace
+from tornpage.sim.workload import ClosedLoop, OpenPoisson, Sizes
 
 ERRORS = 4.0
 LAWS: dict[str, Distribution] = {

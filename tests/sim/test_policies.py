@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, ImpossiblePolicy, WarmUp
+from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, ImpossiblePolicy, WarmUp
 
 TIMED = FlushPolicy(FlushDiskType.ASYNC_FLUSH)
 
@@ -75,10 +75,14 @@ def test_impossible_policies_are_refused_by_name(fields: tuple[int, int, int]) -
 
 def test_policies_load_neither_files_nor_clocks_nor_the_store() -> None:
     program = (
-        "import sys, dataclasses, enum; before = set(sys.modules); import impl.config.policy\n"
+        "import sys, dataclasses, enum; before = set(sys.modules); import tornpage.impl.config.policy\n"
         "print(*(set(sys.modules) - before))"
     )
     done = subprocess.run(
         [sys.executable, "-S", "-c", program], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
     )
-    assert set(done.stdout.split()) == {"impl", "impl.config.message_store_config", "impl.config.policy"}
+    assert set(done.stdout.split()) == {
+        "impl",
+        "tornpage.impl.config.message_store_config",
+        "tornpage.impl.config.policy",
+    }

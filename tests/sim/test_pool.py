@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
-from sim.device import PRESETS, DeviceTimes
-from sim.distributions import Constant
-from sim.run import run
-from sim.scenario import ImpossibleScenario, Pool, Scenario
-from sim.tables import figures, summarise_pool
-from sim.trace import Trace
 from tests.sim.drawn import scenarios
 from tests.sim.support import ASYNC, MS, SYNC, scenario
+from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
+from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.distributions import Constant
+from tornpage.sim.run import run
+from tornpage.sim.scenario import ImpossibleScenario, Pool, Scenario
+from tornpage.sim.tables import figures, summarise_pool
+from tornpage.sim.trace import Trace
 
 POOLS = st.builds(
     Pool,

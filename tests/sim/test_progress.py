@@ -4,16 +4,16 @@ from collections.abc import Callable
 
 import pytest
 
-from impl.config.policy import FlushPolicy
-from sim import producers
-from sim.distributions import Constant
-from sim.fast import run_fast
-from sim.run import run
-from sim.scenario import Scenario
-from sim.sweep import Point, run_tables
-from sim.trace import Trace
-from sim.workload import ClosedLoop, Sizes, Workload
 from tests.sim.support import ASYNC, MS, SYNC, open_load, scenario
+from tornpage.impl.config.policy import FlushPolicy
+from tornpage.sim import producers
+from tornpage.sim.distributions import Constant
+from tornpage.sim.fast import run_fast
+from tornpage.sim.run import run
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.sweep import Point, run_tables
+from tornpage.sim.trace import Trace
+from tornpage.sim.workload import ClosedLoop, Sizes, Workload
 
 MESSAGES = 5_000
 LOADS: dict[str, Workload] = {
@@ -26,7 +26,7 @@ LOADS: dict[str, Workload] = {
 def small_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(producers, "ARRIVALS_AT_ONCE", 1_000)
     monkeypatch.setattr(producers, "PORTION", 1_000)
-    monkeypatch.setattr("sim.fast.PRODUCER_DRAWS", 1_000)
+    monkeypatch.setattr("tornpage.sim.fast.PRODUCER_DRAWS", 1_000)
 
 
 @pytest.mark.parametrize("flush", [SYNC, ASYNC], ids=["sync", "async"])

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-from sim.analytic import put_law
-from sim.device import PRESETS
-from sim.fast import can_run_fast
-from sim.put_table import GAP_BINS, LATELY_BINS, PutTable, Serving, lately_ns
-from sim.run import run
-from sim.scenario import ImpossibleScenario, Scenario
-from sim.sync_table import TooFewSamples
-from sim.workload import ClosedLoop, OpenPoisson, Sizes
+from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from tornpage.sim.analytic import put_law
+from tornpage.sim.device import PRESETS
+from tornpage.sim.fast import can_run_fast
+from tornpage.sim.put_table import GAP_BINS, LATELY_BINS, PutTable, Serving, lately_ns
+from tornpage.sim.run import run
+from tornpage.sim.scenario import ImpossibleScenario, Scenario
+from tornpage.sim.sync_table import TooFewSamples
+from tornpage.sim.workload import ClosedLoop, OpenPoisson, Sizes
 
 COLD, WARM, QUEUED = (80_000, 90_000), (10_000, 30_000), (1_000, 20_000)
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from impl.config.policy import CommitPolicy
-from sim.distributions import Constant, Exponential
-from sim.run import run
-from sim.scenario import ImpossibleScenario, Pool, Replica, Scenario
-from sim.tables import summarise_put_latency
-from sim.workload import ClosedLoop, Sizes
 from tests.sim.support import ASYNC, MS, SYNC, scenario
+from tornpage.impl.config.policy import CommitPolicy
+from tornpage.sim.distributions import Constant, Exponential
+from tornpage.sim.run import run
+from tornpage.sim.scenario import ImpossibleScenario, Pool, Replica, Scenario
+from tornpage.sim.tables import summarise_put_latency
+from tornpage.sim.workload import ClosedLoop, Sizes
 
 
 def replicated(case: Scenario, delay_ns: int) -> Scenario:

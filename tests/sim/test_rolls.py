@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
-from sim.device import PRESETS, Device, DeviceTimes
-from sim.distributions import Constant
-from sim.run import run
-from sim.streams import stream
-from sim.tables import summarise_flushes, summarise_roll_stalls
 from tests.sim.support import ASYNC, MS, ON_DEMAND, ONE_AHEAD, SYNC, US, scenario
+from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
+from tornpage.sim.device import PRESETS, Device, DeviceTimes
+from tornpage.sim.distributions import Constant
+from tornpage.sim.run import run
+from tornpage.sim.streams import stream
+from tornpage.sim.tables import summarise_flushes, summarise_roll_stalls
 
 FILE_BYTES = 64 * 1024
 RECORDS_PER_FILE = 63

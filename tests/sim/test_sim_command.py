@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from sim import sweep
 from tornpage.commands.sim import command
+from tornpage.sim import sweep
 
 FIGURES = {
     "messages",

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-from sim.analytic import put_law
-from sim.device import PRESETS
-from sim.fast import can_run_fast
-from sim.run import run
-from sim.scenario import Scenario
-from sim.stalls import StallLaw, Stalls
-from sim.workload import OpenPoisson, Sizes
+from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from tornpage.sim.analytic import put_law
+from tornpage.sim.device import PRESETS
+from tornpage.sim.fast import can_run_fast
+from tornpage.sim.run import run
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.stalls import StallLaw, Stalls
+from tornpage.sim.workload import OpenPoisson, Sizes
 
 LAW = StallLaw(20.0, (5_000_000, 20_000_000))
 QUIET = Scenario(

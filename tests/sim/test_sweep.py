@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-from sim import sweep
-from sim.device import PRESETS
-from sim.distributions import Exponential
-from sim.scenario import MESSAGES_MAX, ImpossibleScenario, Pool, Scenario
-from sim.sweep import Point, flush_name, grid, run_point, run_points
-from sim.workload import ClosedLoop, OpenPoisson, Sizes
 from tests.sim.support import ASYNC, ON_DEMAND, ONE_AHEAD, SYNC, scenario
+from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
+from tornpage.sim import sweep
+from tornpage.sim.device import PRESETS
+from tornpage.sim.distributions import Exponential
+from tornpage.sim.scenario import MESSAGES_MAX, ImpossibleScenario, Pool, Scenario
+from tornpage.sim.sweep import Point, flush_name, grid, run_point, run_points
+from tornpage.sim.workload import ClosedLoop, OpenPoisson, Sizes
 
 
 def small_grid() -> list[Point]:

@@ -6,22 +6,22 @@ from math import ceil
 import numpy as np
 import pytest
 
-from impl.config.policy import FlushDiskType, FlushPolicy
-from sim.analytic import batch_means
-from sim.distributions import Exponential
-from sim.rows import at_risk_rows, flush_rows, put_cdf_rows, roll_rows
-from sim.run import run
-from sim.scenario import Scenario
-from sim.tables import (
+from tests.sim.support import ASYNC, MS, ON_DEMAND, SYNC, scenario
+from tornpage.impl.config.policy import FlushDiskType, FlushPolicy
+from tornpage.sim.analytic import batch_means
+from tornpage.sim.distributions import Exponential
+from tornpage.sim.rows import at_risk_rows, flush_rows, put_cdf_rows, roll_rows
+from tornpage.sim.run import run
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.tables import (
     figures,
     summarise_at_risk,
     summarise_flushes,
     summarise_put_latency,
     summarise_roll_stalls,
 )
-from sim.trace import Trace
-from sim.workload import ClosedLoop, OpenPoisson, Sizes
-from tests.sim.support import ASYNC, MS, ON_DEMAND, SYNC, scenario
+from tornpage.sim.trace import Trace
+from tornpage.sim.workload import ClosedLoop, OpenPoisson, Sizes
 
 SIZES = Sizes(10, 3_000)
 CASES = {

@@ -6,14 +6,14 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from impl.config.policy import PAGE_BYTES, FlushDiskType
-from sim.distributions import Constant
-from sim.log import BLANK_BYTES
-from sim.run import run
-from sim.scenario import Scenario
-from sim.trace import Trace
-from sim.workload import ClosedLoop
 from tests.sim.drawn import scenarios
+from tornpage.impl.config.policy import PAGE_BYTES, FlushDiskType
+from tornpage.sim.distributions import Constant
+from tornpage.sim.log import BLANK_BYTES
+from tornpage.sim.run import run
+from tornpage.sim.scenario import Scenario
+from tornpage.sim.trace import Trace
+from tornpage.sim.workload import ClosedLoop
 
 
 @settings(max_examples=120, deadline=None)

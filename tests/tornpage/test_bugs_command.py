@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.planted import PLANTED, REPRODUCERS
-from properties.program.case import Case
 from tornpage.cli import cli
 from tornpage.guard import python_command
+from tornpage.properties.planted import PLANTED, REPRODUCERS
+from tornpage.properties.program.case import Case
 
 
 def run(*arguments: str) -> Result:

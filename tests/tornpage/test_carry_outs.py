@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from properties.campaign import replay as replaying
-from properties.campaign.replay import Failure, Shrunk
-from properties.lockstep.lockstep import Lockstep
 from tornpage.cli import cli
+from tornpage.properties.campaign import replay as replaying
+from tornpage.properties.campaign.replay import Failure, Shrunk
+from tornpage.properties.lockstep.lockstep import Lockstep
 
 
 class CarryOuts:
@@ -59,7 +59,7 @@ def test_a_finding_is_carried_out_once_from_judge_to_page(tmp_path: Path, monkey
 
 
 def test_a_case_is_replayed_and_explained_by_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from properties.planted import REPRODUCERS
+    from tornpage.properties.planted import REPRODUCERS
 
     counts, token = CarryOuts(monkeypatch), REPRODUCERS["size-not-synced"].token()
     assert CliRunner().invoke(cli, ["replay", token]).exit_code == 1

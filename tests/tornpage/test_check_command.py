@@ -2,8 +2,8 @@
 
 import click
 
-from properties.explore.machines.check import MACHINES
 from tornpage.cli import cli
+from tornpage.properties.explore.machines.check import MACHINES
 
 
 def test_every_machine_can_be_asked_for() -> None:

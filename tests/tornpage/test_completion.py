@@ -10,13 +10,23 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from properties.planted import PLANTED
-from properties.program.fault_effects import EFFECTS
 from tornpage.cli import cli
 from tornpage.finding_codes import finding_codes
+from tornpage.properties.planted import PLANTED
+from tornpage.properties.program.fault_effects import EFFECTS
 
 STORE = Path(__file__).parents[1] / "data" / "golden" / "01-plain-ascii" / "store"
-HEAVY = ("numpy", "hypothesis", "numba", "matplotlib", "rich", "jinja2", "pyspark", "impl.store", "properties.planted")
+HEAVY = (
+    "numpy",
+    "hypothesis",
+    "numba",
+    "matplotlib",
+    "rich",
+    "jinja2",
+    "pyspark",
+    "tornpage.impl.store",
+    "tornpage.properties.planted",
+)
 
 
 def offered(*words: str, shell: str = "bash") -> list[str]:

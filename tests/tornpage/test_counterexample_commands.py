@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from model.operations import Crash, Flush, Operation, Put
-from properties.program.case import Case, Settings
 from tornpage.cli import cli
+from tornpage.model.operations import Crash, Flush, Operation, Put
+from tornpage.properties.program.case import Case, Settings
 from tornpage.render import counterexample as failures
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -221,7 +221,7 @@ def test_findings_of_a_run_are_judged_where_their_case_file_is_gone(tmp_path: Pa
 
 
 def test_pages_lost_are_told_as_ranges() -> None:
-    from properties.explain.page_map import FactFate, PageFate, PageMap
+    from tornpage.properties.explain.page_map import FactFate, PageFate, PageMap
 
     pages = [PageFate("/store/commitlog/0", number, 1, "lost") for number in (2, 3, 5)]
     shown = PageMap((), 0, "posix-strict", (*pages, PageFate("/store/index/1", 0, 2, "torn")), (
@@ -231,7 +231,7 @@ def test_pages_lost_are_told_as_ranges() -> None:
 
 def test_an_interrupted_shrink_prints_what_it_has(case_file: Path) -> None:
     script = (
-        "import sys\nfrom properties.campaign import replay as module\nreal, calls = module.replay, 0\n"
+        "import sys\nfrom tornpage.properties.campaign import replay as module\nreal, calls = module.replay, 0\n"
         "def replay(case, **given):\n    global calls\n    calls += 1\n    if calls == 12: raise KeyboardInterrupt\n"
         "    return real(case, **given)\nmodule.replay = replay\nfrom tornpage.cli import main\n"
         f"sys.argv = ['tornpage', 'shrink', {str(case_file)!r}]\nmain()\n"

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.explore.exhaustive import run
 from tornpage.commands.exhaust import command as exhaust
 from tornpage.commands.replay import command as replay
+from tornpage.properties.explore.exhaustive import run
 
 COMMAND = [sys.executable, "-P", "-m", "tornpage", "exhaust"]
 SMALL = ("--ops", "1", "--facts", "0", "--letters", "flush,close,open", "--check-ops", "0", "--check-facts", "0")
@@ -83,7 +83,7 @@ def test_an_interrupt_ends_with_130_and_the_next_call_goes_on(tmp_path: Path, mo
     assert said["statement"].endswith("is not claimed")
     lines = kept.read_text().count("\n")
     monkeypatch.setattr(
-        "properties.campaign.workers._is_past", lambda until: until is not None
+        "tornpage.properties.campaign.workers._is_past", lambda until: until is not None
     )  # no time is left, on the fastest machine
     again = CliRunner().invoke(exhaust, [*arguments[:-3], "--seconds", "3600", "--json", "--out", str(tmp_path)])
     assert again.exit_code == 3, again.output

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from properties.contract import GuaranteeBroken
-from properties.explore.real_faults.mounts import why_no_mounts
-from properties.explore.real_faults.report import FaultReport, FaultsReport
-from properties.explore.real_faults.run import FAULTS
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.explore.real_faults.mounts import why_no_mounts
+from tornpage.properties.explore.real_faults.report import FaultReport, FaultsReport
+from tornpage.properties.explore.real_faults.run import FAULTS
 from tornpage.render.explorations import faults_outcome
 
 COMMAND = [sys.executable, "-P", "-m", "tornpage", "faults"]

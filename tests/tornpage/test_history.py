@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from reports.history import COLUMNS, read_history
-from reports.trends import build_trends
 from tornpage.commands import campaign, explore
 from tornpage.document import Outcome
+from tornpage.reports.history import COLUMNS, read_history
+from tornpage.reports.trends import build_trends
 from tornpage.run_directory import append_run, prepare_history
 
 pq = pytest.importorskip("pyarrow.parquet")

@@ -4,8 +4,8 @@ import json
 
 from click.testing import CliRunner, Result
 
-from properties.score.holes import HOLES
 from tornpage.cli import cli
+from tornpage.properties.score.holes import HOLES
 
 
 def run(*arguments: str) -> Result:

@@ -31,7 +31,7 @@ def document(*arguments: str) -> tuple[dict[str, Any], int]:
 
 
 def test_the_views_of_the_command_are_those_that_there_are() -> None:
-    from properties.inspect import VIEWS
+    from tornpage.properties.inspect import VIEWS
 
     assert _VIEWS == VIEWS
 

@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from model.operations import DeleteTopics, Put, Step
-from properties.campaign.result import Found
-from properties.contract import HarnessError
-from properties.disk.dirty import choose_tracker
-from properties.explore.interleavings import campaign
-from properties.explore.interleavings.campaign import InterleavingResult, InterleavingTally
-from properties.explore.interleavings.scenario import Scenario
-from properties.explore.interleavings.shrink import BrokenInterleaving
-from properties.program.case import Settings
 from tests.properties.interleaving.sweeps import sweep
 from tests.support.json_schema import objections
 from tornpage.commands.explore import command as explore
 from tornpage.commands.replay import command as replay
+from tornpage.model.operations import DeleteTopics, Put, Step
+from tornpage.properties.campaign.result import Found
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.explore.interleavings import campaign
+from tornpage.properties.explore.interleavings.campaign import InterleavingResult, InterleavingTally
+from tornpage.properties.explore.interleavings.scenario import Scenario
+from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving
+from tornpage.properties.program.case import Settings
 
 BUG = "deleted-beside-puts"
 
@@ -61,7 +61,9 @@ def failure() -> BrokenInterleaving:
     tasks = ((Put(fill=1),), (DeleteTopics(),))
     scenario = Scenario("a race", settings, (Put(), Step("reput")), tasks, ())
     with choose_tracker("auto") as tracker:
-        runs = sweep(scenario, tracker=tracker, modules=("impl.log.commit_log", "properties.planted.races"))
+        runs = sweep(
+            scenario, tracker=tracker, modules=("tornpage.impl.log.commit_log", "tornpage.properties.planted.races")
+        )
         interleaving, ran = next((i, r) for i, r in runs if r.broken is not None)
     assert ran.broken is not None
     return BrokenInterleaving(interleaving, ran.broken, ran)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.judge.rulings import NAMES
 from tornpage.commands.judge import command
+from tornpage.properties.judge.rulings import NAMES
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 CASE = GOLDEN / "11-crash-stale-queue-tail"

@@ -5,10 +5,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from properties.explore.recovery.crashes import crash_recoveries
-from properties.explore.recovery.shapes import SHAPES
-from properties.planted import parts_of
 from tornpage.commands.explore import command
+from tornpage.properties.explore.recovery.crashes import crash_recoveries
+from tornpage.properties.explore.recovery.shapes import SHAPES
+from tornpage.properties.planted import parts_of
 from tornpage.render.explorations import recovery_outcome
 
 FEW = [shape for shape in SHAPES if shape.name in ("one file", "stale tail", "damaged")]

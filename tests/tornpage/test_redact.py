@@ -22,12 +22,12 @@ from click.testing import CliRunner
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from properties.decode.consumequeue import java_hash
-from properties.decode.findings import Code
-from properties.inspect import VIEWS, Query, inspect_view
 from tornpage import Message, MessageStore, MessageStoreConfig
 from tornpage.cli import cli
 from tornpage.finding_codes import finding_codes
+from tornpage.properties.decode.consumequeue import java_hash
+from tornpage.properties.decode.findings import Code
+from tornpage.properties.inspect import VIEWS, Query, inspect_view
 from tornpage.redacting import _COLUMNS, Redacted
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"

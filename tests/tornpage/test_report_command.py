@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from model.operations import Crash, Put
-from properties.program.case import Case, Settings
 from tornpage.commands.campaign import command as campaign
 from tornpage.commands.check import command as check
 from tornpage.commands.report import command as report
+from tornpage.model.operations import Crash, Put
+from tornpage.properties.program.case import Case, Settings
 
 
 def invoke(*arguments: str) -> Result:

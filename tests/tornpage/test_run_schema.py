@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from properties.campaign.replay import replay, shrink
-from properties.disk.dirty import choose_tracker
-from properties.explain.evidence import Witness
-from properties.explore.recovery.crashes import crash_recoveries
-from properties.explore.recovery.shapes import SHAPES
-from properties.planted import REPRODUCERS, parts_of
 from tests.support.json_schema import definition, objections
 from tests.tornpage.test_faults import BROKEN, HOLDS, OURS, SILENT, SKIPPED, report_of
 from tornpage.cli import cli
 from tornpage.document import Outcome
+from tornpage.properties.campaign.replay import replay, shrink
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.explain.evidence import Witness
+from tornpage.properties.explore.recovery.crashes import crash_recoveries
+from tornpage.properties.explore.recovery.shapes import SHAPES
+from tornpage.properties.planted import REPRODUCERS, parts_of
 from tornpage.render.counterexample import how_small
 from tornpage.render.explorations import faults_outcome, recovery_outcome
 from tornpage.run_directory import write_run

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from properties.foreign.tracing import why_untraceable
 from tornpage import assert_store_holds
 from tornpage.cli import cli
+from tornpage.properties.foreign.tracing import why_untraceable
 
 TOY = Path(__file__).resolve().parents[2] / "examples" / "toy_store.py"
 BROKEN = Path(__file__).resolve().parents[1] / "properties" / "broken_stores.py"
@@ -60,7 +60,7 @@ def test_a_test_that_proves_nothing_fails() -> None:
 
 
 def test_a_store_that_answers_by_chance_is_the_fault_of_nobody_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("properties.campaign.engine.replay", lambda case, tracker: None)
+    monkeypatch.setattr("tornpage.properties.campaign.engine.replay", lambda case, tracker: None)
     found = run("explore", "--target", f"{BROKEN}:CountsAnew", "--states", "30")
     assert (found.exit_code, "does the store go by time or chance?" in found.stdout) == (4, True)
 

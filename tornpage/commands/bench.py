@@ -13,8 +13,8 @@ from tornpage.progress import steps_progress
 from tornpage.run_directory import temporary_directory
 
 if TYPE_CHECKING:
-    from bench.sizes import Sizes
-    from bench.suite import Failed, SuiteResult
+    from tornpage.bench.sizes import Sizes
+    from tornpage.bench.suite import Failed, SuiteResult
 
 __all__ = ["bench_outcome", "command"]
 
@@ -51,7 +51,7 @@ def command(
     tornpage bench audit --quick
     tornpage bench campaign --shard-seconds 5
     """
-    from bench.sizes import FULL, QUICK
+    from tornpage.bench.sizes import FULL, QUICK
 
     sizes = QUICK if quick else FULL
     if shard_seconds is not None:
@@ -64,8 +64,8 @@ def bench_outcome(
     rooms: Sequence[str], *, directory: str | None, seconds: float, sizes: "Sizes | None" = None
 ) -> tuple[Outcome, str]:
     """Measure the rooms, or all of them; return the outcome and its table. `sizes` is for tests."""
-    from bench.sizes import FULL
-    from bench.suite import SUITE, measure
+    from tornpage.bench.sizes import FULL
+    from tornpage.bench.suite import SUITE, measure
 
     chosen = [room for room in ROOMS if room in rooms or not rooms]
     place = os.path.abspath(directory or temporary_directory("name another --directory"))

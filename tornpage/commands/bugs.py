@@ -49,8 +49,8 @@ def show(bug_id: str, scores: Path | None, as_json: bool) -> None:
     tornpage bugs show RMQ-B13
     tornpage bugs show lying-flush --scores out/score
     """
-    from properties.planted import UnknownBug, bug_of
     from tornpage.bugs import show_outcome
+    from tornpage.properties.planted import UnknownBug, bug_of
 
     try:
         bug = bug_of(bug_id)
@@ -110,9 +110,9 @@ def score(
     tornpage bugs score lying-flush RMQ-B13 --trials 5
     tornpage bugs score --group durability --trials 3 --budget 20
     """
-    from properties.planted import UnknownBug, bugs_named
-    from properties.score.plan import Plan
-    from properties.score.strategies import UnknownStrategy, strategies_named
+    from tornpage.properties.planted import UnknownBug, bugs_named
+    from tornpage.properties.score.plan import Plan
+    from tornpage.properties.score.strategies import UnknownStrategy, strategies_named
     from tornpage.run_directory import prepare, temporary_directory, write_run
     from tornpage.scoring import score_outcome
 
@@ -152,8 +152,8 @@ def holes(hunt: bool, only: str, seconds: float, seed: int, out: str | None, as_
     tornpage bugs holes --hunt --only H1,C3
     tornpage bugs holes --hunt --out out/holes    (all: up to an hour, to be resumed)
     """
-    from properties.score.holes import UnknownHole, holes_named
     from tornpage.holes import hunt_outcome, list_outcome
+    from tornpage.properties.score.holes import UnknownHole, holes_named
 
     try:
         wanted = holes_named(only)

@@ -15,12 +15,12 @@ from tornpage.progress import counted_progress
 from tornpage.run_directory import append_run, prepare_history, write_run
 
 if TYPE_CHECKING:
-    from pipeline.aggregates import Counted
-    from properties.explore.crashes.campaign import Plan
-    from properties.explore.crashes.rows import Row
-    from properties.explore.crashes.scheduling import Strategy
-    from properties.explore.crashes.shards import Shard
-    from properties.program.case import Disk
+    from tornpage.pipeline.aggregates import Counted
+    from tornpage.properties.explore.crashes.campaign import Plan
+    from tornpage.properties.explore.crashes.rows import Row
+    from tornpage.properties.explore.crashes.scheduling import Strategy
+    from tornpage.properties.explore.crashes.shards import Shard
+    from tornpage.properties.program.case import Disk
 
 __all__ = ["campaign_outcome", "command"]
 
@@ -66,8 +66,8 @@ def command(
 
     The result hash is that of `tornpage explore` for as many states, and as many of them per shard.
     """
-    from properties.explore.crashes.campaign import Plan
-    from properties.program.case import Settings
+    from tornpage.properties.explore.crashes.campaign import Plan
+    from tornpage.properties.program.case import Settings
 
     if resume and out is None:
         refuse("--resume needs the --out directory of the campaign to go on with")
@@ -91,12 +91,12 @@ def campaign_outcome(
     plan: "Plan", *, master: str = "local[2]", engine: str = "spark", out: str | None = None, resume: bool = False
 ) -> tuple[Outcome, str]:
     """Run the shards of a plan; return the outcome and its text."""
-    from pipeline.aggregates import counted_here
-    from pipeline.campaign import complete_shards, prepare_output, read_rows
-    from pipeline.outputs import OutputTaken
-    from pipeline.session import SparkUnavailable
-    from properties.explore.crashes.rows import that_count
-    from properties.explore.crashes.shards import FAILURES_MAX
+    from tornpage.pipeline.aggregates import counted_here
+    from tornpage.pipeline.campaign import complete_shards, prepare_output, read_rows
+    from tornpage.pipeline.outputs import OutputTaken
+    from tornpage.pipeline.session import SparkUnavailable
+    from tornpage.properties.explore.crashes.rows import that_count
+    from tornpage.properties.explore.crashes.shards import FAILURES_MAX
     from tornpage.render.campaign import shards_outcome
 
     planned = [*plan.shards()]
@@ -121,13 +121,13 @@ def _run(
 ) -> tuple[list["Row"], "Counted | None", float, str]:
     """Return the rows that count, what Spark made of them, the seconds that it took to start, and why it stopped early
     (empty: it did not)."""
-    from pipeline.aggregates import counted_in_spark
-    from pipeline.campaign import campaign, run_serial
-    from pipeline.interrupts import apart
-    from pipeline.jobs import reason_of, spark_failures
-    from pipeline.session import require_packages, spark_session
-    from properties.explore.crashes.rows import that_count
-    from properties.explore.crashes.shards import FAILURES_MAX
+    from tornpage.pipeline.aggregates import counted_in_spark
+    from tornpage.pipeline.campaign import campaign, run_serial
+    from tornpage.pipeline.interrupts import apart
+    from tornpage.pipeline.jobs import reason_of, spark_failures
+    from tornpage.pipeline.session import require_packages, spark_session
+    from tornpage.properties.explore.crashes.rows import that_count
+    from tornpage.properties.explore.crashes.shards import FAILURES_MAX
 
     start_s = 0.0
     try:
@@ -166,7 +166,7 @@ def _directory(out: str | None) -> Iterator[Path]:
     if out is not None:
         yield Path(out)
         return
-    from properties.scratch import scratch_directory
+    from tornpage.properties.scratch import scratch_directory
 
     with scratch_directory("tornpage-campaign-") as scratch:
         yield Path(scratch)

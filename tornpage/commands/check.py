@@ -12,7 +12,7 @@ from tornpage.run_directory import prepare, write_run
 from tornpage.targets import fixed_settings, usable_settings
 
 if TYPE_CHECKING:
-    from properties.program.case import Settings
+    from tornpage.properties.program.case import Settings
 
 __all__ = ["check_outcome", "command"]
 
@@ -100,10 +100,10 @@ def check_outcome(
     from functools import partial
     from time import perf_counter
 
-    from properties.contract import HarnessError
-    from properties.disk.dirty import choose_tracker
-    from properties.explore.foreign.campaign import SHRINK_SECONDS
-    from properties.explore.machines.check import MACHINES, PROFILES, TARGET_PROFILES, check
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explore.foreign.campaign import SHRINK_SECONDS
+    from tornpage.properties.explore.machines.check import MACHINES, PROFILES, TARGET_PROFILES, check
     from tornpage.render.explorations import machines_outcome
 
     count, steps = (TARGET_PROFILES if settings else PROFILES)[profile]

@@ -11,8 +11,8 @@ from tornpage.progress import states_progress
 from tornpage.run_directory import prepare, write_run
 
 if TYPE_CHECKING:
-    from properties.explore.exhaustive.explored import Plan
-    from properties.program.case import Disk
+    from tornpage.properties.explore.exhaustive.explored import Plan
+    from tornpage.properties.program.case import Disk
 
 __all__ = ["command"]
 
@@ -80,7 +80,7 @@ def command(
     tornpage exhaust --ops 1 --facts 2 --recovery 1 --disk journal
     tornpage exhaust --bug lying-flush        (must be broken)
     """
-    from properties.explore.exhaustive.explored import Plan
+    from tornpage.properties.explore.exhaustive.explored import Plan
 
     try:
         plan = Plan(
@@ -105,9 +105,9 @@ def command(
 
 def _run(plan: "Plan", *, workers: int, seconds: float | None, out: str | None) -> tuple[Outcome, str]:
     """Run a plan; return its outcome and its text. What is done is kept in `out`, and taken from there."""
-    from properties.contract import HarnessError
-    from properties.explore.exhaustive.kept import Kept, OtherPlan
-    from properties.explore.exhaustive.run import run_exhaust
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.explore.exhaustive.kept import Kept, OtherPlan
+    from tornpage.properties.explore.exhaustive.run import run_exhaust
     from tornpage.render.explorations import exhaust_outcome
 
     say(_command(plan, workers=workers, seconds=seconds))

@@ -33,9 +33,9 @@ def command(case: str, out: str, seconds: float, as_json: bool) -> None:
     recovery decided, and why a disk may do that (docs/counterexample.md). Its path is printed alone on a line. Exits 1
     when the failure shows, 0 when every promise holds; then there is no page.
     """
-    from properties.planted import UnknownBug
     from tornpage.counterexamples import explain_outcome, given_case
     from tornpage.finding_codes import explain_code_outcome, is_code
+    from tornpage.properties.planted import UnknownBug
 
     if is_code(case):
         if out or seconds:

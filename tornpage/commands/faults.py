@@ -16,7 +16,7 @@ def _known(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tu
     """Return the names without repeats; refuse one that names no fault."""
     if ctx.resilient_parsing:  # a shell asks what could follow
         return names
-    from properties.explore.real_faults.run import FAULTS
+    from tornpage.properties.explore.real_faults.run import FAULTS
 
     for name in names:
         if name not in FAULTS:
@@ -41,9 +41,9 @@ def command(only: tuple[str, ...], lists: bool, seed: int, out: str | None, as_j
     Mounts of its own, in processes of its own, which take them along when they end. What this machine does not allow
     is skipped with the reason; when nothing is left the run is vacuous. See docs/faults.md.
     """
-    from properties.contract import HarnessError
-    from properties.explore.real_faults.run import FAULTS, run_faults
     from tornpage.aiming import aims_outcome
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.explore.real_faults.run import FAULTS, run_faults
     from tornpage.render.explorations import faults_outcome
 
     if lists:

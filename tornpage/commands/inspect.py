@@ -13,7 +13,7 @@ from tornpage.redacting import AS_IT_IS, Showing, showing
 from tornpage.store_page import inspect_page_outcome
 
 if TYPE_CHECKING:
-    from properties.inspect import Query
+    from tornpage.properties.inspect import Query
 
 __all__ = ["command", "inspect_outcome"]
 
@@ -81,7 +81,7 @@ def command(
     tornpage inspect STORE --html store.html     (all views, with a map of the files)
     tornpage inspect STORE --redact --json       (to be shared: no topics, keys, tags, hosts)
     """
-    from properties.inspect import InspectError
+    from tornpage.properties.inspect import InspectError
 
     if redact and asked["with_hex"]:
         refuse("--hex prints the bytes that --redact keeps back; give one of them")
@@ -105,7 +105,7 @@ def inspect_outcome(
     store: str, view: str, name: str | None, query: "Query", show: Showing = AS_IT_IS
 ) -> tuple[Outcome, str]:
     """Look into a store; return the outcome and its text."""
-    from properties.inspect import InspectError, inspect_view
+    from tornpage.properties.inspect import InspectError, inspect_view
 
     try:
         with bytes_progress("inspecting") as read:
@@ -119,8 +119,8 @@ def inspect_outcome(
 
 def _query(limit: int | None, broker_config: str | None, asked: dict[str, Any]) -> "Query":
     """Return what is asked. Raises InspectError for what contradicts itself."""
-    from properties.inspect import InspectError, Query
-    from properties.inspect.query import parse_times, read_settings
+    from tornpage.properties.inspect import InspectError, Query
+    from tornpage.properties.inspect.query import parse_times, read_settings
 
     settings = {} if broker_config is None else read_settings(broker_config)
     message_id = asked["message_id"]
@@ -151,9 +151,9 @@ def _query(limit: int | None, broker_config: str | None, asked: dict[str, Any]) 
 def _follow(
     store: str, view: str, name: str | None, query: "Query", show: Showing, *, as_json: bool, limit: int | None
 ) -> None:
-    from properties.inspect import InspectError
-    from properties.inspect.follow import LogFollower
     from tornpage.inspecting import follow
+    from tornpage.properties.inspect import InspectError
+    from tornpage.properties.inspect.follow import LogFollower
 
     if view != "log" or name is not None:
         raise InspectError("only the log can be followed; leave the view out")

@@ -11,7 +11,7 @@ from tornpage.redacting import LEFT_OUT, showing
 from tornpage.run_directory import prepare, write_run
 
 if TYPE_CHECKING:
-    from properties.judge.shape import Given
+    from tornpage.properties.judge.shape import Given
 
 __all__ = ["command"]
 
@@ -76,9 +76,6 @@ def command(
     IMAGE_DIR is a store directory as a crash left it, ours or RocketMQ's. It is read and never changed: recoveries
     happen on disks in memory. What an image cannot tell is "unknown". See docs/judge.md.
     """
-    from properties.contract import HarnessError
-    from properties.inspect import InspectError
-    from properties.judge.judgement import SAMPLES
     from tornpage.judging import (
         golden_outcome,
         golden_text,
@@ -88,6 +85,9 @@ def command(
         judged_image,
         shown_judgement,
     )
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.inspect import InspectError
+    from tornpage.properties.judge.judgement import SAMPLES
 
     if golden and any(each is not None for each in (truth, ending, broker_config, slots, file_bytes)):
         refuse("golden stores say their settings and truth themselves; give --golden without them")
@@ -133,7 +133,7 @@ def command(
 
 def _given(broker_config: str | None, slots: int | None, file_bytes: int | None) -> "Given":
     """Return the settings that the user tells."""
-    from properties.judge.shape import Given, read_settings_file
+    from tornpage.properties.judge.shape import Given, read_settings_file
 
     told = Given() if broker_config is None else read_settings_file(broker_config)
     return told.with_numbers(maxHashSlotNum=slots, mappedFileSizeCommitLog=file_bytes)

@@ -30,8 +30,8 @@ def command(case: str, name: str, directory: str, as_json: bool) -> None:
     Writes test_NAME.py with the case in readable form. It asserts that the store holds, and, if the case names a
     planted bug, that this is still caught. Exits 1 when the store does not hold yet; nothing is ever overwritten.
     """
-    from properties.planted import UnknownBug
     from tornpage.counterexamples import given_case, promote_outcome
+    from tornpage.properties.planted import UnknownBug
     from tornpage.targets import refusing_targets
 
     try:

@@ -57,9 +57,9 @@ def command(seed: int, out: str, as_json: bool) -> None:
 
 def _report(directory: Path, outcome: Outcome) -> str:
     """Write the run and its page; return the page's path, or nothing when the disk refuses."""
-    from reports.errors import ReportError
-    from reports.pages import build_report
     from tornpage.counterexamples import write_case_pages
+    from tornpage.reports.errors import ReportError
+    from tornpage.reports.pages import build_report
 
     write_run(directory, outcome)
     if outcome.unwritten:

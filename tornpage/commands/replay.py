@@ -12,8 +12,8 @@ from tornpage.completing import case_files
 from tornpage.document import Outcome, emit, refuse
 
 if TYPE_CHECKING:
-    from properties.explain.evidence import Witness
     from tornpage.counterexamples import GivenCase
+    from tornpage.properties.explain.evidence import Witness
 
 __all__ = ["command"]
 
@@ -47,11 +47,11 @@ def command(cases: tuple[str, ...], image: str | None, as_json: bool) -> None:
 
 
 def _replay_one(given: GivenCase, image: str | None, *, as_json: bool) -> NoReturn:
-    from properties.campaign.replay import replay
-    from properties.disk.dirty import choose_tracker
-    from properties.explain.evidence import Witness
-    from properties.planted import UnknownBug
-    from properties.program.case import BadToken
+    from tornpage.properties.campaign.replay import replay
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explain.evidence import Witness
+    from tornpage.properties.planted import UnknownBug
+    from tornpage.properties.program.case import BadToken
     from tornpage.render.counterexample import failure_text
     from tornpage.targets import refusing_targets
 
@@ -80,7 +80,7 @@ def _replay_one(given: GivenCase, image: str | None, *, as_json: bool) -> NoRetu
 
 def _write_image(witness: Witness, directory: str) -> None:
     """Write the disk of the last power loss as it was before recovery touched it."""
-    from properties.judge.image import write_image
+    from tornpage.properties.judge.image import write_image
 
     if witness.power_loss is None:
         refuse("the case has no power loss, so there is no image to write")

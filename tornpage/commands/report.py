@@ -39,7 +39,7 @@ def command(directory: str | None, pages: int, history: str | None, out: str | N
     One file that needs no network: findings by cause, what was explored and what was not, the scoreboard, the store
     beside RocketMQ, time, provenance, and the numbers to be saved. See docs/report.md.
     """
-    from reports.errors import ReportError
+    from tornpage.reports.errors import ReportError
 
     if (directory is None) == (history is None):
         refuse("give a run directory, or --history with a directory of histories")
@@ -48,7 +48,7 @@ def command(directory: str | None, pages: int, history: str | None, out: str | N
     figures: dict[str, float | int]
     try:
         if history is not None:
-            from reports.trends import build_trends
+            from tornpage.reports.trends import build_trends
 
             path = build_trends(Path(history), None if out is None else Path(out))
             figures = {}
@@ -66,11 +66,11 @@ def command(directory: str | None, pages: int, history: str | None, out: str | N
 
 def _report(directory: Path, pages: int) -> tuple[Path, int]:
     """Write pages of counterexamples and the report; return its path and how many pages were written."""
-    from reports.experiment_tables import has_experiments
-    from reports.pages import build_report
-    from reports.prediction import has_validation
-    from reports.simulation_page import build_simulation_page
     from tornpage.counterexamples import write_case_pages
+    from tornpage.reports.experiment_tables import has_experiments
+    from tornpage.reports.pages import build_report
+    from tornpage.reports.prediction import has_validation
+    from tornpage.reports.simulation_page import build_simulation_page
 
     if has_experiments(directory) or has_validation(directory):
         return build_simulation_page(directory), 0

@@ -30,8 +30,8 @@ def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
     Operations, crash point, what was lost and settings are made simpler as long as the case fails in the same way. It
     says whether the result is 1-minimal, or what ended it. Exits 1 when the failure shows, 0 when every promise holds.
     """
-    from properties.planted import UnknownBug
     from tornpage.counterexamples import given_case, shrink_outcome
+    from tornpage.properties.planted import UnknownBug
     from tornpage.targets import refusing_targets
 
     try:

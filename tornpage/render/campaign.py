@@ -8,18 +8,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from properties.campaign.coverage import Tally
-from properties.campaign.replay import Failure
-from properties.campaign.result import Found
-from properties.explore.crashes.campaign import CrashResult, Plan
-from properties.explore.crashes.rows import Row, is_complete
-from properties.explore.crashes.shards import Shard
-from properties.findings import Finding
 from tornpage.document import Outcome
+from tornpage.properties.campaign.coverage import Tally
+from tornpage.properties.campaign.replay import Failure
+from tornpage.properties.campaign.result import Found
+from tornpage.properties.explore.crashes.campaign import CrashResult, Plan
+from tornpage.properties.explore.crashes.rows import Row, is_complete
+from tornpage.properties.explore.crashes.shards import Shard
+from tornpage.properties.findings import Finding
 from tornpage.render.counterexample import failure_text, saved_finding
 
 if TYPE_CHECKING:
-    from pipeline.aggregates import Counted
+    from tornpage.pipeline.aggregates import Counted
 
 __all__ = ["campaign_outcome", "command_of", "shards_outcome"]
 
@@ -203,7 +203,7 @@ def shards_outcome(
 
     `stopped` says why it ended early, or is empty; `measured` are seconds, seconds to start, and the shards skipped.
     """
-    from pipeline.campaign import result_hash, silent_in
+    from tornpage.pipeline.campaign import result_hash, silent_in
 
     settings = shards[0].settings
     histories = [row for row in rows if row["kind"] == "history"]

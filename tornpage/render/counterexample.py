@@ -10,14 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from model.operations import Crash
-from properties.campaign.replay import Failure, Shrunk
-from properties.program.case import Case, describe
 from tornpage import __version__
 from tornpage.document import warn
+from tornpage.model.operations import Crash
+from tornpage.properties.campaign.replay import Failure, Shrunk
+from tornpage.properties.program.case import Case, describe
 
 if TYPE_CHECKING:
-    from properties.explain.page_map import PageMap
+    from tornpage.properties.explain.page_map import PageMap
 
 __all__ = [
     "failure_text",
@@ -142,7 +142,7 @@ def save_case(failure: Failure, out: str) -> Path | None:
 
 def page_of(failure: Failure, how: dict[str, Any] | None = None) -> str:
     """Return the page of a failure that has an account; `how` says how it was made small."""
-    from reports.counterexample import read_counterexample, render_counterexample
+    from tornpage.reports.counterexample import read_counterexample, render_counterexample
 
     account = failure.account()
     assert account is not None
@@ -185,9 +185,9 @@ def regression_module(case: Case, symptom: str) -> str:
         '"""',
         "",
         *head,
-        "from properties.program.case import Case",
-        "from properties.campaign.replay import replay",
-        "from properties.disk.dirty import choose_tracker",
+        "from tornpage.properties.program.case import Case",
+        "from tornpage.properties.campaign.replay import replay",
+        "from tornpage.properties.disk.dirty import choose_tracker",
         "",
         f'CASE = Case.from_text("""\\\n{document}""")',
         "",

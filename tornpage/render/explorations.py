@@ -10,24 +10,24 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from properties.findings import Finding
 from tornpage.document import Outcome, warn
+from tornpage.properties.findings import Finding
 from tornpage.render.counterexample import failure_text, saved_finding
 
 if TYPE_CHECKING:
-    from properties.contract import GuaranteeBroken
-    from properties.explore.exhaustive.run import ExhaustResult
-    from properties.explore.foreign.campaign import TargetPlan, TargetResult
-    from properties.explore.interleavings.campaign import InterleavingResult
-    from properties.explore.interleavings.run import Ran
-    from properties.explore.interleavings.scenario import Interleaving
-    from properties.explore.kills.child import KillMode
-    from properties.explore.kills.restarts import RestartResult
-    from properties.explore.kills.run import KillResult
-    from properties.explore.machines.check import CheckResult
-    from properties.explore.real_faults.report import FaultReport, FaultsReport
-    from properties.explore.recovery.crashes import RecoveryReport, ShapeReport
-    from properties.program.case import Settings
+    from tornpage.properties.contract import GuaranteeBroken
+    from tornpage.properties.explore.exhaustive.run import ExhaustResult
+    from tornpage.properties.explore.foreign.campaign import TargetPlan, TargetResult
+    from tornpage.properties.explore.interleavings.campaign import InterleavingResult
+    from tornpage.properties.explore.interleavings.run import Ran
+    from tornpage.properties.explore.interleavings.scenario import Interleaving
+    from tornpage.properties.explore.kills.child import KillMode
+    from tornpage.properties.explore.kills.restarts import RestartResult
+    from tornpage.properties.explore.kills.run import KillResult
+    from tornpage.properties.explore.machines.check import CheckResult
+    from tornpage.properties.explore.real_faults.report import FaultReport, FaultsReport
+    from tornpage.properties.explore.recovery.crashes import RecoveryReport, ShapeReport
+    from tornpage.properties.program.case import Settings
 
 __all__ = [
     "exhaust_outcome",
@@ -104,7 +104,7 @@ def interleavings_outcome(
 
 def interleaving_finding(interleaving: Interleaving, broken: GuaranteeBroken, ran: Ran) -> dict[str, Any]:
     """Return a broken interleaving as an entry of a run document."""
-    from properties.explore.interleavings.token import described, token_of
+    from tornpage.properties.explore.interleavings.token import described, token_of
 
     return Finding.of_broken(
         broken,
@@ -120,7 +120,7 @@ def interleaving_finding(interleaving: Interleaving, broken: GuaranteeBroken, ra
 
 def _save_interleaving(interleaving: Interleaving, out: str, finding: dict[str, Any]) -> None:
     """Write the case file; the token is printed in any case."""
-    from properties.explore.interleavings.token import document_of
+    from tornpage.properties.explore.interleavings.token import document_of
 
     path = Path(out) / f"interleaving-{finding['token'][4:12]}.json"
     try:
@@ -413,9 +413,9 @@ def _fault_line(finding: dict[str, Any]) -> str:
 
 def exhaust_outcome(result: ExhaustResult, *, out: str | None) -> tuple[Outcome, str]:
     """Return an exhaustive run, writing the case file if there is a place for it."""
-    from properties.explore.exhaustive.run import canary_bug
-    from properties.explore.exhaustive.statement import figures_of, statement_of
-    from properties.program.case import describe
+    from tornpage.properties.explore.exhaustive.run import canary_bug
+    from tornpage.properties.explore.exhaustive.statement import figures_of, statement_of
+    from tornpage.properties.program.case import describe
 
     figures: dict[str, float | int] = {
         **figures_of(result.tally),
@@ -448,7 +448,7 @@ def exhaust_outcome(result: ExhaustResult, *, out: str | None) -> tuple[Outcome,
 
 def _exhaust_text(result: ExhaustResult) -> str:
     """Return the failure, or the statement and what it rests on."""
-    from properties.explore.exhaustive.statement import statement_of
+    from tornpage.properties.explore.exhaustive.statement import statement_of
 
     states = sum(each.states for each in result.tally.explored)
     kept = f", {result.tally.again:,} results kept from an earlier run" if result.tally.again else ""
@@ -490,7 +490,7 @@ def machines_outcome(
     if result.silent:
         lines.append(f"vacuous: {', '.join(result.silent)} never happened; give more examples")
     if settings:
-        from properties.foreign.tracing import why_untraceable
+        from tornpage.properties.foreign.tracing import why_untraceable
 
         lines += [left_out_line(why_untraceable())] if why_untraceable() else []
     verdict = result.verdict.value

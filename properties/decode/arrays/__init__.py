@@ -5,12 +5,12 @@ Importing it loads NumPy and Numba, which `properties.decode` itself never does.
 
 from __future__ import annotations
 
-from properties.decode.arrays.columns import Column, LogBatch, OtherItem
-from properties.decode.arrays.entries import EntryColumn, entry_arrays
-from properties.decode.arrays.texts import TEXTS
-from properties.decode.arrays.topics import Topics
-from properties.decode.arrays.units import QueueBatch, UnitColumn, unit_arrays
-from properties.decode.arrays.walker import BATCH_ROWS, PIECE_BYTES, is_compiled, walk_arrays
+from tornpage.properties.decode.arrays.columns import Column, LogBatch, OtherItem
+from tornpage.properties.decode.arrays.entries import EntryColumn, entry_arrays
+from tornpage.properties.decode.arrays.texts import TEXTS
+from tornpage.properties.decode.arrays.topics import Topics
+from tornpage.properties.decode.arrays.units import QueueBatch, UnitColumn, unit_arrays
+from tornpage.properties.decode.arrays.walker import BATCH_ROWS, PIECE_BYTES, is_compiled, walk_arrays
 
 __all__ = [
     "BATCH_ROWS",

@@ -13,8 +13,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from properties.decode.record import Blank, Record
-from properties.decode.walk import Item
+from tornpage.properties.decode.record import Blank, Record
+from tornpage.properties.decode.walk import Item
 
 __all__ = ["Column", "LogBatch", "OtherItem", "Texts"]
 

@@ -8,9 +8,9 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from properties.decode.files import FileSource
-from properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES
-from properties.decode.index_files import IndexFile
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.index import ENTRY_BYTES, HEADER_BYTES, SLOT_BYTES
+from tornpage.properties.decode.index_files import IndexFile
 
 __all__ = ["BATCH_ENTRIES", "EntryColumn", "entry_arrays"]
 

@@ -1,7 +1,7 @@
 """Java's hash of UTF-8 text, compiled: parts of the walk over records."""
 
-from properties.decode.arrays.compiling import Bytes, u8_at
-from properties.decode.arrays.compiling import kernel_part as part
+from tornpage.properties.decode.arrays.compiling import Bytes, u8_at
+from tornpage.properties.decode.arrays.compiling import kernel_part as part
 
 __all__ = ["hash_text", "index_hash", "wrapped"]
 

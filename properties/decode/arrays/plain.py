@@ -5,12 +5,12 @@ The kernel leaves to it what is rare: records of several queues, text that is no
 
 from __future__ import annotations
 
-from properties.decode.arrays.columns import Column
-from properties.decode.arrays.topics import Topics
-from properties.decode.consumequeue import java_hash
-from properties.decode.index import index_hash
-from properties.decode.numbers import delay_level
-from properties.decode.record import Record, parse_properties
+from tornpage.properties.decode.arrays.columns import Column
+from tornpage.properties.decode.arrays.topics import Topics
+from tornpage.properties.decode.consumequeue import java_hash
+from tornpage.properties.decode.index import index_hash
+from tornpage.properties.decode.numbers import delay_level
+from tornpage.properties.decode.record import Record, parse_properties
 
 __all__ = ["full_row", "keys_of_properties"]
 

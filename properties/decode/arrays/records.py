@@ -8,9 +8,20 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from properties.decode.arrays.compiling import INT, READ, Bytes, Table, crc32, find_byte, i32_at, i64_at, kernel, u8_at
-from properties.decode.arrays.compiling import kernel_part as part
-from properties.decode.arrays.hashing import hash_text, index_hash, wrapped
+from tornpage.properties.decode.arrays.compiling import (
+    INT,
+    READ,
+    Bytes,
+    Table,
+    crc32,
+    find_byte,
+    i32_at,
+    i64_at,
+    kernel,
+    u8_at,
+)
+from tornpage.properties.decode.arrays.compiling import kernel_part as part
+from tornpage.properties.decode.arrays.hashing import hash_text, index_hash, wrapped
 
 __all__ = ["FULL", "STOPPED", "WITH_KEYS", "WITH_PROPERTIES", "copy_stretches", "walk_records"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from properties.decode.arrays.columns import Column, Texts
-from properties.decode.record import Record
+from tornpage.properties.decode.arrays.columns import Column, Texts
+from tornpage.properties.decode.record import Record
 
 __all__ = ["TEXTS", "TextColumns"]
 

@@ -13,8 +13,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from properties.decode.consumequeue import PREFILL_BYTES, UNIT_BYTES, EmptyUnits
-from properties.decode.files import FileSource
+from tornpage.properties.decode.consumequeue import PREFILL_BYTES, UNIT_BYTES, EmptyUnits
+from tornpage.properties.decode.files import FileSource
 
 __all__ = ["BATCH_UNITS", "QueueBatch", "UnitColumn", "unit_arrays"]
 

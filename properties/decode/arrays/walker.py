@@ -11,16 +11,16 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from properties.decode.arrays.columns import Column, LogBatch, OtherItem
-from properties.decode.arrays.plain import full_row
-from properties.decode.arrays.texts import TEXTS, TextColumns
-from properties.decode.arrays.topics import Topics
-from properties.decode.record import END_RESERVE_BYTES, Bad, Blank, Record
-from properties.decode.store import RECORD_BYTES_MAX
-from properties.decode.walk import Source, Zeros, walk_source
+from tornpage.properties.decode.arrays.columns import Column, LogBatch, OtherItem
+from tornpage.properties.decode.arrays.plain import full_row
+from tornpage.properties.decode.arrays.texts import TEXTS, TextColumns
+from tornpage.properties.decode.arrays.topics import Topics
+from tornpage.properties.decode.record import END_RESERVE_BYTES, Bad, Blank, Record
+from tornpage.properties.decode.store import RECORD_BYTES_MAX
+from tornpage.properties.decode.walk import Source, Zeros, walk_source
 
 try:
-    from properties.decode.arrays import records as _compiled
+    from tornpage.properties.decode.arrays import records as _compiled
 except (ImportError, RuntimeError, OSError, KeyError):  # no isal, or a Numba without a place to keep what it compiled
     _compiled = None  # type: ignore[assignment]
 

@@ -12,17 +12,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from model.operations import AimFault
-from properties.campaign.coverage import Tally, merged
-from properties.campaign.engine import Budget, CanaryTime, MakingSmall, Progress, explore, quiet, small_case
-from properties.campaign.replay import Failure, signature
-from properties.campaign.result import CampaignResult
-from properties.campaign.shrink import Watch
-from properties.campaign.workers import Control, Died, Interrupted, Launcher
-from properties.disk.dirty import DirtyTracker, choose_tracker
-from properties.explore.crashes.rows import Row, result_hash, rows_of
-from properties.explore.crashes.scheduling import Strategy, silent
-from properties.explore.crashes.shards import (
+from tornpage.model.operations import AimFault
+from tornpage.properties.campaign.coverage import Tally, merged
+from tornpage.properties.campaign.engine import Budget, CanaryTime, MakingSmall, Progress, explore, quiet, small_case
+from tornpage.properties.campaign.replay import Failure, signature
+from tornpage.properties.campaign.result import CampaignResult
+from tornpage.properties.campaign.shrink import Watch
+from tornpage.properties.campaign.workers import Control, Died, Interrupted, Launcher
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.explore.crashes.rows import Row, result_hash, rows_of
+from tornpage.properties.explore.crashes.scheduling import Strategy, silent
+from tornpage.properties.explore.crashes.shards import (
     FAILURES_MAX,
     FIRST_STATES,
     SHARD_STATES,
@@ -32,7 +32,7 @@ from properties.explore.crashes.shards import (
     enough,
     run_shard,
 )
-from properties.program.case import Settings
+from tornpage.properties.program.case import Settings
 
 __all__ = ["CrashResult", "Plan", "death_sentence", "run_campaign"]
 

@@ -12,28 +12,28 @@ from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
 
-from model.operations import WITHOUT_A_VERB, Crash, Operation
-from model.state import CommitLog
-from properties.campaign.coverage import Tally, armed_judges, fired_by_legal, fired_by_recovery
-from properties.campaign.replay import Failure
-from properties.contract import GuaranteeBroken
-from properties.disk.certificate import assert_legal
-from properties.disk.disk import DiskState, Image
-from properties.disk.fingerprint import fingerprint
-from properties.disk.images import Fact, compose, facts_of
-from properties.disk.journal import ProcessKilled
-from properties.disk.sampling import CHANCES, Chances, armed_faults, draw, fired_faults
-from properties.judge.delay import delay_effects
-from properties.judge.evidence import LegalLogs, Recovered
-from properties.judge.ledgers import LegalVersions, said_by
-from properties.judge.progress import being_saved, progress_effects
-from properties.judge.queues import MADE_GOOD, made_good
-from properties.lockstep.cache import Outcome, VerdictCache
-from properties.lockstep.lockstep import Lockstep
-from properties.lockstep.pair import Span
-from properties.program.case import Case
-from properties.program.log_places import LOG_PATHS, ROOT, log_files
-from properties.program.workload import mode_of
+from tornpage.model.operations import WITHOUT_A_VERB, Crash, Operation
+from tornpage.model.state import CommitLog
+from tornpage.properties.campaign.coverage import Tally, armed_judges, fired_by_legal, fired_by_recovery
+from tornpage.properties.campaign.replay import Failure
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.certificate import assert_legal
+from tornpage.properties.disk.disk import DiskState, Image
+from tornpage.properties.disk.fingerprint import fingerprint
+from tornpage.properties.disk.images import Fact, compose, facts_of
+from tornpage.properties.disk.journal import ProcessKilled
+from tornpage.properties.disk.sampling import CHANCES, Chances, armed_faults, draw, fired_faults
+from tornpage.properties.judge.delay import delay_effects
+from tornpage.properties.judge.evidence import LegalLogs, Recovered
+from tornpage.properties.judge.ledgers import LegalVersions, said_by
+from tornpage.properties.judge.progress import being_saved, progress_effects
+from tornpage.properties.judge.queues import MADE_GOOD, made_good
+from tornpage.properties.lockstep.cache import Outcome, VerdictCache
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.lockstep.pair import Span
+from tornpage.properties.program.case import Case
+from tornpage.properties.program.log_places import LOG_PATHS, ROOT, log_files
+from tornpage.properties.program.workload import mode_of
 
 __all__ = ["CrashStates", "StateBroken"]
 

@@ -11,20 +11,31 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from model.operations import AimFault, CommitOffset, Crash, DiskUsed, Flush, Open, OpenTwice, Operation, Put, Step
-from properties.campaign.coverage import RulesAtWork, Tally, judges_counted
-from properties.campaign.replay import Failure
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import DiskState
-from properties.disk.images import facts_of
-from properties.disk.sampling import draw
-from properties.explore.crashes.crash_states import CrashStates, StateBroken
-from properties.explore.crashes.harms import Harms, count_aimed
-from properties.explore.crashes.scheduling import DAMAGES, Mix, Strategy, coda, mix_of
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Case, Settings
-from properties.program.workload import RULES, Rule, draw_rule, draw_settings, possible
+from tornpage.model.operations import (
+    AimFault,
+    CommitOffset,
+    Crash,
+    DiskUsed,
+    Flush,
+    Open,
+    OpenTwice,
+    Operation,
+    Put,
+    Step,
+)
+from tornpage.properties.campaign.coverage import RulesAtWork, Tally, judges_counted
+from tornpage.properties.campaign.replay import Failure
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import DiskState
+from tornpage.properties.disk.images import facts_of
+from tornpage.properties.disk.sampling import draw
+from tornpage.properties.explore.crashes.crash_states import CrashStates, StateBroken
+from tornpage.properties.explore.crashes.harms import Harms, count_aimed
+from tornpage.properties.explore.crashes.scheduling import DAMAGES, Mix, Strategy, coda, mix_of
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Case, Settings
+from tornpage.properties.program.workload import RULES, Rule, draw_rule, draw_settings, possible
 
 __all__ = ["explore_seed"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Literal, get_args
 
-from model.operations import (
+from tornpage.model.operations import (
     AimFault,
     ClockStep,
     CommitOffset,
@@ -29,14 +29,14 @@ from model.operations import (
     Put,
     Step,
 )
-from properties.campaign.coverage import Tally
-from properties.disk.disk import DiskState
-from properties.disk.images import facts_of
-from properties.disk.sampling import draw
-from properties.lockstep.lockstep import Lockstep
-from properties.program.case import Disk
-from properties.program.fault_effects import EFFECTS
-from properties.program.fault_stories import story
+from tornpage.properties.campaign.coverage import Tally
+from tornpage.properties.disk.disk import DiskState
+from tornpage.properties.disk.images import facts_of
+from tornpage.properties.disk.sampling import draw
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.program.case import Disk
+from tornpage.properties.program.fault_effects import EFFECTS
+from tornpage.properties.program.fault_stories import story
 
 __all__ = ["Harms", "count_aimed", "harm_classes"]
 

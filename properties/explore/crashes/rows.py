@@ -12,9 +12,9 @@ from collections.abc import Hashable, Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
-from properties.campaign.replay import signature
-from properties.contract import GuaranteeBroken
-from properties.explore.crashes.shards import HistoryRun, Shard, ShardRun, enough
+from tornpage.properties.campaign.replay import signature
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.explore.crashes.shards import HistoryRun, Shard, ShardRun, enough
 
 __all__ = ["Row", "death_row", "is_complete", "order", "result_hash", "rows_of", "that_count"]
 

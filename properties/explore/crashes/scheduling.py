@@ -18,14 +18,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from model.operations import AimFault, DeleteTopics, DiskUsed, Flush, Operation, Put, ServiceName, Step
-from properties.campaign.coverage import ALL_JUDGES, OF_SOME_STORES, Tally
-from properties.disk.sampling import CHANCES, Chances
-from properties.explore.crashes.harms import harm_classes
-from properties.judge.queues import MADE_GOOD
-from properties.program.case import Disk
-from properties.program.drawing import TOPICS
-from properties.program.workload import RULES, WEIGHTS, Rule
+from tornpage.model.operations import AimFault, DeleteTopics, DiskUsed, Flush, Operation, Put, ServiceName, Step
+from tornpage.properties.campaign.coverage import ALL_JUDGES, OF_SOME_STORES, Tally
+from tornpage.properties.disk.sampling import CHANCES, Chances
+from tornpage.properties.explore.crashes.harms import harm_classes
+from tornpage.properties.judge.queues import MADE_GOOD
+from tornpage.properties.program.case import Disk
+from tornpage.properties.program.drawing import TOPICS
+from tornpage.properties.program.workload import RULES, WEIGHTS, Rule
 
 __all__ = ["DAMAGES", "STANDARD", "STRATEGIES", "Mix", "Strategy", "coda", "mix_of", "required", "silent"]
 

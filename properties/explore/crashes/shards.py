@@ -15,14 +15,14 @@ from functools import partial
 from itertools import islice
 from time import perf_counter
 
-from model.operations import AimFault
-from properties.campaign.coverage import Tally, merged
-from properties.campaign.replay import Failure, signature
-from properties.disk.dirty import DirtyTracker
-from properties.explore.crashes.explore import explore_seed
-from properties.explore.crashes.scheduling import Strategy, mix_of, silent
-from properties.explore.crashes.violations import judges_that_go_red
-from properties.program.case import Disk, Settings
+from tornpage.model.operations import AimFault
+from tornpage.properties.campaign.coverage import Tally, merged
+from tornpage.properties.campaign.replay import Failure, signature
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.crashes.explore import explore_seed
+from tornpage.properties.explore.crashes.scheduling import Strategy, mix_of, silent
+from tornpage.properties.explore.crashes.violations import judges_that_go_red
+from tornpage.properties.program.case import Disk, Settings
 
 __all__ = [
     "BROKEN_MAX",

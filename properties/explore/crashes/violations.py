@@ -3,14 +3,14 @@
 A judge that stays green on its violation proves nothing in a campaign, however often it looked.
 """
 
-from model.operations import CommitOffset, DeleteTopics, Flush, Operation, Put, Step
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.judge.evidence import Recovered
-from properties.judge.judges import JUDGES
-from properties.judge.violations import VIOLATIONS
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
+from tornpage.model.operations import CommitOffset, DeleteTopics, Flush, Operation, Put, Step
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.judge.evidence import Recovered
+from tornpage.properties.judge.judges import JUDGES
+from tornpage.properties.judge.violations import VIOLATIONS
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
 
 __all__ = ["judges_that_go_red", "right_recovery"]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from model.operations import (
+from tornpage.model.operations import (
     WITHOUT_A_VERB,
     Clean,
     Close,
@@ -24,7 +24,7 @@ from model.operations import (
     PutBatch,
     Step,
 )
-from properties.program.case import Disk, Settings
+from tornpage.properties.program.case import Disk, Settings
 
 __all__ = [
     "FILE_BYTES",

@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations, product
 
-from model.operations import Choice, Crash
-from properties.campaign.replay import signature
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import DiskState
-from properties.disk.images import Fact, facts_of
-from properties.explore.exhaustive.alphabet import Workload
-from properties.explore.exhaustive.choices import SECTOR_BYTES, bounded_choices
-from properties.explore.exhaustive.outcomes import Judging, Sparing, everything
-from properties.explore.exhaustive.workload import Bound, CrashState, Enumerate, WorkloadStates
-from properties.program.case import Settings
+from tornpage.model.operations import Choice, Crash
+from tornpage.properties.campaign.replay import signature
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import DiskState
+from tornpage.properties.disk.images import Fact, facts_of
+from tornpage.properties.explore.exhaustive.alphabet import Workload
+from tornpage.properties.explore.exhaustive.choices import SECTOR_BYTES, bounded_choices
+from tornpage.properties.explore.exhaustive.outcomes import Judging, Sparing, everything
+from tornpage.properties.explore.exhaustive.workload import Bound, CrashState, Enumerate, WorkloadStates
+from tornpage.properties.program.case import Settings
 
 __all__ = ["Checked", "check_workload", "every_choice"]
 

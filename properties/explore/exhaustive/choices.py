@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, product
 
-from model.operations import Choice
-from properties.disk.disk import DiskState
-from properties.disk.images import Fact, facts_of, mixed
-from properties.disk.journal import PAGE_BYTES
+from tornpage.model.operations import Choice
+from tornpage.properties.disk.disk import DiskState
+from tornpage.properties.disk.images import Fact, facts_of, mixed
+from tornpage.properties.disk.journal import PAGE_BYTES
 
 __all__ = ["Bounded", "bounded_choices", "bounded_facts", "chosen_within", "page_values"]
 

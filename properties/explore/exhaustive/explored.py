@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from properties.campaign.replay import Failure
-from properties.disk.dirty import DirtyTracker
-from properties.explore.exhaustive.alphabet import (
+from tornpage.properties.campaign.replay import Failure
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.exhaustive.alphabet import (
     FILE_BYTES,
     Letter,
     Mode,
@@ -16,9 +16,9 @@ from properties.explore.exhaustive.alphabet import (
     settings_of,
     workloads,
 )
-from properties.explore.exhaustive.outcomes import Sparing
-from properties.explore.exhaustive.workload import Bound, CrashState, WorkloadStates
-from properties.program.case import Disk, Settings
+from tornpage.properties.explore.exhaustive.outcomes import Sparing
+from tornpage.properties.explore.exhaustive.workload import Bound, CrashState, WorkloadStates
+from tornpage.properties.program.case import Disk, Settings
 
 __all__ = ["Explored", "Plan", "explore_workload"]
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count, zip_longest
 
-from properties.campaign.replay import Failure
-from properties.disk.dirty import DirtyTracker
-from properties.explore.exhaustive.alphabet import MODES, Mode, Workload, letters_of, settings_of, workloads
-from properties.explore.exhaustive.workload import Bound, WorkloadStates
-from properties.program.case import Disk
+from tornpage.properties.campaign.replay import Failure
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.exhaustive.alphabet import MODES, Mode, Workload, letters_of, settings_of, workloads
+from tornpage.properties.explore.exhaustive.workload import Bound, WorkloadStates
+from tornpage.properties.program.case import Disk
 
 __all__ = ["hunt_exhaustively"]
 

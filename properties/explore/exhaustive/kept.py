@@ -12,17 +12,18 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from properties.campaign.resume import LineFile
-from properties.explore.exhaustive.alphabet import Workload
-from properties.explore.exhaustive.checking import Checked
-from properties.explore.exhaustive.explored import Explored, Plan
+from tornpage.properties.campaign.resume import LineFile
+from tornpage.properties.explore.exhaustive.alphabet import Workload
+from tornpage.properties.explore.exhaustive.checking import Checked
+from tornpage.properties.explore.exhaustive.explored import Explored, Plan
 
 __all__ = ["KEPT_FILE", "Kept", "OtherPlan"]
 
 KEPT_FILE = "workloads.jsonl"
 _FORMAT = 1
 _ROOMS = ("impl", "model", "properties")
-_ROOT = Path(__file__).parents[3]
+_ROOT = Path(__file__).absolute().parents[3]
+"""The package tornpage, which has the rooms in it."""
 
 
 class OtherPlan(ValueError):

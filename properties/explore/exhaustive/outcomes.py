@@ -18,13 +18,13 @@ from typing import Protocol
 
 import mmh3
 
-from model.state import CommitLog
-from properties.disk.disk import Image
-from properties.disk.failing_disk import FailingDisk
-from properties.disk.fingerprint import fingerprint
-from properties.judge.evidence import Key, LegalLogs, Recovered
-from properties.judge.ledgers import LegalVersions, Said
-from properties.lockstep.lockstep import Lockstep
+from tornpage.model.state import CommitLog
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.failing_disk import FailingDisk
+from tornpage.properties.disk.fingerprint import fingerprint
+from tornpage.properties.judge.evidence import Key, LegalLogs, Recovered
+from tornpage.properties.judge.ledgers import LegalVersions, Said
+from tornpage.properties.lockstep.lockstep import Lockstep
 
 __all__ = ["Judging", "Outcome", "Sparing", "everything", "image_hash"]
 

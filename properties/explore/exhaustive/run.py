@@ -13,19 +13,19 @@ from itertools import islice
 from time import perf_counter
 from typing import Literal, Protocol
 
-from properties.campaign.engine import Budget, CanaryTime, Progress, explore, ignored
-from properties.campaign.replay import Failure, replay, signature
-from properties.campaign.result import CampaignResult
-from properties.campaign.shrink import Watch
-from properties.campaign.workers import Control, Died, Launcher
-from properties.contract import HarnessError
-from properties.disk.dirty import DirtyTracker, choose_tracker
-from properties.explain.evidence import Witness
-from properties.explore.exhaustive.alphabet import Workload, workloads
-from properties.explore.exhaustive.checking import Checked, check_workload
-from properties.explore.exhaustive.explored import Explored, Plan, explore_workload
-from properties.explore.exhaustive.hunting import hunt_exhaustively
-from properties.program.case import Disk
+from tornpage.properties.campaign.engine import Budget, CanaryTime, Progress, explore, ignored
+from tornpage.properties.campaign.replay import Failure, replay, signature
+from tornpage.properties.campaign.result import CampaignResult
+from tornpage.properties.campaign.shrink import Watch
+from tornpage.properties.campaign.workers import Control, Died, Launcher
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.explain.evidence import Witness
+from tornpage.properties.explore.exhaustive.alphabet import Workload, workloads
+from tornpage.properties.explore.exhaustive.checking import Checked, check_workload
+from tornpage.properties.explore.exhaustive.explored import Explored, Plan, explore_workload
+from tornpage.properties.explore.exhaustive.hunting import hunt_exhaustively
+from tornpage.properties.program.case import Disk
 
 __all__ = ["ExhaustResult", "ExhaustTally", "Keeping", "Task", "canary_bug", "caught_canary", "run_exhaust"]
 

@@ -1,6 +1,6 @@
 """The bounds statement: what a run has shown, in one sentence that claims nothing else."""
 
-from properties.explore.exhaustive.run import ExhaustTally
+from tornpage.properties.explore.exhaustive.run import ExhaustTally
 
 __all__ = ["figures_of", "statement_of"]
 

@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from model.operations import Choice, Crash, Operation
-from model.state import CommitLog
-from properties.campaign.replay import Failure
-from properties.contract import GuaranteeBroken
-from properties.disk.certificate import assert_legal
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import DiskState, Image
-from properties.disk.failing_disk import FailingDisk
-from properties.disk.images import compose
-from properties.disk.journal import Entry, ProcessKilled
-from properties.disk.recording_files import RecordingFiles
-from properties.explore.exhaustive.alphabet import LETTERS, Workload, is_crashed, operations_of
-from properties.explore.exhaustive.choices import bounded_choices
-from properties.explore.exhaustive.outcomes import Judging, Sparing, image_hash
-from properties.judge.evidence import LegalLogs, Recovered
-from properties.judge.ledgers import LegalVersions, said_by
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Case, Settings
+from tornpage.model.operations import Choice, Crash, Operation
+from tornpage.model.state import CommitLog
+from tornpage.properties.campaign.replay import Failure
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.certificate import assert_legal
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import DiskState, Image
+from tornpage.properties.disk.failing_disk import FailingDisk
+from tornpage.properties.disk.images import compose
+from tornpage.properties.disk.journal import Entry, ProcessKilled
+from tornpage.properties.disk.recording_files import RecordingFiles
+from tornpage.properties.explore.exhaustive.alphabet import LETTERS, Workload, is_crashed, operations_of
+from tornpage.properties.explore.exhaustive.choices import bounded_choices
+from tornpage.properties.explore.exhaustive.outcomes import Judging, Sparing, image_hash
+from tornpage.properties.judge.evidence import LegalLogs, Recovered
+from tornpage.properties.judge.ledgers import LegalVersions, said_by
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Case, Settings
 
 __all__ = ["CERTIFIED_EVERY", "Bound", "CrashState", "Enumerate", "WorkloadStates"]
 

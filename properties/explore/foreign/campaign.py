@@ -18,20 +18,20 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 
-from model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
-from properties.campaign.engine import Budget, CanaryTime, Progress, explore, ignored, small_case
-from properties.campaign.replay import Failure, replay, signature
-from properties.campaign.result import CampaignResult
-from properties.campaign.shrink import Watch
-from properties.campaign.workers import Control, Died, Interrupted, Launcher
-from properties.contract import GuaranteeBroken, HarnessError
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import DiskState
-from properties.disk.images import disk_state, facts_of
-from properties.disk.sampling import Chances, armed_faults, draw, fired_faults
-from properties.foreign.protocol import Promises
-from properties.foreign.trial import TargetTrial
-from properties.program.case import Case, Settings
+from tornpage.model.operations import Close, Crash, Flush, Get, GetMessage, Open, Operation, Put, QueryKey
+from tornpage.properties.campaign.engine import Budget, CanaryTime, Progress, explore, ignored, small_case
+from tornpage.properties.campaign.replay import Failure, replay, signature
+from tornpage.properties.campaign.result import CampaignResult
+from tornpage.properties.campaign.shrink import Watch
+from tornpage.properties.campaign.workers import Control, Died, Interrupted, Launcher
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import DiskState
+from tornpage.properties.disk.images import disk_state, facts_of
+from tornpage.properties.disk.sampling import Chances, armed_faults, draw, fired_faults
+from tornpage.properties.foreign.protocol import Promises
+from tornpage.properties.foreign.trial import TargetTrial
+from tornpage.properties.program.case import Case, Settings
 
 __all__ = ["FAILURES_MAX", "SHRINK_SECONDS", "TargetPlan", "TargetResult", "TargetTally", "run_target_campaign"]
 
@@ -39,7 +39,7 @@ SHRINK_SECONDS = 60.0
 """How long one failure may be made smaller: each try is a program with processes of its own."""
 _BUDGET = Budget(2_000, SHRINK_SECONDS)
 FAILURES_MAX = 3
-CANARY = "properties.explore.foreign.canary:open_store"
+CANARY = "tornpage.properties.explore.foreign.canary:open_store"
 _LIVES = (1, 1, 2, 3)
 """What only the first life shows, as that its files have no names yet, is to be seen often."""
 _CHANCES = Chances(nothing=0.15, all_but_one=0.4, older=0.5)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from properties.foreign.reference_store import ReferenceStore
+from tornpage.properties.foreign.reference_store import ReferenceStore
 
 __all__ = ["LyingStore", "open_store"]
 

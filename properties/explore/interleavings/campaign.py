@@ -12,20 +12,20 @@ from hashlib import blake2b
 from itertools import count
 from random import Random
 
-from properties.campaign.engine import Budget, CanaryTime, Progress, explore
-from properties.campaign.replay import signature
-from properties.campaign.result import CampaignResult
-from properties.campaign.shrink import Watch
-from properties.campaign.workers import Control, Died, Launcher
-from properties.contract import HarnessError, Verdict
-from properties.disk.dirty import DirtyTracker
-from properties.explore.interleavings.draws import draw_interleaving, draw_modules, sequential
-from properties.explore.interleavings.families import FAMILIES, SMALLEST, Family, topic_deletion
-from properties.explore.interleavings.run import Ran, run_interleaving
-from properties.explore.interleavings.scenario import Interleaving, Scenario
-from properties.explore.interleavings.shrink import BrokenInterleaving, shrink
-from properties.explore.interleavings.token import token_of
-from properties.scheduler import following
+from tornpage.properties.campaign.engine import Budget, CanaryTime, Progress, explore
+from tornpage.properties.campaign.replay import signature
+from tornpage.properties.campaign.result import CampaignResult
+from tornpage.properties.campaign.shrink import Watch
+from tornpage.properties.campaign.workers import Control, Died, Launcher
+from tornpage.properties.contract import HarnessError, Verdict
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.interleavings.draws import draw_interleaving, draw_modules, sequential
+from tornpage.properties.explore.interleavings.families import FAMILIES, SMALLEST, Family, topic_deletion
+from tornpage.properties.explore.interleavings.run import Ran, run_interleaving
+from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
+from tornpage.properties.explore.interleavings.shrink import BrokenInterleaving, shrink
+from tornpage.properties.explore.interleavings.token import token_of
+from tornpage.properties.scheduler import following
 
 __all__ = ["CANARY", "EFFECTS", "InterleavingResult", "InterleavingTally", "explore_interleavings", "interleavings"]
 

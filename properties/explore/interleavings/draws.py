@@ -8,8 +8,8 @@ watched: there are fewer places then, and each is met more often.
 
 from random import Random
 
-from properties.explore.interleavings.parts import WATCHED
-from properties.explore.interleavings.scenario import Interleaving, Scenario
+from tornpage.properties.explore.interleavings.parts import WATCHED
+from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 
 __all__ = ["draw_interleaving", "draw_modules", "sequential"]
 
@@ -17,7 +17,7 @@ _ALL_SHARE = 0.2
 _WALK_SHARE = 0.25
 _SWITCH_CHANCES = (0.02, 0.08, 0.3)
 _SWITCHES_MAX = 5
-_ALWAYS = "properties.planted.races"
+_ALWAYS = "tornpage.properties.planted.races"
 
 
 def sequential(scenario: Scenario, modules: tuple[str, ...] = WATCHED) -> Interleaving:

@@ -6,7 +6,7 @@ Sizes are such that a log file holds a few messages, so that puts roll over; a q
 from collections.abc import Callable, Sequence
 from random import Random
 
-from model.operations import (
+from tornpage.model.operations import (
     AskMaximum,
     AskMinimum,
     Close,
@@ -22,9 +22,9 @@ from model.operations import (
     QueryProgress,
     Step,
 )
-from model.operations import InterleavedOperation as Operation
-from properties.explore.interleavings.scenario import Scenario
-from properties.program.case import Settings
+from tornpage.model.operations import InterleavedOperation as Operation
+from tornpage.properties.explore.interleavings.scenario import Scenario
+from tornpage.properties.program.case import Settings
 
 __all__ = ["FAMILIES", "SMALLEST", "Family", "topic_deletion"]
 

@@ -4,21 +4,21 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from impl.store import MessageStore
-from model.answers import Answer, PutAnswer, QueueRead
-from model.dispatch import Queue, places
-from model.operations import Close, Commit, DeleteTopics, Put, PutBatch, Query, Step
-from model.parts import Shared
-from model.queues import queue_of
-from model.state import CommitLog
-from properties.contract import GuaranteeBroken, HarnessError, observed
-from properties.disk.disk import DiskState
-from properties.explore.interleavings.stage import Stage
-from properties.judge.linearizability.calls import Call
-from properties.judge.linearizability.linearise import Found, Moment
-from properties.judge.log import messages_are_served
-from properties.judge.rulings import Ruling, broken, holds, judge, require, ruling_of, unknown
-from properties.program.log_places import file_at
+from tornpage.impl.store import MessageStore
+from tornpage.model.answers import Answer, PutAnswer, QueueRead
+from tornpage.model.dispatch import Queue, places
+from tornpage.model.operations import Close, Commit, DeleteTopics, Put, PutBatch, Query, Step
+from tornpage.model.parts import Shared
+from tornpage.model.queues import queue_of
+from tornpage.model.state import CommitLog
+from tornpage.properties.contract import GuaranteeBroken, HarnessError, observed
+from tornpage.properties.disk.disk import DiskState
+from tornpage.properties.explore.interleavings.stage import Stage
+from tornpage.properties.judge.linearizability.calls import Call
+from tornpage.properties.judge.linearizability.linearise import Found, Moment
+from tornpage.properties.judge.log import messages_are_served
+from tornpage.properties.judge.rulings import Ruling, broken, holds, judge, require, ruling_of, unknown
+from tornpage.properties.program.log_places import file_at
 
 __all__ = [
     "an_order_explains",

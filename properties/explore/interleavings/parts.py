@@ -6,49 +6,49 @@ Locks that stay the store's own are held over no yield point: the code under the
 from collections.abc import Callable
 from functools import partial
 
-from impl.dispatch.reput import ReputMessages
-from impl.guards import make_guard
-from impl.index.index_file import IndexFile
-from impl.index.index_service import IndexService
-from impl.io.mapped_file import MappedFile
-from impl.log.mapped_file_queue import MappedFileQueue
-from impl.log.put_lock import make_put_lock
-from impl.parts import Parts
-from impl.put.group_commit import GroupCommit
-from impl.queue.consume_queues import ConsumeQueues
-from impl.queue.queue_files import QueueFiles
-from impl.read.read_buffer import ReadBuffers
-from impl.service.runner import Runner, Service, ThreadRunner
-from properties.scheduler import CooperativeLock
+from tornpage.impl.dispatch.reput import ReputMessages
+from tornpage.impl.guards import make_guard
+from tornpage.impl.index.index_file import IndexFile
+from tornpage.impl.index.index_service import IndexService
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.log.mapped_file_queue import MappedFileQueue
+from tornpage.impl.log.put_lock import make_put_lock
+from tornpage.impl.parts import Parts
+from tornpage.impl.put.group_commit import GroupCommit
+from tornpage.impl.queue.consume_queues import ConsumeQueues
+from tornpage.impl.queue.queue_files import QueueFiles
+from tornpage.impl.read.read_buffer import ReadBuffers
+from tornpage.impl.service.runner import Runner, Service, ThreadRunner
+from tornpage.properties.scheduler import CooperativeLock
 
 __all__ = ["WATCHED", "stepped_parts"]
 
 WATCHED = (
-    "impl.queue.consume_queue",
-    "impl.retention.clean_commit_log",
-    "impl.retention.clean_consume_queues",
-    "impl.log.commit_log",
-    "impl.queue.consume_queues",
-    "impl.groups.consumer_offsets",
-    "impl.dispatch.deleted_topics",
-    "impl.dispatch.derived",
-    "impl.store",
-    "impl.durability",
-    "impl.put.group_commit",
-    "impl.index.index_service",
-    "impl.index.index_entries",
-    "impl.index.index_file",
-    "impl.read.log_reader",
-    "impl.io.mapped_file",
-    "impl.log.mapped_file_queue",
-    "impl.read.message_query",
-    "impl.queue.queue_files",
-    "impl.read.queue_pull",
-    "impl.read.queue_reads",
-    "impl.dispatch.reput",
-    "impl.retention.topic_cleaning",
-    "impl.queue.units",
-    "properties.planted.races",
+    "tornpage.impl.queue.consume_queue",
+    "tornpage.impl.retention.clean_commit_log",
+    "tornpage.impl.retention.clean_consume_queues",
+    "tornpage.impl.log.commit_log",
+    "tornpage.impl.queue.consume_queues",
+    "tornpage.impl.groups.consumer_offsets",
+    "tornpage.impl.dispatch.deleted_topics",
+    "tornpage.impl.dispatch.derived",
+    "tornpage.impl.store",
+    "tornpage.impl.durability",
+    "tornpage.impl.put.group_commit",
+    "tornpage.impl.index.index_service",
+    "tornpage.impl.index.index_entries",
+    "tornpage.impl.index.index_file",
+    "tornpage.impl.read.log_reader",
+    "tornpage.impl.io.mapped_file",
+    "tornpage.impl.log.mapped_file_queue",
+    "tornpage.impl.read.message_query",
+    "tornpage.impl.queue.queue_files",
+    "tornpage.impl.read.queue_pull",
+    "tornpage.impl.read.queue_reads",
+    "tornpage.impl.dispatch.reput",
+    "tornpage.impl.retention.topic_cleaning",
+    "tornpage.impl.queue.units",
+    "tornpage.properties.planted.races",
 )
 """The modules whose lines are yield points: who writes, shows, reads and takes away what several threads look at."""
 

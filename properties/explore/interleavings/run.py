@@ -11,18 +11,18 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 
-from impl.parts import Parts
-from properties.contract import GuaranteeBroken, HarnessError, Verdict
-from properties.disk.dirty import DirtyTracker
-from properties.explore.interleavings import judges
-from properties.explore.interleavings.scenario import Interleaving
-from properties.explore.interleavings.stage import Stage
-from properties.judge.linearizability.calls import Call, asked_text, told_text
-from properties.judge.linearizability.linearise import linearise
-from properties.judge.linearizability.specification import moments_of, shared_at
-from properties.judge.rulings import require
-from properties.planted import parts_of
-from properties.scheduler import StepTrace, run_stepped
+from tornpage.impl.parts import Parts
+from tornpage.properties.contract import GuaranteeBroken, HarnessError, Verdict
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.interleavings import judges
+from tornpage.properties.explore.interleavings.scenario import Interleaving
+from tornpage.properties.explore.interleavings.stage import Stage
+from tornpage.properties.judge.linearizability.calls import Call, asked_text, told_text
+from tornpage.properties.judge.linearizability.linearise import linearise
+from tornpage.properties.judge.linearizability.specification import moments_of, shared_at
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.planted import parts_of
+from tornpage.properties.scheduler import StepTrace, run_stepped
 
 __all__ = ["Ran", "run_interleaving"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
-from impl.service.runner import Service
-from properties.scheduler.task import current_task
+from tornpage.impl.service.runner import Service
+from tornpage.properties.scheduler.task import current_task
 
 __all__ = ["SteppedRunner"]
 

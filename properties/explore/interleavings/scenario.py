@@ -5,8 +5,8 @@ With the schedule of an interleaving and the order of its tasks it is all that i
 
 from dataclasses import dataclass, field
 
-from model.operations import InterleavedOperation as Operation
-from properties.program.case import Settings
+from tornpage.model.operations import InterleavedOperation as Operation
+from tornpage.properties.program.case import Settings
 
 __all__ = ["Interleaving", "Scenario"]
 

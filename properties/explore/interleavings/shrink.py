@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from random import Random
 
-from model.operations import Put
-from properties.campaign.replay import signature
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.explore.interleavings.draws import draw_interleaving
-from properties.explore.interleavings.run import Ran, run_interleaving
-from properties.explore.interleavings.scenario import Interleaving, Scenario
+from tornpage.model.operations import Put
+from tornpage.properties.campaign.replay import signature
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.interleavings.draws import draw_interleaving
+from tornpage.properties.explore.interleavings.run import Ran, run_interleaving
+from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 
 __all__ = ["BrokenInterleaving", "shrink"]
 

@@ -6,12 +6,12 @@ here depends on time.
 
 from dataclasses import dataclass, replace
 
-from impl.io.files import DiskUsage
-from impl.parts import Parts
-from impl.service.runner import Service
-from impl.store import MessageStore
-from model.answers import Answer, PutAnswer, QueueRead
-from model.operations import (
+from tornpage.impl.io.files import DiskUsage
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import Service
+from tornpage.impl.store import MessageStore
+from tornpage.model.answers import Answer, PutAnswer, QueueRead
+from tornpage.model.operations import (
     AskMaximum,
     AskMinimum,
     Close,
@@ -27,19 +27,19 @@ from model.operations import (
     QueryProgress,
     Step,
 )
-from model.operations import InterleavedOperation as Operation
-from model.payloads import BORN_TIMESTAMP
-from properties.contract import HarnessError
-from properties.disk.dirty import DirtyTracker
-from properties.disk.failing_disk import UnmarkedDisk
-from properties.disk.recording_files import EMPTY_DISK
-from properties.explore.interleavings.parts import stepped_parts
-from properties.explore.interleavings.runner import SteppedRunner
-from properties.judge.linearizability.asking import asked
-from properties.judge.linearizability.calls import Recorder, asked_text
-from properties.program.case import Settings
-from properties.program.log_places import ROOT
-from properties.program.translation import layout_of, store_config
+from tornpage.model.operations import InterleavedOperation as Operation
+from tornpage.model.payloads import BORN_TIMESTAMP
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.failing_disk import UnmarkedDisk
+from tornpage.properties.disk.recording_files import EMPTY_DISK
+from tornpage.properties.explore.interleavings.parts import stepped_parts
+from tornpage.properties.explore.interleavings.runner import SteppedRunner
+from tornpage.properties.judge.linearizability.asking import asked
+from tornpage.properties.judge.linearizability.calls import Recorder, asked_text
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.log_places import ROOT
+from tornpage.properties.program.translation import layout_of, store_config
 
 __all__ = ["Promise", "Stage"]
 

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from model.operations import INTERLEAVED_OPERATIONS as OPERATIONS
-from model.operations import InterleavedOperation as Operation
-from model.operations import Member
-from properties.explore.interleavings.scenario import Interleaving, Scenario
-from properties.program.case import Settings
-from properties.program.packing import BadToken, packed, unpacked
+from tornpage.model.operations import INTERLEAVED_OPERATIONS as OPERATIONS
+from tornpage.model.operations import InterleavedOperation as Operation
+from tornpage.model.operations import Member
+from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.packing import BadToken, packed, unpacked
 
 __all__ = [
     "RENAMED",
@@ -34,36 +34,36 @@ FORMAT = 1
 TOKEN_PREFIX = "ti1-"
 _YIELD_POINTS_MAX = 1 << 20
 RENAMED = {
-    "impl.appended_queue": "impl.queue.consume_queue",
-    "impl.clean_commit_log": "impl.retention.clean_commit_log",
-    "impl.clean_consume_queues": "impl.retention.clean_consume_queues",
-    "impl.commit_log": "impl.log.commit_log",
-    "impl.consume_queue": "impl.queue.consume_queue",
-    "impl.consume_queues": "impl.queue.consume_queues",
-    "impl.consumer_offsets": "impl.groups.consumer_offsets",
-    "impl.deleted_topics": "impl.dispatch.deleted_topics",
-    "impl.derived": "impl.dispatch.derived",
-    "impl.group_commit": "impl.put.group_commit",
-    "impl.index_directory": "impl.index.index_service",
-    "impl.index_entries": "impl.index.index_entries",
-    "impl.index_file": "impl.index.index_file",
-    "impl.index_service": "impl.index.index_service",
-    "impl.log_reader": "impl.read.log_reader",
-    "impl.mapped_file": "impl.io.mapped_file",
-    "impl.mapped_file_queue": "impl.log.mapped_file_queue",
-    "impl.message_query": "impl.read.message_query",
-    "impl.queue_files": "impl.queue.queue_files",
-    "impl.queue_pull": "impl.read.queue_pull",
-    "impl.queue_reads": "impl.read.queue_reads",
-    "impl.queue_units": "impl.queue.consume_queue",
-    "impl.reput": "impl.dispatch.reput",
-    "impl.topic_cleaning": "impl.retention.topic_cleaning",
-    "impl.units": "impl.queue.units",
-    "impl.durable_verbs": "impl.durability",
-    "impl.store_views": "impl.store",
-    "properties.planted.racing": "properties.planted.races",
+    "impl.appended_queue": "tornpage.impl.queue.consume_queue",
+    "impl.clean_commit_log": "tornpage.impl.retention.clean_commit_log",
+    "impl.clean_consume_queues": "tornpage.impl.retention.clean_consume_queues",
+    "impl.commit_log": "tornpage.impl.log.commit_log",
+    "impl.consume_queue": "tornpage.impl.queue.consume_queue",
+    "impl.consume_queues": "tornpage.impl.queue.consume_queues",
+    "impl.consumer_offsets": "tornpage.impl.groups.consumer_offsets",
+    "impl.deleted_topics": "tornpage.impl.dispatch.deleted_topics",
+    "impl.derived": "tornpage.impl.dispatch.derived",
+    "impl.group_commit": "tornpage.impl.put.group_commit",
+    "impl.index_directory": "tornpage.impl.index.index_service",
+    "impl.index_entries": "tornpage.impl.index.index_entries",
+    "impl.index_file": "tornpage.impl.index.index_file",
+    "impl.index_service": "tornpage.impl.index.index_service",
+    "impl.log_reader": "tornpage.impl.read.log_reader",
+    "impl.mapped_file": "tornpage.impl.io.mapped_file",
+    "impl.mapped_file_queue": "tornpage.impl.log.mapped_file_queue",
+    "impl.message_query": "tornpage.impl.read.message_query",
+    "impl.queue_files": "tornpage.impl.queue.queue_files",
+    "impl.queue_pull": "tornpage.impl.read.queue_pull",
+    "impl.queue_reads": "tornpage.impl.read.queue_reads",
+    "impl.queue_units": "tornpage.impl.queue.consume_queue",
+    "impl.reput": "tornpage.impl.dispatch.reput",
+    "impl.topic_cleaning": "tornpage.impl.retention.topic_cleaning",
+    "impl.units": "tornpage.impl.queue.units",
+    "impl.durable_verbs": "tornpage.impl.durability",
+    "impl.store_views": "tornpage.impl.store",
+    "properties.planted.racing": "tornpage.properties.planted.races",
 }
-"""Former names of modules that tokens may name, and their present names."""
+"""Former names of modules that tokens may name, without `tornpage.`, and their present names."""
 
 
 def document_of(interleaving: Interleaving) -> dict[str, Any]:
@@ -114,12 +114,8 @@ def from_text(text: str) -> tuple[Interleaving, str]:
         order = tuple(map(int, document["order"]))
         switches = {int(at): int(number) for at, number in document["switches"]}
         schedule = _schedule_of(switches)
-        read = Interleaving(
-            scenario,
-            order,
-            schedule,
-            tuple(dict.fromkeys(RENAMED.get(name, name) for name in map(str, document["modules"]))),
-        )
+        modules = tuple(dict.fromkeys(map(_present_name, map(str, document["modules"]))))
+        read = Interleaving(scenario, order, schedule, modules)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise BadToken(f"the interleaving cannot be read: {error}") from error
     if sorted(order) != list(range(scenario.task_count)):
@@ -132,6 +128,12 @@ def _schedule_of(switches: Mapping[int, int]) -> tuple[int, ...]:
     if any(not 0 <= at < _YIELD_POINTS_MAX for at in switches):
         raise ValueError(f"a switch is at no yield point from 0 to {_YIELD_POINTS_MAX}")
     return tuple(switches.get(at, 0) for at in range(max(switches, default=-1) + 1))
+
+
+def _present_name(name: str) -> str:
+    """Return the import name of a module, which a token names as it was called when the token was made."""
+    present = RENAMED.get(name.removeprefix("tornpage."), name)
+    return present if present.startswith("tornpage.") else f"tornpage.{present}"
 
 
 def fingerprint(modules: Iterable[str]) -> str:

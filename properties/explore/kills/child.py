@@ -17,21 +17,34 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Literal, NoReturn
 
-from impl.io.files import Files
-from impl.io.os_files import OsFiles
-from impl.message.message import Message, PutResult
-from impl.parts import Parts
-from impl.service.runner import Service, ThreadRunner
-from impl.store import MessageStore
-from model.message import Batch
-from model.operations import Close, Flush, Get, GetMessage, OffsetByTime, Open, Operation, Put, PutBatch, QueryKey, Step
-from model.payloads import given_of
-from properties.explore.kills.progress import OPERATIONS_MAX, Progress
-from properties.explore.kills.step_counting_files import StepCountingFiles
-from properties.program.bit_maps import filters_of
-from properties.program.case import Settings
-from properties.program.hand_driven import HandDriven
-from properties.program.translation import store_batch, store_config, store_message
+from tornpage import impl
+from tornpage.impl.io.files import Files
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import Message, PutResult
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import Service, ThreadRunner
+from tornpage.impl.store import MessageStore
+from tornpage.model.message import Batch
+from tornpage.model.operations import (
+    Close,
+    Flush,
+    Get,
+    GetMessage,
+    OffsetByTime,
+    Open,
+    Operation,
+    Put,
+    PutBatch,
+    QueryKey,
+    Step,
+)
+from tornpage.model.payloads import given_of
+from tornpage.properties.explore.kills.progress import OPERATIONS_MAX, Progress
+from tornpage.properties.explore.kills.step_counting_files import StepCountingFiles
+from tornpage.properties.program.bit_maps import filters_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.hand_driven import HandDriven
+from tornpage.properties.program.translation import store_batch, store_config, store_message
 
 __all__ = [
     "HANG_SECONDS",
@@ -46,6 +59,8 @@ KillMode = Literal["step", "bytecode"]
 """What is counted: calls at the file seam as they begin, or bytecodes inside the store's own modules."""
 
 HANG_SECONDS = 60
+_STORE = f"{impl.__name__}."
+"""The begin of each module name of the store."""
 _KEYS = ("k1", "k2", "Aa", "BB", "u")
 EXIT_COMPLETED = 0
 EXIT_FAILED = 3
@@ -207,7 +222,7 @@ class _Child:
 
     def _enter(self, frame: FrameType, event: str, _argument: Any) -> Callable[..., Any] | None:
         """Trace the frames of the store only, bytecode by bytecode."""
-        if not frame.f_globals.get("__name__", "").startswith("impl."):
+        if not frame.f_globals.get("__name__", "").startswith(_STORE):
             return None
         frame.f_trace_opcodes = True
         frame.f_trace_lines = False
@@ -234,7 +249,7 @@ def _read_something(store: MessageStore, operation: GetMessage | QueryKey | Offs
 def _forget_cached_answers() -> None:
     """Empty the caches of the store's functions: what the parent opened before must not change the count."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("impl."):
+        if name.startswith(_STORE):
             for value in list(vars(module).values()):
                 clear = getattr(value, "cache_clear", None)
                 if clear is not None:

@@ -8,21 +8,21 @@ from dataclasses import astuple, dataclass, field
 
 import mmh3
 
-from model.operations import Operation
-from model.payloads import BORN_TIMESTAMP
-from model.state import CommitLog
-from properties.contract import GuaranteeBroken, HarnessError
-from properties.explore.kills.child import HANG_SECONDS, KillMode, Life, Progress
-from properties.explore.kills.judge import (
+from tornpage.model.operations import Operation
+from tornpage.model.payloads import BORN_TIMESTAMP
+from tornpage.model.state import CommitLog
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.explore.kills.child import HANG_SECONDS, KillMode, Life, Progress
+from tornpage.properties.explore.kills.judge import (
     LegalLogs,
     legal_after,
     marker_is_right,
 )
-from properties.explore.kills.judged import Judged
-from properties.explore.kills.snapshot import Snapshot, digest_of, snapshot_of
-from properties.explore.kills.zygote import Zygote
-from properties.judge.rulings import require
-from properties.program.case import Settings
+from tornpage.properties.explore.kills.judged import Judged
+from tornpage.properties.explore.kills.snapshot import Snapshot, digest_of, snapshot_of
+from tornpage.properties.explore.kills.zygote import Zygote
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.program.case import Settings
 
 __all__ = ["Cycle", "KillPoint", "KillReport", "KillViolation", "PlannedLife"]
 

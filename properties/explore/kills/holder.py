@@ -12,16 +12,16 @@ from typing import IO, Any
 
 from isal.isal_zlib import crc32
 
-from impl.errors import StoreInUse
-from impl.io.os_files import OsFiles
-from impl.parts import Parts
-from impl.store import MessageStore
-from model.operations import Put
-from model.payloads import message_of
-from properties.planted import parts_of
-from properties.program.bit_maps import filters_of
-from properties.program.case import Settings
-from properties.program.translation import store_config, store_message
+from tornpage.impl.errors import StoreInUse
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.parts import Parts
+from tornpage.impl.store import MessageStore
+from tornpage.model.operations import Put
+from tornpage.model.payloads import message_of
+from tornpage.properties.planted import parts_of
+from tornpage.properties.program.bit_maps import filters_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.translation import store_config, store_message
 
 __all__ = ["hold"]
 

@@ -8,23 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from impl.io.files import OpenFile
-from impl.io.os_files import OsFiles
-from impl.parts import Parts
-from impl.service.runner import ThreadRunner
-from impl.store import MessageStore
-from model.crash import crash, next_process, reopened
-from model.operations import Open, Operation, Put, PutBatch
-from model.state import Clock, CommitLog, State
-from model.step import step
-from properties.contract import GuaranteeBroken, observed
-from properties.disk.disk import Image
-from properties.explore.kills.child import Progress
-from properties.explore.kills.snapshot import Snapshot, snapshot_of
-from properties.judge.evidence import Recovered, SeenFiles, key_of
-from properties.judge.judges import QUEUE_JUDGES
-from properties.judge.ledgers import DerivedLedger, Ledger
-from properties.judge.log import (
+from tornpage.impl.io.files import OpenFile
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.parts import Parts
+from tornpage.impl.service.runner import ThreadRunner
+from tornpage.impl.store import MessageStore
+from tornpage.model.crash import crash, next_process, reopened
+from tornpage.model.operations import Open, Operation, Put, PutBatch
+from tornpage.model.state import Clock, CommitLog, State
+from tornpage.model.step import step
+from tornpage.properties.contract import GuaranteeBroken, observed
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.explore.kills.child import Progress
+from tornpage.properties.explore.kills.snapshot import Snapshot, snapshot_of
+from tornpage.properties.judge.evidence import Recovered, SeenFiles, key_of
+from tornpage.properties.judge.judges import QUEUE_JUDGES
+from tornpage.properties.judge.ledgers import DerivedLedger, Ledger
+from tornpage.properties.judge.log import (
     begins_where_it_may,
     covers_the_floor,
     is_a_prefix,
@@ -32,13 +32,13 @@ from properties.judge.log import (
     nothing_behind_the_end,
     watermarks_in_order,
 )
-from properties.judge.rulings import Ruling, broken, holds, judge, require, ruling_of
-from properties.judge.start import opens_for_writing
-from properties.program.bit_maps import filters_of
-from properties.program.case import Settings
-from properties.program.hand_driven import HandDriven
-from properties.program.log_places import LOG_DIRECTORY, ROOT
-from properties.program.translation import layout_of, store_config
+from tornpage.properties.judge.rulings import Ruling, broken, holds, judge, require, ruling_of
+from tornpage.properties.judge.start import opens_for_writing
+from tornpage.properties.program.bit_maps import filters_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.hand_driven import HandDriven
+from tornpage.properties.program.log_places import LOG_DIRECTORY, ROOT
+from tornpage.properties.program.translation import layout_of, store_config
 
 __all__ = [
     "JUDGES_OF_KILLS",

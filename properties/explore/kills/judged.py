@@ -5,12 +5,12 @@ and more often what their recoveries leave is the same: that is not recovered ag
 judged, or recovered again, all the same.
 """
 
-from impl.parts import Parts
-from model.state import CommitLog
-from properties.explore.kills.judge import LegalLogs, judge_directory
-from properties.explore.kills.snapshot import Snapshot, digest_of
-from properties.judge.rulings import require
-from properties.program.case import Settings
+from tornpage.impl.parts import Parts
+from tornpage.model.state import CommitLog
+from tornpage.properties.explore.kills.judge import LegalLogs, judge_directory
+from tornpage.properties.explore.kills.snapshot import Snapshot, digest_of
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.program.case import Settings
 
 __all__ = ["AGAIN_EVERY", "Judged"]
 

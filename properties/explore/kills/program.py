@@ -9,15 +9,15 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from impl.parts import Parts
-from model.operations import Close, CommitOffset, FailSync, FailWrite, Operation, QueryOffsets, RefuseFile
-from model.step import services_of
-from properties.explore.kills.cycle import Cycle, KillReport, PlannedLife
-from properties.explore.kills.judged import AGAIN_EVERY, Judged
-from properties.explore.kills.zygote import Zygote
-from properties.program.case import Settings
-from properties.program.translation import layout_of
-from properties.program.workload import draw_operation, draw_settings
+from tornpage.impl.parts import Parts
+from tornpage.model.operations import Close, CommitOffset, FailSync, FailWrite, Operation, QueryOffsets, RefuseFile
+from tornpage.model.step import services_of
+from tornpage.properties.explore.kills.cycle import Cycle, KillReport, PlannedLife
+from tornpage.properties.explore.kills.judged import AGAIN_EVERY, Judged
+from tornpage.properties.explore.kills.zygote import Zygote
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.translation import layout_of
+from tornpage.properties.program.workload import draw_operation, draw_settings
 
 __all__ = ["CYCLES_PER_PROGRAM", "VIOLATIONS_MAX", "ProgramRunner"]
 

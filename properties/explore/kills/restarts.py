@@ -21,20 +21,20 @@ from dataclasses import dataclass, fields
 from itertools import repeat
 from typing import IO, Any, Literal
 
-from properties.campaign.engine import Budget, CanaryTime, explore
-from properties.campaign.replay import signature
-from properties.campaign.result import CampaignResult
-from properties.campaign.shrink import Watch
-from properties.campaign.workers import Control, Died, Interrupted, Launcher
-from properties.contract import GuaranteeBroken, HarnessError
-from properties.explore.kills.run import KILL_SETTINGS
-from properties.interrupts import held_interrupts
-from properties.program.case import Settings
-from properties.scratch import memory_directory, scratch_directory
+from tornpage.properties.campaign.engine import Budget, CanaryTime, explore
+from tornpage.properties.campaign.replay import signature
+from tornpage.properties.campaign.result import CampaignResult
+from tornpage.properties.campaign.shrink import Watch
+from tornpage.properties.campaign.workers import Control, Died, Interrupted, Launcher
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.explore.kills.run import KILL_SETTINGS
+from tornpage.properties.interrupts import held_interrupts
+from tornpage.properties.program.case import Settings
+from tornpage.properties.scratch import memory_directory, scratch_directory
 
 __all__ = ["RestartResult", "RestartTally", "run_restarts"]
 
-HOLDER = (sys.executable, "-P", "-m", "properties.explore.kills.holder")
+HOLDER = (sys.executable, "-P", "-m", "tornpage.properties.explore.kills.holder")
 _PATIENCE_S = 60.0
 
 Served = list[list[int]]

@@ -18,18 +18,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
 
-from impl.parts import Parts
-from properties.campaign.engine import Budget, CanaryTime, explore
-from properties.campaign.result import CampaignResult
-from properties.campaign.shrink import Watch
-from properties.campaign.workers import Control, Died, Launcher
-from properties.contract import HarnessError
-from properties.explore.kills.child import KillMode
-from properties.explore.kills.cycle import KillPoint, KillReport, KillViolation
-from properties.explore.kills.program import CYCLES_PER_PROGRAM, VIOLATIONS_MAX, ProgramRunner
-from properties.planted import parts_of
-from properties.program.case import Settings
-from properties.scratch import memory_directory
+from tornpage.impl.parts import Parts
+from tornpage.properties.campaign.engine import Budget, CanaryTime, explore
+from tornpage.properties.campaign.result import CampaignResult
+from tornpage.properties.campaign.shrink import Watch
+from tornpage.properties.campaign.workers import Control, Died, Launcher
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.explore.kills.child import KillMode
+from tornpage.properties.explore.kills.cycle import KillPoint, KillReport, KillViolation
+from tornpage.properties.explore.kills.program import CYCLES_PER_PROGRAM, VIOLATIONS_MAX, ProgramRunner
+from tornpage.properties.planted import parts_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.scratch import memory_directory
 
 __all__ = [
     "KILL_SETTINGS",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from impl.io.files import DiskUsage, Files, FileStat, Mapping, OpenFile
+from tornpage.impl.io.files import DiskUsage, Files, FileStat, Mapping, OpenFile
 
 __all__ = ["StepCountingFiles"]
 

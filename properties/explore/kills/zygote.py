@@ -17,12 +17,12 @@ import struct
 from functools import lru_cache
 from typing import NoReturn
 
-from impl.parts import Parts
-from model.operations import Operation
-from properties.contract import HarnessError
-from properties.explore.kills.child import Life, run_child
-from properties.explore.kills.progress import Progress
-from properties.program.case import Settings
+from tornpage.impl.parts import Parts
+from tornpage.model.operations import Operation
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.explore.kills.child import Life, run_child
+from tornpage.properties.explore.kills.progress import Progress
+from tornpage.properties.program.case import Settings
 
 __all__ = ["Zygote"]
 

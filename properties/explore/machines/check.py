@@ -13,23 +13,23 @@ from hypothesis.errors import HypothesisException
 from hypothesis.reporting import with_reporter
 from hypothesis.stateful import run_state_machine_as_test
 
-from properties.campaign.engine import Budget, CanaryTime, explore, small_case
-from properties.campaign.replay import Failure, signature
-from properties.campaign.result import CampaignResult
-from properties.campaign.shrink import Watch
-from properties.campaign.workers import Control, Died, Interrupted, Launcher
-from properties.contract import HarnessError
-from properties.disk.dirty import DirtyTracker
-from properties.explore.machines.consumer_machine import ConsumerMachine
-from properties.explore.machines.delay_machine import DelayMachine
-from properties.explore.machines.equal_draws import draw_from_seeds_alone
-from properties.explore.machines.failing_disk_machine import FailingDiskMachine
-from properties.explore.machines.flush_machine import FlushMachine
-from properties.explore.machines.machine import CommitLogMachine, Progress, TrialMachine, planted_machine
-from properties.explore.machines.put_machine import PutMachine
-from properties.explore.machines.queue_machine import QueueMachine
-from properties.explore.machines.retention_machine import RetentionMachine
-from properties.explore.machines.target_machine import TargetMachine
+from tornpage.properties.campaign.engine import Budget, CanaryTime, explore, small_case
+from tornpage.properties.campaign.replay import Failure, signature
+from tornpage.properties.campaign.result import CampaignResult
+from tornpage.properties.campaign.shrink import Watch
+from tornpage.properties.campaign.workers import Control, Died, Interrupted, Launcher
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.machines.consumer_machine import ConsumerMachine
+from tornpage.properties.explore.machines.delay_machine import DelayMachine
+from tornpage.properties.explore.machines.equal_draws import draw_from_seeds_alone
+from tornpage.properties.explore.machines.failing_disk_machine import FailingDiskMachine
+from tornpage.properties.explore.machines.flush_machine import FlushMachine
+from tornpage.properties.explore.machines.machine import CommitLogMachine, Progress, TrialMachine, planted_machine
+from tornpage.properties.explore.machines.put_machine import PutMachine
+from tornpage.properties.explore.machines.queue_machine import QueueMachine
+from tornpage.properties.explore.machines.retention_machine import RetentionMachine
+from tornpage.properties.explore.machines.target_machine import TargetMachine
 
 __all__ = ["MACHINES", "PROFILES", "TARGET_PROFILES", "TURN_EXAMPLES_MAX", "CheckResult", "MachineTally", "check"]
 

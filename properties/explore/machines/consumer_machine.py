@@ -11,7 +11,7 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from model.operations import (
+from tornpage.model.operations import (
     CancelPull,
     Close,
     CommitOffset,
@@ -26,11 +26,11 @@ from model.operations import (
     QueryOffsets,
     Step,
 )
-from properties.explore.machines.machine import TrialMachine
-from properties.explore.machines.polling_strategies import held_pulls, pulls_beside_dispatch, tagged_puts
-from properties.explore.machines.strategies import one_of
-from properties.program.case import Settings
-from properties.program.translation import HELD_PULLS_MAX
+from tornpage.properties.explore.machines.machine import TrialMachine
+from tornpage.properties.explore.machines.polling_strategies import held_pulls, pulls_beside_dispatch, tagged_puts
+from tornpage.properties.explore.machines.strategies import one_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.translation import HELD_PULLS_MAX
 
 __all__ = ["ConsumerMachine"]
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from model.operations import (
+from tornpage.model.operations import (
     ChangeRole,
     Clean,
     ClockStep,
@@ -28,9 +28,9 @@ from model.operations import (
     Step,
     SwitchFlag,
 )
-from properties.explore.machines.machine import REPUT, TrialMachine
-from properties.explore.machines.strategies import one_of
-from properties.program.case import Settings
+from tornpage.properties.explore.machines.machine import REPUT, TrialMachine
+from tornpage.properties.explore.machines.strategies import one_of
+from tornpage.properties.program.case import Settings
 
 __all__ = ["DelayMachine"]
 

@@ -10,8 +10,19 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from model.operations import AimFault, Close, CommitOffset, DeleteTopics, Flush, HarmDerived, Open, Operation, Put, Step
-from properties.explore.machines.failing_disk_strategies import (
+from tornpage.model.operations import (
+    AimFault,
+    Close,
+    CommitOffset,
+    DeleteTopics,
+    Flush,
+    HarmDerived,
+    Open,
+    Operation,
+    Put,
+    Step,
+)
+from tornpage.properties.explore.machines.failing_disk_strategies import (
     CLEAN,
     DELAYED,
     DELETIONS,
@@ -33,9 +44,9 @@ from properties.explore.machines.failing_disk_strategies import (
     WORK,
     settings_of_failing_disks,
 )
-from properties.explore.machines.machine import REPUT, TrialMachine
-from properties.program.case import Settings
-from properties.program.fault_effects import EFFECTS
+from tornpage.properties.explore.machines.machine import REPUT, TrialMachine
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.fault_effects import EFFECTS
 
 __all__ = ["FailingDiskMachine"]
 

@@ -2,11 +2,11 @@
 
 from hypothesis import strategies as st
 
-from model.operations import AimFault, Clean, CommitOffset, Flush, HarmDerived, Operation, Put, Step
-from properties.explore.machines.machine import REPUT
-from properties.explore.machines.strategies import one_of
-from properties.program.case import Settings
-from properties.program.fault_effects import EFFECTS
+from tornpage.model.operations import AimFault, Clean, CommitOffset, Flush, HarmDerived, Operation, Put, Step
+from tornpage.properties.explore.machines.machine import REPUT
+from tornpage.properties.explore.machines.strategies import one_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.fault_effects import EFFECTS
 
 __all__ = [
     "CLEAN",

@@ -10,7 +10,7 @@ from hypothesis import event
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from model.operations import (
+from tornpage.model.operations import (
     Close,
     Concurrent,
     Crash,
@@ -26,9 +26,15 @@ from model.operations import (
     ServiceName,
     Step,
 )
-from properties.explore.machines.flush_strategies import large_puts, meetings, plain_puts, settings_of_flushes, steps_of
-from properties.explore.machines.machine import TrialMachine
-from properties.program.case import Settings
+from tornpage.properties.explore.machines.flush_strategies import (
+    large_puts,
+    meetings,
+    plain_puts,
+    settings_of_flushes,
+    steps_of,
+)
+from tornpage.properties.explore.machines.machine import TrialMachine
+from tornpage.properties.program.case import Settings
 
 __all__ = ["FlushMachine"]
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from model.operations import Concurrent, Put, Step
-from properties.explore.machines.strategies import one_of
-from properties.program.case import Settings
+from tornpage.model.operations import Concurrent, Put, Step
+from tornpage.properties.explore.machines.strategies import one_of
+from tornpage.properties.program.case import Settings
 
 __all__ = ["large_puts", "meetings", "plain_puts", "settings_of_flushes", "steps_of"]
 

@@ -14,15 +14,22 @@ from hypothesis import event, note
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from model.operations import Close, Crash, Damage, FailSync, Flush, Get, Open, OpenTwice, Operation, Put, Step
-from properties.campaign.replay import Failure
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker, choose_tracker
-from properties.disk.images import Fact, disk_state, facts_of
-from properties.explore.machines.strategies import choices_of, damages, holes_of, odd_puts, puts, settings_of_trials
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Case, Settings, describe
+from tornpage.model.operations import Close, Crash, Damage, FailSync, Flush, Get, Open, OpenTwice, Operation, Put, Step
+from tornpage.properties.campaign.replay import Failure
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker
+from tornpage.properties.disk.images import Fact, disk_state, facts_of
+from tornpage.properties.explore.machines.strategies import (
+    choices_of,
+    damages,
+    holes_of,
+    odd_puts,
+    puts,
+    settings_of_trials,
+)
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Case, Settings, describe
 
 __all__ = ["REPUT", "CommitLogMachine", "Progress", "TrialMachine", "planted_machine"]
 

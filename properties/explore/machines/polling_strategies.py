@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from model.operations import PullHeld, PullWhileDispatching, Put
+from tornpage.model.operations import PullHeld, PullWhileDispatching, Put
 
 __all__ = ["held_pulls", "pulls_beside_dispatch", "tagged_puts"]
 

@@ -11,9 +11,9 @@ from hypothesis import event
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from model.batch import messages_of
-from model.message import record_bytes
-from model.operations import (
+from tornpage.model.batch import messages_of
+from tornpage.model.message import record_bytes
+from tornpage.model.operations import (
     Close,
     Concurrent,
     DiskUsed,
@@ -26,9 +26,9 @@ from model.operations import (
     Step,
     SwitchFlag,
 )
-from model.payloads import batch_of, message_of
-from properties.explore.machines.machine import TrialMachine
-from properties.explore.machines.put_strategies import (
+from tornpage.model.payloads import batch_of, message_of
+from tornpage.properties.explore.machines.machine import TrialMachine
+from tornpage.properties.explore.machines.put_strategies import (
     any_puts,
     batches,
     concurrent_puts,
@@ -37,8 +37,8 @@ from properties.explore.machines.put_strategies import (
     special_puts,
     wide_batches,
 )
-from properties.explore.machines.strategies import odd_puts, puts
-from properties.program.case import Settings
+from tornpage.properties.explore.machines.strategies import odd_puts, puts
+from tornpage.properties.program.case import Settings
 
 __all__ = ["PutMachine"]
 

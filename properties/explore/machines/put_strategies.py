@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from model.operations import Concurrent, Member, Put, PutBatch
-from properties.explore.machines.strategies import one_of, puts
-from properties.program.case import Settings
+from tornpage.model.operations import Concurrent, Member, Put, PutBatch
+from tornpage.properties.explore.machines.strategies import one_of, puts
+from tornpage.properties.program.case import Settings
 
 __all__ = ["any_puts", "batches", "concurrent_puts", "odd_batches", "settings_of_puts", "special_puts", "wide_batches"]
 

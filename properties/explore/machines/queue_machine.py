@@ -10,7 +10,7 @@ from typing import ClassVar, get_args
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from model.operations import (
+from tornpage.model.operations import (
     Close,
     Crash,
     DerivedFile,
@@ -29,16 +29,16 @@ from model.operations import (
     ServiceName,
     Step,
 )
-from properties.explore.machines.machine import REPUT, TrialMachine
-from properties.explore.machines.put_strategies import batches
-from properties.explore.machines.queue_strategies import (
+from tornpage.properties.explore.machines.machine import REPUT, TrialMachine
+from tornpage.properties.explore.machines.put_strategies import batches
+from tornpage.properties.explore.machines.queue_strategies import (
     key_queries,
     pulls,
     queued_puts,
     settings_of_queues,
     time_look_ups,
 )
-from properties.program.case import Settings
+from tornpage.properties.program.case import Settings
 
 __all__ = ["QueueMachine"]
 

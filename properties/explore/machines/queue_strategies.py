@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from model.operations import GetMessage, OffsetByTime, Put, QueryKey
-from properties.explore.machines.strategies import one_of
-from properties.program.case import Settings
+from tornpage.model.operations import GetMessage, OffsetByTime, Put, QueryKey
+from tornpage.properties.explore.machines.strategies import one_of
+from tornpage.properties.program.case import Settings
 
 __all__ = ["key_queries", "pulls", "queued_puts", "settings_of_queues", "time_look_ups"]
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from model.operations import (
+from tornpage.model.operations import (
     Clean,
     Close,
     DeleteTopics,
@@ -25,10 +25,10 @@ from model.operations import (
     QueryKey,
     ReleaseBuffer,
 )
-from model.retention import RUNS
-from properties.explore.machines.machine import TrialMachine
-from properties.explore.machines.strategies import one_of
-from properties.program.case import Settings
+from tornpage.model.retention import RUNS
+from tornpage.properties.explore.machines.machine import TrialMachine
+from tornpage.properties.explore.machines.strategies import one_of
+from tornpage.properties.program.case import Settings
 
 __all__ = ["RetentionMachine"]
 

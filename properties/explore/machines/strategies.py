@@ -5,10 +5,10 @@ from typing import TypeVar, get_args
 
 from hypothesis import strategies as st
 
-from model.operations import Choice, Damage, DerivedHarm, Put
-from properties.disk.images import Fact
-from properties.program.case import Settings
-from properties.program.log_places import log_files
+from tornpage.model.operations import Choice, Damage, DerivedHarm, Put
+from tornpage.properties.disk.images import Fact
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.log_places import log_files
 
 __all__ = ["choices_of", "damages", "holes_of", "odd_puts", "one_of", "puts", "settings_of_trials"]
 

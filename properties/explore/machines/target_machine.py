@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from model.operations import Get, GetMessage, Open, Put, QueryKey
-from properties.explore.machines.machine import TrialMachine
-from properties.foreign.trial import TargetTrial
-from properties.program.case import Settings
+from tornpage.model.operations import Get, GetMessage, Open, Put, QueryKey
+from tornpage.properties.explore.machines.machine import TrialMachine
+from tornpage.properties.foreign.trial import TargetTrial
+from tornpage.properties.program.case import Settings
 
 __all__ = ["TargetMachine", "target_puts"]
 

@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from properties.contract import GuaranteeBroken, HarnessError
-from properties.explore.real_faults.mounts import Unavailable, die_with_parent
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.explore.real_faults.mounts import Unavailable, die_with_parent
 
 __all__ = ["HANG_SECONDS", "Ending", "Page", "Stored", "in_child"]
 

@@ -11,16 +11,16 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.io.files import Files
-from impl.io.os_files import OsFiles
-from impl.message.message import PutResult, PutStatus
-from properties.contract import GuaranteeBroken
-from properties.explore.real_faults.children import Page, in_child
-from properties.explore.real_faults.mounts import Unavailable
-from properties.explore.real_faults.report import FaultReport
-from properties.explore.real_faults.small_disk import Kind, SmallDisk, small_disk
-from properties.explore.real_faults.writer import Writer, config_of, judge_log, knows
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.io.files import Files
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import PutResult, PutStatus
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.explore.real_faults.children import Page, in_child
+from tornpage.properties.explore.real_faults.mounts import Unavailable
+from tornpage.properties.explore.real_faults.report import FaultReport
+from tornpage.properties.explore.real_faults.small_disk import Kind, SmallDisk, small_disk
+from tornpage.properties.explore.real_faults.writer import Writer, config_of, judge_log, knows
 
 __all__ = ["FILE_BYTES", "PUTS_MAX", "UNWATCHED", "full_disk"]
 

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Self
 
-from properties.explore.real_faults.mounts import Unavailable, may_mount_disks, mounted
+from tornpage.properties.explore.real_faults.mounts import Unavailable, may_mount_disks, mounted
 
 __all__ = ["Extent", "Medium", "extents_of", "why_no_loop"]
 

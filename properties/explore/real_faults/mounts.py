@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from properties.interrupts import held_interrupts
+from tornpage.properties.interrupts import held_interrupts
 
 __all__ = ["Unavailable", "die_with_parent", "enter_private_mounts", "may_mount_disks", "mounted", "why_no_mounts"]
 

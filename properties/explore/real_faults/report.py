@@ -7,7 +7,7 @@ outcome would have been another without it (docs/faults.md says how each is told
 from dataclasses import dataclass, field
 from typing import Any
 
-from properties.contract import GuaranteeBroken, Verdict
+from tornpage.properties.contract import GuaranteeBroken, Verdict
 
 __all__ = ["FaultReport", "FaultsReport"]
 

@@ -9,15 +9,15 @@ import random
 from collections.abc import Callable, Sequence
 from time import perf_counter
 
-from properties.contract import GuaranteeBroken, HarnessError
-from properties.explore.real_faults.children import Page, in_child
-from properties.explore.real_faults.full_disk import full_disk
-from properties.explore.real_faults.mounts import Unavailable, enter_private_mounts
-from properties.explore.real_faults.report import FaultReport, FaultsReport
-from properties.explore.real_faults.short_write import short_write
-from properties.explore.real_faults.sparse_sigbus import sparse_sigbus
-from properties.explore.real_faults.sync_eio import sync_eio
-from properties.scratch import scratch_directory
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.explore.real_faults.children import Page, in_child
+from tornpage.properties.explore.real_faults.full_disk import full_disk
+from tornpage.properties.explore.real_faults.mounts import Unavailable, enter_private_mounts
+from tornpage.properties.explore.real_faults.report import FaultReport, FaultsReport
+from tornpage.properties.explore.real_faults.short_write import short_write
+from tornpage.properties.explore.real_faults.sparse_sigbus import sparse_sigbus
+from tornpage.properties.explore.real_faults.sync_eio import sync_eio
+from tornpage.properties.scratch import scratch_directory
 
 __all__ = ["FAULTS", "run_faults"]
 

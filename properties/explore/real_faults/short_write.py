@@ -12,13 +12,13 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from impl.io.files import OpenFile
-from impl.io.os_files import OsFiles
-from properties.contract import GuaranteeBroken
-from properties.explore.real_faults.children import Page, in_child
-from properties.explore.real_faults.mounts import Unavailable
-from properties.explore.real_faults.report import FaultReport
-from properties.explore.real_faults.writer import Writer, config_of, judge_log, knows
+from tornpage.impl.io.files import OpenFile
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.explore.real_faults.children import Page, in_child
+from tornpage.properties.explore.real_faults.mounts import Unavailable
+from tornpage.properties.explore.real_faults.report import FaultReport
+from tornpage.properties.explore.real_faults.writer import Writer, config_of, judge_log, knows
 
 __all__ = ["short_write"]
 

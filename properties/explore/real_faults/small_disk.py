@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from properties.contract import HarnessError
-from properties.explore.real_faults.loop import Medium
-from properties.explore.real_faults.mounts import mounted
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.explore.real_faults.loop import Medium
+from tornpage.properties.explore.real_faults.mounts import mounted
 
 __all__ = ["Kind", "SmallDisk", "small_disk"]
 

@@ -7,14 +7,14 @@ that a death by SIGBUS is seen, and what it leaves.
 import os
 import random
 
-from impl.io.files import OpenFile
-from impl.io.os_files import OsFiles
-from properties.contract import GuaranteeBroken
-from properties.explore.real_faults.children import Page, in_child
-from properties.explore.real_faults.full_disk import FILE_BYTES, PUTS_MAX, UNWATCHED
-from properties.explore.real_faults.report import FaultReport
-from properties.explore.real_faults.small_disk import small_disk
-from properties.explore.real_faults.writer import Writer, config_of, judge_log
+from tornpage.impl.io.files import OpenFile
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.explore.real_faults.children import Page, in_child
+from tornpage.properties.explore.real_faults.full_disk import FILE_BYTES, PUTS_MAX, UNWATCHED
+from tornpage.properties.explore.real_faults.report import FaultReport
+from tornpage.properties.explore.real_faults.small_disk import small_disk
+from tornpage.properties.explore.real_faults.writer import Writer, config_of, judge_log
 
 __all__ = ["SparseLog", "sparse_sigbus"]
 

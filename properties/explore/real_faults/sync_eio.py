@@ -11,15 +11,15 @@ import random
 from contextlib import closing
 from pathlib import Path
 
-from impl.io.files import OpenFile
-from impl.io.os_files import OsFiles
-from impl.message.message import GetStatus, PutStatus
-from impl.parts import Parts
-from properties.contract import GuaranteeBroken, HarnessError
-from properties.explore.real_faults.children import Page, in_child
-from properties.explore.real_faults.loop import BLOCK_BYTES, Medium, extents_of
-from properties.explore.real_faults.report import FaultReport
-from properties.explore.real_faults.writer import Writer, config_of, judge_log
+from tornpage.impl.io.files import OpenFile
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.message import GetStatus, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.explore.real_faults.children import Page, in_child
+from tornpage.properties.explore.real_faults.loop import BLOCK_BYTES, Medium, extents_of
+from tornpage.properties.explore.real_faults.report import FaultReport
+from tornpage.properties.explore.real_faults.writer import Writer, config_of, judge_log
 
 __all__ = ["sync_eio"]
 

@@ -11,18 +11,18 @@ from pathlib import Path
 from time import monotonic, time_ns
 from typing import Any
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.config.policy import FlushDiskType
-from impl.io.files import Files
-from impl.io.os_files import OsFiles
-from impl.message.dispatching import UNIT_BYTES
-from impl.message.message import GetStatus, Message, PutResult, PutStatus
-from impl.parts import Parts
-from impl.store import MessageStore
-from model.payloads import BORN_TIMESTAMP, body_of
-from properties.contract import GuaranteeBroken
-from properties.decode import Blank, Record, iter_items, look
-from properties.explore.real_faults.children import Page, Stored
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.config.policy import FlushDiskType
+from tornpage.impl.io.files import Files
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.message.dispatching import UNIT_BYTES
+from tornpage.impl.message.message import GetStatus, Message, PutResult, PutStatus
+from tornpage.impl.parts import Parts
+from tornpage.impl.store import MessageStore
+from tornpage.model.payloads import BORN_TIMESTAMP, body_of
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.decode import Blank, Record, iter_items, look
+from tornpage.properties.explore.real_faults.children import Page, Stored
 
 __all__ = ["Writer", "config_of", "judge_log", "knows"]
 

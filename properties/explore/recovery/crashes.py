@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from impl.parts import Parts
-from properties.contract import Verdict
-from properties.decode.consumequeue import UNIT_BYTES
-from properties.disk.dirty import choose_tracker
-from properties.explore.recovery.shapes import SHAPES, RecoveryShape
-from properties.judge.image import read_image, write_image
-from properties.judge.judgement import Judgement, judge_image
-from properties.judge.shape import Given
-from properties.program.case import Disk, Settings
-from properties.scratch import scratch_directory
+from tornpage.impl.parts import Parts
+from tornpage.properties.contract import Verdict
+from tornpage.properties.decode.consumequeue import UNIT_BYTES
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.explore.recovery.shapes import SHAPES, RecoveryShape
+from tornpage.properties.judge.image import read_image, write_image
+from tornpage.properties.judge.judgement import Judgement, judge_image
+from tornpage.properties.judge.shape import Given
+from tornpage.properties.program.case import Disk, Settings
+from tornpage.properties.scratch import scratch_directory
 
 __all__ = ["RecoveryReport", "ShapeReport", "crash_recoveries"]
 

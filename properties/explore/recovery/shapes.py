@@ -11,16 +11,16 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
 
-from impl.parts import Parts
-from model.operations import Choice, Flush, Operation, Put, Step
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Image, parent_of
-from properties.disk.images import compose, disk_state, facts_of
-from properties.judge.evidence import DERIVED, INDEX, QUEUES
-from properties.judge.image import Told, Truth
-from properties.lockstep.lockstep import Lockstep
-from properties.program.case import Disk, Settings
-from properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
+from tornpage.impl.parts import Parts
+from tornpage.model.operations import Choice, Flush, Operation, Put, Step
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import Image, parent_of
+from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.judge.evidence import DERIVED, INDEX, QUEUES
+from tornpage.properties.judge.image import Told, Truth
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.program.case import Disk, Settings
+from tornpage.properties.program.log_places import LOG_DIRECTORY, ROOT, log_files
 
 __all__ = ["SHAPES", "RecoveryShape"]
 

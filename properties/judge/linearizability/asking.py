@@ -1,13 +1,13 @@
 """An operation of a client carried out by a store, and its answer in the words of the model."""
 
-from impl.errors import BufferReleased, StoreClosed
-from impl.message.message import PutResult
-from impl.read.read_buffer import RecordBuffer
-from impl.store import MessageStore
-from model.answers import Answer, Got, PutAnswer, QueueRead, RecordRead
-from model.client_reads import GROUP
-from model.message import Batch
-from model.operations import (
+from tornpage.impl.errors import BufferReleased, StoreClosed
+from tornpage.impl.message.message import PutResult
+from tornpage.impl.read.read_buffer import RecordBuffer
+from tornpage.impl.store import MessageStore
+from tornpage.model.answers import Answer, Got, PutAnswer, QueueRead, RecordRead
+from tornpage.model.client_reads import GROUP
+from tornpage.model.message import Batch
+from tornpage.model.operations import (
     AnyOperation,
     AskMaximum,
     AskMinimum,
@@ -22,10 +22,10 @@ from model.operations import (
     Query,
     QueryProgress,
 )
-from model.payloads import given_of
-from properties.contract import HarnessError
-from properties.judge.linearizability.calls import CLOSED, Call, Recorder
-from properties.program.translation import store_batch, store_message
+from tornpage.model.payloads import given_of
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.judge.linearizability.calls import CLOSED, Call, Recorder
+from tornpage.properties.program.translation import store_batch, store_message
 
 __all__ = ["asked"]
 

@@ -8,8 +8,8 @@ appending to a list are one step each for the interpreter.
 import itertools
 from dataclasses import dataclass, field
 
-from model.answers import Answer, PutAnswer, QueueRead, RecordRead
-from model.operations import (
+from tornpage.model.answers import Answer, PutAnswer, QueueRead, RecordRead
+from tornpage.model.operations import (
     AnyOperation,
     AskMaximum,
     AskMinimum,
@@ -25,7 +25,7 @@ from model.operations import (
     QueryProgress,
     Step,
 )
-from model.payloads import given_of
+from tornpage.model.payloads import given_of
 
 __all__ = ["CLOSED", "Call", "Recorder", "asked_text", "told_text"]
 

@@ -4,8 +4,8 @@ Found by reading and running its store. Each is a planted bug of ours where our 
 (properties/planted), hunted by machines and campaigns; the others say why not. docs/holes.md has the table of a run.
 """
 
-from properties.score.holes import index, log, queues, starting
-from properties.score.holes.hole import Hole
+from tornpage.properties.score.holes import index, log, queues, starting
+from tornpage.properties.score.holes.hole import Hole
 
 __all__ = ["HOLES", "Hole", "UnknownHole", "holes_named"]
 

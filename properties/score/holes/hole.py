@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from properties.planted import PLANTED
-from properties.score.holes.hunt import Hunt
+from tornpage.properties.planted import PLANTED
+from tornpage.properties.score.holes.hunt import Hunt
 
 __all__ = ["Hole"]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from properties.score.strategies import Machines, RandomHistories, Strategy
+from tornpage.properties.score.strategies import Machines, RandomHistories, Strategy
 
 __all__ = ["Hunt"]
 

@@ -1,7 +1,7 @@
 """Holes of the index (I1 to I7)."""
 
-from properties.score.holes.hole import Hole
-from properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.hole import Hole
+from tornpage.properties.score.holes.hunt import Hunt
 
 __all__ = ["HOLES"]
 

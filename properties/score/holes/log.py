@@ -1,7 +1,7 @@
 """Holes of the commit log and of what a producer is answered (H1 to H12, A1 to A7)."""
 
-from properties.score.holes.hole import Hole
-from properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.hole import Hole
+from tornpage.properties.score.holes.hunt import Hunt
 
 __all__ = ["HOLES"]
 

@@ -1,8 +1,8 @@
 """Holes of starting, and of recovering more than once (G1 to G11, F1, F2)."""
 
-from properties.score.holes.hole import Hole
-from properties.score.holes.hunt import Hunt
-from properties.score.holes.log import HOLES as LOG_HOLES
+from tornpage.properties.score.holes.hole import Hole
+from tornpage.properties.score.holes.hunt import Hunt
+from tornpage.properties.score.holes.log import HOLES as LOG_HOLES
 
 __all__ = ["HOLES"]
 

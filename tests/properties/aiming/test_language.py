@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.operations import AimFault
-from properties.program.case import BadToken, Case, Settings
-from properties.program.fault_calls import KINDS
-from properties.program.fault_language import BadAim, aimed_at, parse_fault, parse_predicate
-from properties.program.fault_predicates import (
+from tornpage.model.operations import AimFault
+from tornpage.properties.program.case import BadToken, Case, Settings
+from tornpage.properties.program.fault_calls import KINDS
+from tornpage.properties.program.fault_language import BadAim, aimed_at, parse_fault, parse_predicate
+from tornpage.properties.program.fault_predicates import (
     And,
     Every,
     Kind,

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from properties.disk.armed import ArmedFault
-from properties.program.fault_calls import Call, kind_of
-from properties.program.fault_language import parse_predicate
-from properties.program.fault_predicates import matcher_of
+from tornpage.properties.disk.armed import ArmedFault
+from tornpage.properties.program.fault_calls import Call, kind_of
+from tornpage.properties.program.fault_language import parse_predicate
+from tornpage.properties.program.fault_predicates import matcher_of
 
 LOG = "/store/commitlog/00000000000000000000"
 QUEUE = "/store/consumequeue/T/0/00000000000000000000"

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from properties.decode.arrays import TEXTS, Column, LogBatch, Topics, is_compiled, walk_arrays, walker
-from properties.decode.arrays.plain import full_row
-from properties.decode.files import FileSource
-from properties.decode.record import Record
-from properties.decode.store import look
-from properties.decode.walk import Item, Source, walk_source
 from tests.properties.decode.handmade import blank, golden_dirs, properties_of, record
+from tornpage.properties.decode.arrays import TEXTS, Column, LogBatch, Topics, is_compiled, walk_arrays, walker
+from tornpage.properties.decode.arrays.plain import full_row
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.record import Record
+from tornpage.properties.decode.store import look
+from tornpage.properties.decode.walk import Item, Source, walk_source
 
 
 class Bytes:
@@ -210,7 +210,7 @@ def test_records_of_several_queues_come_whole() -> None:
 
 
 def test_a_twin_that_differs_in_one_value_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    from properties.decode.arrays import records
+    from tornpage.properties.decode.arrays import records
 
     right = records.walk_records
 

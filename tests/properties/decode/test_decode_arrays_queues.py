@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from properties.decode.arrays import EntryColumn, UnitColumn, entry_arrays, unit_arrays
-from properties.decode.consumequeue import EmptyUnits, QueueUnit, list_queues, walk_units
-from properties.decode.files import FileSource
-from properties.decode.index_files import IndexReader, list_index
 from tests.properties.decode.handmade import golden_dirs
+from tornpage.properties.decode.arrays import EntryColumn, UnitColumn, entry_arrays, unit_arrays
+from tornpage.properties.decode.consumequeue import EmptyUnits, QueueUnit, list_queues, walk_units
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.index_files import IndexReader, list_index
 
 BASE = 400
 

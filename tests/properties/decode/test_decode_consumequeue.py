@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from properties.decode import consumequeue
-from properties.decode.consumequeue import (
+from tornpage.properties.decode import consumequeue
+from tornpage.properties.decode.consumequeue import (
     EmptyUnits,
     ExtReader,
     ExtUnit,
@@ -21,7 +21,7 @@ from properties.decode.consumequeue import (
     list_queues,
     walk_units,
 )
-from properties.decode.files import FileSource
+from tornpage.properties.decode.files import FileSource
 
 UNIT = bytes.fromhex("0000000000001000000000c7000000000027a808")
 PREFILL = bytes.fromhex("00000000000000007fffffff0000000000000000")

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from properties.decode.record import Bad, Blank, Record, message_id, parse_properties
-from properties.decode.store import LocatedItem, iter_items, look
-from properties.decode.walk import Unreadable, scan
-from properties.inspect import inspect_store
 from tests.properties.decode.handmade import GOLDEN, golden_dirs
+from tornpage.properties.decode.record import Bad, Blank, Record, message_id, parse_properties
+from tornpage.properties.decode.store import LocatedItem, iter_items, look
+from tornpage.properties.decode.walk import Unreadable, scan
+from tornpage.properties.inspect import inspect_store
 
 CASES = {path.name: path for path in golden_dirs()}
 READ_LIKE_JAVA = sorted(name for name in CASES if not name.startswith(("09-", "10-")))

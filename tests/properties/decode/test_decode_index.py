@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from properties.decode.index import IndexEntry, decode_index, index_file_bytes, index_hash
-from properties.decode.index_files import IndexFile, IndexReader
 from tests.impl.golden import CASES, golden, read
+from tornpage.properties.decode.index import IndexEntry, decode_index, index_file_bytes, index_hash
+from tornpage.properties.decode.index_files import IndexFile, IndexReader
 
 SLOTS, ENTRIES = 5, 10
 

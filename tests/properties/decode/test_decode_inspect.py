@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from properties.inspect import InspectError, inspect_store
 from tests.properties.decode.handmade import DATA, blank, properties_of, record
+from tornpage.properties.inspect import InspectError, inspect_store
 
 STORE = DATA / "golden" / "03-rollover-blanks-retention" / "store"
 

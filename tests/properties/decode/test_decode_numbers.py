@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from properties.decode.numbers import delay_level, queue_offsets
+from tornpage.properties.decode.numbers import delay_level, queue_offsets
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from properties.decode.record import Bad, Blank, Record, decode_record, message_id, parse_properties, trailer_of
 from tests.properties.decode.handmade import DATA, blank, properties_of, record, vectors
+from tornpage.properties.decode.record import (
+    Bad,
+    Blank,
+    Record,
+    decode_record,
+    message_id,
+    parse_properties,
+    trailer_of,
+)
 
 VECTORS = vectors("record")
 BASE = 4096

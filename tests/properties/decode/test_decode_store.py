@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from properties.decode import judge as judging
-from properties.decode.files import is_locked_elsewhere
-from properties.decode.findings import Finding, verdict_of
-from properties.decode.judge import LogJudge
-from properties.decode.record import Record
-from properties.decode.store import Checkpoint, Floor, LogFile, iter_items, look, read_checkpoint, read_floor
-from properties.decode.walk import Zeros
 from tests.properties.decode.handmade import DATA, blank, golden_dirs, record, vectors
+from tornpage.properties.decode import judge as judging
+from tornpage.properties.decode.files import is_locked_elsewhere
+from tornpage.properties.decode.findings import Finding, verdict_of
+from tornpage.properties.decode.judge import LogJudge
+from tornpage.properties.decode.record import Record
+from tornpage.properties.decode.store import Checkpoint, Floor, LogFile, iter_items, look, read_checkpoint, read_floor
+from tornpage.properties.decode.walk import Zeros
 
 FILE_BYTES = 4096
 PER_FILE = 10

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from properties.decode.files import FileSource
-from properties.decode.record import Bad, Blank, Record
-from properties.decode.walk import Item, Unreadable, Zeros, scan, walk, walk_source
 from tests.properties.decode.handmade import blank, properties_of, record, vectors
+from tornpage.properties.decode.files import FileSource
+from tornpage.properties.decode.record import Bad, Blank, Record
+from tornpage.properties.decode.walk import Item, Unreadable, Zeros, scan, walk, walk_source
 
 
 def log_file(

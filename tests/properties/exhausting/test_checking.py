@@ -5,16 +5,16 @@ from itertools import islice
 
 import pytest
 
-from model.operations import Choice
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import DiskState
-from properties.explore.exhaustive import outcomes
-from properties.explore.exhaustive.alphabet import settings_of
-from properties.explore.exhaustive.checking import check_workload
-from properties.explore.exhaustive.choices import bounded_facts, chosen_within
-from properties.explore.exhaustive.workload import Bound, WorkloadStates
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Case
+from tornpage.model.operations import Choice
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import DiskState
+from tornpage.properties.explore.exhaustive import outcomes
+from tornpage.properties.explore.exhaustive.alphabet import settings_of
+from tornpage.properties.explore.exhaustive.checking import check_workload
+from tornpage.properties.explore.exhaustive.choices import bounded_facts, chosen_within
+from tornpage.properties.explore.exhaustive.workload import Bound, WorkloadStates
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Case
 
 ASYNC = settings_of("async", disk="posix-strict")
 

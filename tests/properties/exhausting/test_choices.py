@@ -4,10 +4,10 @@ from itertools import pairwise, permutations, product
 
 import pytest
 
-from model.operations import Choice
-from properties.disk.images import mixed
-from properties.disk.journal import PAGE_BYTES
-from properties.explore.exhaustive.choices import Bounded, chosen_within, page_values
+from tornpage.model.operations import Choice
+from tornpage.properties.disk.images import mixed
+from tornpage.properties.disk.journal import PAGE_BYTES
+from tornpage.properties.explore.exhaustive.choices import Bounded, chosen_within, page_values
 
 FACTS = [
     Bounded("name", (0, 1), 1),

@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-import impl.log.commit_log
-import model.operations
-from model.operations import Choice
-from properties.campaign.replay import replay
-from properties.contract import HarnessError, Verdict
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import DiskState, Image
-from properties.disk.images import compose
-from properties.explore.exhaustive import checking, kept, run, workload
-from properties.explore.exhaustive.alphabet import Letter, Workload, workloads
-from properties.explore.exhaustive.explored import Plan
-from properties.explore.exhaustive.hunting import hunt_exhaustively
-from properties.explore.exhaustive.kept import KEPT_FILE, Kept, OtherPlan
-from properties.explore.exhaustive.run import ExhaustResult, caught_canary, run_exhaust
-from properties.explore.exhaustive.statement import figures_of, statement_of
-from properties.program.case import Disk
+from tornpage.impl.log import commit_log
+from tornpage.model import operations
+from tornpage.model.operations import Choice
+from tornpage.properties.campaign.replay import replay
+from tornpage.properties.contract import HarnessError, Verdict
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import DiskState, Image
+from tornpage.properties.disk.images import compose
+from tornpage.properties.explore.exhaustive import checking, kept, run, workload
+from tornpage.properties.explore.exhaustive.alphabet import Letter, Workload, workloads
+from tornpage.properties.explore.exhaustive.explored import Plan
+from tornpage.properties.explore.exhaustive.hunting import hunt_exhaustively
+from tornpage.properties.explore.exhaustive.kept import KEPT_FILE, Kept, OtherPlan
+from tornpage.properties.explore.exhaustive.run import ExhaustResult, caught_canary, run_exhaust
+from tornpage.properties.explore.exhaustive.statement import figures_of, statement_of
+from tornpage.properties.program.case import Disk
 
 SMALL = Plan(ops=1, facts=0, letter_names=("put", "flush", "close", "open"), check_ops=0, check_facts=0)
 
@@ -117,14 +117,14 @@ def test_what_belongs_to_another_bound_is_not_believed(other: Plan, tmp_path: Pa
 
 def test_what_other_source_has_shown_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Kept(tmp_path, SMALL)
-    monkeypatch.setattr("properties.explore.exhaustive.kept.source_fingerprint", lambda: "other")
+    monkeypatch.setattr("tornpage.properties.explore.exhaustive.kept.source_fingerprint", lambda: "other")
     with pytest.raises(OtherPlan, match="another version of the source"):
         Kept(tmp_path, SMALL)
 
 
 def test_the_source_is_that_of_store_model_and_judges() -> None:
     """After a move of its module the fingerprint was that of no file at all."""
-    files = {source.__file__ for source in (impl.log.commit_log, model.operations, run)}
+    files = {source.__file__ for source in (commit_log, operations, run)}
     assert files <= {str(path) for path in kept._sources()}
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from properties.explore.exhaustive.alphabet import (
+from tornpage.properties.explore.exhaustive.alphabet import (
     LETTERS,
     MODES,
     Mode,
@@ -13,7 +13,7 @@ from properties.explore.exhaustive.alphabet import (
     settings_of,
     workloads,
 )
-from properties.program.case import Case
+from tornpage.properties.program.case import Case
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -4,9 +4,9 @@ import os
 import signal
 from multiprocessing.pool import Pool
 
-from properties.contract import GuaranteeBroken, HarnessError
-from properties.explore.real_faults.children import Page, Stored, in_child
-from properties.explore.real_faults.mounts import Unavailable
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.explore.real_faults.children import Page, Stored, in_child
+from tornpage.properties.explore.real_faults.mounts import Unavailable
 
 
 def die_by(number: int) -> tuple[str | None, str, list[Stored], int]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from properties.explore.real_faults.children import Page, in_child
-from properties.explore.real_faults.loop import BLOCK_BYTES, Medium, extents_of
-from properties.explore.real_faults.mounts import Unavailable, enter_private_mounts, mounted
+from tornpage.properties.explore.real_faults.children import Page, in_child
+from tornpage.properties.explore.real_faults.loop import BLOCK_BYTES, Medium, extents_of
+from tornpage.properties.explore.real_faults.mounts import Unavailable, enter_private_mounts, mounted
 
 FILE_BYTES = 16 * BLOCK_BYTES
 

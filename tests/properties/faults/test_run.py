@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from impl.io.files import OpenFile
-from impl.io.mapped_file import MappedFile
-from impl.io.os_files import OsFiles
-from impl.parts import Parts
-from properties.contract import GuaranteeBroken, HarnessError, Verdict
-from properties.explore.real_faults.children import Page, in_child
-from properties.explore.real_faults.full_disk import full_disk
-from properties.explore.real_faults.mounts import Unavailable
-from properties.explore.real_faults.report import FaultReport, FaultsReport
-from properties.explore.real_faults.run import FAULTS, run_faults
-from properties.explore.real_faults.sync_eio import sync_eio
+from tornpage.impl.io.files import OpenFile
+from tornpage.impl.io.mapped_file import MappedFile
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.parts import Parts
+from tornpage.properties.contract import GuaranteeBroken, HarnessError, Verdict
+from tornpage.properties.explore.real_faults.children import Page, in_child
+from tornpage.properties.explore.real_faults.full_disk import full_disk
+from tornpage.properties.explore.real_faults.mounts import Unavailable
+from tornpage.properties.explore.real_faults.report import FaultReport, FaultsReport
+from tornpage.properties.explore.real_faults.run import FAULTS, run_faults
+from tornpage.properties.explore.real_faults.sync_eio import sync_eio
 
 Fault = Callable[[FaultReport, str, random.Random], None]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from impl.store import MessageStore
-from properties.contract import GuaranteeBroken
-from properties.explore.real_faults.children import Page, Stored
-from properties.explore.real_faults.writer import Writer, config_of, judge_log
+from tornpage.impl.store import MessageStore
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.explore.real_faults.children import Page, Stored
+from tornpage.properties.explore.real_faults.writer import Writer, config_of, judge_log
 
 CONFIG = config_of(file_bytes=32 << 10, sync=True)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from properties.judge.linearizability.linearise import Moment, linearise
+from tornpage.properties.judge.linearizability.linearise import Moment, linearise
 
 Register = tuple[str, int]
 """What a call does with one number: ("write", n), ("read", n was seen) or ("take", n was seen, and 0 is there then)."""

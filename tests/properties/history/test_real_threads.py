@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.io.os_files import OsFiles
-from impl.parts import Parts
-from impl.store import MessageStore
-from model.answers import Answer, QueueRead
-from model.operations import AnyOperation, AskMaximum, Close, DeleteTopics, Flush, GetAt, Pull, Put, Step
-from model.parts import Shared
-from model.state import Layout
-from properties.judge.linearizability.asking import asked
-from properties.judge.linearizability.calls import Call, Recorder
-from properties.judge.linearizability.linearise import Found, linearise
-from properties.judge.linearizability.specification import moments_of, shared_at
-from properties.planted import parts_of
-from properties.program.case import Settings
-from properties.program.translation import layout_of, store_config
 from tests.impl.support import SetClock
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.parts import Parts
+from tornpage.impl.store import MessageStore
+from tornpage.model.answers import Answer, QueueRead
+from tornpage.model.operations import AnyOperation, AskMaximum, Close, DeleteTopics, Flush, GetAt, Pull, Put, Step
+from tornpage.model.parts import Shared
+from tornpage.model.state import Layout
+from tornpage.properties.judge.linearizability.asking import asked
+from tornpage.properties.judge.linearizability.calls import Call, Recorder
+from tornpage.properties.judge.linearizability.linearise import Found, linearise
+from tornpage.properties.judge.linearizability.specification import moments_of, shared_at
+from tornpage.properties.planted import parts_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.translation import layout_of, store_config
 
 PLAIN = Settings(file_bytes=4096, queue_units=8, index=False)
 SYNC, POOL = replace(PLAIN, sync_flush=True), replace(PLAIN, pool_buffers=4)

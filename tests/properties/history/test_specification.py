@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from model import commitlog
-from model.answers import Answer, Got, PutAnswer, QueueRead, RecordRead, put_answer
-from model.operations import (
+from tornpage.model import commitlog
+from tornpage.model.answers import Answer, Got, PutAnswer, QueueRead, RecordRead, put_answer
+from tornpage.model.operations import (
     AnyOperation,
     AskMaximum,
     AskMinimum,
@@ -21,13 +21,13 @@ from model.operations import (
     QueryProgress,
     Step,
 )
-from model.payloads import given_of
-from model.state import CommitLog, Layout
-from properties.judge.linearizability.calls import CLOSED, Call
-from properties.judge.linearizability.linearise import linearise
-from properties.judge.linearizability.specification import moments_of, shared_at
-from properties.program.case import Settings
-from properties.program.translation import layout_of
+from tornpage.model.payloads import given_of
+from tornpage.model.state import CommitLog, Layout
+from tornpage.properties.judge.linearizability.calls import CLOSED, Call
+from tornpage.properties.judge.linearizability.linearise import linearise
+from tornpage.properties.judge.linearizability.specification import moments_of, shared_at
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.translation import layout_of
 
 PLAIN = layout_of(Settings(file_bytes=1024))
 POOL = layout_of(Settings(file_bytes=1024, index=False, pool_buffers=3))

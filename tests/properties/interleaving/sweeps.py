@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from properties.disk.dirty import DirtyTracker
-from properties.explore.interleavings.run import Ran, run_interleaving
-from properties.explore.interleavings.scenario import Interleaving, Scenario
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.interleavings.run import Ran, run_interleaving
+from tornpage.properties.explore.interleavings.scenario import Interleaving, Scenario
 
 __all__ = ["sweep"]
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from model.operations import Commit, DeleteTopics, Flush, GetRecord, Pull, Put, Query, QueryProgress, Step
-from properties.disk.dirty import DirtyTracker
-from properties.explore.interleavings.run import run_interleaving
-from properties.explore.interleavings.scenario import Scenario
-from properties.explore.interleavings.token import from_token, token_of
-from properties.planted import PLANTED, races
-from properties.program.case import Settings
 from tests.properties.interleaving.sweeps import sweep
+from tornpage.model.operations import Commit, DeleteTopics, Flush, GetRecord, Pull, Put, Query, QueryProgress, Step
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.interleavings.run import run_interleaving
+from tornpage.properties.explore.interleavings.scenario import Scenario
+from tornpage.properties.explore.interleavings.token import from_token, token_of
+from tornpage.properties.planted import PLANTED, races
+from tornpage.properties.program.case import Settings
 
 SMALL = Settings(file_bytes=1024, queue_units=3, index=False)
 POOL, SYNC = replace(SMALL, pool_buffers=3), replace(SMALL, sync_flush=True)
@@ -27,6 +27,7 @@ KEYED_LARGE = replace(KEYED, body_bytes=700)
 NAMED = Put(properties="INNER_MULTI_DISPATCH\x01%LMQ%a")
 REPUT, CLEAN, FLUSH = Step("reput"), Step("clean"), Flush()
 TOO_FULL = 86
+QUEUE_READS = "tornpage.impl.read.queue_reads"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +58,12 @@ RACES: dict[str, Meeting] = {
         meeting((GetRecord(1),), (CLEAN,), before=(LARGE, OTHER, THIRD, REPUT, FLUSH), percent=TOO_FULL),
     ),
     "RMQ-B40": Meeting(
-        meeting((REPUT,), (DeleteTopics(),), before=(ONE, REPUT, TWO)), ("impl.queue.queue_files",), contracts=(8,),
+        meeting((REPUT,), (DeleteTopics(),), before=(ONE, REPUT, TWO)), ("tornpage.impl.queue.queue_files",),
+        contracts=(8,),
     ),
     "RMQ-B76": Meeting(
-        meeting((NAMED,), (replace(NAMED, topic="U"),), settings=LIGHT), ("impl.log.commit_log",), contracts=(4,),
+        meeting((NAMED,), (replace(NAMED, topic="U"),), settings=LIGHT), ("tornpage.impl.log.commit_log",),
+        contracts=(4,),
     ),
     "written-before-bytes": Meeting(meeting((TWO,), (GetRecord(0, behind=SIZE),), before=(ONE,))),
     "committed-before-bytes": Meeting(
@@ -73,28 +76,29 @@ RACES: dict[str, Meeting] = {
         meeting((ONE,), (TWO,), settings=SYNC, services=("group-commit",)), order=(0, 2, 1), switches=2,
     ),
     "end-read-first": Meeting(meeting((Pull(offset=1),), (TWO, REPUT), before=(ONE, REPUT))),
-    "beyond-its-maximum": Meeting(meeting((Pull(),), (REPUT,), before=(ONE, REPUT, TWO)), ("impl.read.queue_reads",)),
-    "looked-at-once": Meeting(meeting((Pull(),), (DeleteTopics(),), before=(ONE, REPUT)), ("impl.read.queue_reads",)),
+    "beyond-its-maximum": Meeting(meeting((Pull(),), (REPUT,), before=(ONE, REPUT, TWO)), (QUEUE_READS,)),
+    "looked-at-once": Meeting(meeting((Pull(),), (DeleteTopics(),), before=(ONE, REPUT)), (QUEUE_READS,)),
     "gone-is-nothing": Meeting(
         meeting((GetRecord(0),), (CLEAN,), before=(LARGE, OTHER, REPUT, FLUSH), percent=TOO_FULL),
-        ("impl.log.commit_log",),
+        ("tornpage.impl.log.commit_log",),
     ),
     "index-unguarded": Meeting(
         meeting((REPUT,), (Query(),), before=(KEYED, REPUT, replace(KEYED, fill=1)), settings=INDEXED),
-        ("impl.index.index_entries", "impl.index.index_file"),
+        ("tornpage.impl.index.index_entries", "tornpage.impl.index.index_file"),
     ),
     "queried-once": Meeting(
         meeting(
             (Query(),), (replace(KEYED, fill=9), REPUT, CLEAN),
             before=(KEYED_LARGE, replace(KEYED_LARGE, fill=1), REPUT, FLUSH), settings=INDEXED, percent=TOO_FULL,
         ),
-        ("impl.read.message_query",),
+        ("tornpage.impl.read.message_query",),
     ),
     "forgotten-too-early": Meeting(
         meeting((DeleteTopics(), QueryProgress()), (Commit(offset=1),), before=(ONE, REPUT)),
     ),
     "deleted-beside-puts": Meeting(
-        meeting((TWO,), (DeleteTopics(),), before=(ONE, REPUT)), ("impl.log.commit_log",), contracts=(4,),
+        meeting((TWO,), (DeleteTopics(),), before=(ONE, REPUT)), ("tornpage.impl.log.commit_log",),
+        contracts=(4,),
     ),
 }  # fmt: skip
 

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from model.operations import Crash, Flush, HarmDerived, Operation, Put
-from properties.campaign.coverage import OF_SOME_STORES, Tally, armed_judges
-from properties.campaign.replay import replay
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.explore.crashes import scheduling
-from properties.judge.evidence import Recovered, is_derived
-from properties.judge.queues import bit_maps_of, extensions_are_right
-from properties.planted.lockstep import lockstep_of
-from properties.program.bit_maps import BIT_MAP_BYTES_MAX, bit_map_of
-from properties.program.case import Case, Settings
-from properties.program.log_places import ROOT
+from tornpage.model.operations import Crash, Flush, HarmDerived, Operation, Put
+from tornpage.properties.campaign.coverage import OF_SOME_STORES, Tally, armed_judges
+from tornpage.properties.campaign.replay import replay
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.crashes import scheduling
+from tornpage.properties.judge.evidence import Recovered, is_derived
+from tornpage.properties.judge.queues import bit_maps_of, extensions_are_right
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.bit_maps import BIT_MAP_BYTES_MAX, bit_map_of
+from tornpage.properties.program.case import Case, Settings
+from tornpage.properties.program.log_places import ROOT
 
 QUEUE = f"consumequeue/T/0/{0:020d}"
 EXTENSION = f"consumequeue_ext/T/0/{0:020d}"

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from properties.judge.golden import GoldenImage, GoldenRow, golden_images, judged_golden
-from properties.judge.rulings import NEVER_JUDGED
 from tests.impl.golden import ROOT, golden
 from tests.impl.golden_figures import DAMAGED
 from tornpage.judging import golden_text
+from tornpage.properties.judge.golden import GoldenImage, GoldenRow, golden_images, judged_golden
+from tornpage.properties.judge.rulings import NEVER_JUDGED
 
 PAGE = ROOT / "docs" / "against-java.md"
 

@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 
-from impl.dispatch.derived import Derived
-from impl.log.durable_floor import DurableFloor
-from impl.parts import Parts
-from impl.recovery.recovery import Recovery, RecoveryPlan
-from model.operations import Flush, Operation, Put
-from properties.decode.opening import InspectError
-from properties.disk.dirty import DirtyTracker
-from properties.disk.images import compose, disk_state, facts_of
-from properties.judge.golden import GoldenImage, judged_golden
-from properties.judge.image import IMAGE_BYTES_MAX, read_image, read_truth, truth_of, write_image
-from properties.judge.judgement import Judgement, judge_image
-from properties.judge.rulings import NAMES, NEVER_JUDGED, Ruling
-from properties.judge.shape import Given, delays_of, read_given
-from properties.planted import parts_of
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
 from tests.properties.decode.handmade import record
+from tornpage.impl.dispatch.derived import Derived
+from tornpage.impl.log.durable_floor import DurableFloor
+from tornpage.impl.parts import Parts
+from tornpage.impl.recovery.recovery import Recovery, RecoveryPlan
+from tornpage.model.operations import Flush, Operation, Put
+from tornpage.properties.decode.opening import InspectError
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.judge.golden import GoldenImage, judged_golden
+from tornpage.properties.judge.image import IMAGE_BYTES_MAX, read_image, read_truth, truth_of, write_image
+from tornpage.properties.judge.judgement import Judgement, judge_image
+from tornpage.properties.judge.rulings import NAMES, NEVER_JUDGED, Ruling
+from tornpage.properties.judge.shape import Given, delays_of, read_given
+from tornpage.properties.planted import parts_of
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
 
 GOLDEN = Path(__file__).parents[2] / "data" / "golden"
 STALE_TAIL, TORN, STALE_QUEUE, KILLED = (

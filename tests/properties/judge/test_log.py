@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from model.operations import Close, Flush, Put
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Image
-from properties.judge.evidence import Recovered
-from properties.judge.idempotence import recovered_is_durable
-from properties.judge.judges import JUDGES
-from properties.judge.ledgers import Ledger
-from properties.judge.log import covers_the_floor, is_a_prefix, nothing_behind_the_end, watermarks_in_order
-from properties.judge.rulings import require
-from properties.judge.small_files import checkpoint_is_not_ahead, physic_timestamp
-from properties.judge.start import opens_for_writing
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
-from properties.program.log_places import LOG_DIRECTORY, ROOT
+from tornpage.model.operations import Close, Flush, Put
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.judge.evidence import Recovered
+from tornpage.properties.judge.idempotence import recovered_is_durable
+from tornpage.properties.judge.judges import JUDGES
+from tornpage.properties.judge.ledgers import Ledger
+from tornpage.properties.judge.log import covers_the_floor, is_a_prefix, nothing_behind_the_end, watermarks_in_order
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.judge.small_files import checkpoint_is_not_ahead, physic_timestamp
+from tornpage.properties.judge.start import opens_for_writing
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.log_places import LOG_DIRECTORY, ROOT
 
 FIRST = f"{LOG_DIRECTORY}/{0:020d}"
 

@@ -7,19 +7,25 @@ from typing import Any
 
 import pytest
 
-from model.operations import Close, CommitOffset, Flush, Open, Operation, Put, QueryOffsets, Step
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Image
-from properties.judge.delay import delivery_goes_on_where_it_was_saved
-from properties.judge.evidence import DELETED_TOPICS, Recovered
-from properties.judge.judges import JUDGES
-from properties.judge.ledgers import CONSUMER_OFFSETS, DELAY_OFFSETS, LIGHT_CONSUMER_OFFSETS, ProgressLedger, said_by
-from properties.judge.progress import files_are_old_or_new, nobody_is_led_past, progress_effects
-from properties.judge.rulings import require
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
+from tornpage.model.operations import Close, CommitOffset, Flush, Open, Operation, Put, QueryOffsets, Step
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.judge.delay import delivery_goes_on_where_it_was_saved
+from tornpage.properties.judge.evidence import DELETED_TOPICS, Recovered
+from tornpage.properties.judge.judges import JUDGES
+from tornpage.properties.judge.ledgers import (
+    CONSUMER_OFFSETS,
+    DELAY_OFFSETS,
+    LIGHT_CONSUMER_OFFSETS,
+    ProgressLedger,
+    said_by,
+)
+from tornpage.properties.judge.progress import files_are_old_or_new, nobody_is_led_past, progress_effects
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
 
 SAVE = Step(service="progress", after_ms=5_000)
 READ = (Put(), Put(), Step(service="reput"), Flush(), CommitOffset(behind=1), SAVE)

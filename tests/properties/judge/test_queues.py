@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from model.operations import (
+from tornpage.model.operations import (
     Close,
     Flush,
     GetMessage,
@@ -20,20 +20,25 @@ from model.operations import (
     RefuseFile,
     Step,
 )
-from properties.campaign.passes import SIMPLER
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Image
-from properties.judge.evidence import Recovered
-from properties.judge.index import index_holds_the_log, keys_are_found
-from properties.judge.judges import QUEUE_JUDGES
-from properties.judge.queues import made_good, queues_are_read_in_order, queues_have_their_bounds, queues_hold_the_log
-from properties.judge.rulings import require
-from properties.judge.small_files import checkpoint_is_not_ahead_of_queues, checkpoint_times
-from properties.lockstep.lockstep import Lockstep
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Case, Settings
-from properties.program.log_places import ROOT
+from tornpage.properties.campaign.passes import SIMPLER
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.judge.evidence import Recovered
+from tornpage.properties.judge.index import index_holds_the_log, keys_are_found
+from tornpage.properties.judge.judges import QUEUE_JUDGES
+from tornpage.properties.judge.queues import (
+    made_good,
+    queues_are_read_in_order,
+    queues_have_their_bounds,
+    queues_hold_the_log,
+)
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.judge.small_files import checkpoint_is_not_ahead_of_queues, checkpoint_times
+from tornpage.properties.lockstep.lockstep import Lockstep
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Case, Settings
+from tornpage.properties.program.log_places import ROOT
 
 QUEUE = f"{ROOT}/consumequeue/T/0/{0:020d}"
 SECOND = f"{ROOT}/consumequeue/T/0/{80:020d}"

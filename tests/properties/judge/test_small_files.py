@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-from model.operations import Crash, Flush, HarmDerived, Put, Step
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Image
-from properties.judge.evidence import Recovered
-from properties.judge.rulings import require
-from properties.judge.small_files import (
+from tornpage.model.operations import Crash, Flush, HarmDerived, Put, Step
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.judge.evidence import Recovered
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.judge.small_files import (
     DERIVED_FLOOR,
     DURABLE_FLOOR,
     SMALL_FILE_JUDGES,
     floors_say_what_is_durable,
     small_files_are_whole,
 )
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
-from properties.program.log_places import ROOT
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
+from tornpage.properties.program.log_places import ROOT
 
 CHECKPOINT = f"{ROOT}/checkpoint"
 FILE_BYTES = 1024

@@ -2,16 +2,16 @@
 
 import pytest
 
-from properties.campaign.coverage import NEEDS, fired_judges
-from properties.contract import GuaranteeBroken
-from properties.disk.dirty import DirtyTracker
-from properties.explore.crashes.violations import judges_that_go_red, right_recovery
-from properties.judge.evidence import Recovered
-from properties.judge.judges import JUDGES
-from properties.judge.rulings import require
-from properties.judge.violations import VIOLATIONS
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Settings
+from tornpage.properties.campaign.coverage import NEEDS, fired_judges
+from tornpage.properties.contract import GuaranteeBroken
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.explore.crashes.violations import judges_that_go_red, right_recovery
+from tornpage.properties.judge.evidence import Recovered
+from tornpage.properties.judge.judges import JUDGES
+from tornpage.properties.judge.rulings import require
+from tornpage.properties.judge.violations import VIOLATIONS
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Settings
 
 NAMES = [judge.__name__ for judge in JUDGES]
 

@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from impl.config.message_store_config import MessageStoreConfig
-from impl.io.os_files import OsFiles
-from impl.store import MessageStore
-from model.operations import AimFault, Choice, Clean, Crash, Flush, Operation, Put, Step
-from properties.campaign.replay import replay
-from properties.disk.dirty import DirtyTracker
-from properties.disk.disk import Image
-from properties.disk.images import compose, disk_state, facts_of
-from properties.disk.sampling import draw
-from properties.explain.evidence import Witness
-from properties.judge.image import write_image
-from properties.planted.lockstep import lockstep_of
-from properties.program.case import Case, Settings
+from tornpage.impl.config.message_store_config import MessageStoreConfig
+from tornpage.impl.io.os_files import OsFiles
+from tornpage.impl.store import MessageStore
+from tornpage.model.operations import AimFault, Choice, Clean, Crash, Flush, Operation, Put, Step
+from tornpage.properties.campaign.replay import replay
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.disk.disk import Image
+from tornpage.properties.disk.images import compose, disk_state, facts_of
+from tornpage.properties.disk.sampling import draw
+from tornpage.properties.explain.evidence import Witness
+from tornpage.properties.judge.image import write_image
+from tornpage.properties.planted.lockstep import lockstep_of
+from tornpage.properties.program.case import Case, Settings
 
 SETTINGS = Settings(file_bytes=16384)
 OPERATIONS: tuple[Operation, ...] = (

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from properties.disk import dirty, write_protect
-from properties.disk.dirty import (
+from tornpage.properties.disk import dirty, write_protect
+from tornpage.properties.disk.dirty import (
     PAGE_BYTES,
     AutoTracker,
     CompareTracker,
@@ -452,7 +452,7 @@ def test_no_descriptors_left_is_a_reason_and_leaks_nothing() -> None:
         pytest.skip(UNAVAILABLE)
     program = """
 import os, resource
-from properties.disk.dirty import WriteProtectTracker, TrackerUnavailable
+from tornpage.properties.disk.dirty import WriteProtectTracker, TrackerUnavailable
 WriteProtectTracker().close()
 before = len(os.listdir("/proc/self/fd"))
 first_free = os.open("/dev/null", os.O_RDONLY)

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from properties.campaign.workers import Apart, Died, Plain, _heard, _work_once, _Worker
+from tornpage.properties.campaign.workers import Apart, Died, Plain, _heard, _work_once, _Worker
 
 
 def double(number: int) -> int:

@@ -3,9 +3,9 @@
 import math
 from typing import Any
 
-from properties.score.board import IN_TURNS, Board, board_of
-from properties.score.plan import Plan
-from properties.score.trials import TrialRow
+from tornpage.properties.score.board import IN_TURNS, Board, board_of
+from tornpage.properties.score.plan import Plan
+from tornpage.properties.score.trials import TrialRow
 
 
 def row(bug: str, strategy: str, number: int = 0, **changes: Any) -> TrialRow:

@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from properties.disk.dirty import DirtyTracker
-from properties.planted import GROUPS, PLANTED
-from properties.program.case import Settings
-from properties.score.holes.hunt import Hunt
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.planted import GROUPS, PLANTED
+from tornpage.properties.program.case import Settings
+from tornpage.properties.score.holes.hunt import Hunt
 
 MUTANTS = [bug.id for bug in PLANTED.values() if bug.group == "durability"]
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis.errors import FlakyStrategyDefinition
 
-from properties.contract import GuaranteeBroken, HarnessError
-from properties.disk.dirty import DirtyTracker
-from properties.program.case import Settings
-from properties.score import strategies
-from properties.score.hunt import hunt
-from properties.score.sightings import Sighting
-from properties.score.strategies import STRATEGIES, IsOver, UnknownStrategy, strategies_named
+from tornpage.properties.contract import GuaranteeBroken, HarnessError
+from tornpage.properties.disk.dirty import DirtyTracker
+from tornpage.properties.program.case import Settings
+from tornpage.properties.score import strategies
+from tornpage.properties.score.hunt import hunt
+from tornpage.properties.score.sightings import Sighting
+from tornpage.properties.score.strategies import STRATEGIES, IsOver, UnknownStrategy, strategies_named
 
 
 @dataclass

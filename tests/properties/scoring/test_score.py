@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from properties.campaign.resume import KeptRows
-from properties.planted import PLANTED, bugs_named
-from properties.score.plan import Plan, may_see, reason_why_not
-from properties.score.score import Progress, Queue, score
-from properties.score.strategies import STRATEGIES
-from properties.score.trials import TrialEnd, TrialKey, TrialRow, kept_trials
+from tornpage.properties.campaign.resume import KeptRows
+from tornpage.properties.planted import PLANTED, bugs_named
+from tornpage.properties.score.plan import Plan, may_see, reason_why_not
+from tornpage.properties.score.score import Progress, Queue, score
+from tornpage.properties.score.strategies import STRATEGIES
+from tornpage.properties.score.trials import TrialEnd, TrialKey, TrialRow, kept_trials
 
 BUGS, STRATEGY = ("lying-flush", "floor-ahead"), ("random",)
 

@@ -5,13 +5,13 @@ from functools import cache
 
 import pytest
 
-from properties.campaign.replay import replay
-from properties.disk.dirty import choose_tracker
-from properties.explore.interleavings.run import run_interleaving
-from properties.explore.interleavings.token import from_token
-from properties.program.case import Case
-from properties.score.small import SmallRow, make_all_small, shortest_failures
-from properties.score.trials import TrialKey, TrialRow, run_trial
+from tornpage.properties.campaign.replay import replay
+from tornpage.properties.disk.dirty import choose_tracker
+from tornpage.properties.explore.interleavings.run import run_interleaving
+from tornpage.properties.explore.interleavings.token import from_token
+from tornpage.properties.program.case import Case
+from tornpage.properties.score.small import SmallRow, make_all_small, shortest_failures
+from tornpage.properties.score.trials import TrialKey, TrialRow, run_trial
 
 
 @cache

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from properties.score.survival import Observed, bootstrap_quantile, product_limit, quantile
+from tornpage.properties.score.survival import Observed, bootstrap_quantile, product_limit, quantile
 
 REMISSION = "6 6 6 6+ 7 9+ 10 10+ 11+ 13 16 17+ 19+ 20+ 22 23 25+ 32+ 32+ 34+ 35+"
 """Weeks of remission of 21 patients with 6-MP, + censored (Freireich et al. 1963), the example of the textbooks."""
