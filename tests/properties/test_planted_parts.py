@@ -26,7 +26,8 @@ IMPL = Path(impl.__file__).parent
 def impl_modules() -> Iterator[tuple[str, ast.Module]]:
     """Yield name and tree of each module of the store."""
     for path in sorted(IMPL.rglob("*.py")):
-        name = ".".join(path.relative_to(IMPL.parent).with_suffix("").parts).removesuffix(".__init__")
+        within = path.relative_to(IMPL).with_suffix("").parts
+        name = ".".join((impl.__name__, *within)).removesuffix(".__init__")
         yield name, ast.parse(path.read_text(encoding="utf-8"))
 
 

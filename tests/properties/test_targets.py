@@ -73,7 +73,7 @@ def test_our_own_store_holds_as_a_target(way: str) -> None:
     assert run(Settings(target=f"tornpage.properties.foreign.own:{way}"), *LIFE[:16]) is None
 
 
-@pytest.mark.parametrize("package", ["properties.targets", "tornpage.properties.explore.foreign"])
+@pytest.mark.parametrize("package", ["properties.targets", "properties.explore.foreign", "properties.foreign"])
 @pytest.mark.parametrize("module", ["memory", "own"])
 def test_targets_named_by_old_tokens_are_found(package: str, module: str) -> None:
     assert read_spec(f"{package}.{module}:open_store") == read_spec(f"tornpage.properties.foreign.{module}:open_store")

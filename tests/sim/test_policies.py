@@ -82,7 +82,8 @@ def test_policies_load_neither_files_nor_clocks_nor_the_store() -> None:
         [sys.executable, "-S", "-c", program], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
     )
     assert set(done.stdout.split()) == {
-        "impl",
-        "tornpage.impl.config.message_store_config",
+        "tornpage",
+        "tornpage.impl",
+        "tornpage.impl.config",
         "tornpage.impl.config.policy",
     }
