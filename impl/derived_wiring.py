@@ -10,7 +10,7 @@ from impl.consume_queues import ConsumeQueues
 from impl.deleted_topics import DeletedTopics
 from impl.derived import Derived
 from impl.dispatch_records import dispatch_records
-from impl.dispatching import BitMapOf, DispatchRules
+from impl.dispatching import DispatchRules, FilterBitMap
 from impl.files import Clock, Files
 from impl.index_entries import PLAIN_ENTRIES
 from impl.index_file import IndexFile
@@ -33,7 +33,7 @@ def derived_of(
     clean_exit: bool,
     deleted: DeletedTopics,
     dispatch: MultiDispatch | None,
-    bit_map_of: BitMapOf | None,
+    bit_map_of: FilterBitMap | None,
     arriving: Sequence[MessageArrivingListener],
 ) -> Derived:
     """Return what follows from the log of the store in a directory. A slave tells no listener of what arrives."""

@@ -23,7 +23,7 @@ from impl.codec import (
     has_consume_queue,
 )
 from impl.delay import SCHEDULE_TOPIC, DelayLevels, delay_level_of
-from impl.dispatching import BLANK, UNIT_BYTES, BitMapOf, Dispatched, DispatchRules, ExtDraft, IndexPuts, QueueRun
+from impl.dispatching import BLANK, UNIT_BYTES, Dispatched, DispatchRules, ExtDraft, FilterBitMap, IndexPuts, QueueRun
 from impl.key_hash import java_hash, key_hash
 from impl.multi_dispatch import QueueKey, offsets_in
 from impl.properties_text import parse_pairs
@@ -168,7 +168,7 @@ def _int64(number: int) -> int:
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def bit_map_of_record(record: DispatchedRecord, pairs: Mapping[str, str], bit_map_of: BitMapOf | None) -> bytes:
+def bit_map_of_record(record: DispatchedRecord, pairs: Mapping[str, str], bit_map_of: FilterBitMap | None) -> bytes:
     """Return the bit map of the filters that a record passes; a provider that fails costs the bit map only."""
     if bit_map_of is None:
         return b""

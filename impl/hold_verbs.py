@@ -27,12 +27,12 @@ class HoldVerbs:
         self,
         group: str,
         topic: str,
+        *,
         queue_id: int,
         offset: int,
+        hold_ms: int,
         max_msg_nums: int = _MESSAGES,
         message_filter: MessageFilter | None = None,
-        *,
-        hold_ms: int,
     ) -> Future[GetMessageResult]:
         """Pull as `get_message` does, and wait for up to `hold_ms` where there is nothing yet; 0 is not to wait.
 

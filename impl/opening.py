@@ -17,7 +17,7 @@ from impl.derived_floor import DerivedFloor, DerivedProof
 from impl.derived_floor_raising import RaiseDerivedFloor
 from impl.derived_proof import is_still_true
 from impl.derived_wiring import derived_of
-from impl.dispatching import BitMapOf
+from impl.dispatching import FilterBitMap
 from impl.durable_floor import DurableFloor, Floor
 from impl.errors import BadConfig, NoSpace
 from impl.files import Clock, Files
@@ -57,7 +57,7 @@ class OpenDirectory:
         files: Files,
         clock: Clock,
         parts: Parts,
-        bit_map_of: BitMapOf | None = None,
+        bit_map_of: FilterBitMap | None = None,
         arriving: Sequence[MessageArrivingListener] = (),
     ) -> None:
         self.directory = directory

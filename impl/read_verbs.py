@@ -56,7 +56,11 @@ class ReadVerbs:
         return self._reads.look(query.by_key, topic, key, max_num=max_num, begin_ms=begin_ms, end_ms=end_ms)
 
     def message_by_id(self, message_id: str) -> GetResult:
-        """Return the message of an offset message id, which a put has answered."""
+        """Return the message of an offset message id, as `PutResult.message_id` has it; hex digits may be small.
+
+        The status is OFFSET_FOUND_NULL, and `message` None, for a text that is no offset message id, for a place where
+        no readable record begins, and for a record that another host stored.
+        """
         return self._reads.look(self._reads.by_id, message_id)
 
     def select_message_by_offset(self, offset: int, size: int | None = None) -> RecordBuffer | None:
@@ -77,11 +81,11 @@ class ReadVerbs:
         return self._reads.look(self._reads.queues.names)
 
     def min_offset_in_queue(self, topic: str, queue_id: int) -> int:
-        """Return the queue offset of the first message, 0 for an unknown queue."""
+        """Return the queue offset of the first message; an unknown queue counts as an empty one, 0."""
         return self._reads.look(self._reads.queues.range_of, topic, queue_id)[0]
 
     def max_offset_in_queue(self, topic: str, queue_id: int) -> int:
-        """Return the queue offset that the next message gets, 0 for an unknown queue."""
+        """Return the queue offset that the next message gets; an unknown queue counts as an empty one, 0."""
         return self._reads.look(self._reads.queues.range_of, topic, queue_id)[1]
 
     def message_total_in_queue(self, topic: str, queue_id: int) -> int:
@@ -89,17 +93,20 @@ class ReadVerbs:
         min_offset, max_offset = self._reads.look(self._reads.queues.range_of, topic, queue_id)
         return max_offset - min_offset
 
-    def commit_log_offset_in_queue(self, topic: str, queue_id: int, queue_offset: int) -> int:
-        """Return the physical offset of a message; 0 when there is none, as in RocketMQ."""
+    def commit_log_offset_in_queue(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
+        """Return the physical offset of a message, None if the queue has no such message (RocketMQ: 0)."""
         unit = self._reads.look(self._reads.queues.unit, topic, queue_id, queue_offset)
-        return 0 if unit is None else unit.offset
+        return None if unit is None else unit.offset
 
-    def store_timestamp_in_queue(self, topic: str, queue_id: int, queue_offset: int) -> int:
-        """Return when a message was stored, -1 when there is none."""
+    def store_timestamp_in_queue(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
+        """Return the store time of a message in ms, None if it cannot be read (RocketMQ: -1)."""
         return self._reads.look(self._reads.queues.store_timestamp, topic, queue_id, queue_offset)
 
-    def earliest_message_time(self, topic: str | None = None, queue_id: int = 0) -> int:
-        """Return when the first message of a queue was stored, or without a topic of the log; -1 without one."""
+    def earliest_message_time(self, topic: str | None = None, queue_id: int = 0) -> int | None:
+        """Return the store time in ms of the first message of a queue, or of the log if no topic is given.
+
+        None if there is no such message, or if it cannot be read (RocketMQ: -1).
+        """
         if topic is None:
             return self._reads.look(self._reads.query.store_timestamp, self._reads.log.min_offset)
         queue_offset = self.min_offset_in_queue(topic, queue_id)

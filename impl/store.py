@@ -10,7 +10,7 @@ from impl.assembly import Durability, Surroundings, assemble
 from impl.codec import check_record
 from impl.config import MessageStoreConfig
 from impl.config_verbs import ConfigVerbs
-from impl.dispatching import BitMapOf
+from impl.dispatching import FilterBitMap
 from impl.durable_verbs import DurableVerbs, FlushResult
 from impl.errors import BadDirectory
 from impl.files import Clock, Files
@@ -43,9 +43,9 @@ class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressV
         files: Files,
         clock: Clock,
         parts: Parts,
-        arriving: Sequence[MessageArrivingListener] = (),
-        bit_map_of: BitMapOf | None = None,
-        memory_bytes: int = 0,
+        listeners: Sequence[MessageArrivingListener] = (),
+        filter_bit_map: FilterBitMap | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
         """Open it; see `open`."""
         self.directory = directory
@@ -61,8 +61,8 @@ class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressV
             files=files,
             clock=clock,
             parts=parts,
-            arriving=arriving,
-            bit_map_of=bit_map_of,
+            arriving=listeners,
+            bit_map_of=filter_bit_map,
         )
         self._log = self._held.log
         if self._held.damage is not None:
@@ -72,7 +72,7 @@ class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressV
                 self._held,
                 self._lifecycle,
                 self.running_flags,
-                Surroundings(config, files, clock, parts, memory_bytes),
+                Surroundings(config, files, clock, parts, memory_bytes or 0),
                 Durability(self._make_durable, self._commit, self._make_all_durable, lambda: self.committed_offset),
             )
         except BaseException:
@@ -94,14 +94,15 @@ class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressV
         files: Files,
         clock: Clock,
         parts: Parts | None = None,
-        arriving: Sequence[MessageArrivingListener] = (),
-        bit_map_of: BitMapOf | None = None,
-        memory_bytes: int = 0,
+        listeners: Sequence[MessageArrivingListener] = (),
+        filter_bit_map: FilterBitMap | None = None,
+        memory_bytes: int | None = None,
     ) -> Self:
         """Open or create the store in a directory, recovering it first.
 
-        `arriving` are told of each message that can be read from its queue; `bit_map_of` says what the extension of the
-        queues is to remember about the filters of a message; `memory_bytes` is what the machine has, 0 for asking it.
+        `listeners` are called with each message that can be read from its queue; `filter_bit_map` returns what the
+        extension of the queues stores about the filters of a message; `memory_bytes` is the memory of the machine, and
+        None has the store ask the machine.
 
         Raises StoreInUse, WrongFileSize, NoSpace or BadDirectory; a damaged store opens read-only with `findings`.
         """
@@ -113,8 +114,8 @@ class MessageStore(DurableVerbs, ReadVerbs, HoldVerbs, RetentionVerbs, ProgressV
                 files=files,
                 clock=clock,
                 parts=parts or Parts(),
-                arriving=arriving,
-                bit_map_of=bit_map_of,
+                listeners=listeners,
+                filter_bit_map=filter_bit_map,
                 memory_bytes=memory_bytes,
             )
         except PermissionError as error:

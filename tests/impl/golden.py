@@ -13,7 +13,7 @@ import pytest
 
 from impl.batch import encode_batch_body
 from impl.config import MessageStoreConfig
-from impl.dispatching import BitMapOf
+from impl.dispatching import FilterBitMap
 from impl.hosts import Host
 from impl.message import BatchMember, Message, MessageBatch
 from impl.os_files import OsFiles
@@ -137,7 +137,7 @@ def opened(
     folder: Path,
     clock: SetClock | None = None,
     parts: Parts | None = None,
-    bit_map_of: BitMapOf | None = None,
+    filter_bit_map: FilterBitMap | None = None,
     **changes: Any,
 ) -> MessageStore:
     """Open a store with the settings of a golden one."""
@@ -147,7 +147,7 @@ def opened(
         files=OsFiles(),
         clock=clock or SetClock(),
         parts=parts,
-        bit_map_of=bit_map_of,
+        filter_bit_map=filter_bit_map,
     )
 
 

@@ -12,7 +12,7 @@ from impl.config import MessageStoreConfig
 from impl.consume_queue_ext import ExtUnit
 from impl.errors import BufferReleased, NotReadable, StoreClosed
 from impl.filters import FilterBitMaps
-from impl.message import GetStatus, Message
+from impl.message import GetResult, GetStatus, Message
 from impl.os_files import OsFiles
 from impl.policy import BrokerRole
 from impl.read_verbs import ReadVerbs
@@ -110,7 +110,8 @@ def test_answers_agree_with_each_other(opened: Opened) -> None:
         assert reads.message_by_id(put.message_id).message == put
         foreign = ("01020304" + put.message_id[8:]).upper()
         assert reads.message_by_id(foreign).status is GetStatus.OFFSET_FOUND_NULL
-        assert reads.message_by_id("no id").message is None
+        for malformed in ("", "no id", put.message_id[:-1], put.message_id + "0", "g" * 32, " " + put.message_id[1:]):
+            assert reads.message_by_id(malformed) == GetResult(GetStatus.OFFSET_FOUND_NULL)
     assert [reads.offset_in_queue_by_time("T", 1, time) for time in (0, 1002, 1003, 1005, 1006, 2000)] == [
         0,
         0,
@@ -121,7 +122,7 @@ def test_answers_agree_with_each_other(opened: Opened) -> None:
     ]
     assert reads.earliest_message_time() == 1001
     assert reads.earliest_message_time("T", 2) == 1003
-    assert reads.earliest_message_time("unknown") == -1
+    assert reads.earliest_message_time("unknown") is None
     data = reads.commit_log_data(opened.offsets[1])
     assert data is not None
     with data:
@@ -260,7 +261,7 @@ def test_bit_maps_in_the_extension_spare_looks_at_the_log(tmp_path: Path) -> Non
             looked.append(properties()["n"])
             return wanted.matches_record(properties)
 
-    with MessageStore.open(tmp_path, config, files=OsFiles(), clock=clock, bit_map_of=maps.bit_map_of) as store:
+    with MessageStore.open(tmp_path, config, files=OsFiles(), clock=clock, filter_bit_map=maps.bit_map_of) as store:
         for number in range(12):
             if number == 4:
                 caught_up(store)
