@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from properties.foreign.tracing import why_untraceable
-from tornpage import assert_store_holds
 from tornpage.cli import cli
+from tornpage.testing import assert_store_holds
 
 TOY = Path(__file__).resolve().parents[2] / "examples" / "toy_store.py"
 BROKEN = Path(__file__).resolve().parents[1] / "properties" / "broken_stores.py"
