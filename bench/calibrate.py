@@ -14,7 +14,7 @@ from bench.snapshot import Pressure, machine_snapshot, pressure_between
 from sim.calibration import Calibration
 from sim.samples import Samples
 from sim.sync_table import TooFewSamples
-from tornpage.doctor import MEMORY_FILE_SYSTEMS
+from tornpage.outcomes.doctor import MEMORY_FILE_SYSTEMS
 
 __all__ = ["ROUNDS_MIN", "Calibrated", "CannotCalibrate", "calibrate"]
 

@@ -24,7 +24,7 @@ from sim.experiments.frontier import FAILURES, FRONTIER, loss_row, simulated_row
 from sim.experiments.policies import POLICIES, StorePolicy
 from sim.experiments.values import Experiment, Progress, Row, Setup
 from sim.experiments.words import listed, number, of, span_us
-from tornpage.doctor import MEMORY_FILE_SYSTEMS
+from tornpage.outcomes.doctor import MEMORY_FILE_SYSTEMS
 
 __all__ = ["FILE_BYTES", "REAL", "crash_frontier"]
 

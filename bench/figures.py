@@ -15,7 +15,7 @@ from statistics import median
 from time import perf_counter
 
 from properties.scratch import scratch_directory
-from tornpage.doctor import MEMORY_FILE_SYSTEMS, check_file_system, mounts_text
+from tornpage.outcomes.doctor import MEMORY_FILE_SYSTEMS, check_file_system, mounts_text
 
 __all__ = ["Figure", "Machine", "Skipped", "describe_machine", "figure", "file_system_of", "scratch"]
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from properties.foreign.protocol import Promises, read_handshake
 from properties.foreign.tracing import why_untraceable
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 
 ROOT = Path(__file__).resolve().parent.parent
 TEXT = (ROOT / "docs" / "test-your-store.md").read_text()

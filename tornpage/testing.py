@@ -4,7 +4,7 @@ from model.state import CommitLog
 from properties.contract import HarnessError
 from properties.foreign.protocol import TargetUnusable
 from properties.foreign.reference_store import SAFE_AFTER, Disaster, ReferenceState, ReferenceStore, SafeAfter
-from tornpage.targets import assert_store_holds
+from tornpage.outcomes.targets import assert_store_holds
 
 __all__ = [
     "SAFE_AFTER",

@@ -17,8 +17,8 @@ from bench.sizes import TINY, Sizes
 from bench.suite import SUITE
 from impl.errors import StoreError
 from properties.contract import HarnessError
-from tornpage.cli import cli
-from tornpage.commands.bench import ROOMS, bench_outcome
+from tornpage.cli.bench import ROOMS, bench_outcome
+from tornpage.cli.main import cli
 from tornpage.front import MessageStore
 
 

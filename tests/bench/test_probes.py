@@ -21,7 +21,7 @@ from sim.calibration import Calibration
 from sim.samples import MODES, PROBES, STATES, Samples
 from tests.sim.made_samples import made_samples
 from tests.sim.support import SYNC, scenario
-from tornpage import run_directory
+from tornpage.run import directory as run_directory
 
 MIB = 1 << 20
 

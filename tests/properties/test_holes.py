@@ -9,7 +9,7 @@ import pytest
 
 from properties.planted import PLANTED, REPRODUCERS
 from properties.score.holes import HOLES, Hole, UnknownHole, holes_named
-from tornpage.holes import hunt_outcome, list_outcome
+from tornpage.outcomes.holes import hunt_outcome, list_outcome
 
 GROUPS = {"H": 12, "A": 7, "C": 17, "I": 7, "G": 11, "F": 2}
 PARAGRAPHS = 53

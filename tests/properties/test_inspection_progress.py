@@ -13,7 +13,7 @@ from impl.os_files import OsFiles
 from impl.store import MessageStore
 from properties.inspect import Query, inspect_view
 from tests.impl.support import snapshot
-from tornpage.commands.inspect import command
+from tornpage.cli.inspect import command
 
 GOLDEN = Path(__file__).parent.parent / "data" / "golden" / "05-transactions-delays-light-queues" / "store"
 SMALL = MessageStoreConfig(mapped_file_size_commit_log=16384, mapped_file_size_consume_queue=400)

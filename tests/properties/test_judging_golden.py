@@ -8,7 +8,7 @@ from properties.judge.directory.golden import GoldenImage, GoldenRow, golden_ima
 from properties.judge.rulings import NEVER_JUDGED
 from tests.impl.golden import ROOT, golden
 from tests.impl.golden_figures import DAMAGED
-from tornpage.judging import golden_text
+from tornpage.outcomes.judging import golden_text
 
 PAGE = ROOT / "docs" / "against-java.md"
 

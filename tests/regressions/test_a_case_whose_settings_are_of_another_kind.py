@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from properties.program.case import BadToken, Case
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 
 HOSTILE = "\x1b]0;x\x07<script>\u202e"
 

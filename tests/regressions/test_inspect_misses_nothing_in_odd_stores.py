@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 from properties.inspect import InspectError, Query, inspect_view
 from tests.properties.decode.handmade import DATA, blank, record
-from tornpage.commands.inspect import command
+from tornpage.cli.inspect import command
 
 GOLDEN = DATA / "golden"
 FILE_BYTES = 8192

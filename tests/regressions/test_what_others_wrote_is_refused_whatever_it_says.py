@@ -28,7 +28,7 @@ from properties.program.case import Case
 from properties.program.packing import BadToken
 from reports.errors import ReportError
 from reports.prediction import read_validation
-from tornpage.counterexamples import given_cases
+from tornpage.outcomes.counterexamples import given_cases
 
 MANY_DIGITS = "9" * 5_000
 DEEP = "[" * 100_000

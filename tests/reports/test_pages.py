@@ -20,7 +20,7 @@ from reports.gaps import gaps_of
 from reports.pages import build_report, render
 from reports.tables import read_run
 from tests.reports.conftest import page_map
-from tornpage.commands.report import command
+from tornpage.cli.report import command
 
 MakeRun = Callable[..., Path]
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }}\x1b]0;x\x07\0\u202e\ud800$x^2$"

@@ -12,7 +12,7 @@ from bench import calibrate
 from bench.snapshot import machine_snapshot
 from sim.calibration_file import load, save
 from tests.sim.made_samples import MADE_MACHINE, made_calibration
-from tornpage.commands.sim import command
+from tornpage.cli.sim import command
 
 SMALL = ("--flush", "sync", "--messages", "500", "--json")
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sim import sweep
-from tornpage.commands.sim import command
+from tornpage.cli.sim import command
 
 FIGURES = {
     "messages",

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from properties.planted import PLANTED, REPRODUCERS
 from properties.program.case import Case
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 from tornpage.guard import python_command
 
 

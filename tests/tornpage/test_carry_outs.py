@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from properties.campaign import replay as replaying
 from properties.campaign.replay import Failure, Shrunk
 from properties.lockstep.lockstep import Lockstep
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 
 
 class CarryOuts:

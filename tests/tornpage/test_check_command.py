@@ -3,7 +3,7 @@
 import click
 
 from properties.explore.machines.check import MACHINES
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 
 
 def test_every_machine_can_be_asked_for() -> None:

@@ -19,9 +19,10 @@ import pytest
 from click.testing import CliRunner
 
 from tests.impl.support import caught_up
-from tornpage import FlushDiskType, Message, MessageStore, MessageStoreConfig, run_directory
-from tornpage.cli import cli
-from tornpage.document import Outcome
+from tornpage import FlushDiskType, Message, MessageStore, MessageStoreConfig
+from tornpage.cli.document import Outcome
+from tornpage.cli.main import cli
+from tornpage.run import directory as run_directory
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "01-plain-ascii"
 COMMAND = [sys.executable, "-P", "-m", "tornpage"]

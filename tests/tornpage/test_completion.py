@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from properties.planted import PLANTED
 from properties.program.fault_effects import EFFECTS
-from tornpage.cli import cli
-from tornpage.finding_codes import finding_codes
+from tornpage.cli.main import cli
+from tornpage.render.finding_codes import finding_codes
 
 STORE = Path(__file__).parents[1] / "data" / "golden" / "01-plain-ascii" / "store"
 HEAVY = ("numpy", "hypothesis", "numba", "matplotlib", "rich", "jinja2", "pyspark", "impl.store", "properties.planted")
@@ -83,7 +83,7 @@ def test_a_shell_does_not_wait(words: tuple[str, ...]) -> None:
     """Nothing is loaded that takes its time: what is left takes a tenth of a second."""
     program = (
         "import sys\n"
-        "from tornpage.cli import main\n"
+        "from tornpage.cli.main import main\n"
         "try:\n    main()\n"
         f"finally:\n    print('LOADED', *(name for name in {HEAVY!r} if name in sys.modules))"
     )

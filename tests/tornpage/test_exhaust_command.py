@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from properties.explore.exhaustive import run
-from tornpage.commands.exhaust import command as exhaust
-from tornpage.commands.replay import command as replay
+from tornpage.cli.exhaust import command as exhaust
+from tornpage.cli.replay import command as replay
 
 COMMAND = [sys.executable, "-P", "-m", "tornpage", "exhaust"]
 SMALL = ("--ops", "1", "--facts", "0", "--letters", "flush,close,open", "--check-ops", "0", "--check-facts", "0")

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from pipeline.findings import CODES
-from tornpage.cli import cli
-from tornpage.finding_codes import finding_codes
+from tornpage.cli.main import cli
+from tornpage.render.finding_codes import finding_codes
 
 
 @pytest.mark.parametrize("code", sorted({*CODES, "CL_BAD_RECORD", "FLOOR_UNREADABLE", "CP_MISSING"}))

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from reports.history import COLUMNS, read_history
 from reports.trends import build_trends
-from tornpage.commands import campaign, explore
-from tornpage.document import Outcome
-from tornpage.run_directory import append_run, prepare_history
+from tornpage.cli import campaign, explore
+from tornpage.cli.document import Outcome
+from tornpage.run.history import append_run, prepare_history
 
 pq = pytest.importorskip("pyarrow.parquet")
 STARTED = datetime(2026, 11, 22, 23, 59, tzinfo=UTC)

@@ -5,7 +5,7 @@ import json
 from click.testing import CliRunner, Result
 
 from properties.score.holes import HOLES
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 
 
 def run(*arguments: str) -> Result:

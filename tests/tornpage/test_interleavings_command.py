@@ -19,8 +19,8 @@ from properties.explore.interleavings.shrink import BrokenInterleaving
 from properties.program.case import Settings
 from tests.properties.interleaving.sweeps import sweep
 from tests.support.json_schema import objections
-from tornpage.commands.explore import command as explore
-from tornpage.commands.replay import command as replay
+from tornpage.cli.explore import command as explore
+from tornpage.cli.replay import command as replay
 
 BUG = "deleted-beside-puts"
 

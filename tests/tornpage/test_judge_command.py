@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from properties.judge.rulings import NAMES
-from tornpage.commands.judge import command
+from tornpage.cli.judge import command
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 CASE = GOLDEN / "11-crash-stale-queue-tail"

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from properties.explore.recovery.crashes import crash_recoveries
 from properties.explore.recovery.shapes import SHAPES
 from properties.planted import parts_of
-from tornpage.commands.explore import command
+from tornpage.cli.explore import command
 from tornpage.render.explorations import recovery_outcome
 
 FEW = [shape for shape in SHAPES if shape.name in ("one file", "stale tail", "damaged")]

@@ -26,9 +26,9 @@ from properties.decode.consumequeue import java_hash
 from properties.decode.findings import Code
 from properties.inspect import VIEWS, Query, inspect_view
 from tornpage import Message, MessageStore, MessageStoreConfig
-from tornpage.cli import cli
-from tornpage.finding_codes import finding_codes
-from tornpage.redacting import _COLUMNS, Redacted
+from tornpage.cli.main import cli
+from tornpage.render.finding_codes import finding_codes
+from tornpage.render.redacting import _COLUMNS, Redacted
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 MARK = "SECRET"

@@ -9,9 +9,9 @@ from click.testing import CliRunner, Result
 
 from model.operations import Crash, Put
 from properties.program.case import Case, Settings
-from tornpage.commands.campaign import command as campaign
-from tornpage.commands.check import command as check
-from tornpage.commands.report import command as report
+from tornpage.cli.campaign import command as campaign
+from tornpage.cli.check import command as check
+from tornpage.cli.report import command as report
 
 
 def invoke(*arguments: str) -> Result:

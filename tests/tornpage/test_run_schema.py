@@ -15,11 +15,11 @@ from properties.explore.recovery.shapes import SHAPES
 from properties.planted import REPRODUCERS, parts_of
 from tests.support.json_schema import definition, objections
 from tests.tornpage.test_faults import BROKEN, HOLDS, OURS, SILENT, SKIPPED, report_of
-from tornpage.cli import cli
-from tornpage.document import Outcome
+from tornpage.cli.document import Outcome
+from tornpage.cli.main import cli
 from tornpage.render.counterexample import how_small
 from tornpage.render.explorations import faults_outcome, recovery_outcome
-from tornpage.run_directory import write_run
+from tornpage.run.directory import write_run
 
 RUNS = {
     "explore": ("explore --bug lying-flush --states 200 --seed 3 --failures 1", 1),

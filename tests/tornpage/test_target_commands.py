@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from properties.foreign.tracing import why_untraceable
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 from tornpage.testing import assert_store_holds
 
 TOY = Path(__file__).resolve().parents[2] / "examples" / "toy_store.py"

@@ -15,10 +15,10 @@ from bench.validation_scores import Observed, score
 from properties.contract import HarnessError
 from reports.prediction import read_validation
 from sim.sync_table import TooFewSamples
-from tornpage import validating
-from tornpage.commands.sim import command
-from tornpage.run_directory import prepare
-from tornpage.validating import validate_outcome
+from tornpage.cli.sim import command
+from tornpage.outcomes import validating
+from tornpage.outcomes.validating import validate_outcome
+from tornpage.run.directory import prepare
 
 
 def validate(*arguments: str) -> Result:

@@ -15,7 +15,7 @@ from properties.explore.crashes.campaign import CrashResult, Plan
 from properties.explore.crashes.rows import Row, is_complete
 from properties.explore.crashes.shards import Shard
 from properties.findings import Finding
-from tornpage.document import Outcome
+from tornpage.cli.document import Outcome
 from tornpage.render.counterexample import failure_text, saved_finding
 
 if TYPE_CHECKING:

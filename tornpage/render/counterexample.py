@@ -14,7 +14,7 @@ from model.operations import Crash
 from properties.campaign.replay import Failure, Shrunk
 from properties.program.case import Case, describe
 from tornpage import __version__
-from tornpage.document import warn
+from tornpage.cli.document import warn
 
 if TYPE_CHECKING:
     from properties.explain.page_map import PageMap

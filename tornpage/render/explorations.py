@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from properties.findings import Finding
-from tornpage.document import Outcome, warn
+from tornpage.cli.document import Outcome, warn
 from tornpage.render.counterexample import failure_text, saved_finding
 
 if TYPE_CHECKING:
