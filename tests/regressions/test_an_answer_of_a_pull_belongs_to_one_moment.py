@@ -8,7 +8,7 @@ Fix: a pull reads no further than the maximum that it read first, before the rea
 read from was deleted meanwhile (impl/queue_reads.py, `get_message`, `range_of`); a queue that is deleted is unknown
 before its files go (impl/consume_queues.py, `remove`); a get that cannot hold its file looks where the log begins by
 then (impl/commit_log.py, `get`); a query looks again when the log lost its head (impl/message_query.py, `by_key`).
-Found by: `tornpage explore --interleavings`.
+Found by: `tornpage explore interleavings`.
 """
 
 from collections.abc import Iterator

@@ -25,7 +25,7 @@ RUNS = {
     "explore": ("explore --bug lying-flush --states 200 --seed 3 --failures 1", 1),
     "exhaust": ("exhaust --bug lying-flush", 1),
     "check": ("check --bug larger-than-a-file --machine commit-log --seed 1", 1),
-    "interleavings": ("explore --interleavings --states 20 --seed 2", 3),
+    "interleavings": ("explore interleavings --states 20 --seed 2", 3),
     "campaign": ("campaign --engine serial --shards 1 --states-per-shard 150 --bug lying-flush", 1),
 }
 

@@ -26,7 +26,9 @@ def _known(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tu
 
 @click.command("faults")
 @click.option("--only", metavar="NAME", multiple=True, callback=_known, help="Only this fault; may be given again.")
-@click.option("--list", "lists", is_flag=True, help="Instead: what `tornpage explore --fault` can aim, and at what.")
+@click.option(
+    "--list", "lists", is_flag=True, help="Instead: what `tornpage explore crashes --fault` can aim, and at what."
+)
 @options.seed_option
 @options.out_option
 @options.json_option

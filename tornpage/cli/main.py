@@ -29,7 +29,7 @@ _COMMANDS = {
     "doctor": "say what this machine offers",
     "exhaust": "crash every short workload in every way within a bound",
     "explain": "write a page that explains a failing case",
-    "explore": "crash campaign from recorded histories, or with real processes",
+    "explore": "search for broken promises: crashes, kills, restarts, recovery, interleavings",
     "faults": "real faults of real disks: full, failing, cut short",
     "inspect": "look into a store directory, changing nothing",
     "judge": "recover a copy of a crash image and judge it number by number",

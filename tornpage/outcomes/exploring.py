@@ -1,10 +1,7 @@
-"""The modes of `tornpage explore`: which options go with which of them, and what each runs."""
+"""What each verb of `tornpage explore` runs."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-
-import click
 
 from tornpage.cli.document import Outcome, at_fault, refuse, say
 from tornpage.cli.progress import counted_progress, shrinking_lines, states_progress, steps_progress
@@ -16,7 +13,15 @@ if TYPE_CHECKING:
     from properties.explore.kills.child import KillMode
     from properties.program.case import Disk
 
-__all__ = ["Mode", "Request", "asked_mode", "explore_crashes", "explore_kills"]
+__all__ = [
+    "Request",
+    "explore_crashes",
+    "explore_interleavings",
+    "explore_kills",
+    "explore_recovery",
+    "explore_restarts",
+    "explore_target",
+]
 
 _SECONDS = 10.0
 """How long to explore without --states and --seconds."""
@@ -24,15 +29,13 @@ _SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What `tornpage explore` was asked, by parameter name; None where an option was left out."""
+    """The arguments of a verb, by parameter name; None where an option was left out or the verb has none."""
 
     states: int | None = None
     seconds: float | None = None
     kills: int | None = None
     kill_at: "KillMode | None" = None
     restarts: int | None = None
-    recovery: bool = False
-    interleavings: bool = False
     directory: str | None = None
     file_bytes: int | None = None
     faults: "tuple[AimFault, ...]" = ()
@@ -49,44 +52,13 @@ class Request:
 
     @property
     def time_limit_s(self) -> float | None:
-        """The time after which a mode with both limits ends; without either limit it is 10 s."""
+        """The time after which a verb with both limits ends; without either limit it is 10 s."""
         return _SECONDS if self.states is None and self.seconds is None else self.seconds
 
     @property
     def progress_total(self) -> tuple[float, str]:
         """The end of a progress line, and its unit."""
         return (self.states, "states") if self.states is not None else (self.time_limit_s or 0.0, "seconds")
-
-
-@dataclass(frozen=True, slots=True)
-class Mode:
-    """A mode. `option` is the parameter that asks for it, empty for the default mode.
-
-    `goes_with` are the parameters that it takes, beside those that all modes take.
-    """
-
-    title: str
-    option: str
-    goes_with: frozenset[str]
-    run: Callable[[Request], tuple[Outcome, str]]
-
-
-_ALWAYS = frozenset(("bug", "seed", "out", "as_json"))
-
-
-def asked_mode(context: click.Context) -> Mode:
-    """Return the mode that the arguments of the command ask for; refuse options that it would ignore."""
-    flags = {each.name or "": each.opts[0] for each in context.command.params}
-    given = [name for name in flags if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE]
-    modes = [each for each in _MODES if each.option in given] or [_CRASHES]
-    mode = modes[0]
-    if len(modes) > 1:
-        refuse(f"{mode.title} and {modes[1].title} are two hunts; give one of them")
-    for name in given:
-        if name not in mode.goes_with | _ALWAYS | {mode.option}:
-            friends = " and ".join(each.title for each in (*_MODES, _CRASHES) if name in each.goes_with)
-            refuse(f"{flags[name]} goes with {friends}, not with {mode.title}")
-    return mode
 
 
 def explore_crashes(request: Request) -> tuple[Outcome, str]:
@@ -203,7 +175,7 @@ def explore_recovery(request: Request) -> tuple[Outcome, str]:
 
     bug, disk, seed = request.bug, request.disk, request.seed
     planted = f" --bug {bug}" if bug else ""
-    again = f"tornpage explore --recovery --seed {seed} --disk {disk}{planted}"
+    again = f"tornpage explore recovery --seed {seed} --disk {disk}{planted}"
     try:
         with steps_progress("recovery", total=len(SHAPES)) as show:
             report = crash_recoveries(components=parts_of(bug), disk=disk, seed=seed, progress=show)
@@ -222,7 +194,7 @@ def explore_interleavings(request: Request) -> tuple[Outcome, str]:
     bug, seed, states, seconds = request.bug, request.seed, request.states, request.time_limit_s
     until = f"--states {states}" if states is not None else f"--seconds {seconds:g}"
     planted = f" --bug {bug}" if bug else ""
-    again = f"tornpage explore --interleavings {until} --seed {seed}{planted}"
+    again = f"tornpage explore interleavings {until} --seed {seed}{planted}"
     say(again)
     total, unit = request.progress_total
     try:
@@ -231,20 +203,3 @@ def explore_interleavings(request: Request) -> tuple[Outcome, str]:
     except HarnessError as error:
         return at_fault("explore", error, seed=seed)
     return interleavings_outcome(result, seed=seed, out=request.out, command=again)
-
-
-_REAL_FILES = frozenset(("directory", "file_bytes"))
-_MODES = (
-    Mode("--target", "target", frozenset(("states", "seconds", "failures", "disk", "answer_seconds")), explore_target),
-    Mode("--kills", "kills", _REAL_FILES | {"kill_at", "workers"}, explore_kills),
-    Mode("--restarts", "restarts", _REAL_FILES, explore_restarts),
-    Mode("--recovery", "recovery", frozenset(("disk",)), explore_recovery),
-    Mode("--interleavings", "interleavings", frozenset(("states", "seconds")), explore_interleavings),
-)
-_OF_CRASHES = frozenset(("faults", "strategy", "states_per_shard", "history"))
-_CRASHES = Mode(
-    "crash campaigns",
-    "",
-    _OF_CRASHES | {"states", "seconds", "failures", "disk", "file_bytes", "workers"},
-    explore_crashes,
-)

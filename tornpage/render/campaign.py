@@ -40,7 +40,7 @@ def command_of(plan: Plan) -> str:
         f"--bug {settings.bug}" if settings.bug else "",
         *(f"--fault {shlex.quote(aim.text)}" for aim in plan.aims),
     )
-    return " ".join(["tornpage explore", *filter(None, parts)])
+    return " ".join(["tornpage explore crashes", *filter(None, parts)])
 
 
 def campaign_outcome(result: CrashResult, plan: Plan, *, out: str | None, command: str) -> tuple[Outcome, str]:

@@ -518,11 +518,11 @@ def left_out_line(reason: str) -> str:
 def target_command(plan: TargetPlan) -> str:
     """Return the command line of a campaign, defaults spelled out."""
     settings = plan.settings
-    words = ["tornpage", "explore", "--target", settings.target, "--disk", settings.disk, "--seed", str(plan.seed)]
+    words = ["tornpage", "explore", "target", settings.target, "--disk", settings.disk, "--seed", str(plan.seed)]
     words += [] if plan.states is None else ["--states", str(plan.states)]
     words += [] if plan.seconds is None else ["--seconds", f"{plan.seconds:g}"]
     words += ["--failures", str(plan.failures_max), "--answer-seconds", f"{settings.answer_seconds:g}"]
-    return shlex.join([*words, *(["--bug", settings.bug] if settings.bug else [])])
+    return shlex.join(words)
 
 
 def target_outcome(result: TargetResult, plan: TargetPlan, *, command: str, out: str | None) -> tuple[Outcome, str]:
