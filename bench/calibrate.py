@@ -11,7 +11,7 @@ import numpy as np
 from tornpage.bench.figures import file_system_of
 from tornpage.bench.probes import NEEDED_BYTES, slices
 from tornpage.bench.snapshot import Pressure, machine_snapshot, pressure_between
-from tornpage.doctor import MEMORY_FILE_SYSTEMS
+from tornpage.outcomes.doctor import MEMORY_FILE_SYSTEMS
 from tornpage.sim.calibration import Calibration
 from tornpage.sim.samples import Samples
 from tornpage.sim.sync_table import TooFewSamples

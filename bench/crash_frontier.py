@@ -18,7 +18,7 @@ import numpy as np
 from tornpage.bench.figures import file_system_of
 from tornpage.bench.power_losses import Loss, power_losses
 from tornpage.bench.process_kills import kill_one
-from tornpage.doctor import MEMORY_FILE_SYSTEMS
+from tornpage.outcomes.doctor import MEMORY_FILE_SYSTEMS
 from tornpage.sim.crashes import crash_moments
 from tornpage.sim.experiments import frontier
 from tornpage.sim.experiments.frontier import FAILURES, FRONTIER, loss_row, simulated_row

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from tornpage.doctor import MEMORY_FILE_SYSTEMS, check_file_system, mounts_text
+from tornpage.outcomes.doctor import MEMORY_FILE_SYSTEMS, check_file_system, mounts_text
 from tornpage.properties.scratch import scratch_directory
 
 __all__ = ["Figure", "Machine", "Skipped", "describe_machine", "figure", "file_system_of", "scratch"]

@@ -14,7 +14,7 @@ from tornpage.impl.guards import make_guard
 from tornpage.impl.io.files import Clock, Files
 from tornpage.impl.log.commit_log import CommitLog
 from tornpage.impl.log.flushing import FlushRealTime
-from tornpage.impl.message.dispatching import BitMapOf
+from tornpage.impl.message.dispatching import FilterBitMap
 from tornpage.impl.parts import Parts
 from tornpage.impl.put.put_path import PutPath, commit_log_of
 from tornpage.impl.read.pull_hold import PullHold
@@ -64,10 +64,10 @@ def open_parts(
     clock: Clock,
     parts: Parts,
     arriving: Sequence[MessageArrivingListener],
-    bit_map_of: BitMapOf | None,
-    memory_bytes: int,
+    bit_map_of: FilterBitMap | None,
+    memory_bytes: int | None,
 ) -> StoreParts:
-    """Open a directory, recovering it first, and build all parts. `memory_bytes` 0 means: ask the machine.
+    """Open a directory, recovering it first, and build all parts. `memory_bytes` None means: ask the machine.
 
     Raises what `OpenDirectory` raises, holding nothing then.
     """
@@ -91,7 +91,7 @@ def _built(
     files: Files,
     clock: Clock,
     parts: Parts,
-    memory_bytes: int,
+    memory_bytes: int | None,
 ) -> StoreParts:
     reput = parts.of(ReputMessages)(held.derived, held.log, flags)
     statistics = StoreStatistics(started_ms=clock())

@@ -21,7 +21,7 @@ from tornpage.impl.guards import make_guard
 from tornpage.impl.io.files import Clock, Files
 from tornpage.impl.log.loading import Finding
 from tornpage.impl.message.codec import check_record
-from tornpage.impl.message.dispatching import BitMapOf
+from tornpage.impl.message.dispatching import FilterBitMap
 from tornpage.impl.message.message import GetResult, Message, MessageBatch, PutResult, StoredMessage
 from tornpage.impl.parts import Parts
 from tornpage.impl.read.held_pulls import PullRequest
@@ -63,9 +63,9 @@ class MessageStore:
         files: Files,
         clock: Clock,
         parts: Parts,
-        arriving: Sequence[MessageArrivingListener] = (),
-        bit_map_of: BitMapOf | None = None,
-        memory_bytes: int = 0,
+        listeners: Sequence[MessageArrivingListener] = (),
+        filter_bit_map: FilterBitMap | None = None,
+        memory_bytes: int | None = None,
     ) -> None:
         """Open it; see `open`."""
         self.directory = directory
@@ -82,8 +82,8 @@ class MessageStore:
             files=files,
             clock=clock,
             parts=parts,
-            arriving=arriving,
-            bit_map_of=bit_map_of,
+            arriving=listeners,
+            bit_map_of=filter_bit_map,
             memory_bytes=memory_bytes,
         )
         self._held, self._log, self._commit_log = opened.held, opened.held.log, opened.commit_log
@@ -104,14 +104,15 @@ class MessageStore:
         files: Files,
         clock: Clock,
         parts: Parts | None = None,
-        arriving: Sequence[MessageArrivingListener] = (),
-        bit_map_of: BitMapOf | None = None,
-        memory_bytes: int = 0,
+        listeners: Sequence[MessageArrivingListener] = (),
+        filter_bit_map: FilterBitMap | None = None,
+        memory_bytes: int | None = None,
     ) -> Self:
         """Open or create the store in a directory, recovering it first.
 
-        `arriving` are told of each message that can be read from its queue; `bit_map_of` says what the extension of the
-        queues is to remember about the filters of a message; `memory_bytes` is what the machine has, 0 for asking it.
+        `listeners` are called with each message that can be read from its queue; `filter_bit_map` returns what the
+        extension of the queues stores about the filters of a message; `memory_bytes` is the memory of the machine, and
+        None has the store ask the machine.
 
         Raises StoreInUse, WrongFileSize, NoSpace or BadDirectory; a damaged store opens read-only with `findings`.
         """
@@ -123,8 +124,8 @@ class MessageStore:
                 files=files,
                 clock=clock,
                 parts=parts or Parts(),
-                arriving=arriving,
-                bit_map_of=bit_map_of,
+                listeners=listeners,
+                filter_bit_map=filter_bit_map,
                 memory_bytes=memory_bytes,
             )
         except PermissionError as error:
@@ -272,7 +273,11 @@ class MessageStore:
             return self._reads.query.by_key(topic, key, max_num=max_num, begin_ms=begin_ms, end_ms=end_ms)
 
     def message_by_id(self, message_id: str) -> GetResult:
-        """Return the message of an offset message id, which a put has answered."""
+        """Return the message of an offset message id, as `PutResult.message_id` has it; hex digits may be small.
+
+        The status is OFFSET_FOUND_NULL, and `message` None, for a text that is no offset message id, for a place where
+        no readable record begins, and for a record that another host stored.
+        """
         with self._reads:
             return self._reads.by_id(message_id)
 
@@ -297,12 +302,12 @@ class MessageStore:
             return self._reads.queues.names()
 
     def min_offset_in_queue(self, topic: str, queue_id: int) -> int:
-        """Return the queue offset of the first message, 0 for an unknown queue."""
+        """Return the queue offset of the first message; an unknown queue counts as an empty one, 0."""
         with self._reads:
             return self._reads.queues.range_of(topic, queue_id)[0]
 
     def max_offset_in_queue(self, topic: str, queue_id: int) -> int:
-        """Return the queue offset that the next message gets, 0 for an unknown queue."""
+        """Return the queue offset that the next message gets; an unknown queue counts as an empty one, 0."""
         with self._reads:
             return self._reads.queues.range_of(topic, queue_id)[1]
 
@@ -312,19 +317,22 @@ class MessageStore:
             min_offset, max_offset = self._reads.queues.range_of(topic, queue_id)
         return max_offset - min_offset
 
-    def commit_log_offset_in_queue(self, topic: str, queue_id: int, queue_offset: int) -> int:
-        """Return the physical offset of a message; 0 when there is none, as in RocketMQ."""
+    def commit_log_offset_in_queue(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
+        """Return the physical offset of a message, None if the queue has no such message (RocketMQ: 0)."""
         with self._reads:
             unit = self._reads.queues.unit(topic, queue_id, queue_offset)
-        return 0 if unit is None else unit.offset
+        return None if unit is None else unit.offset
 
-    def store_timestamp_in_queue(self, topic: str, queue_id: int, queue_offset: int) -> int:
-        """Return when a message was stored, -1 when there is none."""
+    def store_timestamp_in_queue(self, topic: str, queue_id: int, queue_offset: int) -> int | None:
+        """Return the store time of a message in ms, None if it cannot be read (RocketMQ: -1)."""
         with self._reads:
             return self._reads.queues.store_timestamp(topic, queue_id, queue_offset)
 
-    def earliest_message_time(self, topic: str | None = None, queue_id: int = 0) -> int:
-        """Return when the first message of a queue was stored, or without a topic of the log; -1 without one."""
+    def earliest_message_time(self, topic: str | None = None, queue_id: int = 0) -> int | None:
+        """Return the store time in ms of the first message of a queue, or of the log if no topic is given.
+
+        None if there is no such message, or if it cannot be read (RocketMQ: -1).
+        """
         if topic is None:
             with self._reads:
                 return self._reads.query.store_timestamp(self._reads.log.min_offset)
@@ -352,12 +360,12 @@ class MessageStore:
         self,
         group: str,
         topic: str,
+        *,
         queue_id: int,
         offset: int,
+        hold_ms: int,
         max_msg_nums: int = _MESSAGES,
         message_filter: MessageFilter | None = None,
-        *,
-        hold_ms: int,
     ) -> Future[GetMessageResult]:
         """Pull as `get_message` does, and wait for up to `hold_ms` where there is nothing yet; 0 is not to wait.
 

@@ -194,7 +194,7 @@ class Answer:
     pulled: PullAnswer | None = None
     offsets: tuple[int, ...] | None = None
     time_offset: int | None = None
-    first_times: tuple[int, int] | None = None
+    first_times: tuple[int | None, int | None] | None = None
     pull: PullAnswer | Literal["held", "refused", "not readable"] | None = None
     ended_pulls: tuple[tuple[int, PullAnswer | Literal["not readable", "closed"]], ...] | None = None
     committed: int | Literal["refused"] | None = None

@@ -149,19 +149,21 @@ def unit_at(log: CommitLog, layout: Layout, topic: str, queue_id: int, queue_off
     return next((u for u in queue_of(log, layout, (topic, queue_id)) if u.queue_offset == queue_offset), None)
 
 
-def store_timestamp_in_queue(log: CommitLog, layout: Layout, topic: str, queue_id: int, queue_offset: int) -> int:
-    """Return when a message of a queue was stored, -1 if there is none or it is not readable."""
+def store_timestamp_in_queue(
+    log: CommitLog, layout: Layout, topic: str, queue_id: int, queue_offset: int
+) -> int | None:
+    """Return when a message of a queue was stored, None if there is none or it is not readable."""
     unit = unit_at(log, layout, topic, queue_id, queue_offset)
     readable = unit is not None and unit.record.end_offset <= log.readable_end
-    return unit.record.store_timestamp if unit is not None and readable else -1
+    return unit.record.store_timestamp if unit is not None and readable else None
 
 
-def earliest_message_time(log: CommitLog, layout: Layout, queue: tuple[str, int] | None = None) -> int:
-    """Return when the first message of a queue, or of the whole log, was stored; -1 without a readable one."""
+def earliest_message_time(log: CommitLog, layout: Layout, queue: tuple[str, int] | None = None) -> int | None:
+    """Return when the first message of a queue, or of the whole log, was stored; None without a readable one."""
     if queue is not None:
         return store_timestamp_in_queue(log, layout, *queue, min_offset(log, layout, *queue))
     readable = [record for record in log.retained if record.end_offset <= log.readable_end]
-    return readable[0].store_timestamp if readable else -1
+    return readable[0].store_timestamp if readable else None
 
 
 def offset_by_time(log: CommitLog, layout: Layout, topic: str, queue_id: int, timestamp: int) -> frozenset[int]:

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from tests.test_docs_lists import FENCED, lines_of
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 DOCS = REPOSITORY / "docs"

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from tornpage.bench.suite import SUITE
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 TEXT = README.read_text()

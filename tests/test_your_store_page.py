@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 from tornpage.properties.foreign.protocol import Promises, read_handshake
 from tornpage.properties.foreign.tracing import why_untraceable
 
@@ -93,7 +93,7 @@ def test_over_json_lines_the_same_bug_is_found_and_the_mended_store_passes(toy: 
     for line in shown.splitlines():
         assert line.removesuffix("…") in found.stdout
     mend(toy)
-    assert run(COMMANDS[3].replace("check", "explore") + " --states 40 --seed 1").exit_code == 0
+    assert run(COMMANDS[3].replace("check --target", "explore target") + " --states 40 --seed 1").exit_code == 0
 
 
 @pytest.mark.deep
@@ -112,7 +112,7 @@ def test_what_the_page_says_to_leave_out_is_found(toy: Path, sentence: str, befo
     text = toy.read_text()
     assert text.count(before) == 1
     toy.write_text(text.replace(before, after))
-    command = "tornpage explore --target examples/toy_store.py:ToyStore --states 300 --failures 1 --seed 2"
+    command = "tornpage explore target examples/toy_store.py:ToyStore --states 300 --failures 1 --seed 2"
     assert run(command).exit_code == 1
 
 

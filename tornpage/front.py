@@ -1,4 +1,4 @@
-"""The store as users open it: on this machine's disk, by this machine's clock."""
+"""The store as users open it: on this machine's disk, with this machine's clock."""
 
 import os
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from tornpage.impl.io.os_files import OsFiles
 from tornpage.impl.kernels.compiled import CompiledParts, compiled_batch_encoder
 from tornpage.impl.log.scan import walk_log
 from tornpage.impl.message.batch_encoder import BatchEncoder
-from tornpage.impl.message.dispatching import BitMapOf
+from tornpage.impl.message.dispatching import FilterBitMap
 from tornpage.impl.parts import Parts
 
 __all__ = ["MessageStore"]
@@ -38,7 +38,11 @@ def _compiled_parts() -> Parts:
 
 
 class MessageStore(store.MessageStore):
-    """A message store in a directory; see `impl.store.MessageStore` for what it promises."""
+    """A message store in a directory, opened by `open`; one opener at a time, usable from several threads.
+
+    Use it in a `with` statement, or call `close()`. `put` answers bad data with a status and raises nothing for it.
+    After `close()` every method raises StoreClosed; in a forked child process it raises ForkedStore.
+    """
 
     @classmethod
     def open(
@@ -49,18 +53,36 @@ class MessageStore(store.MessageStore):
         files: Files | None = None,
         clock: Clock = _wall_clock_ms,
         parts: Parts | None = None,
-        arriving: Sequence[MessageArrivingListener] = (),
-        bit_map_of: BitMapOf | None = None,
-        memory_bytes: int = 0,
+        listeners: Sequence[MessageArrivingListener] = (),
+        filter_bit_map: FilterBitMap | None = None,
+        memory_bytes: int | None = None,
     ) -> Self:
-        """Open or create the store in a directory, recovering it first. Raises StoreError."""
+        """Open or create the store in a directory, after recovery.
+
+        `directory` is the store directory; the store creates it if it is missing.
+        `config` has the settings; None means the defaults of RocketMQ 4.9.3, which reserve gigabytes of disk space.
+        `files` is the disk; None means the disk of this machine.
+        `clock` returns the time in milliseconds since the epoch.
+        `parts` replaces parts of the store; None means the parts that users run, with compiled loops.
+        `listeners` are called, in the thread that dispatches, with each message that can be read from its queue.
+        `filter_bit_map` is called with topic and properties of a record and returns the bit map of consumer filters
+        for the extension of its queue (`FilterBitMaps.bit_map_of` is one); None means that bit maps are empty.
+        `memory_bytes` is the memory of the machine in bytes; None has the store ask the machine.
+
+        A damaged store opens read-only: `findings` names each damage, and `read_only_reason` is not None.
+
+        Raises StoreInUse if another process has the store open.
+        Raises WrongFileSize if the log files have another size than the configuration says.
+        Raises NoSpace if the disk cannot hold one log file.
+        Raises BadDirectory if the directory cannot be used: permissions, a failing disk, another file in its place.
+        """
         return super().open(
             directory,
             config,
             files=files or OsFiles(),
             clock=clock,
             parts=parts or _compiled_parts(),
-            arriving=arriving,
-            bit_map_of=bit_map_of,
+            listeners=listeners,
+            filter_bit_map=filter_bit_map,
             memory_bytes=memory_bytes,
         )

@@ -31,10 +31,10 @@ def main() -> int:
             _say("tornpage: " + refusal)
             return 2
 
-        from tornpage.interrupts import hear_all_interrupts
+        from tornpage.cli.interrupts import hear_all_interrupts
 
         hear_all_interrupts()
-        from tornpage.cli import main as cli
+        from tornpage.cli.main import main as cli
 
         cli()
     except KeyboardInterrupt:  # before there was a command
@@ -45,7 +45,7 @@ def main() -> int:
 
 
 def _say(line: str) -> None:
-    """Print a line on standard error, as `tornpage.document.say`, which must not be imported before the checks."""
+    """Print a line on standard error, as `tornpage.cli.document.say`, which must not be imported before the checks."""
     with contextlib.suppress(OSError):
         sys.stderr.write(line + "\n")
 

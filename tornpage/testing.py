@@ -1,6 +1,19 @@
-"""What tests of other stores need: a store in memory that does what the model says, and one assertion."""
+"""Helpers for tests of other stores: a store in memory that does what the model says, and one assertion."""
 
-from tornpage.properties.foreign.reference_store import ReferenceStore
-from tornpage.targets import assert_store_holds
+from tornpage.model.state import CommitLog
+from tornpage.outcomes.targets import assert_store_holds
+from tornpage.properties.contract import HarnessError
+from tornpage.properties.foreign.protocol import TargetUnusable
+from tornpage.properties.foreign.reference_store import SAFE_AFTER, Disaster, ReferenceState, ReferenceStore, SafeAfter
 
-__all__ = ["ReferenceStore", "assert_store_holds"]
+__all__ = [
+    "SAFE_AFTER",
+    "CommitLog",
+    "Disaster",
+    "HarnessError",
+    "ReferenceState",
+    "ReferenceStore",
+    "SafeAfter",
+    "TargetUnusable",
+    "assert_store_holds",
+]

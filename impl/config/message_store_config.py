@@ -1,4 +1,4 @@
-"""The configuration of a store: RocketMQ's names in snake case, RocketMQ's units."""
+"""The configuration of a store: RocketMQ's names in snake case, with the units that stand under each setting."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -59,74 +59,143 @@ class MessageStoreConfig:
     """
 
     mapped_file_size_commit_log: int = defaults.MAPPED_FILE_SIZE_COMMIT_LOG
+    """`mappedFileSizeCommitLog`, bytes of one commit log file."""
     max_message_size: int = defaults.MAX_MESSAGE_SIZE
+    """`maxMessageSize`, bytes of the longest record that a put accepts."""
     store_path_commit_log: tuple[str, ...] = ()
+    """`storePathCommitLog`: directories of the commit log."""
     read_only_commit_log_store_paths: tuple[str, ...] = ()
+    """`readOnlyCommitLogStorePaths`: directories of the commit log that get no new file."""
     flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH
+    """`flushDiskType`: whether the answer to a put waits for the disk."""
     record_checksum: RecordChecksum = "record"
+    """Ours: what the checksum at the end of a record covers."""
     store_host: tuple[str, int] = defaults.STORE_HOST
+    """Ours: host and port that records and message ids carry."""
     broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
+    """`brokerRole`: whether puts are accepted, and whether they wait for a replica."""
     use_reentrant_lock_when_put_message: bool = True
+    """`useReentrantLockWhenPutMessage`: which put lock the store takes; see `put_lock_kind`."""
     os_page_cache_busy_time_out_mills: int = defaults.OS_PAGE_CACHE_BUSY_TIME_OUT_MILLS
+    """`osPageCacheBusyTimeOutMills`, ms that the put lock may be held before other puts are refused."""
     message_delay_level: str = defaults.MESSAGE_DELAY_LEVEL
+    """`messageDelayLevel`: the delay of each level, level 1 first: numbers with s, m, h or d."""
     enable_multi_dispatch: bool = False
+    """`enableMultiDispatch`: whether a message also goes into the queues that its properties name."""
     enable_lmq: bool = False
+    """`enableLmq`: whether light message queues exist."""
     max_lmq_consume_queue_num: int = defaults.MAX_LMQ_CONSUME_QUEUE_NUM
+    """`maxLmqConsumeQueueNum`: the most light queues."""
     ha_slave_fallbehind_max: int = defaults.HA_SLAVE_FALLBEHIND_MAX
+    """`haSlaveFallbehindMax`, bytes that a usable replica may lag."""
     slave_timeout: int = defaults.SLAVE_TIMEOUT
+    """`slaveTimeout`, ms that a put waits for a replica."""
     clean_resource_interval: int = defaults.CLEAN_RESOURCE_INTERVAL
+    """`cleanResourceInterval`, ms between two clean-ups, and between two looks at the disk space."""
     disk_space_warning_level_ratio: float = defaults.DISK_SPACE_WARNING_LEVEL_RATIO
+    """`rocketmq.broker.diskSpaceWarningLevelRatio`, share of the disk: a fuller disk takes no message."""
     disk_space_clean_forcibly_ratio: float = defaults.DISK_SPACE_CLEAN_FORCIBLY_RATIO
+    """`rocketmq.broker.diskSpaceCleanForciblyRatio`, share of the disk: on a fuller one files go at any age."""
     populate_ahead_bytes: int = defaults.POPULATE_AHEAD_BYTES
+    """Ours: bytes of the log whose pages are made ready ahead of the records."""
     sync_flush_timeout: int = _FLUSH.sync_flush_timeout
+    """`syncFlushTimeout`, ms that a synchronous put waits for the disk."""
     flush_interval_commit_log: int = _FLUSH.flush_interval_commit_log
+    """`flushIntervalCommitLog`, ms between two rounds of the timed flush."""
     flush_commit_log_least_pages: int = _FLUSH.flush_commit_log_least_pages
+    """`flushCommitLogLeastPages`, pages of 4,096 bytes: a round leaves a file alone that has fewer new ones."""
     flush_commit_log_thorough_interval: int = _FLUSH.flush_commit_log_thorough_interval
+    """`flushCommitLogThoroughInterval`, ms after which one round ignores the page rule."""
     flush_commit_log_timed: bool = _FLUSH.flush_commit_log_timed
+    """`flushCommitLogTimed`: whether only the clock begins a round."""
     commit_interval_commit_log: int = _COMMIT.commit_interval_commit_log
+    """`commitIntervalCommitLog`, ms between two commits of the pool, at most."""
     commit_commit_log_least_pages: int = _COMMIT.commit_commit_log_least_pages
+    """`commitCommitLogLeastPages`, pages of 4,096 bytes: a commit leaves a buffer alone that has fewer new ones."""
     commit_commit_log_thorough_interval: int = _COMMIT.commit_commit_log_thorough_interval
+    """`commitCommitLogThoroughInterval`, ms without a commit after which one ignores the page rule."""
     flush_interval_consume_queue: int = _QUEUE_FLUSH.flush_interval_consume_queue
+    """`flushIntervalConsumeQueue`, ms between two flushes of the consume queues."""
     flush_consume_queue_least_pages: int = _QUEUE_FLUSH.flush_consume_queue_least_pages
+    """`flushConsumeQueueLeastPages`, pages of 4,096 bytes: a flush leaves a queue alone that has fewer new ones."""
     flush_consume_queue_thorough_interval: int = _QUEUE_FLUSH.flush_consume_queue_thorough_interval
+    """`flushConsumeQueueThoroughInterval`, ms after which one flush ignores the page rule and writes the checkpoint."""
     transient_store_pool_enable: bool = False
+    """`transientStorePoolEnable`: whether records are written to a pool of buffers first."""
     transient_store_pool_size: int = defaults.TRANSIENT_STORE_POOL_SIZE
+    """`transientStorePoolSize`, buffers of the pool, each as large as a log file."""
     fast_fail_if_no_buffer_in_store_pool: bool = False
+    """`fastFailIfNoBufferInStorePool`: whether puts are refused while the pool has no free buffer."""
     mapped_files_ahead: int = _ALLOCATION.files_ahead
+    """Ours: log files that are made before they are needed; RocketMQ makes 1."""
     warm_up: WarmUp = WarmUp.NONE
+    """`warmMapedFileEnable`: how the pages of a new log file are made ready."""
     flush_least_pages_when_warm_mapped_file: int = _ALLOCATION.flush_least_pages_when_warm_mapped_file
+    """`flushLeastPagesWhenWarmMapedFile`, pages of 4,096 bytes between two syncs of a warm-up."""
     mapped_file_size_consume_queue: int = defaults.MAPPED_FILE_SIZE_CONSUME_QUEUE
+    """`mappedFileSizeConsumeQueue`, bytes of one consume queue file, rounded up to whole units of 20."""
     enable_consume_queue_ext: bool = False
+    """`enableConsumeQueueExt`: whether queues have extension files."""
     mapped_file_size_consume_queue_ext: int = defaults.MAPPED_FILE_SIZE_CONSUME_QUEUE_EXT
+    """`mappedFileSizeConsumeQueueExt`, bytes of one extension file."""
     message_index_enable: bool = True
+    """`messageIndexEnable`: whether the store keeps an index of keys."""
     max_hash_slot_num: int = defaults.MAX_HASH_SLOT_NUM
+    """`maxHashSlotNum`, hash slots of one index file, 4 bytes each."""
     max_index_num: int = defaults.MAX_INDEX_NUM
+    """`maxIndexNum`, entries of one index file, 20 bytes each; the first is never used."""
     max_msgs_num_batch: int = defaults.MAX_MSGS_NUM_BATCH
+    """`maxMsgsNumBatch`: the most messages that one query by key returns."""
     max_transfer_bytes_on_message_in_memory: int = defaults.MAX_TRANSFER_BYTES_ON_MESSAGE_IN_MEMORY
+    """`maxTransferBytesOnMessageInMemory`, bytes of one answer whose messages are likely in memory, at most."""
     max_transfer_count_on_message_in_memory: int = defaults.MAX_TRANSFER_COUNT_ON_MESSAGE_IN_MEMORY
+    """`maxTransferCountOnMessageInMemory`, messages of such an answer, at most."""
     max_transfer_bytes_on_message_in_disk: int = defaults.MAX_TRANSFER_BYTES_ON_MESSAGE_IN_DISK
+    """`maxTransferBytesOnMessageInDisk`, bytes of one answer whose messages are likely on the disk only, at most."""
     max_transfer_count_on_message_in_disk: int = defaults.MAX_TRANSFER_COUNT_ON_MESSAGE_IN_DISK
+    """`maxTransferCountOnMessageInDisk`, messages of such an answer, at most."""
     access_message_in_memory_max_ratio: int = defaults.ACCESS_MESSAGE_IN_MEMORY_MAX_RATIO
+    """`accessMessageInMemoryMaxRatio`, per cent of the memory of the machine that the log's end is taken to fill."""
     disk_fall_recorded: bool = True
+    """`diskFallRecorded`: whether the statistics record how far each consumer group lags."""
     offset_check_in_slave: bool = False
+    """`offsetCheckInSlave`: whether a slave corrects offsets that lie outside of a queue."""
     check_whole_log_on_recover: bool = False
+    """Ours: whether an open verifies every record of the log."""
     deliver_delayed_messages: bool = True
+    """Ours: whether a master delivers delayed messages when they are due."""
     enable_schedule_async_deliver: bool = False
+    """`enableScheduleAsyncDeliver`: whether the next delayed message may be put before the answer to the last one."""
     schedule_async_deliver_max_pending_limit: int = defaults.SCHEDULE_ASYNC_DELIVER_MAX_PENDING_LIMIT
+    """`scheduleAsyncDeliverMaxPendingLimit`, copies of one delay level that may be unanswered at a time."""
     flush_delay_offset_interval: int = defaults.FLUSH_DELAY_OFFSET_INTERVAL
+    """`flushDelayOffsetInterval`, ms between two saves of the progress of delayed delivery."""
     long_polling_enable: bool = True
+    """`longPollingEnable`: whether a pull waits for as long as its consumer asks."""
     short_polling_time_mills: int = defaults.SHORT_POLLING_TIME_MILLS
+    """`shortPollingTimeMills`, ms that a pull waits where long polling is off."""
     max_held_pulls: int = defaults.MAX_HELD_PULLS
+    """Ours: pulls that may wait for messages at a time."""
     file_reserved_time: int = _RETENTION.file_reserved_time
+    """`fileReservedTime`, hours that a message is kept."""
     delete_when: str = _RETENTION.delete_when
+    """`deleteWhen`, hours of the day, 00 to 23, at which expired files are deleted, separated by `;`."""
     time_zone: str = _RETENTION.time_zone
+    """Ours: the IANA time zone of `delete_when`; empty means the zone of the machine."""
     delete_commit_log_files_interval: int = _RETENTION.delete_commit_log_files_interval
+    """`deleteCommitLogFilesInterval`, ms between two deletions of log files."""
     destroy_maped_file_interval_forcibly: int = _RETENTION.destroy_maped_file_interval_forcibly
+    """`destroyMapedFileIntervalForcibly`, ms that a reader may keep a file that is to be deleted."""
     redelete_hanged_file_interval: int = _RETENTION.redelete_hanged_file_interval
+    """`redeleteHangedFileInterval`, ms between two attempts to delete a file that a reader keeps."""
     delete_consume_queue_files_interval: int = _RETENTION.delete_consume_queue_files_interval
+    """`deleteConsumeQueueFilesInterval`, ms of pause after a queue that lost files."""
     clean_file_forcibly_enable: bool = _RETENTION.clean_file_forcibly_enable
+    """`cleanFileForciblyEnable`: whether a disk that is too full loses files that have not expired."""
     disk_max_used_space_ratio: int = _RETENTION.disk_max_used_space_ratio
+    """`diskMaxUsedSpaceRatio`, per cent of the disk: on a fuller one expired files go at any hour."""
     flush_consumer_offset_interval: int = defaults.FLUSH_CONSUMER_OFFSET_INTERVAL
+    """`flushConsumerOffsetInterval`, ms between two saves of consumer offsets."""
 
     def __post_init__(self) -> None:
         require_possible(self)

@@ -26,10 +26,10 @@ from tornpage.impl.message.delay_levels import SCHEDULE_TOPIC, DelayLevels, dela
 from tornpage.impl.message.dispatching import (
     BLANK,
     UNIT_BYTES,
-    BitMapOf,
     Dispatched,
     DispatchRules,
     ExtDraft,
+    FilterBitMap,
     IndexPuts,
     QueueRun,
 )
@@ -178,7 +178,7 @@ def _int64(number: int) -> int:
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def bit_map_of_record(record: DispatchedRecord, pairs: Mapping[str, str], bit_map_of: BitMapOf | None) -> bytes:
+def bit_map_of_record(record: DispatchedRecord, pairs: Mapping[str, str], bit_map_of: FilterBitMap | None) -> bytes:
     """Return the bit map of the filters that a record passes; a provider that fails costs the bit map only."""
     if bit_map_of is None:
         return b""

@@ -17,11 +17,11 @@ __all__ = [
     "BLANK",
     "NO_INDEX_PUTS",
     "UNIT_BYTES",
-    "BitMapOf",
     "DispatchRules",
     "Dispatched",
     "Dispatcher",
     "ExtDraft",
+    "FilterBitMap",
     "IndexPuts",
     "QueueRun",
     "joined",
@@ -36,7 +36,7 @@ BATCH_BYTES_MAX = 1 << 20
 BLANK = "blank"
 """The reason of a dispatcher that met the blank at the end of a file."""
 
-BitMapOf = Callable[[bytes, Mapping[str, str]], bytes]
+FilterBitMap = Callable[[bytes, Mapping[str, str]], bytes]
 """Called with a record's topic and properties; returns the bit map of the filters it passes, b"" for none."""
 
 
@@ -130,7 +130,7 @@ class DispatchRules:
     delay_levels: DelayLevels
     multi_dispatch: MultiDispatch | None
     ext: bool
-    bit_map_of: BitMapOf | None
+    bit_map_of: FilterBitMap | None
     batch_bytes_max: int = BATCH_BYTES_MAX
 
 

@@ -36,6 +36,9 @@ class KeyIndex(Protocol):
 class QueryMessageResult(RecordBuffers):
     """The messages of a key, oldest first, and how far the index has come. Release it, or use it in a `with` statement.
 
+    `index_last_update_timestamp` (ms) and `index_last_update_phyoffset` are those of the newest indexed record; both
+    are 0 while the index is empty.
+
     Source: `QueryMessageResult`.
     """
 
@@ -103,10 +106,10 @@ class MessageQuery:
         with self._reader.session() as session:
             return session.rest_of_file(offset)
 
-    def store_timestamp(self, offset: int) -> int:
-        """Return when the record at a physical offset was stored, -1 without one."""
+    def store_timestamp(self, offset: int) -> int | None:
+        """Return when the record at a physical offset was stored, None without one."""
         with self._reader.session() as session:
-            return session.store_timestamp() if session.find(offset) else -1
+            return session.store_timestamp() if session.find(offset) else None
 
 
 def parse_message_id(text: str) -> tuple[Host, int] | None:

@@ -102,14 +102,14 @@ class QueueReads:
         queue = self._queues.find(topic, queue_id)
         return None if queue is None else queue.unit(number)
 
-    def store_timestamp(self, topic: str, queue_id: int, number: int) -> int:
-        """Return when a message was stored, -1 when it may not be served."""
+    def store_timestamp(self, topic: str, queue_id: int, number: int) -> int | None:
+        """Return when a message was stored, None when it may not be served."""
         queue = self._queues.find(topic, queue_id)
         unit = None if queue is None else queue.unit(number)
         if queue is None or unit is None:
-            return -1
+            return None
         with self._reader.session() as session:
-            return session.store_timestamp() if self._records.find(session, queue.key, number, unit.offset) else -1
+            return session.store_timestamp() if self._records.find(session, queue.key, number, unit.offset) else None
 
     def records(self, topic: str, queue_id: int, begin: int, end: int) -> Iterator[RecordBuffer]:
         """Yield the messages of [begin, end), as far as there are any; each buffer is released before the next."""

@@ -35,7 +35,7 @@ _PER_CENT = 100
 
 
 class ReadPath:
-    """Everything a read meets. `index` is None without one; `memory_bytes` is the memory of the machine (0: ask it).
+    """Everything a read meets. `index` is None without one; `memory_bytes` is the memory of the machine (None: ask it).
 
     Used as `with reads:`, it raises StoreClosed or ForkedStore if the store is closed before or during the block.
     """
@@ -53,7 +53,7 @@ class ReadPath:
         parts: Parts,
         dispatch: MultiDispatch | None,
         files: Files,
-        memory_bytes: int = 0,
+        memory_bytes: int | None = None,
     ) -> None:
         self.log = log
         self.buffers = parts.of(ReadBuffers)()
@@ -68,7 +68,7 @@ class ReadPath:
             queues,
             self.reader,
             records=parts.of(QueuedRecords)(dispatch),
-            limits=_limits(config, memory_bytes or _memory_of_the_machine()),
+            limits=_limits(config, _memory_of_the_machine() if memory_bytes is None else memory_bytes),
             corrects_offsets=config.broker_role is not BrokerRole.SLAVE or config.offset_check_in_slave,
         )
         self.query = parts.of(MessageQuery)(index, self.reader, batch_max=config.max_msgs_num_batch)

@@ -32,7 +32,7 @@ from tornpage.impl.log.queue_offsets import QueueOffsetTable
 from tornpage.impl.log.scan import walk_log
 from tornpage.impl.log.transient_store_pool import TransientStorePool
 from tornpage.impl.message.codec import check_record
-from tornpage.impl.message.dispatching import UNIT_BYTES, BitMapOf, DispatchRules
+from tornpage.impl.message.dispatching import UNIT_BYTES, DispatchRules, FilterBitMap
 from tornpage.impl.message.multi_dispatch import MultiDispatch
 from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queue import ConsumeQueue
@@ -89,7 +89,7 @@ class OpenDirectory:
         files: Files,
         clock: Clock,
         parts: Parts,
-        bit_map_of: BitMapOf | None = None,
+        bit_map_of: FilterBitMap | None = None,
         arriving: Sequence[MessageArrivingListener] = (),
     ) -> None:
         self.directory = directory
@@ -383,7 +383,7 @@ def derived_of(
     clean_exit: bool,
     deleted: DeletedTopics,
     dispatch: MultiDispatch | None,
-    bit_map_of: BitMapOf | None,
+    bit_map_of: FilterBitMap | None,
     arriving: Sequence[MessageArrivingListener],
 ) -> Derived:
     """Return what follows from the log of the store in a directory. A slave tells no listener of what arrives."""

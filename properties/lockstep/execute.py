@@ -62,7 +62,13 @@ def call_pull(pair: Pair, asked: Holding, hold_ms: int) -> Future[GetMessageResu
     """Pull and wait for `hold_ms` at most; return the answer to come."""
     message_filter = None if asked.tags is None else TagFilter("||".join(asked.tags))
     return pair.store.pull_async(
-        "group", *asked.queue, asked.offset, asked.max_msg_nums, message_filter, hold_ms=hold_ms
+        "group",
+        asked.queue[0],
+        queue_id=asked.queue[1],
+        offset=asked.offset,
+        hold_ms=hold_ms,
+        max_msg_nums=asked.max_msg_nums,
+        message_filter=message_filter,
     )
 
 

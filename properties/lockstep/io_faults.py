@@ -57,7 +57,7 @@ _RULES = (AimFault(),)
 _RUN_MS = 10_000
 _CLEAN_STEPS_MAX = 200
 
-_Served = dict[Queue, tuple[int, ...]]
+_Served = dict[Queue, tuple[int, tuple[int | None, ...]]]
 """By queue its first number, and where in the log the messages from there on lie."""
 
 
@@ -306,10 +306,10 @@ def _are_deleted(pair: Pair, gone: tuple[str, ...]) -> bool:
 
 def queues_serve_the_log(pair: Pair) -> None:
     """Contract 4: under a fault a queue may lack what could not be dispatched, and serves nothing else than the log."""
-    for queue, (begin, *found) in _served(pair).items():
+    for queue, (begin, found) in _served(pair).items():
         memory = pair.memory.derived.queues.get(queue)
         units = {} if memory is None else {unit.queue_offset: unit.record.offset for unit in memory.units}
-        expected = [units.get(number, -1) for number in range(begin, begin + len(found))]
+        expected = tuple(units.get(number, -1) for number in range(begin, begin + len(found)))
         if found != expected:
             raise GuaranteeBroken(4, f"queue {queue} serves other messages than the log", str(expected), str(found))
 
@@ -319,7 +319,7 @@ def _served(pair: Pair) -> _Served:
     return {queue: _numbers(pair, queue) for queue in observed("queues", pair.store.queues)}
 
 
-def _numbers(pair: Pair, queue: Queue) -> tuple[int, ...]:
+def _numbers(pair: Pair, queue: Queue) -> tuple[int, tuple[int | None, ...]]:
     store = pair.store
     begin, end = store.min_offset_in_queue(*queue), store.max_offset_in_queue(*queue)
-    return (begin, *(store.commit_log_offset_in_queue(*queue, number) for number in range(begin, end)))
+    return begin, tuple(store.commit_log_offset_in_queue(*queue, number) for number in range(begin, end))

@@ -210,7 +210,7 @@ class Pair:
                 files=files,
                 clock=self.environment.clock,
                 parts=self._parts,
-                bit_map_of=filters_of(self.settings),
+                filter_bit_map=filters_of(self.settings),
             )
         except Exception as error:
             raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error

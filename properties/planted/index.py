@@ -234,21 +234,21 @@ class _RoomForAllAskedFor(MessageQuery):
 class _TwoMessagesForATime(MessageQuery):
     """A store time is read with room for two of the largest messages, or not at all (RMQ-B47)."""
 
-    def store_timestamp(self, offset: int) -> int:
+    def store_timestamp(self, offset: int) -> int | None:
         rest = self.rest_of_file(offset)
         if rest is None:
-            return -1
+            return None
         with rest:
-            return super().store_timestamp(offset) if rest.size_bytes >= _TWO_MESSAGES_BYTES else -1
+            return super().store_timestamp(offset) if rest.size_bytes >= _TWO_MESSAGES_BYTES else None
 
 
 class _TimeBehindIPv4(MessageQuery):
     """A store time is looked for where it lies behind an IPv4 host (RMQ-B47, as it was mended first)."""
 
-    def store_timestamp(self, offset: int) -> int:
+    def store_timestamp(self, offset: int) -> int | None:
         with self._reader.session() as session:
             if not session.find(offset):
-                return -1
+                return None
             timestamp: int = _I64.unpack_from(session.view, session.position + _STORE_TIMESTAMP_AT)[0]
             return timestamp
 

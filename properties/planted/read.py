@@ -212,7 +212,7 @@ class _NearestOfAll(QueueReads):
         while low <= high:
             middle = (low + high) // 2
             found_ms = self.store_timestamp(topic, queue_id, middle)
-            if found_ms < 0:
+            if found_ms is None or found_ms < 0:
                 return 0
             if found_ms == timestamp_ms:
                 return middle

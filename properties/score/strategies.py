@@ -1,7 +1,7 @@
 """Ways to look for a bug: each is handed settings with the bug, and yields what it has counted and what it has met.
 
-What a strategy draws and how it judges is what the commands draw and judge (`explore`, `check`, `explore
---interleavings`); no strategy knows which bug it is after. Each looks until it is told that the time is over, or until
+What a strategy draws and how it judges is what the commands draw and judge (`explore crashes`, `check`, `explore
+interleavings`); no strategy knows which bug it is after. Each looks until it is told that the time is over, or until
 it has nothing left to try.
 """
 
@@ -164,7 +164,7 @@ class Machines:
 
 @dataclass(frozen=True, slots=True)
 class Interleaved:
-    """Interleavings of a store's threads, scenario after scenario (`tornpage explore --interleavings`)."""
+    """Interleavings of a store's threads, scenario after scenario (`tornpage explore interleavings`)."""
 
     counts = "interleavings"
     is_seeded = True

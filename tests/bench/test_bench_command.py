@@ -15,8 +15,8 @@ from tornpage.bench import put
 from tornpage.bench.figures import Figure
 from tornpage.bench.sizes import TINY, Sizes
 from tornpage.bench.suite import SUITE
-from tornpage.cli import cli
-from tornpage.commands.bench import ROOMS, bench_outcome
+from tornpage.cli.bench import ROOMS, bench_outcome
+from tornpage.cli.main import cli
 from tornpage.front import MessageStore
 from tornpage.impl.errors import StoreError
 from tornpage.properties.contract import HarnessError

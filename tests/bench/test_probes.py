@@ -11,7 +11,6 @@ import pytest
 
 from tests.sim.made_samples import made_samples
 from tests.sim.support import SYNC, scenario
-from tornpage import run_directory
 from tornpage.bench import page_slices, probes, scratch_file, sync_sweep
 from tornpage.bench.calibrate import CannotCalibrate, calibrate, require_disk
 from tornpage.bench.driven import COMMIT_DTYPE, FLUSH_DTYPE, Driven
@@ -20,6 +19,7 @@ from tornpage.bench.load_slices import samples_of
 from tornpage.bench.probes import NEEDED_BYTES, Slice, slices
 from tornpage.bench.snapshot import Pressure, machine_snapshot, pressure_between
 from tornpage.impl.config.policy import FlushDiskType
+from tornpage.run import directory as run_directory
 from tornpage.sim.calibration import Calibration
 from tornpage.sim.samples import MODES, PROBES, STATES, Samples
 

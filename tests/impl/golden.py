@@ -16,7 +16,7 @@ from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import FlushDiskType
 from tornpage.impl.io.os_files import OsFiles
 from tornpage.impl.message.batch import encode_batch_body
-from tornpage.impl.message.dispatching import BitMapOf
+from tornpage.impl.message.dispatching import FilterBitMap
 from tornpage.impl.message.hosts import Host
 from tornpage.impl.message.message import BatchMember, Message, MessageBatch
 from tornpage.impl.parts import Parts
@@ -137,7 +137,7 @@ def opened(
     folder: Path,
     clock: SetClock | None = None,
     parts: Parts | None = None,
-    bit_map_of: BitMapOf | None = None,
+    filter_bit_map: FilterBitMap | None = None,
     **changes: Any,
 ) -> MessageStore:
     """Open a store with the settings of a golden one."""
@@ -147,7 +147,7 @@ def opened(
         files=OsFiles(),
         clock=clock or SetClock(),
         parts=parts,
-        bit_map_of=bit_map_of,
+        filter_bit_map=filter_bit_map,
     )
 
 

@@ -63,4 +63,4 @@ def bit_maps_of(folder: Path) -> Callable[[bytes, Mapping[str, str]], bytes]:
 
 def opening_arguments(folder: Path) -> dict[str, Any]:
     """Return what a store has to be opened with besides its settings."""
-    return {"bit_map_of": bit_maps_of(folder)} if folder.name == WITH_BIT_MAPS else {}
+    return {"filter_bit_map": bit_maps_of(folder)} if folder.name == WITH_BIT_MAPS else {}

@@ -122,10 +122,11 @@ def _probes_of(log: CommitLog, layout: Layout, state: dict[str, Any]) -> Iterato
     for number, one in enumerate(state["singleEntry"]):
         entry = one["topic"], one["queueId"], one["offset"]
         unit = reading.unit_at(log, layout, *entry)
+        time = reading.store_timestamp_in_queue(log, layout, *entry)
         yield (
             ("singleEntry", str(number)),
             {
                 "commitLogOffset": unit.record.offset if unit else 0,
-                "storeTimestamp": reading.store_timestamp_in_queue(log, layout, *entry),
+                "storeTimestamp": -1 if time is None else time,
             },
         )

@@ -48,7 +48,7 @@ def _asked(store: MessageStore, state: dict[str, Any], directory: Path) -> Itera
         "dispatchBehindBytes": store.dispatch_behind_bytes,
         "writeable": store.read_only_reason is None and store.running_flags.writeable,
         "readable": store.running_flags.readable,
-        "earliestMessageTime": store.earliest_message_time(),
+        "earliestMessageTime": _java_time(store.earliest_message_time()),
     }
     yield ("store", ""), {name: scalars[name] for name in SCALARS if name in state}
     times = checkpoint.physic_msg_timestamp, checkpoint.logics_msg_timestamp, checkpoint.index_msg_timestamp
@@ -63,6 +63,11 @@ def _asked(store: MessageStore, state: dict[str, Any], directory: Path) -> Itera
     yield ("indexCheck", ""), _index_check_of(store)
     if full:
         yield from _probes_of(store, state)
+
+
+def _java_time(store_timestamp: int | None) -> int:
+    """Return a store time as RocketMQ answers it: -1 where there is none."""
+    return -1 if store_timestamp is None else store_timestamp
 
 
 def _log_of(store: MessageStore, state: dict[str, Any]) -> Iterator[tuple[tuple[str, str], Row]]:
@@ -92,8 +97,9 @@ def _queue_of(store: MessageStore, topic: str, queue_id: int, *, full: bool) -> 
     queue = store._held.derived.queues.find(topic, queue_id)
     assert queue is not None
     least, most = store.min_offset_in_queue(topic, queue_id), store.max_offset_in_queue(topic, queue_id)
+    earliest = _java_time(store.earliest_message_time(topic, queue_id))
     row = (least, most, store.message_total_in_queue(topic, queue_id), queue.max_physic_offset,
-           store._held.queue_offsets.next_offset(queue.key), store.earliest_message_time(topic, queue_id))  # fmt: skip
+           store._held.queue_offsets.next_offset(queue.key), earliest)  # fmt: skip
     yield ("queues", name), dict(zip(OF_QUEUE, row, strict=True))
     codes = {}
     for number in range(least, most):
@@ -246,8 +252,8 @@ def _probes_of(store: MessageStore, state: dict[str, Any]) -> Iterator[tuple[tup
         yield (
             ("singleEntry", str(number)),
             {
-                "commitLogOffset": store.commit_log_offset_in_queue(*place),
-                "storeTimestamp": store.store_timestamp_in_queue(*place),
+                "commitLogOffset": store.commit_log_offset_in_queue(*place) or 0,
+                "storeTimestamp": _java_time(store.store_timestamp_in_queue(*place)),
             },
         )
 

@@ -118,7 +118,7 @@ def open_store(
         files=files or OsFiles(),
         clock=clock or SetClock(ticking=True),
         parts=parts,
-        arriving=arriving,
+        listeners=arriving,
     )
 
 

@@ -208,7 +208,7 @@ def test_a_directory_of_rocketmq_goes_on_losing_its_head(tmp_path: Path) -> None
             first = store.min_offset_in_queue("RollTopic", queue_id)
             assert store.max_offset_in_queue("RollTopic", queue_id) == end
             if first < end:
-                assert store.commit_log_offset_in_queue("RollTopic", queue_id, first) >= 163840
+                assert (store.commit_log_offset_in_queue("RollTopic", queue_id, first) or 0) >= 163840
             with store.get_message("RollTopic", queue_id, first) as pulled:
                 assert [message.queue_offset for message in pulled.messages] == list(range(first, end))
         store.close()

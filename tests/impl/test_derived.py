@@ -170,7 +170,7 @@ def test_bit_maps_come_from_their_provider(tmp_path: Path) -> None:
         files=OsFiles(),
         clock=SetClock(ticking=True),
         parts=Parts({ThreadRunner: HandRunner()}),
-        bit_map_of=lambda topic, properties: b"\x01\x02" if properties.get("TAGS") == "a" else b"",
+        filter_bit_map=lambda topic, properties: b"\x01\x02" if properties.get("TAGS") == "a" else b"",
     )
     with store:
         store.put(KEYED)

@@ -36,7 +36,7 @@ def store(tmp_path: Path) -> Iterator[MessageStore]:
 
 
 def pull(store: MessageStore, offset: int = 0, *, hold_ms: int = LONG_MS) -> "Future[GetMessageResult]":
-    return store.pull_async("group", "T", 0, offset, hold_ms=hold_ms)
+    return store.pull_async("group", "T", queue_id=0, offset=offset, hold_ms=hold_ms)
 
 
 def by_hand(
@@ -52,7 +52,7 @@ def by_hand(
         files=files or OsFiles(),
         clock=SetClock(ticking=True),
         parts=Parts({ThreadRunner: runner}),
-        bit_map_of=None if bit_maps is None else bit_maps.bit_map_of,
+        filter_bit_map=None if bit_maps is None else bit_maps.bit_map_of,
     )
     return store, runner
 
@@ -142,7 +142,7 @@ def test_a_filter_over_properties_looks_into_the_records(tmp_path: Path) -> None
     store, runner = by_hand(tmp_path)
     with store:
         wanted = PropertyFilter("colour = 'red'")
-        answer = store.pull_async("group", "T", 0, 0, 32, wanted, hold_ms=LONG_MS)
+        answer = store.pull_async("group", "T", queue_id=0, offset=0, message_filter=wanted, hold_ms=LONG_MS)
         store.put(Message("T", b"blue", properties={"colour": "blue"}))
         dispatched(runner)
         assert not answer.done()
@@ -157,7 +157,7 @@ def test_a_filter_with_bits_is_asked_with_those_of_the_extension(tmp_path: Path)
     store, runner = by_hand(tmp_path, EXTENDED, bit_maps)
     with store:
         wanted = bit_maps.register("group", "T", "colour = 'red'", born_ms=0)
-        answer = store.pull_async("group", "T", 0, 0, 32, wanted, hold_ms=LONG_MS)
+        answer = store.pull_async("group", "T", queue_id=0, offset=0, message_filter=wanted, hold_ms=LONG_MS)
         for body in (b"blue", b"red"):
             assert not answer.done()
             store.put(Message("T", body, properties={"colour": body.decode()}))
@@ -169,7 +169,7 @@ def test_a_filter_with_bits_is_asked_with_those_of_the_extension(tmp_path: Path)
 def test_who_waits_for_a_light_queue_hears_of_messages_that_name_it(tmp_path: Path) -> None:
     store, runner = by_hand(tmp_path, MULTI)
     with store:
-        answer = store.pull_async("group", "%LMQ%a", 0, 0, hold_ms=LONG_MS)
+        answer = store.pull_async("group", "%LMQ%a", queue_id=0, offset=0, hold_ms=LONG_MS)
         store.put(Message("T", b"body", properties={"INNER_MULTI_DISPATCH": "%LMQ%a"}))
         dispatched(runner)
         with answer.result(0) as found:
@@ -223,7 +223,7 @@ def test_a_message_that_nobody_may_read_yet_wakes_nobody(tmp_path: Path) -> None
 def test_looks_of_the_service_are_no_gets_in_the_statistics(tmp_path: Path) -> None:
     store, runner = by_hand(tmp_path)
     with store:
-        answer = store.pull_async("group", "T", 0, 0, 32, TagFilter("TagA"), hold_ms=LONG_MS)
+        answer = store.pull_async("group", "T", queue_id=0, offset=0, message_filter=TagFilter("TagA"), hold_ms=LONG_MS)
         for tag in ("TagB", "TagB", "TagA"):
             store.put(Message("T", b"body", properties={"TAGS": tag}))
             dispatched(runner)

@@ -252,7 +252,7 @@ def test_unit_whose_record_fails_a_check_is_passed(log: Log, broken: str) -> Non
             view[unit.offset + 3] += 1
     reads = log.reads()
     assert brief(get(reads, 0)) == ("FOUND", 3, [0, 2])
-    assert reads.store_timestamp("T", 0, 1) == -1
+    assert reads.store_timestamp("T", 0, 1) is None
     log.queue().stored.pop()
     assert brief(get(reads, 1)) == ("MESSAGE_WAS_REMOVING", 2, [])
 
@@ -271,7 +271,7 @@ def test_prefill_is_never_seen(log: Log) -> None:
     reads = log.reads()
     assert brief(get(reads, 0)) == ("FOUND", 5, [0, 1, 4])
     assert brief(get(reads, 2)) == ("FOUND", 5, [4])
-    assert (reads.unit("T", 0, 2), reads.store_timestamp("T", 0, 3)) == (None, -1)
+    assert (reads.unit("T", 0, 2), reads.store_timestamp("T", 0, 3)) == (None, None)
 
 
 def test_record_in_a_queue_that_it_names(log: Log) -> None:
@@ -307,8 +307,8 @@ def test_queue_says_what_it_has(log: Log) -> None:
         offsets[3],
         None,
     ]
-    assert [reads.store_timestamp("T", 0, number) for number in (-1, 0, 3, 4)] == [-1, 0, 3, -1]
-    assert reads.store_timestamp("unknown", 0, 0) == -1
+    assert [reads.store_timestamp("T", 0, number) for number in (-1, 0, 3, 4)] == [None, 0, 3, None]
+    assert reads.store_timestamp("unknown", 0, 0) is None
     assert reads.unit("unknown", 0, 0) is None
     assert [(buffer.queue_offset, buffer.message().store_timestamp) for buffer in reads.records("T", 0, -5, 3)] == [
         (0, 0), (1, 1), (2, 2),

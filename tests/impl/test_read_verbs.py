@@ -14,7 +14,7 @@ from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.errors import BufferReleased, NotReadable, StoreClosed
 from tornpage.impl.io.os_files import OsFiles
-from tornpage.impl.message.message import GetStatus, Message
+from tornpage.impl.message.message import GetResult, GetStatus, Message
 from tornpage.impl.queue.consume_queue_ext import ExtUnit
 from tornpage.impl.read.filters import FilterBitMaps
 from tornpage.impl.service.running_flags import RunningFlag
@@ -109,7 +109,8 @@ def test_answers_agree_with_each_other(opened: Opened) -> None:
         assert reads.message_by_id(put.message_id).message == put
         foreign = ("01020304" + put.message_id[8:]).upper()
         assert reads.message_by_id(foreign).status is GetStatus.OFFSET_FOUND_NULL
-        assert reads.message_by_id("no id").message is None
+        for malformed in ("", "no id", put.message_id[:-1], put.message_id + "0", "g" * 32, " " + put.message_id[1:]):
+            assert reads.message_by_id(malformed) == GetResult(GetStatus.OFFSET_FOUND_NULL)
     assert [reads.offset_in_queue_by_time("T", 1, time) for time in (0, 1002, 1003, 1005, 1006, 2000)] == [
         0,
         0,
@@ -120,7 +121,7 @@ def test_answers_agree_with_each_other(opened: Opened) -> None:
     ]
     assert reads.earliest_message_time() == 1001
     assert reads.earliest_message_time("T", 2) == 1003
-    assert reads.earliest_message_time("unknown") == -1
+    assert reads.earliest_message_time("unknown") is None
     data = reads.commit_log_data(opened.offsets[1])
     assert data is not None
     with data:
@@ -259,7 +260,7 @@ def test_bit_maps_in_the_extension_spare_looks_at_the_log(tmp_path: Path) -> Non
             looked.append(properties()["n"])
             return wanted.matches_record(properties)
 
-    with MessageStore.open(tmp_path, config, files=OsFiles(), clock=clock, bit_map_of=maps.bit_map_of) as store:
+    with MessageStore.open(tmp_path, config, files=OsFiles(), clock=clock, filter_bit_map=maps.bit_map_of) as store:
         for number in range(12):
             if number == 4:
                 caught_up(store)

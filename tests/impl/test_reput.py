@@ -39,7 +39,7 @@ def opened(
         files=files or FaultyFiles(),
         clock=SetClock(ticking=True),
         parts=Parts({ThreadRunner: runner}),
-        arriving=arriving,  # type: ignore[arg-type]
+        listeners=arriving,  # type: ignore[arg-type]
     )
     return store, runner
 

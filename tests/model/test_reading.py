@@ -77,7 +77,7 @@ def test_unknown_queue(offset: int, place: tuple[str, int]) -> None:
     assert (min_offset(log, LAYOUT, *place), max_offset(log, LAYOUT, *place)) == (0, 0)
     assert unit_at(log, LAYOUT, *place, 0) is None
     assert offset_by_time(log, LAYOUT, *place, 1) == {0}
-    assert earliest_message_time(log, LAYOUT, place) == -1
+    assert earliest_message_time(log, LAYOUT, place) is None
 
 
 def test_a_queue_whose_records_were_cut_is_unknown_or_empty() -> None:
@@ -225,12 +225,12 @@ def test_nobody_is_led_past_what_is_not_readable(
 def test_what_a_poisoned_log_says_of_its_queue() -> None:
     log = poisoned_log(1, 3)
     assert (min_offset(log, LAYOUT, "T", 0), max_offset(log, LAYOUT, "T", 0)) == (0, 3)
-    assert [store_timestamp_in_queue(log, LAYOUT, "T", 0, number) for number in (-1, 0, 1, 3)] == [-1, 0, -1, -1]
+    assert [store_timestamp_in_queue(log, LAYOUT, "T", 0, number) for number in (-1, 0, 1, 3)] == [None, 0, None, None]
     assert unit_at(log, LAYOUT, "T", 0, 2) == queue_of(log, LAYOUT, ("T", 0))[2]
     assert [offset_by_time(log, LAYOUT, "T", 0, time) for time in (0, 1, 2, 9)] == [{0}, {1}, {1}, {1}]
     assert earliest_message_time(log, LAYOUT) == earliest_message_time(log, LAYOUT, ("T", 0)) == 0
     nothing = poisoned_log(0, 2)
-    assert earliest_message_time(nothing, LAYOUT) == earliest_message_time(nothing, LAYOUT, ("T", 0)) == -1
+    assert earliest_message_time(nothing, LAYOUT) is earliest_message_time(nothing, LAYOUT, ("T", 0)) is None
 
 
 def test_a_step_that_failed_shows_a_part_of_a_queue() -> None:
@@ -291,6 +291,6 @@ def test_single_units_and_times() -> None:
     assert unit is not None
     assert (unit.queue_offset, unit.record) == (1, log.records[1])
     assert unit_at(log, LAYOUT, "T", 0, 2) is None
-    assert [store_timestamp_in_queue(log, LAYOUT, "T", 0, number) for number in (-1, 0, 1, 2)] == [-1, 10, 20, -1]
+    assert [store_timestamp_in_queue(log, LAYOUT, "T", 0, number) for number in (-1, 0, 1, 2)] == [None, 10, 20, None]
     assert earliest_message_time(log, LAYOUT) == 10
-    assert earliest_message_time(CommitLog(), LAYOUT) == -1
+    assert earliest_message_time(CommitLog(), LAYOUT) is None

@@ -278,7 +278,7 @@ config = MessageStoreConfig(
     mapped_file_size_commit_log=16384, flush_interval_commit_log=10**9, flush_interval_consume_queue=10**9
 )
 arrived = threading.Semaphore(0)
-with MessageStore.open(sys.argv[1], config, arriving=[lambda arrival: arrived.release()]) as store:
+with MessageStore.open(sys.argv[1], config, listeners=[lambda arrival: arrived.release()]) as store:
     for number in range(200):
         store.put(Message("T", b"x" * 100))
     for number in range(200):

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.pipeline.handmade import copied, overwrite
-from tornpage.auditing import engine_for
-from tornpage.commands import audit, campaign, sim
+from tornpage.cli import audit, campaign, sim
+from tornpage.outcomes.auditing import engine_for
 from tornpage.pipeline.jobs import spark_failures
 from tornpage.pipeline.session import SparkUnavailable, require_java
 from tornpage.pipeline.stores import plan_store
@@ -167,7 +167,7 @@ def test_audit_on_spark_is_quiet_and_finds_the_damage(tmp_path: Path) -> None:
     store = copied("01-plain-ascii", tmp_path / "store")
     overwrite(store / QUEUE_FILE, 140, (1 << 40).to_bytes(8, "big"))
     (tmp_path / "here").mkdir()
-    program = "from tornpage.commands.audit import command; command.main(prog_name='tornpage audit')"
+    program = "from tornpage.cli.audit import command; command.main(prog_name='tornpage audit')"
     done = subprocess.run(
         [sys.executable, "-P", "-c", program, str(store), "--engine", "tasks", "--json"],
         capture_output=True,

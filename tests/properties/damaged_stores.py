@@ -264,7 +264,9 @@ def _opened(image: Image, settings: Settings, tracker: DirtyTracker) -> tuple[Me
     parts = Parts({ThreadRunner: lambda service: HandDriven(service, clock)})
     try:
         config = store_config(settings)
-        store = MessageStore.open(ROOT, config, files=files, clock=clock, parts=parts, bit_map_of=filters_of(settings))
+        store = MessageStore.open(
+            ROOT, config, files=files, clock=clock, parts=parts, filter_bit_map=filters_of(settings)
+        )
     except Exception:
         return None
     return store, files

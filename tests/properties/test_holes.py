@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tornpage.holes import hunt_outcome, list_outcome
+from tornpage.outcomes.holes import hunt_outcome, list_outcome
 from tornpage.properties.planted import PLANTED, REPRODUCERS
 from tornpage.properties.score.holes import HOLES, Hole, UnknownHole, holes_named
 

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.impl.support import snapshot
-from tornpage.commands.inspect import command
+from tornpage.cli.inspect import command
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.io.os_files import OsFiles
 from tornpage.impl.message.message import Message
@@ -26,7 +26,7 @@ def store(tmp_path: Path) -> Path:
         for queue_id in (0, 0, 0, 1):
             opened.put(Message("T", b"body", queue_id=queue_id))
         while opened.dispatch_behind_bytes:
-            opened.pull_async("", "T", 1, 0, hold_ms=1_000).result(30).release()
+            opened.pull_async("", "T", queue_id=1, offset=0, hold_ms=1_000).result(30).release()
         opened.commit_offset("G", "T", 0, 2)
     return tmp_path
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 from tornpage.properties.program.case import BadToken, Case
 
 HOSTILE = "\x1b]0;x\x07<script>\u202e"

@@ -9,7 +9,7 @@ read from was deleted meanwhile (impl/read/queue_reads.py, `get_message`, `range
 unknown before its files go (impl/queue/consume_queues.py, `remove`); a get that cannot hold its file looks where the
 log begins by then (impl/log/commit_log.py, `get`); a query looks again when the log lost its head
 (impl/read/message_query.py, `by_key`).
-Found by: `tornpage explore --interleavings`.
+Found by: `tornpage explore interleavings`.
 """
 
 from collections.abc import Iterator

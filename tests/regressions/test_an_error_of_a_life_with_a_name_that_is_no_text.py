@@ -1,4 +1,4 @@
-"""Symptom: a process of `tornpage explore --kills` that ended with an error about a file whose name is no UTF-8 said
+"""Symptom: a process of `tornpage explore kills` that ended with an error about a file whose name is no UTF-8 said
 nothing, and the report that it "raises nothing, but the process ended".
 
 Cause: Python keeps such a byte as a lone surrogate, which cannot be encoded; the error was lost in an error.

@@ -20,7 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.properties.decode.handmade import DATA, blank, record
-from tornpage.commands.inspect import command
+from tornpage.cli.inspect import command
 from tornpage.properties.inspect import InspectError, Query, inspect_view
 
 GOLDEN = DATA / "golden"

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tornpage.counterexamples import given_cases
+from tornpage.outcomes.counterexamples import given_cases
 from tornpage.properties.decode.config_files import (
     load_config,
     parse_config,

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.reports.conftest import page_map
-from tornpage.commands.report import command
+from tornpage.cli.report import command
 from tornpage.reports import pages
 from tornpage.reports.errors import ReportError
 from tornpage.reports.gaps import gaps_of

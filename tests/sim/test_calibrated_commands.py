@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from tests.sim.made_samples import MADE_MACHINE, made_calibration
 from tornpage.bench import calibrate
 from tornpage.bench.snapshot import machine_snapshot
-from tornpage.commands.sim import command
+from tornpage.cli.sim import command
 from tornpage.sim.calibration_file import load, save
 
 SMALL = ("--flush", "sync", "--messages", "500", "--json")

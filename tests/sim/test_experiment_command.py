@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 import pytest
 from click.testing import CliRunner, Result
 
-import tornpage.experiments
+import tornpage.outcomes.experiments
 from tornpage.bench.crash_frontier import crash_frontier
-from tornpage.commands.report import command as report
-from tornpage.commands.sim import command
+from tornpage.cli.report import command as report
+from tornpage.cli.sim import command
 from tornpage.properties.contract import HarnessError
 from tornpage.reports.simulation_page import build_simulation_page
 from tornpage.sim.experiments.pool import POOL
@@ -138,7 +138,7 @@ def test_an_experiment_that_cannot_be_keeps_those_that_are_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, verdict: str | None, told: str
 ) -> None:
     """The last of ten measures the real store: where that failed, minutes of simulation were lost with it."""
-    monkeypatch.setattr(tornpage.experiments, "catalogue", lambda: failing(error))
+    monkeypatch.setattr(tornpage.outcomes.experiments, "catalogue", lambda: failing(error))
     result = call("experiment", "--all", "--effort", "0.002", "--out", str(tmp_path / "run"))
     assert result.exit_code == code
     assert STALLS.question in result.output
@@ -152,7 +152,7 @@ def test_the_only_experiment_that_cannot_be_is_a_refusal_with_the_remedy_of_its_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`sim experiment` spoke of a --directory that it does not have."""
-    monkeypatch.setattr(tornpage.experiments, "catalogue", lambda: failing(OSError("no room"))[1:])
+    monkeypatch.setattr(tornpage.outcomes.experiments, "catalogue", lambda: failing(OSError("no room"))[1:])
     result = call("experiment", "pool")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == (
@@ -179,7 +179,7 @@ def test_an_interrupt_keeps_the_experiments_that_are_done(tmp_path: Path, monkey
         raise KeyboardInterrupt
 
     known: tuple[Experiment, ...] = (STALLS, replace(POOL, measure=interrupted))
-    monkeypatch.setattr(tornpage.experiments, "catalogue", lambda: known)
+    monkeypatch.setattr(tornpage.outcomes.experiments, "catalogue", lambda: known)
     result = call("experiment", "--all", "--effort", "0.002", "--out", str(tmp_path / "run"))
     assert result.exit_code == 130
     assert "interrupted: 1 of 2 experiments are done" in result.output

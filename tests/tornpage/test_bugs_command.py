@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 from tornpage.guard import python_command
 from tornpage.properties.planted import PLANTED, REPRODUCERS
 from tornpage.properties.program.case import Case

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 from tornpage.properties.campaign import replay as replaying
 from tornpage.properties.campaign.replay import Failure, Shrunk
 from tornpage.properties.lockstep.lockstep import Lockstep

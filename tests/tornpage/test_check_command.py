@@ -2,7 +2,7 @@
 
 import click
 
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 from tornpage.properties.explore.machines.check import MACHINES
 
 

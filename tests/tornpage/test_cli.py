@@ -19,9 +19,10 @@ import pytest
 from click.testing import CliRunner
 
 from tests.impl.support import caught_up
-from tornpage import FlushDiskType, Message, MessageStore, MessageStoreConfig, run_directory
-from tornpage.cli import cli
-from tornpage.document import Outcome
+from tornpage import FlushDiskType, Message, MessageStore, MessageStoreConfig
+from tornpage.cli.document import Outcome
+from tornpage.cli.main import cli
+from tornpage.run import directory as run_directory
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "01-plain-ascii"
 COMMAND = [sys.executable, "-P", "-m", "tornpage"]
@@ -140,21 +141,21 @@ def test_a_case_that_no_longer_fails_holds(tmp_path: Path) -> None:
 
 
 def test_real_writers_are_killed(tmp_path: Path) -> None:
-    said, code = document_of_a_process("explore", "--kills", "30", "--directory", str(tmp_path))
+    said, code = document_of_a_process("explore", "kills", "30", "--directory", str(tmp_path))
     assert (said["verdict"], code) == ("holds", 0)
     assert said["figures"]["killed"] >= 30
     assert list(tmp_path.iterdir()) == []
 
 
 def test_real_writers_are_killed_at_a_bytecode_too(tmp_path: Path) -> None:
-    said, code = document_of_a_process("explore", "--kills", "5", "--kill-at", "bytecode", "--directory", str(tmp_path))
+    said, code = document_of_a_process("explore", "kills", "5", "--kill-at", "bytecode", "--directory", str(tmp_path))
     assert (said["verdict"], code) == ("holds", 0)
     assert said["figures"]["killed"] >= 5
 
 
 @pytest.mark.deep
 def test_a_store_is_restarted_by_fresh_processes(tmp_path: Path) -> None:
-    said, code = document_of_a_process("explore", "--restarts", "1", "--directory", str(tmp_path))
+    said, code = document_of_a_process("explore", "restarts", "1", "--directory", str(tmp_path))
     assert (said["verdict"], code) == ("holds", 0)
     assert (said["figures"]["refused"], said["figures"]["killed"], said["figures"]["processes"]) == (1, 1, 4)
     assert list(tmp_path.iterdir()) == []
@@ -171,7 +172,7 @@ def test_an_interrupt_keeps_partial_results_and_leaves_with_130() -> None:
         [*COMMAND, "explore", "--seconds", "600", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert running.stderr is not None
-    assert running.stderr.readline().startswith("tornpage explore --seconds 600 --seed 0")
+    assert running.stderr.readline().startswith("tornpage explore crashes --seconds 600 --seed 0")
     while cpu_seconds(running.pid) < 4:  # it has begun to explore, however busy the machine is
         assert running.poll() is None
         threading.Event().wait(0.05)
@@ -229,7 +230,7 @@ def test_a_closed_standard_output_is_nobody_who_reads() -> None:
         ("audit /nonexistent", 2),
         ("explore --nonsense", 2),
         ("explore --states 1 --workers 1", 0),
-        ("explore --interleavings --states 20", 3),
+        ("explore interleavings --states 20", 3),
         ("exhaust --ops 1 --facts 0 --workers 1", 0),
         ("bugs score gap-accepted --strategy machine --trials 1 --budget 0.1", 3),
     ],
@@ -303,9 +304,9 @@ def test_mistakes_are_answered_in_one_line(tmp_path: Path) -> None:
     assert "case file" in refused("replay", str(tmp_path / "nothing"))
     assert "no text" in refused("replay", str(tmp_path / "binary"))
     assert "JSON" in refused("replay", str(tmp_path / "file"))
-    assert "--kills" in refused("explore", "--directory", str(tmp_path))
-    assert "--kills" in refused("explore", "--kill-at", "bytecode")
-    assert "--restarts" in refused("explore", "--restarts", "1", "--states", "5")
+    assert "`explore kills`" in refused("explore", "--directory", str(tmp_path))
+    assert "`explore kills`" in refused("explore", "--kill-at", "bytecode")
+    assert "not with `explore restarts`" in refused("explore", "restarts", "1", "--states", "5")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["binary", "empty", "file"]
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tornpage.cli import cli
-from tornpage.finding_codes import finding_codes
+from tornpage.cli.main import cli
 from tornpage.properties.planted import PLANTED
 from tornpage.properties.program.fault_effects import EFFECTS
+from tornpage.render.finding_codes import finding_codes
 
 STORE = Path(__file__).parents[1] / "data" / "golden" / "01-plain-ascii" / "store"
 HEAVY = (
@@ -46,6 +46,9 @@ def test_commands_options_and_choices_are_offered() -> None:
     assert {"run", "sweep", "validate"} <= set(plain("sim", ""))
     assert plain("explore", "--strat") == ["--strategy"]
     assert plain("explore", "--strategy", "s") == ["swarm"]
+    assert plain("explore", "") == ["crashes", "interleavings", "kills", "recovery", "restarts", "target"]
+    assert plain("explore", "kills", "--kill-at", "b") == ["bytecode"]
+    assert "--strategy" not in plain("explore", "kills", "--")
     assert {"commit-log", "put", "consumer"} <= set(plain("check", "--machine", ""))
     assert plain("bugs", "list", "--group", "") == ["durability"]
 
@@ -82,18 +85,19 @@ def test_names_of_a_store_are_offered(tmp_path: Path) -> None:
     "words",
     [
         ("explore", "--bug", "lying-flush", "--fault", "sync-lost", "--sta"),
+        ("explore", "kills", "--bug", "lying-flush", "--wor"),
         ("bugs", "show", "RMQ"),
         ("explain", "CL_"),
         ("inspect", str(STORE), "queue", ""),
         ("faults", "--only", "x", "--s"),
     ],
-    ids=lambda words: words[0],
+    ids=" ".join,
 )
 def test_a_shell_does_not_wait(words: tuple[str, ...]) -> None:
     """Nothing is loaded that takes its time: what is left takes a tenth of a second."""
     program = (
         "import sys\n"
-        "from tornpage.cli import main\n"
+        "from tornpage.cli.main import main\n"
         "try:\n    main()\n"
         f"finally:\n    print('LOADED', *(name for name in {HEAVY!r} if name in sys.modules))"
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 from tornpage.model.operations import Crash, Flush, Operation, Put
 from tornpage.properties.program.case import Case, Settings
 from tornpage.render import counterexample as failures
@@ -233,7 +233,7 @@ def test_an_interrupted_shrink_prints_what_it_has(case_file: Path) -> None:
     script = (
         "import sys\nfrom tornpage.properties.campaign import replay as module\nreal, calls = module.replay, 0\n"
         "def replay(case, **given):\n    global calls\n    calls += 1\n    if calls == 12: raise KeyboardInterrupt\n"
-        "    return real(case, **given)\nmodule.replay = replay\nfrom tornpage.cli import main\n"
+        "    return real(case, **given)\nmodule.replay = replay\nfrom tornpage.cli.main import main\n"
         f"sys.argv = ['tornpage', 'shrink', {str(case_file)!r}]\nmain()\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

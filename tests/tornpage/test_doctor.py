@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tornpage import doctor
-from tornpage.doctor import Check, examine
+from tornpage.outcomes import doctor
+from tornpage.outcomes.doctor import Check, examine
 
 NAMES = [
     "kernel",

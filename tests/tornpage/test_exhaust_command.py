@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tornpage.commands.exhaust import command as exhaust
-from tornpage.commands.replay import command as replay
+from tornpage.cli.exhaust import command as exhaust
+from tornpage.cli.replay import command as replay
 from tornpage.properties.explore.exhaustive import run
 
 COMMAND = [sys.executable, "-P", "-m", "tornpage", "exhaust"]

@@ -5,9 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from tornpage.cli import cli
-from tornpage.finding_codes import finding_codes
+from tornpage.cli.main import cli
 from tornpage.pipeline.findings import CODES
+from tornpage.render.finding_codes import finding_codes
 
 
 @pytest.mark.parametrize("code", sorted({*CODES, "CL_BAD_RECORD", "FLOOR_UNREADABLE", "CP_MISSING"}))

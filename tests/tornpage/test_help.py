@@ -13,7 +13,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 
 HOME = Path(__file__).parents[2]
 STORE = str(HOME / "tests" / "data" / "golden" / "01-plain-ascii" / "store")

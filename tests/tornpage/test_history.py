@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tornpage.commands import campaign, explore
-from tornpage.document import Outcome
+from tornpage.cli import campaign, explore
+from tornpage.cli.document import Outcome
 from tornpage.reports.history import COLUMNS, read_history
 from tornpage.reports.trends import build_trends
-from tornpage.run_directory import append_run, prepare_history
+from tornpage.run.history import append_run, prepare_history
 
 pq = pytest.importorskip("pyarrow.parquet")
 STARTED = datetime(2026, 11, 22, 23, 59, tzinfo=UTC)
@@ -95,7 +95,7 @@ def test_history_that_cannot_be_written_is_refused_in_one_line(command: object, 
 def test_history_is_of_crash_campaigns(tmp_path: Path) -> None:
     done = CliRunner().invoke(explore.command, ["--kills", "2", "--history", str(tmp_path)])
     assert done.exit_code == 2
-    assert "--history goes with crash campaigns" in done.stderr
+    assert "--history goes with `explore crashes`, not with `explore kills`" in done.stderr
 
 
 def test_a_resumed_run_has_no_speed(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import json
 
 from click.testing import CliRunner, Result
 
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 from tornpage.properties.score.holes import HOLES
 
 

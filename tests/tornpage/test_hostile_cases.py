@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 
 NASTY = "\x1b]0;x\x07\u202e<script>alert(1)</script>\x9b2J\r'\"&"
 CASE = {

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.properties.decode.handmade import blank, record
-from tornpage.commands.inspect import _VIEWS, command
+from tornpage.cli.inspect import _VIEWS, command
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "03-rollover-blanks-retention" / "store"
 

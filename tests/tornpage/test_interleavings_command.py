@@ -1,4 +1,4 @@
-"""`tornpage explore --interleavings` and the replay of what it found, as a user meets them."""
+"""`tornpage explore interleavings` and the replay of what it found, as a user meets them."""
 
 import json
 import re
@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 
 from tests.properties.interleaving.sweeps import sweep
 from tests.support.json_schema import objections
-from tornpage.commands.explore import command as explore
-from tornpage.commands.replay import command as replay
+from tornpage.cli.explore import command as explore
+from tornpage.cli.replay import command as replay
 from tornpage.model.operations import DeleteTopics, Put, Step
 from tornpage.properties.campaign.result import Found
 from tornpage.properties.contract import HarnessError
@@ -26,7 +26,7 @@ BUG = "deleted-beside-puts"
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(explore, ["--interleavings", *arguments])
+    return CliRunner().invoke(explore, ["interleavings", *arguments])
 
 
 def without_timings(document: dict[str, Any]) -> dict[str, Any]:
@@ -140,10 +140,10 @@ def test_a_harness_at_fault_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("option", [["--recovery"], ["--kills", "3"], ["--file-bytes", "2048"]])
-def test_other_modes_and_their_options_are_refused(option: list[str]) -> None:
+def test_other_verbs_and_their_options_are_refused(option: list[str]) -> None:
     result = run(*option)
     assert result.exit_code == 2
-    assert "not with --interleavings" in result.output or "are two hunts" in result.output
+    assert "not with `explore interleavings`" in result.output or "are two ways to explore" in result.output
 
 
 @pytest.mark.parametrize("case", ["ti1-", "ti1-00000000-AAAA"])

@@ -11,7 +11,7 @@ import pytest
 
 LOSES_IT_TWICE = """
 import signal, weakref
-from tornpage.interrupts import hear_all_interrupts
+from tornpage.cli.interrupts import hear_all_interrupts
 
 class Thing:
     pass
@@ -46,7 +46,7 @@ def test_an_interrupt_that_was_ignored_comes_again_until_it_is_heard() -> None:
 
 def test_what_else_is_ignored_is_told_as_before() -> None:
     fails = """
-from tornpage.interrupts import hear_all_interrupts
+from tornpage.cli.interrupts import hear_all_interrupts
 
 class Fails:
     def __del__(self):
@@ -71,7 +71,7 @@ def test_an_interrupt_of_code_that_was_just_being_made_is_forgotten_once_it_is_h
     """Python died of SIGINT at the end of a command that had kept what there was: a dataclass was being imported."""
     program = f"""
 import signal
-from tornpage.interrupts import hear_all_interrupts
+from tornpage.cli.interrupts import hear_all_interrupts
 hear_all_interrupts()
 try:
     exec("signal.raise_signal(signal.{number})\\nwhile True: pass")
@@ -85,7 +85,7 @@ def test_who_presses_twice_interrupts_once() -> None:
     """The second one fell into the removal of what was temporary."""
     program = """
 import signal
-from tornpage.interrupts import hear_all_interrupts
+from tornpage.cli.interrupts import hear_all_interrupts
 hear_all_interrupts()
 try:
     signal.raise_signal(signal.SIGINT)
@@ -101,7 +101,7 @@ except KeyboardInterrupt:
 def test_a_forked_process_dies_of_sigterm() -> None:
     program = """
 import os, signal
-from tornpage.interrupts import hear_all_interrupts
+from tornpage.cli.interrupts import hear_all_interrupts
 hear_all_interrupts()
 pid = os.fork()
 if pid == 0:
@@ -148,7 +148,7 @@ def test_who_was_interrupted_ends_without_finalizers(end: str) -> None:
     """An interrupt into Numba's compiler ended in a crash of its finalizers, behind all that there was to say."""
     program = f"""
 import atexit, os, sys
-import tornpage.cli
+import tornpage.cli.main
 
 class Half:
     def __del__(self):
@@ -161,8 +161,8 @@ def command(**_):
 half = Half()
 half.itself = half
 atexit.register(lambda: print("removed"))
-tornpage.cli.cli.main = command
-tornpage.cli.main()
+tornpage.cli.main.cli.main = command
+tornpage.cli.main.main()
 """
     code, said, complaint = end_of(program)
     assert (code, said) == (130, "what there was\nremoved\n")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tornpage.commands.judge import command
+from tornpage.cli.judge import command
 from tornpage.properties.judge.rulings import NAMES
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"

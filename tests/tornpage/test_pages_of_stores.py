@@ -10,9 +10,9 @@ from click import Command
 from click.testing import CliRunner, Result
 
 from tornpage import Message, MessageStore, MessageStoreConfig
-from tornpage.commands.audit import command as audit
-from tornpage.commands.inspect import command as inspect
-from tornpage.commands.report import command as report
+from tornpage.cli.audit import command as audit
+from tornpage.cli.inspect import command as inspect
+from tornpage.cli.report import command as report
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "08-halt-async" / "store"
 NASTY = "\x1b]0;x\x07\u202e<script>alert(1)</script>\x9b2J\r'\"&"

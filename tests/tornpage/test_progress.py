@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tornpage.progress import (
+from tornpage.cli.progress import (
     bytes_progress,
     counted_progress,
     shrinking_progress,
@@ -28,7 +28,7 @@ HOME = Path(__file__).parents[2]
 BARS = """
 import sys
 from itertools import count
-from tornpage import progress
+from tornpage.cli import progress
 gone_s, looks = 0.0, count()
 progress.monotonic = lambda: gone_s + next(looks) / 10_000
 with progress.counted_progress("killing [b]", total=300, unit="writers") as show:
@@ -144,7 +144,7 @@ def test_a_terminal_gets_a_bar_in_colour_unless_none_is_wanted(wish: dict[str, s
 def test_a_bar_makes_no_thread() -> None:
     """Commands fork."""
     program = (
-        "import os\nfrom tornpage import progress\n"
+        "import os\nfrom tornpage.cli import progress\n"
         "with progress.counted_progress('a', total=3, unit='b') as show:\n"
         "    show(1, '')\n    assert len(os.listdir('/proc/self/task')) == 1\n"
     )

@@ -1,11 +1,11 @@
-"""`tornpage explore --recovery` as a user meets it: a row per shape, findings with a place, one line for mistakes."""
+"""`tornpage explore recovery` as a user meets it: a row per shape, findings with a place, one line for mistakes."""
 
 import json
 
 import pytest
 from click.testing import CliRunner
 
-from tornpage.commands.explore import command
+from tornpage.cli.explore import command
 from tornpage.properties.explore.recovery.crashes import crash_recoveries
 from tornpage.properties.explore.recovery.shapes import SHAPES
 from tornpage.properties.planted import parts_of
@@ -40,16 +40,16 @@ def test_a_bug_is_told_with_shape_file_and_offset() -> None:
     assert "stale tail: contract-3 is broken" in recovery_outcome(report, seed=0, command="")[1]
 
 
-@pytest.mark.parametrize("also", [("--states", "3"), ("--kills", "3"), ("--file-bytes", "4096")])
+@pytest.mark.parametrize("also", [("--states", "3"), ("--workers", "3"), ("--file-bytes", "4096")])
 def test_what_goes_with_other_campaigns_is_refused(also: tuple[str, str]) -> None:
-    done = CliRunner().invoke(command, ["--recovery", *also])
+    done = CliRunner().invoke(command, ["recovery", *also])
     assert (done.exit_code, done.stdout) == (2, "")
-    assert "--recovery" in done.stderr
+    assert "not with `explore recovery`" in done.stderr
 
 
 @pytest.mark.deep
 def test_the_command_crashes_every_shape_everywhere() -> None:
-    done = CliRunner().invoke(command, ["--recovery", "--json"])
+    done = CliRunner().invoke(command, ["recovery", "--json"])
     said = json.loads(done.stdout)
     assert (said["verdict"], done.exit_code) == ("holds", 0)
     assert said["figures"]["shapes"] == len(SHAPES)

@@ -23,12 +23,12 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from tornpage import Message, MessageStore, MessageStoreConfig
-from tornpage.cli import cli
-from tornpage.finding_codes import finding_codes
+from tornpage.cli.main import cli
 from tornpage.properties.decode.consumequeue import java_hash
 from tornpage.properties.decode.findings import Code
 from tornpage.properties.inspect import VIEWS, Query, inspect_view
-from tornpage.redacting import _COLUMNS, Redacted
+from tornpage.render.finding_codes import finding_codes
+from tornpage.render.redacting import _COLUMNS, Redacted
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 MARK = "SECRET"

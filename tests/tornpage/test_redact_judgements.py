@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tornpage.cli import cli
-from tornpage.redacting import LEFT_OUT, SENTENCES, harmless_sentence, harmless_value
+from tornpage.cli.main import cli
+from tornpage.render.redacting import LEFT_OUT, SENTENCES, harmless_sentence, harmless_value
 
 REPOSITORY = Path(__file__).parents[2]
 GOLDEN = REPOSITORY / "tests" / "data" / "golden"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tornpage.commands.campaign import command as campaign
-from tornpage.commands.check import command as check
-from tornpage.commands.report import command as report
+from tornpage.cli.campaign import command as campaign
+from tornpage.cli.check import command as check
+from tornpage.cli.report import command as report
 from tornpage.model.operations import Crash, Put
 from tornpage.properties.program.case import Case, Settings
 

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from tests.support.json_schema import definition, objections
 from tests.tornpage.test_faults import BROKEN, HOLDS, OURS, SILENT, SKIPPED, report_of
-from tornpage.cli import cli
-from tornpage.document import Outcome
+from tornpage.cli.document import Outcome
+from tornpage.cli.main import cli
 from tornpage.properties.campaign.replay import replay, shrink
 from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.explain.evidence import Witness
@@ -19,13 +19,13 @@ from tornpage.properties.explore.recovery.shapes import SHAPES
 from tornpage.properties.planted import REPRODUCERS, parts_of
 from tornpage.render.counterexample import how_small
 from tornpage.render.explorations import faults_outcome, recovery_outcome
-from tornpage.run_directory import write_run
+from tornpage.run.directory import write_run
 
 RUNS = {
     "explore": ("explore --bug lying-flush --states 200 --seed 3 --failures 1", 1),
     "exhaust": ("exhaust --bug lying-flush", 1),
     "check": ("check --bug larger-than-a-file --machine commit-log --seed 1", 1),
-    "interleavings": ("explore --interleavings --states 20 --seed 2", 3),
+    "interleavings": ("explore interleavings --states 20 --seed 2", 3),
     "campaign": ("campaign --engine serial --shards 1 --states-per-shard 150 --bug lying-flush", 1),
 }
 

@@ -1,4 +1,4 @@
-"""`check --target` and `explore --target`: what they print, and with what they leave."""
+"""`check --target` and `explore target`: what they print, and with what they leave."""
 
 import json
 import re
@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tornpage import assert_store_holds
-from tornpage.cli import cli
+from tornpage.cli.main import cli
 from tornpage.properties.foreign.tracing import why_untraceable
+from tornpage.testing import assert_store_holds
 
 TOY = Path(__file__).resolve().parents[2] / "examples" / "toy_store.py"
 BROKEN = Path(__file__).resolve().parents[1] / "properties" / "broken_stores.py"
@@ -24,7 +24,7 @@ def run(*arguments: str) -> Result:
 def test_explore_finds_the_bug_of_the_toy_and_its_token_shows_it_again(tmp_path: Path) -> None:
     target = f"{shutil.copy(TOY, tmp_path)}:ToyStore"
     out = tmp_path / "out"
-    found = run("explore", "--target", target, "--states", "30", "--failures", "1", "--out", str(out), "--json")
+    found = run("explore", "target", target, "--states", "30", "--failures", "1", "--out", str(out), "--json")
     assert found.exit_code == 1
     document = json.loads(found.stdout)
     assert document["target"] == target
@@ -32,7 +32,7 @@ def test_explore_finds_the_bug_of_the_toy_and_its_token_shows_it_again(tmp_path:
     assert finding["code"] == "contract-2"
     assert finding["program"] == ["put()", "crash()"]
     assert finding["settings"] == {"target": target}
-    assert f"--target {target}" in found.stderr
+    assert f"explore target {target}" in found.stderr
     assert Path(finding["case_file"]).is_file()
     again = run("replay", finding["token"])
     assert (again.exit_code, finding["sentence"] in again.stdout) == (1, True)
@@ -61,7 +61,7 @@ def test_a_test_that_proves_nothing_fails() -> None:
 
 def test_a_store_that_answers_by_chance_is_the_fault_of_nobody_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tornpage.properties.campaign.engine.replay", lambda case, tracker: None)
-    found = run("explore", "--target", f"{BROKEN}:CountsAnew", "--states", "30")
+    found = run("explore", "target", f"{BROKEN}:CountsAnew", "--states", "30")
     assert (found.exit_code, "does the store go by time or chance?" in found.stdout) == (4, True)
 
 
@@ -70,13 +70,13 @@ def test_a_store_that_answers_by_chance_is_the_fault_of_nobody_yet(monkeypatch: 
     [
         (["check", "--target", "x"], "'x' is no target"),
         (["check", "--target", f"{BROKEN}:PromisesTheMoon"], "did you mean 'durable'?"),
-        (["explore", "--target", "cmd:true {dir}"], "exits with 0 where it was to answer hello"),
+        (["explore", "target", "cmd:true {dir}"], "exits with 0 where it was to answer hello"),
         (["check", "--target", f"{TOY}:ToyStore", "--machine", "put"], "--machine goes with our own store"),
         (["check", "--disk", "journal"], "go with --target"),
-        (["explore", "--answer-seconds", "3"], "goes with --target"),
+        (["explore", "--answer-seconds", "3"], "goes with `explore target`, not with `explore crashes`"),
         (
-            ["explore", "--target", f"{TOY}:ToyStore", "--workers", "2"],
-            "--workers goes with --kills and crash campaigns, not with --target",
+            ["explore", "target", f"{TOY}:ToyStore", "--workers", "2"],
+            "--workers goes with `explore crashes`, `explore kills`, not with `explore target`",
         ),
         (["check", "--target", f"{TOY}:ToyStore", "--bug", "lying-flush"], "in our own store alone"),
     ],

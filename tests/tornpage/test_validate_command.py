@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from tornpage import validating
 from tornpage.bench.validation import Case, Validation
 from tornpage.bench.validation_scores import Observed, score
-from tornpage.commands.sim import command
+from tornpage.cli.sim import command
+from tornpage.outcomes import validating
+from tornpage.outcomes.validating import validate_outcome
 from tornpage.properties.contract import HarnessError
 from tornpage.reports.prediction import read_validation
-from tornpage.run_directory import prepare
+from tornpage.run.directory import prepare
 from tornpage.sim.sync_table import TooFewSamples
-from tornpage.validating import validate_outcome
 
 
 def validate(*arguments: str) -> Result:

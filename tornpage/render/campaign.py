@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from tornpage.document import Outcome
+from tornpage.cli.document import Outcome
 from tornpage.properties.campaign.coverage import Tally
 from tornpage.properties.campaign.replay import Failure
 from tornpage.properties.campaign.result import Found
@@ -40,7 +40,7 @@ def command_of(plan: Plan) -> str:
         f"--bug {settings.bug}" if settings.bug else "",
         *(f"--fault {shlex.quote(aim.text)}" for aim in plan.aims),
     )
-    return " ".join(["tornpage explore", *filter(None, parts)])
+    return " ".join(["tornpage explore crashes", *filter(None, parts)])
 
 
 def campaign_outcome(result: CrashResult, plan: Plan, *, out: str | None, command: str) -> tuple[Outcome, str]:

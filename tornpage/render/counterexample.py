@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tornpage import __version__
-from tornpage.document import warn
+from tornpage.cli.document import warn
 from tornpage.model.operations import Crash
 from tornpage.properties.campaign.replay import Failure, Shrunk
 from tornpage.properties.program.case import Case, describe

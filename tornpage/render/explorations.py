@@ -10,7 +10,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tornpage.document import Outcome, warn
+from tornpage.cli.document import Outcome, warn
 from tornpage.properties.findings import Finding
 from tornpage.render.counterexample import failure_text, saved_finding
 
@@ -518,11 +518,11 @@ def left_out_line(reason: str) -> str:
 def target_command(plan: TargetPlan) -> str:
     """Return the command line of a campaign, defaults spelled out."""
     settings = plan.settings
-    words = ["tornpage", "explore", "--target", settings.target, "--disk", settings.disk, "--seed", str(plan.seed)]
+    words = ["tornpage", "explore", "target", settings.target, "--disk", settings.disk, "--seed", str(plan.seed)]
     words += [] if plan.states is None else ["--states", str(plan.states)]
     words += [] if plan.seconds is None else ["--seconds", f"{plan.seconds:g}"]
     words += ["--failures", str(plan.failures_max), "--answer-seconds", f"{settings.answer_seconds:g}"]
-    return shlex.join([*words, *(["--bug", settings.bug] if settings.bug else [])])
+    return shlex.join(words)
 
 
 def target_outcome(result: TargetResult, plan: TargetPlan, *, command: str, out: str | None) -> tuple[Outcome, str]:

@@ -155,7 +155,7 @@ class _Child:
             files=self._files,
             clock=lambda: self._now_ms,
             parts=self._components,
-            bit_map_of=filters_of(self._life.settings),
+            filter_bit_map=filters_of(self._life.settings),
         )
         self._progress.end(verb, self._store.max_offset)
 

@@ -44,7 +44,7 @@ def hold(lines: IO[str], answers: IO[str], components: Parts | None = None) -> N
             files=OsFiles(),
             clock=lambda: time.time_ns() // 1_000_000,
             parts=components or parts_of(settings.bug),
-            bit_map_of=filters_of(settings),
+            filter_bit_map=filters_of(settings),
         )
     except StoreInUse as error:
         answer(refused=str(error))

@@ -179,7 +179,7 @@ class _Disk:
                 files=files,
                 clock=self.clock,
                 parts=self.components.replacing({ThreadRunner: lambda service: HandDriven(service, self.clock)}),
-                bit_map_of=filters_of(self.settings),
+                filter_bit_map=filters_of(self.settings),
             )
         except Exception as error:
             raise GuaranteeBroken(7, f"the store does not open: {type(error).__name__}: {error}") from error

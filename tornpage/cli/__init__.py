@@ -1,0 +1,1 @@
+"""The command line: `main` finds the command; one module per command has a click command named `command`."""

@@ -1,0 +1,57 @@
+"""The option that aims faults, and the page that says what can be aimed."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tornpage.cli.completing import fault_names
+from tornpage.cli.document import Outcome
+
+if TYPE_CHECKING:
+    from tornpage.model.operations import AimFault
+
+__all__ = ["aims_outcome", "fault_option"]
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def fault_option(command: Command) -> Command:
+    """Add --fault, which gives the command `faults`, a tuple of aimed faults."""
+
+    def parsed(ctx: click.Context, _: click.Parameter, texts: tuple[str, ...]) -> "tuple[AimFault, ...]":
+        if ctx.resilient_parsing:  # a shell asks what could follow
+            return ()
+        from tornpage.properties.program.fault_language import BadAim, aimed_at
+
+        try:
+            return tuple(dict.fromkeys(aimed_at(text) for text in texts))
+        except BadAim as error:
+            raise click.BadParameter(str(error)) from error
+
+    return click.option(
+        "--fault",
+        "faults",
+        metavar="FAULT",
+        multiple=True,
+        callback=parsed,
+        shell_complete=fault_names,
+        help="Aim a fault, as 'sync-lost: kind=log and nth=3'; may be given again (`tornpage faults --list`).",
+    )(command)
+
+
+def aims_outcome() -> tuple[Outcome, str]:
+    """Return what can be aimed and at what, as a document and as text."""
+    from tornpage.properties.program.fault_calls import KINDS, OPERATIONS
+    from tornpage.properties.program.fault_effects import EFFECTS
+    from tornpage.properties.program.fault_language import TESTS
+
+    faults = {name: f"{effect.sentence} (hits {', '.join(effect.operations)})" for name, effect in EFFECTS.items()}
+    parts: dict[str, dict[str, str]] = {"faults": faults, "tests": TESTS, "kinds": KINDS, "operations": OPERATIONS}
+    lines = ["FAULT is a name, or a name, a colon and tests joined by and, or, not and parentheses:", ""]
+    lines += ["  sync-lost: kind=log and nth=3", "  no-space: (kind=queue or kind=index) and not every=2"]
+    for title, words in parts.items():
+        lines += ["", f"{title}:", *(f"  {name:<22}{sentence}" for name, sentence in words.items())]
+    figures = {f"{title}_known": len(words) for title, words in parts.items()}
+    tables = {title: {"rows": [{"name": n, "sentence": s} for n, s in words.items()]} for title, words in parts.items()}
+    return Outcome("faults", None, figures, tables=tables), "\n".join(lines)

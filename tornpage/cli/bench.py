@@ -1,0 +1,129 @@
+"""`tornpage bench`."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from tornpage.cli import options
+from tornpage.cli.document import Outcome, emit, refuse
+from tornpage.cli.progress import steps_progress
+from tornpage.run.directory import temporary_directory
+
+if TYPE_CHECKING:
+    from tornpage.bench.sizes import Sizes
+    from tornpage.bench.suite import Failed, SuiteResult
+
+__all__ = ["bench_outcome", "command"]
+
+ROOMS = ("put", "read", "recover", "lab", "sim", "audit", "campaign")
+
+
+@click.command("bench")
+@click.argument("rooms", nargs=-1, type=click.Choice(ROOMS), metavar="[put|read|recover|lab|sim|audit|campaign]...")
+@click.option("--directory", type=click.Path(), default=None, help="Where stores are made (default: a temporary one).")
+@click.option(
+    "--seconds", type=options.Seconds(min=0.01), default=2.0, show_default=True, help="Time for each figure, about."
+)
+@click.option("--quick", is_flag=True, help="Audit a store of 128 MiB, not 1 GiB; campaign shards of 3 s.")
+@click.option(
+    "--shard-seconds",
+    type=options.Seconds(min=0),
+    default=None,
+    help="Length of campaign shards, about.  [default: 10]",
+)
+@options.json_option
+def command(
+    rooms: tuple[str, ...],
+    directory: str | None,
+    seconds: float,
+    quick: bool,
+    shard_seconds: float | None,
+    as_json: bool,
+) -> None:
+    """Measure the store, its recovery, the crash lab, the simulator, the audit and Spark; what is made is removed.
+
+    \b
+    tornpage bench
+    tornpage bench put --directory /var/tmp --seconds 5 --json
+    tornpage bench audit --quick
+    tornpage bench campaign --shard-seconds 5
+    """
+    from tornpage.bench.sizes import FULL, QUICK
+
+    sizes = QUICK if quick else FULL
+    if shard_seconds is not None:
+        sizes = replace(sizes, shard_s=shard_seconds)
+    outcome, text = bench_outcome(rooms, directory=directory, seconds=seconds, sizes=sizes)
+    emit(outcome, as_json=as_json, text=text)
+
+
+def bench_outcome(
+    rooms: Sequence[str], *, directory: str | None, seconds: float, sizes: "Sizes | None" = None
+) -> tuple[Outcome, str]:
+    """Measure the rooms, or all of them; return the outcome and its table. `sizes` is for tests."""
+    from tornpage.bench.sizes import FULL
+    from tornpage.bench.suite import SUITE, measure
+
+    chosen = [room for room in ROOMS if room in rooms or not rooms]
+    place = os.path.abspath(directory or temporary_directory("name another --directory"))
+    if not os.path.isdir(place):
+        refuse(f"{place} is no directory; name one that exists, on the disk to be measured")
+    with steps_progress("measuring", total=len({one for room in chosen for one in SUITE[room]})) as show:
+        result = measure(chosen, place, seconds=seconds, sizes=sizes or FULL, progress=show)
+    failures = [_failure(each, place) for each in result.failed]
+    is_harness = any(each.is_harness for each in result.failed)
+    if failures and not (result.figures or is_harness or result.interrupted):
+        refuse(failures[0]["sentence"])
+    figures = {figure.name: figure.value for figure in result.figures}
+    extra = {
+        "directory": place,
+        "machine": asdict(result.machine),
+        "results": [asdict(figure) for figure in result.figures],
+    }
+    outcome = Outcome(
+        "bench",
+        "harness" if is_harness else None,
+        figures,
+        list(figures),
+        [*result.findings, *failures],
+        extra=extra,
+        interrupted=result.interrupted,
+        unwritten=bool(failures),
+    )
+    return outcome, _text(result, place, [*result.findings, *failures])
+
+
+def _failure(failed: "Failed", place: str) -> dict[str, str]:
+    if failed.is_harness:
+        sentence = f"the harness is at fault in the room {failed.room}, at {failed.figure}: {failed.reason}"
+        return {"code": "harness", "severity": "harness", "sentence": sentence}
+    sentence = (
+        f"the room {failed.room} ended at {failed.figure}: cannot measure in {place}: {failed.reason}; "
+        "name another --directory"
+    )
+    return {"code": "no-store", "severity": "warning", "sentence": sentence}
+
+
+def _text(result: "SuiteResult", place: str, findings: Sequence[Mapping[str, str]]) -> str:
+    machine = result.machine
+    lines = [
+        f"{machine.processor}, {machine.cores} cores, {machine.kernel}, {machine.python}",
+        f"{machine.file_system} at {place}",
+        "",
+        f"{'figure':<28}{'median':>14} {'unit':<10}{'lowest':>14}{'highest':>14}{'rounds':>8}",
+    ]
+    for figure in result.figures:
+        low, high = _number(min(figure.rounds)), _number(max(figure.rounds))
+        median = _number(figure.value)
+        lines.append(f"{figure.name:<28}{median:>14} {figure.unit:<10}{low:>14}{high:>14}{len(figure.rounds):>8}")
+    notes = [finding["sentence"] for finding in findings]
+    if result.interrupted:
+        notes.append("interrupted: the figures above are complete, the others were not taken")
+    return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"

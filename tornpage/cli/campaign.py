@@ -1,0 +1,173 @@
+"""`tornpage campaign`."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import click
+
+from tornpage.cli import options
+from tornpage.cli.document import Outcome, emit, refuse
+from tornpage.cli.progress import counted_progress
+from tornpage.run.directory import write_run
+from tornpage.run.history import append_run, prepare_history
+
+if TYPE_CHECKING:
+    from tornpage.pipeline.aggregates import Counted
+    from tornpage.properties.explore.crashes.campaign import Plan
+    from tornpage.properties.explore.crashes.rows import Row
+    from tornpage.properties.explore.crashes.scheduling import Strategy
+    from tornpage.properties.explore.crashes.shards import Shard
+    from tornpage.properties.program.case import Disk
+
+__all__ = ["campaign_outcome", "command"]
+
+
+@click.command("campaign")
+@click.option("--shards", type=click.IntRange(1, 1000), default=4, show_default=True, help="Tasks, each with a canary.")
+@click.option(
+    "--states-per-shard", type=click.IntRange(min=1), default=2500, show_default=True, help="Counted crash states."
+)
+@click.option("--file-bytes", type=click.IntRange(1024, 1 << 20), default=16384, show_default=True)
+@options.strategy_option
+@options.disk_option
+@options.bug_option
+@options.seed_option
+@click.option("--master", default="local[2]", show_default=True, help="Spark master, as Spark writes it.")
+@click.option("--engine", type=click.Choice(["spark", "serial"]), default="spark", show_default=True, help="Who runs.")
+@click.option("--out", type=click.Path(file_okay=False), default=None, help="Directory for the rows, as Parquet.")
+@click.option("--resume", is_flag=True, help="Go on in --out: skip the shards whose rows are complete.")
+@options.history_option
+@options.json_option
+def command(
+    shards: int,
+    states_per_shard: int,
+    file_bytes: int,
+    strategy: "Strategy | None",
+    disk: "Disk",
+    bug: str,
+    seed: int,
+    master: str,
+    engine: str,
+    out: str | None,
+    resume: bool,
+    history: str | None,
+    as_json: bool,
+) -> None:
+    """Run `explore` over seed ranges in Spark tasks; rows as Parquet, with the result hash of the serial run.
+
+    \b
+    tornpage campaign --shards 8 --out RUN
+    tornpage campaign --shards 8 --out RUN --resume
+    tornpage campaign --shards 2 --engine serial      (the same rows, in this process)
+    tornpage campaign --shards 8 --history RUNS       (then: tornpage report --history RUNS)
+
+    The result hash is that of `tornpage explore` for as many states, and as many of them per shard.
+    """
+    from tornpage.properties.explore.crashes.campaign import Plan
+    from tornpage.properties.program.case import Settings
+
+    if resume and out is None:
+        refuse("--resume needs the --out directory of the campaign to go on with")
+    prepare_history(history)
+    started = datetime.now(UTC)
+    plan = Plan(
+        Settings(file_bytes=file_bytes, disk=disk, bug=bug),
+        seed=seed,
+        states=shards * states_per_shard,
+        strategy=strategy or "random",
+        shard_states=states_per_shard,
+    )
+    outcome, text = campaign_outcome(plan, master=master, engine=engine, out=out, resume=resume)
+    if out is not None:
+        write_run(Path(out), outcome)
+    append_run(history, outcome, started=started)
+    emit(outcome, as_json=as_json, text=text)
+
+
+def campaign_outcome(
+    plan: "Plan", *, master: str = "local[2]", engine: str = "spark", out: str | None = None, resume: bool = False
+) -> tuple[Outcome, str]:
+    """Run the shards of a plan; return the outcome and its text."""
+    from tornpage.pipeline.aggregates import counted_here
+    from tornpage.pipeline.campaign import complete_shards, prepare_output, read_rows
+    from tornpage.pipeline.outputs import OutputTaken
+    from tornpage.pipeline.session import SparkUnavailable
+    from tornpage.properties.explore.crashes.rows import that_count
+    from tornpage.properties.explore.crashes.shards import FAILURES_MAX
+    from tornpage.render.campaign import shards_outcome
+
+    planned = [*plan.shards()]
+    started = perf_counter()
+    with _directory(out) as directory:
+        try:
+            prepare_output(directory, planned, resume=resume)
+            skipped = len(complete_shards(directory))
+            rows, counted, start_s, stopped = _run(planned, directory, engine, master, kept=out is not None)
+            rows = that_count(read_rows(directory, planned), FAILURES_MAX) if stopped else rows
+        except (OutputTaken, SparkUnavailable) as error:
+            refuse(str(error))
+        except OSError as error:
+            refuse(f"cannot write {error.filename or directory}: {error.strerror}; name another --out directory")
+    seconds = perf_counter() - started
+    measured = {"seconds": seconds, "start_s": start_s, "skipped": skipped}
+    return shards_outcome(planned, rows, counted or counted_here(rows), stopped=stopped, measured=measured)
+
+
+def _run(
+    shards: list["Shard"], out: Path, engine: str, master: str, *, kept: bool
+) -> tuple[list["Row"], "Counted | None", float, str]:
+    """Return the rows that count, what Spark made of them, the seconds that it took to start, and why it stopped early
+    (empty: it did not)."""
+    from tornpage.pipeline.aggregates import counted_in_spark
+    from tornpage.pipeline.campaign import campaign, run_serial
+    from tornpage.pipeline.interrupts import apart
+    from tornpage.pipeline.jobs import reason_of, spark_failures
+    from tornpage.pipeline.session import require_packages, spark_session
+    from tornpage.properties.explore.crashes.rows import that_count
+    from tornpage.properties.explore.crashes.shards import FAILURES_MAX
+
+    start_s = 0.0
+    try:
+        if engine == "serial":
+            if kept:
+                require_packages("pyarrow")
+            with _shards_progress(shards) as show:
+                ran = run_serial(shards, out if kept else None, progress=show)
+            return that_count(ran, FAILURES_MAX), None, start_s, ""
+        started = perf_counter()
+        with (
+            _shards_progress(shards) as show,
+            spark_session("tornpage campaign", master=master, short=True) as spark,
+        ):
+            start_s = perf_counter() - started
+            rows = that_count(campaign(spark, shards, out, progress=show), FAILURES_MAX)
+            shards_told = sorted({row["shard"] for row in rows})
+            return rows, apart(spark, lambda: counted_in_spark(spark, out, shards_told)), start_s, ""
+    except spark_failures() as error:
+        return [], None, start_s, reason_of(error)
+    except KeyboardInterrupt:
+        return [], None, start_s, "interrupted"
+
+
+@contextmanager
+def _shards_progress(shards: list["Shard"]) -> Iterator[Callable[[int], None]]:
+    """Yield a function to call with the number of shards that are done; states are what is counted for people."""
+    states = sum(shard.states for shard in shards)
+    with counted_progress("campaign", total=states, unit="states") as show:
+        yield lambda done: show(states * done / len(shards), f"{done} of {len(shards)} shards")
+
+
+@contextmanager
+def _directory(out: str | None) -> Iterator[Path]:
+    """Yield the directory for the rows; without a name it is gone afterwards."""
+    if out is not None:
+        yield Path(out)
+        return
+    from tornpage.properties.scratch import scratch_directory
+
+    with scratch_directory("tornpage-campaign-") as scratch:
+        yield Path(scratch)

@@ -1,0 +1,73 @@
+"""What a shell is offered behind TAB, without importing what would make it wait.
+
+Ids of planted bugs are read from their source: their modules load the store, which costs a second. Names that come from
+a store directory are offered only if they are plain: a shell prints them.
+"""
+
+import os
+import re
+from collections.abc import Iterable
+from importlib.resources import files
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+__all__ = ["bug_ids", "case_files", "codes_and_case_files", "fault_names", "names_in_a_store"]
+
+_BUG_ID = re.compile(r'^    PlantedBug\(\s*"([^"]+)"', re.MULTILINE)
+_PLAIN = re.compile(r"[\w.%@/-]+", re.ASCII)
+_NAMES_MAX = 300
+
+
+def bug_ids(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Return the planted bugs whose id begins so."""
+    sources = [each for each in (files("tornpage.properties") / "planted").iterdir() if each.name.endswith(".py")]
+    return _beginning((bug for each in sources for bug in _BUG_ID.findall(each.read_text("utf-8"))), incomplete)
+
+
+def fault_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Return the faults that can be aimed whose name begins so."""
+    from tornpage.properties.program.fault_effects import EFFECTS
+
+    return _beginning(EFFECTS, incomplete)
+
+
+def case_files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Have the shell offer files: a case is a file, or a token that nobody types."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def codes_and_case_files(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the codes of findings that begin so; where there are none, have the shell offer files."""
+    from tornpage.render.finding_codes import finding_codes
+
+    codes = _beginning(finding_codes(), incomplete) if incomplete else []
+    return [CompletionItem(code) for code in codes] or [CompletionItem(incomplete, type="file")]
+
+
+def names_in_a_store(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """Return what NAME can be for a view of `inspect`: queues, index files, files below config."""
+    store, view = Path(ctx.params.get("store") or ""), ctx.params.get("view")
+    if view == "queue":
+        return _beginning(_queues(store / "consumequeue", incomplete), incomplete)
+    if view == "ext":
+        return _beginning(_queues(store / "consumequeue_ext", incomplete), incomplete)
+    return _beginning(_listed(store / view), incomplete) if view in ("index", "config") else []
+
+
+def _queues(directory: Path, incomplete: str) -> list[str]:
+    topics = _beginning(_listed(directory), incomplete.partition("/")[0])
+    return [f"{topic}/{queue}" for topic in topics for queue in _listed(directory / topic)]
+
+
+def _listed(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except OSError:
+        return []
+
+
+def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
+    found = sorted({name for name in names if name.startswith(incomplete) and _PLAIN.fullmatch(name)})
+    return found[:_NAMES_MAX]

@@ -1,0 +1,313 @@
+"""`tornpage explore` and its verbs, one for each way to search for a broken promise.
+
+Until 0.3.0 the group also takes the options that chose a way before there were verbs: `--kills 60` is `kills 60`.
+"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from tornpage.cli import options
+from tornpage.cli.aiming import fault_option
+from tornpage.cli.document import Outcome, emit, refuse, say
+from tornpage.outcomes import exploring
+from tornpage.outcomes.exploring import Request
+from tornpage.run.directory import prepare, write_run
+from tornpage.run.history import append_run, prepare_history
+
+__all__ = ["command"]
+
+_DEFAULT = "crashes"
+_FORMER = {
+    "--kills": "kills",
+    "--restarts": "restarts",
+    "--recovery": "recovery",
+    "--interleavings": "interleavings",
+    "--target": "target",
+}
+"""The verb that each former option stands for; its value, if it had one, is the argument of the verb."""
+_FLAGS = {"--recovery", "--interleavings"}
+_NOTICE = "tornpage.explore.notice"
+
+
+# ---- the group and its verbs -----------------------------------------------------------------------------------------
+
+
+class _Verb(click.Command):
+    """A verb, which says of an option of other verbs where it belongs."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name in _FORMER and not ctx.resilient_parsing:
+                refuse(f"{error.option_name} and `explore {self.name}` are two ways to explore; give one of them")
+            takers = [name for name, verb in command.commands.items() if error.option_name in _options_of(verb)]
+            if not takers or ctx.resilient_parsing:
+                raise
+            names = ", ".join(f"`explore {name}`" for name in takers)
+            refuse(f"{error.option_name} goes with {names}, not with `explore {self.name}`")
+
+
+class _Verbs(click.Group):
+    """The verbs. Options without a verb are those of `crashes`, or, for one release, choose a verb."""
+
+    command_class = _Verb
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        has_verb = bool(args) and not args[0].startswith("-")
+        asks_for_help = bool(args) and args[0] in ctx.help_option_names
+        if not has_verb and not asks_for_help and (args or not ctx.resilient_parsing):
+            args, ctx.meta[_NOTICE] = _with_verb(args)
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = super().shell_complete(ctx, incomplete)
+        if incomplete.startswith("-"):
+            known = {each.value for each in found}
+            below = self.commands[_DEFAULT].shell_complete(ctx, incomplete)
+            found += [each for each in below if each.value not in known]
+        return found
+
+
+def _options_of(verb: click.Command) -> set[str]:
+    return {name for parameter in verb.params for name in (*parameter.opts, *parameter.secondary_opts)}
+
+
+def _with_verb(args: list[str]) -> tuple[list[str], str]:
+    """Return arguments that begin with a verb, and the notice for a former option, empty without one."""
+    former: dict[str, list[str]] = {}
+    rest: list[str] = []
+    left = iter(args)
+    for argument in left:
+        option, has_value, value = argument.partition("=")
+        if option not in _FORMER:
+            rest.append(argument)
+        elif option in _FLAGS:
+            former[option] = []
+        elif has_value or (value := next(left, "")):
+            former[option] = [value]
+        else:
+            refuse(f"{option} needs a value; give it as in `tornpage explore {_FORMER[option]} VALUE`")
+    if not former:
+        return [_DEFAULT, *rest], ""
+    (option, values), *others = former.items()
+    if others:
+        refuse(f"{option} and {others[0][0]} are two ways to explore; give one of them")
+    verb = _FORMER[option]
+    notice = f"`explore {option}` is `explore {verb}` now; the next release takes the option away"
+    return [verb, *rest, *(["--", *values] if values else [])], notice
+
+
+@click.group("explore", cls=_Verbs)
+def command() -> None:
+    """Search for a broken promise of the store: crash it, kill it, restart it, or interleave its threads.
+
+    Without a verb it is `explore crashes`.
+
+    \b
+    tornpage explore --seconds 30             (the same as: tornpage explore crashes --seconds 30)
+    tornpage explore --bug lying-flush        (must be broken)
+    tornpage explore kills 200
+    tornpage explore target 'cmd:./mystore --dir {dir}'   (a store of yours: docs/test-your-store.md)
+    """
+
+
+def _carry_out(
+    run: Callable[[Request], tuple[Outcome, str]],
+    context: click.Context,
+    *,
+    out: str | None,
+    as_json: bool,
+    history: str | None = None,
+    **asked: Any,
+) -> None:
+    """Run a verb, write what it found where that was asked for, print it, and leave."""
+    if notice := context.meta.get(_NOTICE):
+        say(f"tornpage: {notice}")
+    request = Request(out=out, **asked)
+    prepare_history(history)
+    started = datetime.now(UTC)
+    if out is not None:
+        prepare(out)
+    outcome, text = run(request)
+    if out is not None:
+        write_run(Path(out), outcome)
+    append_run(history, outcome, started=started)
+    emit(outcome, as_json=as_json, text=text)
+
+
+_seconds_option = click.option(
+    "--seconds", type=options.Seconds(min=0.1), default=None, help="Stop after this time (default 10)."
+)
+_states_option = click.option(
+    "--states", type=click.IntRange(min=1), default=None, help="Stop after this many counted crash states."
+)
+_failures_option = click.option(
+    "--failures", type=click.IntRange(min=1), default=None, help="Go on until so many different failures (3)."
+)
+_directory_option = click.option(
+    "--directory",
+    type=click.Path(file_okay=False, exists=True),
+    default=None,
+    help="Where to work (default: in memory).",
+)
+_file_bytes_option = click.option(
+    "--file-bytes", type=click.IntRange(1024, 1 << 20), default=None, help="Log file size, bytes (4096)."
+)
+
+
+# ---- crash states ----------------------------------------------------------------------------------------------------
+
+
+@command.command("crashes", short_help="Crash states of recorded runs.")
+@_states_option
+@_seconds_option
+@fault_option
+@click.option(
+    "--workers", type=click.IntRange(1, 1024), default=None, help="Processes that explore at the same time (1)."
+)
+@options.strategy_option
+@_failures_option
+@click.option(
+    "--states-per-shard", type=click.IntRange(min=1), default=None, help="Counted crash states of a shard (1000)."
+)
+@click.option("--file-bytes", type=click.IntRange(1024, 1 << 20), default=None, help="Log file size, bytes (16384).")
+@options.disk_option
+@options.bug_option
+@options.seed_option
+@options.out_option
+@options.history_option
+@options.json_option
+@click.pass_context
+def _crashes(context: click.Context, /, **asked: Any) -> None:
+    """Record runs of the store, crash them at every event, recover, and judge.
+
+    \b
+    tornpage explore crashes --seconds 30
+    tornpage explore crashes --states 5000 --seed 7 --json
+    tornpage explore crashes --states 20000 --workers 2 --strategy swarm
+    tornpage explore crashes --bug lying-flush        (must be broken)
+    tornpage explore crashes --fault 'sync-lost: kind=log and nth=3' --fault no-space
+    tornpage explore crashes --seconds 60 --history RUNS     (then: tornpage report --history RUNS)
+    """
+    _carry_out(exploring.explore_crashes, context, **asked)
+
+
+@command.command("target", short_help="Crash states of a store of yours.")
+@click.argument("target", metavar="SPEC")
+@_states_option
+@_seconds_option
+@_failures_option
+@click.option(
+    "--answer-seconds",
+    type=click.FloatRange(min=0.1, max=3600),
+    default=None,
+    help="How long the store may take for an answer (10).",
+)
+@options.disk_option
+@options.seed_option
+@options.out_option
+@options.json_option
+@click.pass_context
+def _target(context: click.Context, /, **asked: Any) -> None:
+    """Crash a store of yours: record its system calls, make crash states of them, reopen it, and judge.
+
+    SPEC is module:callable, path/file.py:callable, or 'cmd:./mystore --dir {dir}' (docs/test-your-store.md).
+
+    \b
+    tornpage explore target examples/toy_store.py:ToyStore --states 60
+    tornpage explore target 'cmd:./mystore --dir {dir}' --seconds 60 --disk journal
+    """
+    _carry_out(exploring.explore_target, context, **asked)
+
+
+@command.command("recovery", short_help="Crashes of the recovery itself.")
+@options.disk_option
+@options.bug_option
+@options.seed_option
+@options.out_option
+@options.json_option
+@click.pass_context
+def _recovery(context: click.Context, /, **asked: Any) -> None:
+    """Crash the recovery of sample stores at each of its file operations, recover again, and judge.
+
+    \b
+    tornpage explore recovery
+    tornpage explore recovery --bug no-erase-after-cut --json        (must be broken)
+    """
+    _carry_out(exploring.explore_recovery, context, **asked)
+
+
+# ---- real processes --------------------------------------------------------------------------------------------------
+
+
+@command.command("kills", short_help="Real writers, killed by SIGKILL.")
+@click.argument("kills", metavar="[COUNT]", type=click.IntRange(min=1), default=200)
+@click.option(
+    "--kill-at",
+    type=click.Choice(("step", "bytecode")),
+    default=None,
+    help="When to kill: as a file operation begins (default), or at a bytecode of the store.",
+)
+@click.option("--workers", type=click.IntRange(1, 1024), default=None, help="Processes that kill at the same time (1).")
+@_directory_option
+@_file_bytes_option
+@options.bug_option
+@options.seed_option
+@options.out_option
+@options.json_option
+@click.pass_context
+def _kills(context: click.Context, /, **asked: Any) -> None:
+    """Kill real writers by SIGKILL at random steps, in COUNT cycles (200); recover what they left, and judge.
+
+    \b
+    tornpage explore kills 200
+    tornpage explore kills 2000 --workers 2 --kill-at bytecode
+    """
+    _carry_out(exploring.explore_kills, context, **asked)
+
+
+@command.command("restarts", short_help="Real restarts by fresh processes.")
+@click.argument("restarts", metavar="[COUNT]", type=click.IntRange(min=1), default=5)
+@_directory_option
+@_file_bytes_option
+@options.bug_option
+@options.seed_option
+@options.out_option
+@options.json_option
+@click.pass_context
+def _restarts(context: click.Context, /, **asked: Any) -> None:
+    """Restart a store COUNT times (5) in fresh processes: one is refused, one killed, one serves what is left.
+
+    \b
+    tornpage explore restarts 5
+    tornpage explore restarts 2 --directory /var/tmp
+    """
+    _carry_out(exploring.explore_restarts, context, **asked)
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+
+@command.command("interleavings", short_help="Threads in drawn orders.")
+@click.option("--states", type=click.IntRange(min=1), default=None, help="Stop after this many interleavings.")
+@_seconds_option
+@options.bug_option
+@options.seed_option
+@options.out_option
+@options.json_option
+@click.pass_context
+def _interleavings(context: click.Context, /, **asked: Any) -> None:
+    """Run the threads of a store in drawn orders: puts, dispatch, flushes, deletions and reads at the same time.
+
+    \b
+    tornpage explore interleavings --states 2000
+    tornpage explore interleavings --seconds 60 --seed 7 --json
+    tornpage explore interleavings --bug RMQ-B24        (must be broken)
+    """
+    _carry_out(exploring.explore_interleavings, context, **asked)

@@ -1,0 +1,67 @@
+"""`tornpage faults`."""
+
+from pathlib import Path
+
+import click
+
+from tornpage.cli import options
+from tornpage.cli.document import at_fault, emit, refuse
+from tornpage.cli.progress import steps_progress
+from tornpage.run.directory import prepare, write_run
+
+__all__ = ["command"]
+
+
+def _known(ctx: click.Context, _: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the names without repeats; refuse one that names no fault."""
+    if ctx.resilient_parsing:  # a shell asks what could follow
+        return names
+    from tornpage.properties.explore.real_faults.run import FAULTS
+
+    for name in names:
+        if name not in FAULTS:
+            raise click.BadParameter(f"{name!r} is none of {', '.join(FAULTS)}")
+    return tuple(dict.fromkeys(names))
+
+
+@click.command("faults")
+@click.option("--only", metavar="NAME", multiple=True, callback=_known, help="Only this fault; may be given again.")
+@click.option(
+    "--list", "lists", is_flag=True, help="Instead: what `tornpage explore crashes --fault` can aim, and at what."
+)
+@options.seed_option
+@options.out_option
+@options.json_option
+def command(only: tuple[str, ...], lists: bool, seed: int, out: str | None, as_json: bool) -> None:
+    """Show the store real faults of real disks: full, failing, cut short.
+
+    \b
+    tornpage faults
+    tornpage faults --only full-disk --only sync-eio --seed 7
+    tornpage faults --list
+
+    Mounts of its own, in processes of its own, which take them along when they end. What this machine does not allow
+    is skipped with the reason; when nothing is left the run is vacuous. See docs/faults.md.
+    """
+    from tornpage.cli.aiming import aims_outcome
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.explore.real_faults.run import FAULTS, run_faults
+    from tornpage.render.explorations import faults_outcome
+
+    if lists:
+        if only or out is not None:
+            refuse("--list goes with --json alone")
+        outcome, text = aims_outcome()
+        emit(outcome, as_json=as_json, text=text)
+    if out is not None:
+        prepare(out)
+    again = " ".join(["tornpage faults", *(f"--only {name}" for name in only), f"--seed {seed}"])
+    try:
+        with steps_progress("faults", total=len(only or FAULTS)) as show:
+            report = run_faults(only, seed=seed, progress=show)
+        outcome, text = faults_outcome(report, command=again)
+    except HarnessError as error:
+        outcome, text = at_fault("faults", error, seed=seed)
+    if out is not None:
+        write_run(Path(out), outcome)
+    emit(outcome, as_json=as_json, text=text)

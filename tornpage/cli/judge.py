@@ -1,0 +1,139 @@
+"""`tornpage judge`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from tornpage.cli import options
+from tornpage.cli.document import Outcome, emit, refuse
+from tornpage.render.redacting import LEFT_OUT, showing
+from tornpage.run.directory import prepare, write_run
+
+if TYPE_CHECKING:
+    from tornpage.properties.judge.shape import Given
+
+__all__ = ["command"]
+
+
+@click.command("judge")
+@click.argument("image", type=click.Path(), metavar="IMAGE_DIR")
+@click.option("--truth", type=click.Path(), default=None, help="What was put and acknowledged: a golden truth.json.")
+@click.option(
+    "--exit",
+    "ending",
+    type=click.Choice(["kill", "power-loss"]),
+    default=None,
+    help="How it ended: all told records have to be there, or the flushed ones.  [default: as the truth says]",
+)
+@click.option("--golden", is_flag=True, help="IMAGE_DIR holds golden stores: judge each killed one and its variants.")
+@click.option("--broker-config", type=click.Path(), default=None, help="The broker's settings, name=value lines.")
+@click.option("--slots", type=click.IntRange(min=1), default=None, help="Slots of an index file (maxHashSlotNum).")
+@click.option(
+    "--file-bytes", type=click.IntRange(min=1), default=None, help="Size of a log file, if it cannot be seen."
+)
+@click.option(
+    "--crashes",
+    type=click.IntRange(min=0),
+    default=None,
+    help="File operations of the recovery that it is crashed at.  [default: 12]",
+)
+@click.option("--all", "everywhere", is_flag=True, help="Crash the recovery at every one of its file operations.")
+@click.option("--losses", type=click.IntRange(min=0), default=1, show_default=True, help="Drawn power losses at each.")
+@options.disk_option
+@options.seed_option
+@options.bug_option
+@options.out_option
+@options.redact_option
+@options.json_option
+def command(
+    image: str,
+    truth: str | None,
+    ending: Literal["kill", "power-loss"] | None,
+    golden: bool,
+    broker_config: str | None,
+    slots: int | None,
+    file_bytes: int | None,
+    crashes: int | None,
+    everywhere: bool,
+    losses: int,
+    disk: Literal["posix-strict", "journal", "kill"],
+    seed: int,
+    bug: str,
+    out: str | None,
+    redact: bool,
+    as_json: bool,
+) -> None:
+    """Recover a copy of the crash image IMAGE_DIR, and judge it number by number of the contract.
+
+    \b
+    tornpage judge /var/crash/store
+    tornpage judge STORE --truth truth.json --all
+    tornpage judge STORE --broker-config broker.conf --json
+    tornpage judge GOLDEN_STORES --golden --out out/
+    tornpage judge STORE --redact --json    (to be shared: no topics, keys, hosts)
+
+    IMAGE_DIR is a store directory as a crash left it, ours or RocketMQ's. It is read and never changed: recoveries
+    happen on disks in memory. What an image cannot tell is "unknown". See docs/judge.md.
+    """
+    from tornpage.outcomes.judging import (
+        golden_outcome,
+        golden_text,
+        image_outcome,
+        image_text,
+        judged_golden_images,
+        judged_image,
+        shown_judgement,
+    )
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.inspect import InspectError
+    from tornpage.properties.judge.judgement import SAMPLES
+
+    if golden and any(each is not None for each in (truth, ending, broker_config, slots, file_bytes)):
+        refuse("golden stores say their settings and truth themselves; give --golden without them")
+    if ending is not None and truth is None:
+        refuse("--exit says which of the told records are due; give --truth too")
+    if golden and redact:
+        refuse("--redact is about what one image holds; golden stores were made to be shown")
+    show = showing(redact=redact)
+    samples = None if everywhere else SAMPLES if crashes is None else crashes
+    if out is not None:
+        prepare(out)
+    again = f"tornpage judge {show.store(image)} --seed {seed}{show.option}"
+    try:
+        if golden:
+            rows = judged_golden_images(image, bug=bug, disk=disk, samples=samples, losses=losses, seed=seed)
+            outcome = golden_outcome(rows, seed=seed, command=f"{again} --golden")
+            text = f"{golden_text(rows)}\n\nverdict: {outcome.verdict}"
+        else:
+            judgement = judged_image(
+                image,
+                given=_given(broker_config, slots, file_bytes),
+                truth=truth,
+                power_loss=None if ending is None else ending == "power-loss",
+                bug=bug,
+                disk=disk,
+                samples=samples,
+                losses=losses,
+                seed=seed,
+            )
+            judgement = shown_judgement(judgement, show)
+            outcome, text = image_outcome(judgement, seed=seed, command=again, show=show), image_text(judgement)
+    except InspectError as error:
+        refuse(str(error))
+    except HarnessError as error:
+        said = LEFT_OUT if redact else str(error)
+        finding = {"code": "harness", "severity": "harness", "sentence": said}
+        outcome = Outcome("judge", "harness", {}, findings=[finding], seed=seed, extra=show.extra)
+        text = f"the harness is at fault: {said}"
+    if out is not None:
+        write_run(Path(out), outcome)
+    emit(outcome, as_json=as_json, text=text)
+
+
+def _given(broker_config: str | None, slots: int | None, file_bytes: int | None) -> "Given":
+    """Return the settings that the user tells."""
+    from tornpage.properties.judge.shape import Given, read_settings_file
+
+    told = Given() if broker_config is None else read_settings_file(broker_config)
+    return told.with_numbers(maxHashSlotNum=slots, mappedFileSizeCommitLog=file_bytes)

@@ -1,0 +1,42 @@
+"""`tornpage promote`."""
+
+import click
+
+from tornpage.cli import options
+from tornpage.cli.completing import case_files
+from tornpage.cli.document import emit, refuse
+
+__all__ = ["command"]
+
+
+@click.command("promote")
+@click.argument("case", shell_complete=case_files)
+@click.option("--name", required=True, help="What the test is called: small letters, digits and _.")
+@click.option(
+    "--directory",
+    type=click.Path(file_okay=False),
+    default="tests/regressions",
+    show_default=True,
+    help="Where your tests are.",
+)
+@options.json_option
+def command(case: str, name: str, directory: str, as_json: bool) -> None:
+    """Keep a case as a regression test: CASE is a token (tp1-…) or a case file.
+
+    \b
+    tornpage promote tp1-… --name a_lost_size_of_the_first_file
+    tornpage promote out/case-1a2b3c4d.json --name torn_tail --directory tests
+
+    Writes test_NAME.py with the case in readable form. It asserts that the store holds, and, if the case names a
+    planted bug, that this is still caught. Exits 1 when the store does not hold yet; nothing is ever overwritten.
+    """
+    from tornpage.outcomes.counterexamples import given_case, promote_outcome
+    from tornpage.outcomes.targets import refusing_targets
+    from tornpage.properties.planted import UnknownBug
+
+    try:
+        with refusing_targets():
+            outcome, text = promote_outcome(given_case(case), name=name, directory=directory)
+    except UnknownBug as error:
+        refuse(str(error))
+    emit(outcome, as_json=as_json, text=text)

@@ -1,0 +1,83 @@
+"""`tornpage prove`."""
+
+from pathlib import Path
+from time import perf_counter
+
+import click
+
+from tornpage.cli import options
+from tornpage.cli.document import Outcome, emit, warn
+from tornpage.cli.progress import step_lines
+from tornpage.outcomes.proving import Step
+from tornpage.run.directory import prepare, write_run
+
+__all__ = ["command"]
+
+_PAGES = 3
+"""Counterexamples, the canary among them, that get a page of their own."""
+
+
+@click.command("prove")
+@click.option(
+    "--out", type=click.Path(file_okay=False), default="out/prove", show_default=True, help="The run directory."
+)
+@options.seed_option
+@options.json_option
+def command(seed: int, out: str, as_json: bool) -> None:
+    """The main job: everything once, thin but real, and a report of only that.
+
+    Real kills, model check, crash campaign, canary, our log and RocketMQ's read back, simulation, audit and campaign on
+    Spark. Ends with a summary table, the verdict, and the path of the page alone on a line.
+
+    \b
+    tornpage prove
+    tornpage prove --seed 7 --out out/prove-7
+    """
+    from tornpage.outcomes.proving import STEPS, combined
+
+    directory = prepare(out)
+    started = perf_counter()
+    steps: list[Step] = []
+    interrupted = False
+    try:
+        tell = step_lines("proving", list(STEPS.values()))
+        for run in STEPS:
+            tell(run.__name__.replace("_", " "))
+            steps.append(run(seed))
+            interrupted = steps[-1].outcome.interrupted
+            if interrupted:
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    outcome = combined(steps, seed=seed, seconds=perf_counter() - started, interrupted=interrupted)
+    page = _report(directory, outcome)
+    outcome.extra = {"page": page}
+    emit(outcome, as_json=as_json, text=f"{_text(steps, outcome)}\n\n{page}".rstrip())
+
+
+def _report(directory: Path, outcome: Outcome) -> str:
+    """Write the run and its page; return the page's path, or nothing when the disk refuses."""
+    from tornpage.outcomes.counterexamples import write_case_pages
+    from tornpage.reports.errors import ReportError
+    from tornpage.reports.pages import build_report
+
+    write_run(directory, outcome)
+    if outcome.unwritten:
+        return ""
+    try:
+        write_case_pages(directory, pages_max=_PAGES)
+        return str(build_report(directory))
+    except (OSError, ReportError) as error:
+        outcome.unwritten = True
+        warn(f"page not written: {error}")
+        return ""
+
+
+def _text(steps: list[Step], outcome: Outcome) -> str:
+    lines = [f"{step.name:<16}{step.outcome.verdict or 'skipped':<10}{step.sentence}" for step in steps]
+    for finding in outcome.findings:
+        lines.append(f"  {finding['step']}: {finding.get('sentence') or finding.get('message', '')}")
+        if "token" in finding:
+            lines.append(f"  tornpage replay {finding['token']}")
+    verdict = "interrupted" if outcome.interrupted else outcome.verdict
+    return "\n".join([*lines, "", f"verdict: {verdict} ({outcome.figures['seconds']:.0f} s, seed {outcome.seed})"])

@@ -1,0 +1,90 @@
+"""`tornpage replay`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from tornpage.cli import options
+from tornpage.cli.completing import case_files
+from tornpage.cli.document import Outcome, emit, refuse
+
+if TYPE_CHECKING:
+    from tornpage.outcomes.counterexamples import GivenCase
+    from tornpage.properties.explain.evidence import Witness
+
+__all__ = ["command"]
+
+
+@click.command("replay")
+@click.argument("cases", nargs=-1, required=True, metavar="CASE…", shell_complete=case_files)
+@click.option(
+    "--image", type=click.Path(file_okay=False), help="Write the disk of the last power loss to this directory."
+)
+@options.json_option
+def command(cases: tuple[str, ...], image: str | None, as_json: bool) -> None:
+    """Run failures again: CASE is a token (tp1-… or ti1-…), a case file, or a directory that a run wrote.
+
+    \b
+    tornpage replay tp1-…
+    tornpage replay out/case-1a2b3c4d.json
+    tornpage replay tp1-… --image crashed && tornpage inspect crashed
+    tornpage replay ti1-…                     (an interleaving of threads)
+    tornpage replay out/ older-run/           (all saved cases, judged by the store and the judges of today)
+
+    Exits 1 when a failure shows again, 0 when every promise holds, 3 when one of several cases cannot be read.
+    """
+    from tornpage.outcomes.counterexamples import given_cases, is_directory, judged_again, text_of
+
+    if len(cases) > 1 or is_directory(cases[0]):
+        if image is not None:
+            refuse("--image goes with one case")
+        outcome, text = judged_again([found for given in cases for found in given_cases(given)])
+        emit(outcome, as_json=as_json, text=text)
+    _replay_one(text_of(cases[0]), image, as_json=as_json)
+
+
+def _replay_one(given: GivenCase, image: str | None, *, as_json: bool) -> NoReturn:
+    from tornpage.outcomes.targets import refusing_targets
+    from tornpage.properties.campaign.replay import replay
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explain.evidence import Witness
+    from tornpage.properties.planted import UnknownBug
+    from tornpage.properties.program.case import BadToken
+    from tornpage.render.counterexample import failure_text
+
+    try:
+        if given.is_interleaving:
+            from tornpage.outcomes.counterexamples import replay_outcome
+
+            if image is not None:
+                refuse("an interleaving has no power loss, so there is no image to write")
+            outcome, told = replay_outcome(given.text, is_token=given.is_token)
+            emit(outcome, as_json=as_json, text=told)
+        read = given.case()
+        with refusing_targets(), choose_tracker("auto") as tracker:
+            witness = Witness()
+            failure = replay(read, tracker=tracker, witness=witness)
+            if image is not None:
+                _write_image(witness, image)
+    except (BadToken, UnknownBug) as error:
+        refuse(str(error))
+    figures = {"operations": len(read.operations)}
+    if failure is None:
+        emit(Outcome("replay", "holds", figures), as_json=as_json, text="every promise holds\n\nverdict: holds")
+    outcome = Outcome("replay", "broken", figures, findings=[failure.finding().document()])
+    emit(outcome, as_json=as_json, text=f"{failure_text(failure)}\n\nverdict: broken")
+
+
+def _write_image(witness: Witness, directory: str) -> None:
+    """Write the disk of the last power loss as it was before recovery touched it."""
+    from tornpage.properties.judge.image import write_image
+
+    if witness.power_loss is None:
+        refuse("the case has no power loss, so there is no image to write")
+    try:
+        write_image(witness.power_loss.image, Path(directory))
+    except OSError as error:
+        refuse(f"cannot write the image to {directory}: {error.strerror}; name a new directory")

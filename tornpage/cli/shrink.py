@@ -1,0 +1,42 @@
+"""`tornpage shrink`."""
+
+import click
+
+from tornpage.cli import options
+from tornpage.cli.completing import case_files
+from tornpage.cli.document import emit, refuse
+
+__all__ = ["command"]
+
+
+@click.command("shrink")
+@click.argument("case", shell_complete=case_files)
+@click.option(
+    "--seconds",
+    type=options.Seconds(min=0, min_open=True),
+    default=30.0,
+    show_default=True,
+    help="Stop after this time.",
+)
+@options.out_option
+@options.json_option
+def command(case: str, seconds: float, out: str | None, as_json: bool) -> None:
+    """Make a failing case small: CASE is a token (tp1-…) or a case file.
+
+    \b
+    tornpage shrink tp1-…
+    tornpage shrink out/case-1a2b3c4d.json --seconds 120 --out small
+
+    Operations, crash point, what was lost and settings are made simpler as long as the case fails in the same way. It
+    says whether the result is 1-minimal, or what ended it. Exits 1 when the failure shows, 0 when every promise holds.
+    """
+    from tornpage.outcomes.counterexamples import given_case, shrink_outcome
+    from tornpage.outcomes.targets import refusing_targets
+    from tornpage.properties.planted import UnknownBug
+
+    try:
+        with refusing_targets():
+            outcome, text = shrink_outcome(given_case(case), seconds=seconds, out=out)
+    except UnknownBug as error:
+        refuse(str(error))
+    emit(outcome, as_json=as_json, text=text)

@@ -1,1 +1,0 @@
-"""One module per command; each has a click command named `command`."""

@@ -1,0 +1,260 @@
+"""The steps of `tornpage audit`: which engine reads the stores, and what is said of them."""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from tornpage.cli.document import Outcome, refuse, warn
+from tornpage.cli.progress import bytes_progress, tasks_progress
+from tornpage.render.redacting import AS_IT_IS, Showing
+
+if TYPE_CHECKING:
+    from tornpage.pipeline.audit import StoreAudit
+    from tornpage.pipeline.repairing import Prepared, RepairDone
+    from tornpage.pipeline.stores import StorePlan
+    from tornpage.properties.judge.shape import Given
+
+__all__ = ["ENGINES", "Asked", "audit_outcome", "engine_for", "repair_outcome"]
+
+ENGINES = ("auto", "plain", "tasks", "joins")
+_TIMINGS = ("seconds", "start_s", "read_s", "join_s")
+_PLAIN_BYTES = 4 << 30
+"""Below this, all stores together, the start of Spark costs more than the audit. Log and queues count."""
+
+_ARRAY_BYTES = 2 << 30
+"""A store up to this size is held as arrays, in this process or in a worker: some 500 bytes a record (ADR 43)."""
+
+_PARTITION_BYTES = 256 << 20
+"""Joins work in parts of about this much log and queues; for less than one, Spark is asked for a quick start."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the audit is asked for; `work` is where rows are written, a place of its own if there is none."""
+
+    engine: str = "auto"
+    master: str = "local[2]"
+    broker_config: str | None = None
+    file_bytes: int | None = None
+    work: str | None = None
+    resume: bool = False
+    overwrite: bool = False
+
+
+def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing = AS_IT_IS) -> tuple[Outcome, str]:
+    """Audit stores; return the outcome and its text. The verdict is the worst one of a store."""
+    from tornpage.pipeline.session import SparkUnavailable
+    from tornpage.pipeline.stores import plan_store
+    from tornpage.pipeline.work import WorkError
+    from tornpage.properties.inspect import InspectError
+
+    started = perf_counter()
+    try:
+        given = _given(asked)
+        sizes = {
+            "file_bytes": given.numbers.get("mappedFileSizeCommitLog"),
+            "slots": given.numbers.get("maxHashSlotNum"),
+        }
+        plans = [plan_store(number, store, **sizes) for number, store in enumerate(stores)]
+        engine = _engine(asked, plans)
+        audits, figures = _audits(plans, engine, asked)
+    except (InspectError, SparkUnavailable, WorkError) as error:
+        refuse(str(error))
+    audits = [_shown(audited, show) for audited in audits]
+    figures = {"stores": len(audits), "seconds": perf_counter() - started, **figures}
+    for audited in audits:
+        for name, count in audited.figures.items():
+            figures[name] = figures.get(name, 0) + count
+    verdicts = [audited.verdict for audited in audits]
+    verdict = next((worst for worst in ("broken", "unknown") if worst in verdicts), "holds")
+    findings = [asdict(finding) for audited in audits for finding in audited.findings]
+    extra = {"stores": [{"store": audited.store, "verdict": audited.verdict} for audited in audits], "engine": engine}
+    extra |= show.extra
+    timings = [name for name in _TIMINGS if name in figures]
+    return Outcome("audit", verdict, figures, timings, findings, extra=extra), _text(audits, verdict, figures)
+
+
+def repair_outcome(store: str, target: str, asked: Asked, *, only_plan: bool) -> tuple[Outcome, str]:
+    """Audit a store, say how a copy of it would be mended and, unless only that is wanted, mend the copy."""
+    from tornpage.pipeline.repairing import RepairRefused, carry_out, prepare_repair
+    from tornpage.properties.inspect import InspectError
+
+    started = perf_counter()
+    try:
+        with bytes_progress("auditing") as show:
+            prepared = prepare_repair(store, Path(target), _given(asked), progress=show)
+        if only_plan:
+            return _planned(prepared, perf_counter() - started)
+        for line in prepared.plan.lines():
+            warn(f"plan: {_printable(line)}")
+        done = carry_out(prepared.plan, prepared.rows, tell=lambda what: warn(_printable(what)))
+    except (InspectError, RepairRefused) as error:
+        refuse(_printable(str(error)))
+    return _repaired(prepared, done, perf_counter() - started)
+
+
+def _shown(audited: "StoreAudit", show: Showing) -> "StoreAudit":
+    findings = tuple(replace(finding, **show.finding(asdict(finding))) for finding in audited.findings)
+    return replace(audited, store=show.store(audited.store), findings=findings)
+
+
+def _given(asked: Asked) -> "Given":
+    from tornpage.properties.judge.shape import Given, read_settings_file
+
+    given = Given() if asked.broker_config is None else read_settings_file(asked.broker_config)
+    return given.with_numbers(mappedFileSizeCommitLog=asked.file_bytes)
+
+
+def _engine(asked: Asked, plans: Sequence["StorePlan"]) -> str:
+    """Return who reads, as it was asked for or as the sizes of the stores say."""
+    if asked.engine != "auto":
+        return asked.engine
+    if asked.work is not None:
+        return "joins"
+    return engine_for([_size(plan) for plan in plans])
+
+
+def engine_for(sizes: Sequence[int]) -> str:
+    """Return the engine for stores with so many bytes of log and queues."""
+    if max(sizes) > _ARRAY_BYTES:
+        return "joins"
+    return "plain" if sum(sizes) <= _PLAIN_BYTES else "tasks"
+
+
+def _size(plan: "StorePlan") -> int:
+    return sum(part.size_bytes for part in plan.log_parts) + sum(part.size_bytes for part in plan.queue_parts)
+
+
+def _audits(
+    plans: Sequence["StorePlan"], engine: str, asked: Asked
+) -> tuple[list["StoreAudit"], dict[str, float | int]]:
+    """Return the audits, and figures of Spark."""
+    from tornpage.pipeline.audit import audit_plan
+    from tornpage.properties.scratch import remove_tree
+
+    if engine == "plain":
+        return [audit_plan(plan, read) for plan, read in _told(plans)], {}
+    from tornpage.pipeline.interrupts import apart
+    from tornpage.pipeline.session import spark_session
+    from tornpage.pipeline.watching import watched
+
+    size = sum(map(_size, plans))
+    work = None if engine == "tasks" else _work(plans, asked)
+    try:
+        started = perf_counter()
+        partitions = 1 if size < _PARTITION_BYTES else max(8, size // _PARTITION_BYTES)
+        with (
+            tasks_progress("auditing", "starting Spark") as show,
+            spark_session(
+                "tornpage audit", master=asked.master, shuffle_partitions=partitions, short=size < _PARTITION_BYTES
+            ) as spark,
+            watched(spark, show) as stage,
+        ):
+            from tornpage.pipeline.audit_spark import audit_each, audit_joined
+
+            start_s = perf_counter() - started
+            if work is None:
+                return apart(spark, lambda: audit_each(spark, plans, stage)), {"start_s": start_s}
+            joined = apart(spark, lambda: audit_joined(spark, plans, work, stage))
+            return joined.audits, {"start_s": start_s, **joined.figures}
+    finally:
+        if work is not None and asked.work is None:
+            remove_tree(str(work))
+
+
+def _told(plans: Sequence["StorePlan"]) -> Iterator[tuple["StorePlan", Callable[[int], None]]]:
+    """Yield the stores, each with whom to tell how much of it is read."""
+    from tornpage.pipeline.store_rows import bytes_to_read
+
+    sizes = [bytes_to_read(plan) for plan in plans]
+    before, total = 0, sum(sizes)
+    with bytes_progress("auditing") as show:
+        for plan, size in zip(plans, sizes, strict=True):
+            yield plan, partial(_read, show, before, total, _printable(Path(plan.name).name))
+            before += size
+
+
+def _read(show: Callable[[int, int, str], None], before: int, total: int, name: str, read_bytes: int) -> None:
+    show(before + read_bytes, total, name)
+
+
+def _work(plans: Sequence["StorePlan"], asked: Asked) -> Path:
+    """Return a work directory that is ready. Raises WorkError."""
+    from tornpage.pipeline.work import WorkError, open_work
+
+    if asked.work is None:
+        if not asked.master.startswith("local"):
+            raise WorkError(f"workers of {asked.master} need a directory that all of them see; give --work DIR")
+        return _opened(Path(tempfile.mkdtemp(prefix="tornpage-audit-")), plans)
+    work = Path(asked.work)
+    open_work(work, plans, resume=asked.resume, overwrite=asked.overwrite)
+    return work
+
+
+def _opened(work: Path, plans: Sequence["StorePlan"]) -> Path:
+    from tornpage.pipeline.work import open_work
+
+    open_work(work, plans, resume=False, overwrite=False)
+    return work
+
+
+def _planned(prepared: "Prepared", seconds: float) -> tuple[Outcome, str]:
+    audit = prepared.audit
+    extra = {"plan": prepared.plan.document(), "repaired": None}
+    findings = [asdict(finding) for finding in audit.findings]
+    figures = {**audit.figures, "seconds": seconds}
+    lines = [f"{_printable(audit.store)}: {audit.verdict}", "", "plan (nothing was written):"]
+    lines += [f"  {_printable(line)}" for line in prepared.plan.lines()]
+    outcome = Outcome("audit", audit.verdict, figures, ("seconds",), findings, extra=extra)
+    return outcome, "\n".join([*lines, "", f"verdict: {audit.verdict}"])
+
+
+def _repaired(prepared: "Prepared", done: "RepairDone", seconds: float) -> tuple[Outcome, str]:
+    figures = {**done.audit.figures, **done.figures, "seconds": seconds}
+    document = prepared.plan.document()
+    extra = {
+        "plan": document,
+        "repaired": document["target"],
+        "store_verdict": prepared.audit.verdict,
+        "store_findings": [asdict(finding) for finding in prepared.audit.findings],
+    }
+    findings = [asdict(finding) for finding in done.audit.findings]
+    told = done.figures
+    lines = [
+        f"{_printable(prepared.audit.store)}: {prepared.audit.verdict}",
+        f"{_printable(document['target'])}: {done.audit.verdict}; {told['kept_records']:,} records, "
+        f"{told['made_units']:,} units in {told['made_queues']:,} queues, {told['made_index_files']:,} index files; "
+        f"{told['quarantined_records']:,} records kept aside",
+        "",
+        f"verdict of the copy: {done.audit.verdict}",
+    ]
+    return Outcome("audit", done.audit.verdict, figures, ("seconds",), findings, extra=extra), "\n".join(lines)
+
+
+def _text(audits: Sequence["StoreAudit"], verdict: str, figures: dict[str, float | int]) -> str:
+    lines = []
+    for audited in audits:
+        told = audited.figures
+        lines.append(
+            f"{_printable(audited.store)}: {audited.verdict}; {told['records']:,} records in {told['log_files']:,} log "
+            f"files, {told['units']:,} units in {told['queues']:,} queues"
+        )
+        for finding in audited.findings:
+            place = _printable(finding.file)
+            if finding.position is not None:
+                place += f" position {finding.position}"
+            lines.append(
+                f"  {finding.severity}: {finding.code} {place}: {_printable(finding.message)}; {finding.remedy}"
+            )
+    damages, tears, notes = figures["damages"], figures["tears"], figures["notes"]
+    lines += ["", f"{damages:,} damages, {tears:,} tears, {notes:,} notes in {figures['seconds']:.1f} s"]
+    return "\n".join([*lines, f"verdict: {verdict}"])
+
+
+def _printable(text: str) -> str:
+    """Return text that cannot steer a terminal."""
+    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)

@@ -1,0 +1,141 @@
+"""What `tornpage bugs list` and `show` say of planted bugs."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tornpage.cli.document import Outcome, refuse
+from tornpage.outcomes.scoring import read_scoreboard, read_small
+from tornpage.properties.planted import PLANTED, Origin, PlantedBug
+from tornpage.properties.program.case import describe
+from tornpage.properties.promises import PROMISES
+from tornpage.properties.score.holes import HOLES, Hole
+from tornpage.properties.score.plan import reason_why_not
+from tornpage.properties.score.strategies import STRATEGIES
+from tornpage.render.counterexample import program_lines
+
+__all__ = ["list_outcome", "show_outcome"]
+
+Row = dict[str, Any]
+
+
+def list_outcome(group: str) -> tuple[Outcome, str]:
+    """Return all bugs, or those of a group, kind by kind then."""
+    bugs = [bug for bug in PLANTED.values() if group in ("", bug.group)]
+    bugs.sort(key=lambda bug: bug.kind if group else "")
+    rows = [_listed(bug) for bug in bugs]
+    width = max(len(bug.id) for bug in bugs)
+    lines = [f"{'bug':<{width}}  contract  {'origin':<12}{'strategies':<32}what is wrong"]
+    for bug, row in zip(bugs, rows, strict=True):
+        origin, strategies = _short_origin(row), ", ".join(row["strategies"])
+        shown = "all" if len(row["strategies"]) == len(STRATEGIES) else strategies
+        kind = f"{bug.kind}: " if group else ""
+        lines.append(f"{bug.id:<{width}}  {bug.contract:>8}  {origin:<12}{shown:<32}{kind}{bug.sentence}")
+    return Outcome("bugs list", None, {"bugs": len(rows)}, extra={"rows": rows}), "\n".join(lines)
+
+
+def show_outcome(bug: PlantedBug, scores: Path | None) -> tuple[Outcome, str]:
+    """Return one bug: what it is, where it comes from, and how strategies fared, if a score directory is named."""
+    rows = [] if scores is None else [row for row in _scores(scores) if row["bug"] == bug.id]
+    found = {**_listed(bug), "promise": PROMISES[bug.contract], "group": bug.group, "kind": bug.kind, "scores": rows}
+    found["smallest"] = _smallest(bug)
+    lines = [bug.id, f"  {bug.sentence}", "", f"  breaks contract {bug.contract}: {PROMISES[bug.contract]}"]
+    if bug.group:
+        lines.append(f"  {bug.group}: {bug.kind}")
+    lines += [f"  {line}" for line in _told_origins(bug)]
+    lines += ["", *_told_smallest(bug)]
+    lines += ["", *_told_scores(bug, rows, given=scores is not None)]
+    lines += _told_failure(rows, [] if scores is None else read_small(scores, bug.id))
+    return Outcome("bugs show", None, {}, extra={"bug": found}), "\n".join(lines)
+
+
+def _smallest(bug: PlantedBug) -> Row | None:
+    """Return the smallest known case, with the contract that it breaks; None where threads have to meet."""
+    case = bug.reproducer
+    if case is None:
+        return None
+    return {
+        "operations": [describe(operation) for operation in case.operations],
+        "breaks": bug.shown_contract,
+        "token": case.token(),
+    }
+
+
+def _told_smallest(bug: PlantedBug) -> list[str]:
+    smallest, case = _smallest(bug), bug.reproducer
+    if smallest is None or case is None:
+        return ["  smallest case: none, two threads have to meet (docs/interleaving.md)"]
+    besides = "" if smallest["breaks"] == bug.contract else f", which breaks contract {smallest['breaks']} first"
+    return [f"  smallest case{besides}:", *program_lines(case), f"    tornpage replay {smallest['token']}"]
+
+
+def _told_failure(rows: Sequence[Row], small: Sequence[Row]) -> list[str]:
+    """Tell the shortest failure as it was made small, else as it was met, if there is one."""
+    if small:
+        told = f"{small[0]['operations']} operations and {small[0]['lost_pages']} lost pages, made small"
+        return ["", f"  shortest failure, {told}:", f"    tornpage replay {small[0]['token']}"]
+    met = min((row for row in rows if row["kills"] and row["token"]), key=lambda row: row["operations"], default=None)
+    if met is None:
+        return []
+    told = f"{met['operations']} operations as it was met, by {met['strategy']}"
+    return ["", f"  shortest failure, {told}:", f"    tornpage replay {met['token']}"]
+
+
+def _listed(bug: PlantedBug) -> Row:
+    return {
+        "id": bug.id,
+        "contract": bug.contract,
+        "sentence": bug.sentence,
+        "rocketmq": [] if bug.origin is None else [bug.origin.id],
+        "holes": [hole.id for hole in _holes(bug)],
+        "strategies": [name for name in STRATEGIES if not reason_why_not(bug.id, name)],
+    }
+
+
+def _holes(bug: PlantedBug) -> Sequence[Hole]:
+    return [HOLES[hole] for hole in bug.holes]
+
+
+def _short_origin(row: Row) -> str:
+    return ", ".join([*row["holes"], *(name for name in row["rocketmq"] if name != row["id"])]) or (
+        "RocketMQ" if row["rocketmq"] else "ours"
+    )
+
+
+def _told_origins(bug: PlantedBug) -> list[str]:
+    origin = bug.origin
+    if origin is None and not bug.holes:
+        return ["made for this tester; no release of RocketMQ is known to have it"]
+    lines = [] if origin is None else [f"{origin.id}: {origin.title} ({_history(origin)})"]
+    for hole in _holes(bug):
+        lines += [f"hole {hole.id}: 4.9.3: {hole.sentence}", f"  here: {hole.instead}"]
+    return lines
+
+
+def _history(origin: Origin) -> str:
+    still = {"yes": "4.9.3 has it", "no": "4.9.3 has it no more"}.get(origin.in_493, f"4.9.3: {origin.in_493}")
+    fixed = origin.fixed_in if " " in origin.fixed_in else f"fixed in {origin.fixed_in}"
+    return f"{fixed}; {still}"
+
+
+def _told_scores(bug: PlantedBug, rows: Sequence[Row], *, given: bool) -> list[str]:
+    why = [f"  {name} cannot see it: {reason}" for name in STRATEGIES if (reason := reason_why_not(bug.id, name))]
+    if not given:
+        return [*why, "  how fast it is killed: tornpage bugs score --out DIR, then tornpage bugs show ID --scores DIR"]
+    lines = [f"  {'strategy':<16}{'kills':>8}{'median s':>10}{'p95 s':>8}{'median count':>14}"]
+    for row in rows:
+        cells = [_or_dash(row[name]) for name in ("median_s", "p95_s", "median_count")]
+        kills = f"{row['kills']}/{row['trials']}"
+        lines.append(f"  {row['strategy']:<16}{kills:>8}{cells[0]:>10}{cells[1]:>8}{cells[2]:>14}")
+    return [*lines, *why] if rows else [*why, "  not tried in that directory"]
+
+
+def _or_dash(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.1f}"
+
+
+def _scores(directory: Path) -> list[Row]:
+    try:
+        return read_scoreboard(directory)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        refuse(f"{directory} is no directory of `tornpage bugs score --out`: it has no table scoreboard")

@@ -1,0 +1,205 @@
+"""What each verb of `tornpage explore` runs."""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from tornpage.cli.document import Outcome, at_fault, refuse, say
+from tornpage.cli.progress import counted_progress, shrinking_lines, states_progress, steps_progress
+from tornpage.outcomes.targets import refusing_targets, usable_settings
+
+if TYPE_CHECKING:
+    from tornpage.model.operations import AimFault
+    from tornpage.properties.explore.crashes.scheduling import Strategy
+    from tornpage.properties.explore.kills.child import KillMode
+    from tornpage.properties.program.case import Disk
+
+__all__ = [
+    "Request",
+    "explore_crashes",
+    "explore_interleavings",
+    "explore_kills",
+    "explore_recovery",
+    "explore_restarts",
+    "explore_target",
+]
+
+_SECONDS = 10.0
+"""How long to explore without --states and --seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The arguments of a verb, by parameter name; None where an option was left out or the verb has none."""
+
+    states: int | None = None
+    seconds: float | None = None
+    kills: int | None = None
+    kill_at: "KillMode | None" = None
+    restarts: int | None = None
+    directory: str | None = None
+    file_bytes: int | None = None
+    faults: "tuple[AimFault, ...]" = ()
+    workers: int | None = None
+    strategy: "Strategy | None" = None
+    target: str | None = None
+    answer_seconds: float | None = None
+    failures: int | None = None
+    states_per_shard: int | None = None
+    disk: "Disk" = "posix-strict"
+    bug: str = ""
+    seed: int = 0
+    out: str | None = None
+
+    @property
+    def time_limit_s(self) -> float | None:
+        """The time after which a verb with both limits ends; without either limit it is 10 s."""
+        return _SECONDS if self.states is None and self.seconds is None else self.seconds
+
+    @property
+    def progress_total(self) -> tuple[float, str]:
+        """The end of a progress line, and its unit."""
+        return (self.states, "states") if self.states is not None else (self.time_limit_s or 0.0, "seconds")
+
+
+def explore_crashes(request: Request) -> tuple[Outcome, str]:
+    """Run a crash campaign, I/O faults being aimed at the disk; return its outcome and its text."""
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explore.crashes.campaign import Plan, run_campaign
+    from tornpage.properties.explore.crashes.shards import FAILURES_MAX, SHARD_STATES
+    from tornpage.properties.program.case import Settings
+    from tornpage.render.campaign import campaign_outcome, command_of
+
+    plan = Plan(
+        Settings(file_bytes=request.file_bytes or 16384, disk=request.disk, bug=request.bug),
+        seed=request.seed,
+        states=request.states,
+        seconds=request.time_limit_s,
+        strategy=request.strategy or "random",
+        workers=request.workers or 1,
+        failures_max=request.failures or FAILURES_MAX,
+        shard_states=request.states_per_shard or SHARD_STATES,
+        aims=request.faults,
+    )
+    again = command_of(plan)
+    say(again)  # what runs now, defaults spelled out, before it can fail
+    total, unit = request.progress_total
+    with choose_tracker("auto") as tracker, states_progress("exploring", total=total, unit=unit) as show:
+        result = run_campaign(plan, tracker=tracker, progress=show, making_small=shrinking_lines())
+    return campaign_outcome(result, plan, out=request.out, command=again)
+
+
+def explore_target(request: Request) -> tuple[Outcome, str]:
+    """Run a crash campaign on a foreign store; return its outcome and its text."""
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explore.foreign.campaign import FAILURES_MAX, TargetPlan, run_target_campaign
+    from tornpage.render.explorations import target_command, target_outcome
+
+    assert request.target is not None
+    settings = usable_settings(
+        request.target, bug=request.bug, disk=request.disk, answer_seconds=request.answer_seconds
+    )
+    plan = TargetPlan(settings, request.seed, request.states, request.time_limit_s, request.failures or FAILURES_MAX)
+    again = target_command(plan)
+    say(again)
+    total, unit = request.progress_total
+    try:
+        with (
+            refusing_targets(),
+            choose_tracker("auto") as tracker,
+            states_progress("exploring", total=total, unit=unit) as show,
+        ):
+            result = run_target_campaign(plan, tracker=tracker, progress=show)
+    except HarnessError as error:
+        return at_fault("explore", error, seed=request.seed)
+    return target_outcome(result, plan, command=again, out=request.out)
+
+
+def explore_kills(request: Request) -> tuple[Outcome, str]:
+    """Kill writers in a new directory, several at the same time; return the outcome and its text."""
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.explore.kills.run import KILL_SETTINGS, run_kills
+    from tornpage.render.explorations import kills_outcome
+
+    assert request.kills is not None
+    mode = request.kill_at or "step"
+    try:
+        with counted_progress("killing", total=request.kills, unit="writers") as show:
+            report = run_kills(
+                request.kills,
+                seed=request.seed,
+                mode=mode,
+                directory=request.directory,
+                settings=replace(KILL_SETTINGS, file_bytes=request.file_bytes or 4096, bug=request.bug),
+                workers=request.workers or 1,
+                progress=lambda cycles: show(cycles, ""),
+            )
+    except HarnessError as error:
+        return at_fault("explore", error, seed=request.seed)
+    except OSError as error:
+        refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
+    return kills_outcome(report, seed=request.seed, mode=mode)
+
+
+def explore_restarts(request: Request) -> tuple[Outcome, str]:
+    """Restart a store in a new directory; return the outcome and its text."""
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.explore.kills.restarts import run_restarts
+    from tornpage.properties.explore.kills.run import KILL_SETTINGS
+    from tornpage.render.explorations import restarts_outcome
+
+    assert request.restarts is not None
+    try:
+        with counted_progress("restarting", total=request.restarts, unit="restarts") as show:
+            result = run_restarts(
+                request.restarts,
+                seed=request.seed,
+                directory=request.directory,
+                settings=replace(KILL_SETTINGS, file_bytes=request.file_bytes or 4096, bug=request.bug),
+                progress=lambda done: show(done, ""),
+            )
+    except HarnessError as error:
+        return at_fault("explore", error, seed=request.seed)
+    except OSError as error:
+        refuse(f"cannot work in {error.filename or request.directory}: {error.strerror}; name another --directory")
+    return restarts_outcome(result, seed=request.seed)
+
+
+def explore_recovery(request: Request) -> tuple[Outcome, str]:
+    """Crash the recovery of every sample layout everywhere; return the outcome and its text."""
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.explore.recovery.crashes import crash_recoveries
+    from tornpage.properties.explore.recovery.shapes import SHAPES
+    from tornpage.properties.planted import parts_of
+    from tornpage.render.explorations import recovery_outcome
+
+    bug, disk, seed = request.bug, request.disk, request.seed
+    planted = f" --bug {bug}" if bug else ""
+    again = f"tornpage explore recovery --seed {seed} --disk {disk}{planted}"
+    try:
+        with steps_progress("recovery", total=len(SHAPES)) as show:
+            report = crash_recoveries(components=parts_of(bug), disk=disk, seed=seed, progress=show)
+    except HarnessError as error:
+        return at_fault("explore", error, seed=seed)
+    return recovery_outcome(report, seed=seed, command=again)
+
+
+def explore_interleavings(request: Request) -> tuple[Outcome, str]:
+    """Let the threads of a store meet in every order drawn; return the outcome and its text."""
+    from tornpage.properties.contract import HarnessError
+    from tornpage.properties.disk.dirty import choose_tracker
+    from tornpage.properties.explore.interleavings.campaign import explore_interleavings as explore
+    from tornpage.render.explorations import interleavings_outcome
+
+    bug, seed, states, seconds = request.bug, request.seed, request.states, request.time_limit_s
+    until = f"--states {states}" if states is not None else f"--seconds {seconds:g}"
+    planted = f" --bug {bug}" if bug else ""
+    again = f"tornpage explore interleavings {until} --seed {seed}{planted}"
+    say(again)
+    total, unit = request.progress_total
+    try:
+        with choose_tracker("auto") as tracker, states_progress("interleaving", total=total, unit=unit) as show:
+            result = explore(bug=bug, seed=seed, states=states, seconds=seconds, tracker=tracker, progress=show)
+    except HarnessError as error:
+        return at_fault("explore", error, seed=seed)
+    return interleavings_outcome(result, seed=seed, out=request.out, command=again)

@@ -1,0 +1,1 @@
+"""What a run leaves on disk: a run directory, and a row of a history."""

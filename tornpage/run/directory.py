@@ -1,0 +1,101 @@
+"""A run directory: `run.json` and the result tables of one command, everything a report is made from.
+
+Tables are JSON: `{"rows": […], "caption": {"source", "seed", "command"}}`. A directory that holds something else is
+never written into.
+"""
+
+import json
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tornpage.cli.document import Outcome, refuse, warn
+
+__all__ = ["machine", "prepare", "temporary_directory", "write_run"]
+
+RUN_FILE = "run.json"
+TABLES = "tables"
+_KEPT = {"trials.jsonl", "small.jsonl", "workloads.jsonl"}
+"""Rows of what is done, which the next run of the same plan goes on from."""
+_MADE = {RUN_FILE, "index.html", "scores.jsonl", "quantiles.jsonl", "slices.jsonl"}
+"""Results of one run alone."""
+_OURS = {TABLES, *_KEPT, *_MADE}
+
+
+def machine(directory: Path) -> dict[str, Any]:
+    """Return what a figure depends on: processors, kernel, Python, file system."""
+    from tornpage.outcomes.doctor import check_file_system, mounts_text
+
+    return {
+        "cpus": len(os.sched_getaffinity(0)),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "file_system": check_file_system(str(directory.absolute()), mounts_text()).detail,
+    }
+
+
+def prepare(out: str) -> Path:
+    """Return the directory for a run, made if need be and emptied of an earlier run; refuses one that holds more.
+
+    What an earlier run found would be taken for what this one did, should this one end early. Cases stay, and so does
+    what a run goes on from.
+    """
+    directory = Path(out)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        foreign = sorted(
+            path.name for path in directory.iterdir() if path.name not in _OURS and not path.name.startswith("case-")
+        )
+        if foreign:
+            refuse(f"{directory} holds {foreign[0]}, which is no part of a run; name a new --out directory")
+        for name in _MADE:
+            (directory / name).unlink(missing_ok=True)
+        shutil.rmtree(directory / TABLES, ignore_errors=True)
+        (directory / TABLES).mkdir()
+    except OSError as error:
+        refuse(f"cannot write to {error.filename or out}: {error.strerror}; name another --out directory")
+    return directory
+
+
+def write_run(directory: Path, outcome: Outcome) -> None:
+    """Write the tables of an outcome into a directory, and `run.json` when they are there.
+
+    A disk that refuses is said in one line and noted in the outcome: its results are printed, not lost.
+    """
+    arguments = " ".join(sys.argv[1:])
+    run = {
+        **outcome.document(),
+        "arguments": arguments,
+        "interrupted": outcome.interrupted,
+        "machine": machine(directory),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    try:
+        (directory / TABLES).mkdir(parents=True, exist_ok=True)
+        for name, table in outcome.tables.items():
+            _write(directory / TABLES / f"{name}.json", table)
+        _write(directory / RUN_FILE, run)
+    except OSError as error:
+        outcome.unwritten = True
+        warn(f"results not written to {directory}: {error.strerror}; name another --out directory")
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+# ---- temporary files -------------------------------------------------------------------------------------------------
+
+
+def temporary_directory(remedy: str) -> str:
+    """Return the system's directory for temporary files; refuses with the remedy where none can be written."""
+    try:
+        return tempfile.gettempdir()
+    except FileNotFoundError:
+        refuse(f"no temporary directory can be written; free some space there, or {remedy}")
