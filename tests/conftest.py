@@ -28,14 +28,14 @@ FIRST = (
     "properties/test_machines.py",
     "properties/test_campaign.py",
     "reports/test_pages.py",
-    "impl/test_golden_answers.py",
+    "impl/golden/test_golden_answers.py",
     "pipeline/test_commands.py",
     "properties/test_machine.py",
-    "impl/test_stress.py",
+    "impl/store/test_stress.py",
     "sim/test_laws.py",
     "reports/test_browser.py",
-    "impl/test_dispatch_kernel.py",
-    "impl/test_multi_path_power_loss.py",
+    "impl/kernels/test_dispatch_kernel.py",
+    "impl/log/test_multi_path_power_loss.py",
 )
 """The files that take longest begin, each in one process, so that none is left alone with one of them at the end."""
 MEMORY = "/dev/shm"

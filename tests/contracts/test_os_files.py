@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.contracts.disks import error_of
-from tests.forked import answer_of_child, forbid_locked_memory
-from tests.smaps import kib_of
+from tests.support.forked import answer_of_child, forbid_locked_memory
+from tests.support.smaps import kib_of
 from tornpage.impl.io.files import FileStat
 from tornpage.impl.io.os_files import OsFiles
 

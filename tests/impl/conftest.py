@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.killed import Killed, MakeKilled, message
-from tests.impl.support import caught_up, open_store
+from tests.support.impl.killed import Killed, MakeKilled, message
+from tests.support.impl.stores import caught_up, open_store
 
 
 @pytest.fixture

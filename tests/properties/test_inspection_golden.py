@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.impl.golden import CASES, first_dump, golden, read
+from tests.support.impl.golden import CASES, first_dump, golden, read
 from tornpage.properties.decode.index import index_hash
 from tornpage.properties.inspect import Query, inspect_view
 

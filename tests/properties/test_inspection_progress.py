@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.impl.support import snapshot
+from tests.support.impl.stores import snapshot
 from tornpage.cli.inspect import command
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.io.os_files import OsFiles

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.impl.support import HandRunner
+from tests.support.impl.stores import HandRunner
 from tornpage.impl.message.dispatching import QueueRun
 from tornpage.impl.message.message import GetStatus
 from tornpage.impl.read.held_pulls import PullRequest, QueueName

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.reading import Log, limits_of
+from tests.support.impl.reading import Log, limits_of
 from tornpage.impl.errors import BufferReleased
 from tornpage.impl.message.message import Message
 from tornpage.impl.queue.units import Unit

@@ -2,14 +2,14 @@
 
 Cause: a store that closes gives its files up; the offsets that were compared then were those of an empty log.
 Fix: a check that fails looks again whether the store is open, and raises StoreClosed (impl/store.py, `check`).
-Found by: the test with four producers, a checker and a closer (tests/impl/test_stress.py).
+Found by: the test with four producers, a checker and a closer (tests/impl/store/test_stress.py).
 """
 
 from pathlib import Path
 
 import pytest
 
-from tests.impl.support import MESSAGE, HandRunner, open_store
+from tests.support.impl.stores import MESSAGE, HandRunner, open_store
 from tornpage.impl.errors import StoreClosed
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.parts import Parts

@@ -8,7 +8,7 @@ Found by: `tornpage judge` on the golden crash images whose log had lost its end
 
 from pathlib import Path
 
-from tests.impl.support import MESSAGE, HandRunner, SetClock, open_store
+from tests.support.impl.stores import MESSAGE, HandRunner, SetClock, open_store
 from tornpage.impl.parts import Parts
 from tornpage.impl.service.runner import ThreadRunner
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, open_store
+from tests.support.impl.stores import MESSAGE, FaultyFiles, HandRunner, open_store
 from tornpage.impl.message.message import PutStatus
 from tornpage.impl.parts import Parts
 from tornpage.impl.service.runner import ThreadRunner

@@ -9,7 +9,7 @@ Found by: a review.
 from dataclasses import replace
 from pathlib import Path
 
-from tests.impl.support import MESSAGE, FaultyFiles, HandRunner, config_of, open_store
+from tests.support.impl.stores import MESSAGE, FaultyFiles, HandRunner, config_of, open_store
 from tornpage.impl.parts import Parts
 from tornpage.impl.service.runner import ThreadRunner
 

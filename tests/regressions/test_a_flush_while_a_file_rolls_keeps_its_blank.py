@@ -9,7 +9,7 @@ Found by: a review with real threads.
 import threading
 from pathlib import Path
 
-from tests.impl.support import open_store
+from tests.support.impl.stores import open_store
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.message.message import Message, PutStatus
 from tornpage.impl.parts import Parts

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.support import MESSAGE, HandRunner, open_store
+from tests.support.impl.stores import MESSAGE, HandRunner, open_store
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.parts import Parts
 from tornpage.impl.service.runner import ThreadRunner

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.support import MESSAGE, HandRunner, config_of, open_store, snapshot
+from tests.support.impl.stores import MESSAGE, HandRunner, config_of, open_store, snapshot
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.errors import BadConfig, StoreInUse, WrongFileSize
 from tornpage.impl.log.transient_store_pool import TransientStorePool

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import pytest
 
-from tests.impl.support import HandRunner, config_of, open_store
+from tests.support.impl.stores import HandRunner, config_of, open_store
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.message.message import Message, PutStatus
 from tornpage.impl.parts import Parts

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.support import open_store
+from tests.support.impl.stores import open_store
 from tornpage.impl.kernels.compiled import compiled_batch_encoder
 from tornpage.impl.message.batch import encode_batch_body
 from tornpage.impl.message.batch_encoder import BatchEncoder

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.support import MESSAGE, HandRunner, ScriptedReplicas, config_of, open_store
+from tests.support.impl.stores import MESSAGE, HandRunner, ScriptedReplicas, config_of, open_store
 from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.message.message import PutStatus
 from tornpage.impl.parts import Parts

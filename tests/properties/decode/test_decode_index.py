@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.impl.golden import CASES, golden, read
+from tests.support.impl.golden import CASES, golden, read
 from tornpage.properties.decode.index import IndexEntry, decode_index, index_file_bytes, index_hash
 from tornpage.properties.decode.index_files import IndexFile, IndexReader
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.support import SetClock
+from tests.support.impl.stores import SetClock
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.io.os_files import OsFiles
 from tornpage.impl.parts import Parts
