@@ -21,16 +21,16 @@ draw_from_seeds_alone()
 
 TESTS = Path(__file__).resolve().parent
 FIRST = (
-    "properties/test_planted.py",
-    "properties/test_sigkill.py",
+    "properties/planted/test_planted.py",
+    "properties/explore/kills/test_sigkill.py",
     "tornpage/test_cli.py",
     "pipeline/test_jobs_spark.py",
-    "properties/test_machines.py",
-    "properties/test_campaign.py",
+    "properties/explore/machines/test_machines.py",
+    "properties/campaign/test_campaign.py",
     "reports/test_pages.py",
     "impl/golden/test_golden_answers.py",
     "pipeline/test_commands.py",
-    "properties/test_machine.py",
+    "properties/explore/machines/test_machine.py",
     "impl/store/test_stress.py",
     "sim/test_laws.py",
     "reports/test_browser.py",

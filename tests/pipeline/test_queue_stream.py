@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from tests.pipeline.following import Following, batch_rows, ordered
 from tests.pipeline.handmade import copied, overwrite
-from tests.properties.decode.handmade import golden_dirs
 from tests.support.impl.retained import NIGHT_MS, Retained
 from tests.support.impl.stores import config_of
+from tests.support.properties.handmade import golden_dirs
 from tornpage.pipeline.readers import queue_stream
 from tornpage.pipeline.readers.queue_stream import WINDOW_BYTES
 from tornpage.properties.decode.consumequeue import UNIT_BYTES

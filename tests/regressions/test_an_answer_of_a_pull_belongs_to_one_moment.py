@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.properties.interleaving.sweeps import sweep
+from tests.support.properties.sweeps import sweep
 from tornpage.model.operations import AskMaximum, AskMinimum, DeleteTopics, Flush, GetRecord, Pull, Put, Query, Step
 from tornpage.model.operations import InterleavedOperation as Operation
 from tornpage.properties.disk.dirty import DirtyTracker, choose_tracker

@@ -1,7 +1,7 @@
 """Holes I3 to I6 of RocketMQ 4.9.3: the smallest cases, which hold here and break with the hole planted.
 
 Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand. I1, I2 and I7 have theirs in
-tests/properties/test_smallest_cases.py.
+tests/properties/planted/test_smallest_cases.py.
 """
 
 from tests.regressions.conftest import Attempt

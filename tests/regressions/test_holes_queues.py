@@ -1,7 +1,7 @@
 """Holes C3 to C16 of RocketMQ 4.9.3 that have no case elsewhere: the smallest ones, which hold here and not with them.
 
 Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand. The other holes of queues have theirs
-in tests/properties/test_smallest_cases.py.
+in tests/properties/planted/test_smallest_cases.py.
 """
 
 from tests.regressions.conftest import Attempt

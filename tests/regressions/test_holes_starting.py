@@ -1,7 +1,7 @@
 """Holes G1, G2, G7, F1 and F2 of RocketMQ 4.9.3: the smallest cases, which hold here and break with the hole planted.
 
 Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand. The others have theirs in
-tests/properties/test_smallest_cases.py.
+tests/properties/planted/test_smallest_cases.py.
 """
 
 from tests.regressions.conftest import Attempt

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tests.properties.decode.handmade import DATA, blank, record
+from tests.support.properties.handmade import DATA, blank, record
 from tornpage.cli.inspect import command
 from tornpage.properties.inspect import InspectError, Query, inspect_view
 

@@ -5,7 +5,7 @@ units, that names of files are numbers, that the log is a legal one, that the st
 it ends where a log of its files can.
 Fix: judges return rulings, ask the store through `observed`, and say that they cannot tell where the log is none that
 may survive (properties/judge/rulings.py).
-Found by: reading (the first two), and tests/properties/test_judges_never_raise.py.
+Found by: reading (the first two), and tests/properties/judge/test_judges_never_raise.py.
 """
 
 from collections.abc import Iterator
