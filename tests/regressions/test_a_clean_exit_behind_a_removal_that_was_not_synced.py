@@ -9,7 +9,7 @@ Found by: `tornpage explore --fault`.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, Clean, Close, Crash, Flush, Open, Operation, Put, Step
 from tornpage.properties.program.case import Settings
 

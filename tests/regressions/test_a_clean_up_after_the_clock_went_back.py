@@ -7,7 +7,7 @@ Found by: a review of what the model is handed.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, Clean, ClockStep, Flush, Put, Step
 from tornpage.properties.program.case import Settings
 

@@ -6,7 +6,7 @@ record may have come into its file, committed or not.
 Found by: an hour of `tornpage explore`, in 1 of 1,029,827 counted states.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, Clean, Crash, Open, Operation, Put, Step
 from tornpage.properties.program.case import Settings
 

@@ -7,7 +7,7 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import ClockStep, Operation, Put, Step
 from tornpage.properties.program.case import Settings
 

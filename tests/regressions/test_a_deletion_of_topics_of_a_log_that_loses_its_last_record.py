@@ -9,7 +9,7 @@ Found by: an hour of `tornpage explore`, behind 448,948 counted states.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import Clean, Crash, DeleteTopics, Operation, Put, Step
 from tornpage.properties.program.case import Settings
 

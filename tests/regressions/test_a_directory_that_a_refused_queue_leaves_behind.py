@@ -6,7 +6,7 @@ Fix: the name of the directory waits for a sync from when it is made, whatever b
 Found by: the first hunt for deletions on disks that fail.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, Close, Crash, DeleteTopics, Open, Put, Step
 from tornpage.properties.program.case import Settings
 

@@ -8,7 +8,7 @@ Found by: perturbed reproducers, with more faults (properties/planted/perturb.py
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, Close, Crash, HarmDerived, Open, Operation, Put
 from tornpage.properties.program.case import Settings
 

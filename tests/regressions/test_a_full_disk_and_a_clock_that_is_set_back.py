@@ -8,7 +8,7 @@ Found by: programs beside the smallest cases of planted bugs.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import DiskUsed, Put
 from tornpage.properties.program.case import Settings
 

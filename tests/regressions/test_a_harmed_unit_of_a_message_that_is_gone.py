@@ -10,7 +10,7 @@ small until nothing but this was left.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import Clean, Flush, HarmDerived, Operation, Put, Step
 from tornpage.properties.program.case import Settings
 

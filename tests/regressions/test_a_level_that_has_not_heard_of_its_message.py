@@ -6,7 +6,7 @@ message that dispatch has come behind.
 Found by: perturbed reproducers, with more faults (properties/planted/perturb.py).
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, Put, Step
 from tornpage.properties.program.case import Settings
 

@@ -9,7 +9,7 @@ Found by: 16 minutes of `tornpage explore`, behind 616,551 counted states.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, Clean, Close, Crash, Open, Operation, Put, Step
 from tornpage.properties.program.case import Settings
 

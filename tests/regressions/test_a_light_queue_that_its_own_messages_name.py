@@ -8,7 +8,7 @@ Found by: the put machine, in hunting another bug that was planted.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import Close, Crash, HarmDerived, Open, Operation, Put, Step
 from tornpage.properties.program.case import Settings
 

@@ -6,7 +6,7 @@ held to the end of the log.
 Found by: the queue machine.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import FailSync, Flush, Put, RefuseFile, Step
 from tornpage.properties.program.case import Settings
 

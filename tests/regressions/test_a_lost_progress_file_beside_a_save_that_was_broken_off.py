@@ -4,7 +4,7 @@ Cause: of the lab, not the store. It took what a save that was broken off had le
 Found by: the consumer machine.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import CommitOffset, Crash, HarmProgress, Step
 from tornpage.properties.program.case import Settings
 

@@ -8,7 +8,7 @@ covered without a trailer has to be noticed.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import Damage, Flush, Operation, Put
 from tornpage.properties.program.case import Settings
 

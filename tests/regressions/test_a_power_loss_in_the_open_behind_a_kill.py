@@ -7,7 +7,7 @@ was legal at the kill is legal still.
 Found by: campaigns on two disks.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import CommitOffset, Crash, Step
 from tornpage.properties.program.case import Settings
 

@@ -10,7 +10,7 @@ Found by: the retention machine, in two of 217 trials of a scoreboard.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import Clean, Crash, HoldBuffer, Operation, Put, Step
 from tornpage.properties.program.case import Settings
 

@@ -7,7 +7,7 @@ Fix: an open withdraws the promise before it loads queues and index (impl/recove
 Found by: `tornpage explore --seed 201 --disk posix-strict`, 27,727 states in; this is its case made small by hand.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import Crash, Operation, Put, Step
 from tornpage.properties.program.case import Settings
 

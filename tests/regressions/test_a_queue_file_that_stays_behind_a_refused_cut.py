@@ -8,7 +8,7 @@ Found by: `tornpage check --machine failing-disk --examples 800 --seed 41`.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, Crash, Operation, Put, Step
 from tornpage.properties.program.case import Settings
 

@@ -8,7 +8,7 @@ Found by: the failing-disk machine, as soon as it let clean-ups fail.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, Clean, Crash, Flush, Operation, Put, Step
 from tornpage.properties.program.case import Settings
 

@@ -5,7 +5,7 @@ was to fail, but the refusal of appends. Fix: that too.
 Found by: programs beside the smallest cases of planted bugs.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, FailAppend, Put
 from tornpage.properties.program.case import Settings
 

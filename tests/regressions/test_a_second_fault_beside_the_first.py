@@ -5,7 +5,7 @@ one answer. Fix: it is carried out under the first one, as everything else.
 Found by: the failing-disk machine in its first run.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, Crash, Put, Step
 from tornpage.properties.program.case import Settings
 

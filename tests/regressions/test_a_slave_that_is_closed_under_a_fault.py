@@ -7,7 +7,7 @@ Found by: perturbed reproducers, with more faults and settings (properties/plant
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, ChangeRole, Close, Crash, DelayOffsetsAre, Open, Operation, Put
 from tornpage.properties.program.case import Settings
 

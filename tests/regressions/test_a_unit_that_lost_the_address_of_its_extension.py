@@ -6,7 +6,7 @@ written. Fix: such a unit counts as no loss; one that says the wrong tags code d
 Found by: the queue machine.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import HarmDerived, Put
 from tornpage.properties.program.case import Settings
 

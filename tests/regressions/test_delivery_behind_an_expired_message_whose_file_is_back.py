@@ -8,7 +8,7 @@ Found by: an hour of `tornpage explore`, behind 965,074 counted states.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, Clean, Crash, Flush, HoldBuffer, Operation, Put, Step
 from tornpage.properties.program.case import Settings
 

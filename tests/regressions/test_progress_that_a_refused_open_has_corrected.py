@@ -8,7 +8,7 @@ Found by: an hour of `tornpage explore`, behind 676,770 counted states.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, Clean, CommitOffset, Crash, DeleteTopics, Open, Operation, Put, Step
 from tornpage.properties.program.case import Settings
 

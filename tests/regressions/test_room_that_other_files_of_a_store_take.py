@@ -6,7 +6,7 @@ others, took the room of the last one. Fix: only what every store has takes room
 Found by: programs beside the smallest cases of planted bugs.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import Concurrent, Crash, DeleteTopics, HarmDerived, Put
 from tornpage.properties.program.case import Settings
 

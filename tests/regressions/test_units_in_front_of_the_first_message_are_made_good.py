@@ -5,7 +5,7 @@ as the files reached that number. Fix: where one of them is none, the queue is b
 Found by: the retention machine, with a queue that is zeroed again after it was lost.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import Clean, Flush, HarmDerived, Put, Step
 from tornpage.properties.program.case import Settings
 

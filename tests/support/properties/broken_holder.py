@@ -1,4 +1,4 @@
-"""A holder whose store breaks what restarts promise; its argument says how. Run as a program (tests/properties/explore/kills/test_restarts.py)."""
+"""A holder whose store breaks what restarts promise; its argument says how. Run as a program by test_restarts.py."""
 
 import sys
 

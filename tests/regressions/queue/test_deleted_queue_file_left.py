@@ -9,7 +9,7 @@ Found by: the first hunt for deletions on disks that fail.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, Clean, Close, Crash, DeleteTopics, Flush, Open, Operation, Put, Step
 from tornpage.properties.planted import PLANTED
 from tornpage.properties.program.case import Settings

@@ -40,7 +40,7 @@ def constants(tmp_path: Path) -> Path:
 
 
 def test_what_is_loaded_changes_no_draw(constants: Path) -> None:
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(Path(__file__).resolve().parents[3])
     outputs = [
         subprocess.run(
             [sys.executable, "-P", "-c", DRAWS, *paths], capture_output=True, text=True, check=True, cwd=constants,

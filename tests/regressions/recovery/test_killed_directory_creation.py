@@ -8,7 +8,7 @@ Found by: the commit log machine.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.impl.io.files import Files
 from tornpage.impl.log import log_directories
 from tornpage.impl.recovery import opening

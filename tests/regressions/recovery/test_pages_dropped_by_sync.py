@@ -11,7 +11,7 @@ recovery between the sync that failed and the byte that was shown again in place
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import AimFault, Close, Crash, Flush, Open, Operation, Put, Step
 from tornpage.properties.planted import parts_of
 from tornpage.properties.program.case import Settings

@@ -4,8 +4,7 @@ Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by han
 tests/properties/planted/test_smallest_cases.py.
 """
 
-from tests.regressions.conftest import Attempt
-from tests.regressions.holes import breaks_only_with
+from tests.support.regressions import Attempt, breaks_only_with
 from tornpage.model.operations import Crash, Flush, HarmDerived, OpenTwice, Put, Step
 
 FIRST = "/store/commitlog/00000000000000000000"

@@ -8,7 +8,7 @@ Found by: the retention machine; this is its shrunk case.
 
 from functools import partial
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.impl.log.loading import Finding
 from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queues import ConsumeQueues

@@ -3,8 +3,7 @@
 Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand.
 """
 
-from tests.regressions.conftest import Attempt
-from tests.regressions.holes import breaks_only_with
+from tests.support.regressions import Attempt, breaks_only_with
 from tornpage.model.operations import (
     Close,
     CommitOffset,

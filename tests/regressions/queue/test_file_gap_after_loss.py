@@ -12,7 +12,7 @@ Found by: the crash campaign.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.model.operations import Clean, Close, Crash, Flush, Open, Operation, Put, Step

@@ -5,7 +5,7 @@ Fix: last file first, each removal durable before the next (impl/log/mapped_file
 Found by: the crash campaign, in a crash inside recovery.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 from tornpage.impl.parts import Parts
 from tornpage.model.operations import Crash, Operation, Put

@@ -8,7 +8,7 @@ Found by: the judge of small files (`small_files_are_whole`), `check --machine q
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.impl.log.durable_floor import DurableFloor
 from tornpage.model.operations import HarmDerived, Put
 from tornpage.properties.program.case import Settings

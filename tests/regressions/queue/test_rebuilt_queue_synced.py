@@ -9,7 +9,7 @@ Found by: a review with the machine of retention.
 
 from typing import Any
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.impl.dispatch.derived_floor import DerivedFloor
 from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queue import ConsumeQueue

@@ -1,14 +1,24 @@
-"""What all regressions of holes of RocketMQ 4.9.3 do: one case, in the store as it is and in one that has the hole."""
+"""What regressions share: the type of their fixture, and the check of a hole of RocketMQ 4.9.3."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
-from tests.regressions.conftest import Attempt
+from tornpage.impl.parts import Parts
 from tornpage.model.operations import Operation
+from tornpage.properties.contract import GuaranteeBroken
 from tornpage.properties.planted import parts_of
 from tornpage.properties.program.case import Settings
 from tornpage.properties.score.holes import HOLES
 
-__all__ = ["breaks_only_with"]
+__all__ = ["Attempt", "breaks_only_with"]
+
+
+class Attempt(Protocol):
+    """Run operations in lockstep; return the broken promise, or None."""
+
+    def __call__(
+        self, operations: Sequence[Operation], settings: Settings, components: Parts | None = None, /
+    ) -> GuaranteeBroken | None: ...
 
 
 def breaks_only_with(

@@ -6,7 +6,7 @@ Fix: every writable open syncs the log directory before it removes anything (imp
 Found by: the crash campaign; this is its shrunk case.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.impl.io.mapped_file import MappedFile
 from tornpage.impl.log.log_files import LogFileMaker
 from tornpage.impl.parts import Parts

@@ -9,7 +9,7 @@ Found by: the first hunt for deletions on disks that fail.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.impl.dispatch.deleted_topics import DeletedTopics
 from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queue import ConsumeQueue

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import Clean, Flush, HarmDerived, Put, Step
 from tornpage.properties.disk.disk import Image
 from tornpage.properties.disk.recording_files import EMPTY_DISK

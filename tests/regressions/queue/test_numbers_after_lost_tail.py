@@ -6,7 +6,7 @@ Fix: a queue file stays while no record behind it is durable (impl/queue/consume
 Found by: the crash campaign.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.impl.parts import Parts
 from tornpage.impl.queue.consume_queue import ConsumeQueue
 from tornpage.model.operations import Clean, Crash, Flush, Operation, Put, Step

@@ -8,7 +8,7 @@ Found by: aimed faults (`sync-error: kind=checkpoint`) at an open.
 
 import pytest
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.impl.recovery.opening import OpenDirectory
 from tornpage.model.operations import AimFault, Crash, Open, Put, Step
 from tornpage.properties.program.case import Settings

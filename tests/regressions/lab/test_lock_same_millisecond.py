@@ -6,7 +6,7 @@ Fix: acquisitions are counted.
 Found by: 5,000 examples of the put machine.
 """
 
-from tests.regressions.conftest import Attempt
+from tests.support.regressions import Attempt
 from tornpage.model.operations import Concurrent, Put
 from tornpage.properties.program.case import Settings
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.regressions.conftest import Attempt
 from tests.support.impl.stores import FaultyFiles
+from tests.support.regressions import Attempt
 from tornpage.impl.io.checkpoint import Checkpoint
 from tornpage.model.operations import Close, HarmDerived, Put
 from tornpage.properties.program.case import Settings
