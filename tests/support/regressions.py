@@ -1,4 +1,4 @@
-"""What regressions share: the type of their fixture, and the check of a hole of RocketMQ 4.9.3."""
+"""The type of the fixture `attempt`, and the check of a known RocketMQ 4.9.3 defect."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -30,7 +30,10 @@ def breaks_only_with(
     contract: int,
     bug: str = "",
 ) -> None:
-    """Assert that a case breaks a promise in the store with the hole, and none in ours; `bug` if it is another one."""
+    """Assert that a case holds in the store and breaks `contract` with the hole planted.
+
+    `bug` is the planted bug to use in place of the one that the hole names.
+    """
     settings = settings or Settings()
     broken = attempt(operations, settings, parts_of(bug or HOLES[hole_id].bug))
     assert broken is not None, f"{hole_id} is not seen"
