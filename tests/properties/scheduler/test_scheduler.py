@@ -416,7 +416,7 @@ def test_too_many_yield_points_are_a_harness_error() -> None:
             pass
 
     trace = StepTrace()
-    with pytest.raises(HarnessError, match=r"more than 1000 yield points: .*test_stepped:\d+"):
+    with pytest.raises(HarnessError, match=r"more than 1000 yield points: .*test_scheduler:\d+"):
         run_stepped([endless, endless], [1, 0] * 400, modules=HERE, points_max=1_000, trace=trace)
     assert trace.steps == 1_001
     with pytest.raises(ValueError, match="256 tasks, at most 255"):
@@ -477,7 +477,7 @@ def test_a_lock_the_scheduler_does_not_know_is_a_harness_error() -> None:
         with lock:
             yield_point("held")
 
-    with pytest.raises(HarnessError, match=r"task 1 is at .*test_stepped:\d+ for 0\.05 s"):
+    with pytest.raises(HarnessError, match=r"task 1 is at .*test_scheduler:\d+ for 0\.05 s"):
         run_stepped([task, task], [0, 1], hang_seconds=0.05)
     assert not lock.locked()
 
