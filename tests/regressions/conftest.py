@@ -1,4 +1,4 @@
-"""A regression is a case that holds on the store as it is and breaks one with the mistake put back."""
+"""A regression holds in the store, and breaks a promise with the mistake planted."""
 
 from collections.abc import Iterator, Sequence
 

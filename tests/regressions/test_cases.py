@@ -1,9 +1,10 @@
 """Run the saved cases: programs that once broke a promise or misled the crash lab.
 
 Each file of cases/ is one bug: its symptom, its cause, its fix, how it was found, and one or more programs. The bug was
-in the store (cases/store) or in the crash lab (cases/lab). `mutant` is the id of the planted bug that has the mistake
-back, or null if none is known. A program is a case as `tornpage replay` reads it, with one addition: `{"each": [...]}`
-stands for any of the values, in the list of operations for any of the lists. The test of a program runs all of them.
+in the store (cases/store) or in the crash lab (cases/lab). `mutant` is the id of the planted bug with the same mistake,
+or null if there is none. A program is a case as `tornpage replay` reads it, with one addition. `{"each": [...]}` stands
+for each of its values; in the list of operations each value is a list of operations. The test of a program runs all
+combinations.
 """
 
 import json

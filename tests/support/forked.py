@@ -1,4 +1,4 @@
-"""Runs something in a forked child, where limits and rights may be given up for good."""
+"""Run an action in a forked child that may give up limits and rights for good."""
 
 import os
 import resource
@@ -10,7 +10,7 @@ _NOBODY = 65534
 
 
 def answer_of_child(action: Callable[[], str]) -> str:
-    """Return what the action answers in a child of this process. Raises AssertionError with the child's exception."""
+    """Return the result of the action in a child. Raises AssertionError with its exception."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -31,7 +31,10 @@ def answer_of_child(action: Callable[[], str]) -> str:
 
 
 def forbid_locked_memory(limit_bytes: int) -> None:
-    """Let this process, a child, lock so many bytes and no more; the rights of root, which no limit binds, go too."""
+    """Limit the memory that this process, a child, may lock; give up the rights of root too.
+
+    No limit binds root.
+    """
     resource.setrlimit(resource.RLIMIT_MEMLOCK, (limit_bytes, limit_bytes))
     if os.getuid() == 0:
         os.setuid(_NOBODY)

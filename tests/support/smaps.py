@@ -1,4 +1,4 @@
-"""What the kernel says about the memory of this process, mapping by mapping."""
+"""Figures of the kernel about the memory of this process, for each mapping."""
 
 from pathlib import Path
 
@@ -6,7 +6,10 @@ __all__ = ["kib_of"]
 
 
 def kib_of(path: str, *fields: str) -> list[int]:
-    """Return fields of the one mapping of a file, in KiB; such as Rss (pages present) and Locked. Source: proc(5)."""
+    """Return fields of the only mapping of a file, in KiB, such as Rss and Locked.
+
+    Source: proc(5).
+    """
     blocks: list[list[str]] = []
     for line in Path("/proc/self/smaps").read_text(encoding="utf-8").splitlines():
         if not line.split(" ", 1)[0].endswith(":"):

@@ -1,4 +1,4 @@
-"""Decisions of retention: hours, ages, disks, and what a configuration may ask for."""
+"""Test decisions of retention: hours, ages, disk limits and refused settings."""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""The progress of delivery: what is read, corrected and saved, and that no save speaks of copies that may be lost."""
+"""Test the progress of delivery: reading, correcting and saving it.
+
+A save never counts copies that a crash may still lose.
+"""
 
 from pathlib import Path
 
@@ -12,7 +15,7 @@ FILE = "delayOffset.json"
 
 
 class Offsets:
-    """A table on a real directory; `durable` is what a flush answers, `flushes` how often one was asked for."""
+    """A table in a real directory; a flush returns `durable`, and `flushes` counts them."""
 
     def __init__(self, directory: Path, *, durable: bool = True) -> None:
         self.durable = durable

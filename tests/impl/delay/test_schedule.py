@@ -1,4 +1,4 @@
-"""Delivery of delayed messages: when the service wants its rounds, what it puts, what it passes by and names."""
+"""Test delivery of delayed messages: wanted rounds, copies, skipped messages and findings."""
 
 import logging
 import time
@@ -25,7 +25,7 @@ LONG = Message("U", b"long", properties={"DELAY": "2"})
 
 
 class Scheduled:
-    """A store whose services are stepped by hand, beside a clock that is told the time."""
+    """A store with services that the test steps by hand, and with a settable clock."""
 
     def __init__(self, directory: Path, *, parts: Parts | None = None, **settings: Any) -> None:
         self.clock, self.runner = SetClock(NOW_MS), HandRunner()
@@ -39,14 +39,14 @@ class Scheduled:
         self.runner.step("reput")
 
     def step(self, after_ms: int = 0) -> int | None:
-        """Let time pass, make a round; return in how many ms the next one is wanted."""
+        """Advance the clock and run a round; return the delay in ms until the next wanted round."""
         self.clock.now_ms += after_ms
         due_ms = self.runner.step("schedule", after_ms=after_ms)
         return None if due_ms is None else due_ms - self.runner.now_ms
 
     @property
     def copies(self) -> list[StoredMessage]:
-        """What has been delivered."""
+        """Return the delivered copies."""
         return [each for each in self.store.messages() if each.properties.get("REAL_TOPIC") == each.topic]
 
 
@@ -74,11 +74,11 @@ def test_the_first_round_comes_after_a_second_and_the_next_ones_when_they_are_wa
     assert here.step() is None
     here.put(LONG)
     assert here.runner["schedule"].wakes == 1
-    assert here.step() == 1000  # five seconds are left: somebody may set the clock
+    assert here.step() == 1000  # five seconds are left: an operator may set the clock
     here.put(LONG)
     assert here.runner["schedule"].wakes == 1
     here.put(SHORT)
-    assert here.runner["schedule"].wakes == 1  # in a second it looks anyway
+    assert here.runner["schedule"].wakes == 1  # the service still looks after a second
     here.clock.now_ms -= 500
     here.put(SHORT)
     assert here.runner["schedule"].wakes == 2
@@ -200,7 +200,7 @@ def test_who_does_not_deliver_has_no_service(tmp_path: Path, settings: dict[str,
     assert "schedule" not in there.runner.services
     there.store.close()
     is_slave = "broker_role" in settings
-    assert ("9" in file.read_text()) is is_slave  # a slave leaves it to its master; any other corrects it
+    assert ("9" in file.read_text()) is is_slave  # a slave leaves it to its master; every other role corrects it
 
 
 def test_the_next_master_goes_on_where_the_file_says(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Asynchronous delivery: who waits for which answer, what an answer changes, and what a refusal does."""
+"""Test asynchronous delivery: pending answers, their effects and refusals."""
 
 import logging
 import time
@@ -18,7 +18,7 @@ from tornpage.impl.service.running_flags import RunningFlag
 
 
 def awaiting(directory: Path, *, pending_max: int = 2_000, parts: Parts | None = None, **settings: Any) -> Scheduled:
-    """Return a store that syncs before it answers, and delivers asynchronously."""
+    """Return a store that delivers asynchronously and syncs before it answers."""
     return Scheduled(
         directory,
         parts=parts,
@@ -31,7 +31,7 @@ def awaiting(directory: Path, *, pending_max: int = 2_000, parts: Parts | None =
 def test_a_level_goes_on_behind_a_copy_once_it_is_answered(tmp_path: Path) -> None:
     here = awaiting(tmp_path)
     here.put(SHORT, SHORT)
-    assert here.step(1000) is None  # an answer will wake it
+    assert here.step(1000) is None  # an answer wakes the service
     wakes = here.runner["schedule"].wakes
     assert (len(here.copies), here.store.delay_offsets()) == (2, {})
     here.runner.step("group-commit")
@@ -75,7 +75,7 @@ def test_what_is_not_confirmed_is_counted_and_never_put_again(tmp_path: Path, ca
     (_, first), (_, second) = replicas.requests[2:]
     second.set_result(False)
     here.step()
-    assert here.store.delay_offsets() == {}  # the first one is not answered
+    assert here.store.delay_offsets() == {}  # the first copy has no answer yet
     with caplog.at_level(logging.WARNING, "tornpage.store"):
         first.set_result(False)
         here.step()
@@ -101,7 +101,7 @@ def test_a_refused_copy_is_put_again_with_more_and_more_patience(tmp_path: Path)
     assert [copy.queue_offset for copy in here.copies] == [0, 1]
     here.put(SHORT)
     here.store.running_flags.set(RunningFlag.NOT_WRITEABLE)
-    assert here.step(1000) == 100  # patience begins anew
+    assert here.step(1000) == 100  # the time-out starts again
     here.store.close()
 
 
@@ -122,7 +122,7 @@ def test_a_line_whose_messages_have_expired_does_not_lead_back(tmp_path: Path) -
     here.put(SHORT)
     here.step(1000)
     offsets = here.store._delivery.owners[0]
-    offsets.advance(1, 7)  # as a level does whose queue begins there
+    offsets.advance(1, 7)  # as does a level whose queue begins there
     here.runner.step("group-commit")
     here.step()
     assert here.store.delay_offsets() == {1: 7}
@@ -141,5 +141,5 @@ def test_threads_deliver_everything_in_order_and_answer_for_it(tmp_path: Path) -
             assert store.put(replace(SHORT, body=str(number).encode())).stored
         arrivals.wait_for(40, "T")
         bodies = [each.body for each in store.messages() if each.topic == "T"]
-    assert "{1:40\n" in (tmp_path / "config" / "delayOffset.json").read_text()  # a close notes what it is answered
+    assert "{1:40\n" in (tmp_path / "config" / "delayOffset.json").read_text()  # a close takes the answers into account
     assert bodies == [str(number).encode() for number in range(40)]

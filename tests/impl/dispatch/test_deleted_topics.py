@@ -1,4 +1,4 @@
-"""Topics that are deleted stay deleted, and begin anew when they come back."""
+"""Test that deleted topics stay deleted and start empty when they are used again."""
 
 import errno
 import struct
@@ -22,7 +22,7 @@ NAMING = replace(MESSAGE, topic="Parent", properties={"INNER_MULTI_DISPATCH": "%
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Retained:
-    """Four messages of one topic, one of another."""
+    """Put four messages of one topic and one of another."""
     kept = Retained(tmp_path)
     kept.put(4, replace(MESSAGE, properties={"KEYS": "k"}))
     kept.put(1, topic="Other")
@@ -57,7 +57,7 @@ def test_other_topics_stay_and_the_log_keeps_everything(kept: Retained) -> None:
 
 
 def test_topics_of_the_store_itself_and_light_queues_stay(tmp_path: Path) -> None:
-    """RMQ-B55 is a system topic that was forgotten here."""
+    """RMQ-B55: a system topic that this list lacked."""
     kept = Retained(tmp_path, MULTI)
     kept.put(1, topic="SCHEDULE_TOPIC_XXXX")
     kept.put(1, topic="RMQ_SYS_TRANS_OP_HALF_TOPIC")
@@ -71,7 +71,7 @@ def test_topics_of_the_store_itself_and_light_queues_stay(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("closed", [True, False])
 def test_a_deleted_topic_stays_deleted(kept: Retained, closed: bool) -> None:
-    """RMQ-B39: its records are dispatched again when the store opens."""
+    """RMQ-B39: the next open dispatches its records again."""
     kept.store.clean_unused_topics({"Other"})
     reopen(kept, closed=closed)
     assert kept.store.queues() == [("Other", 1)]
@@ -164,10 +164,12 @@ def test_a_kill_before_the_queue_files_go_leaves_no_queue(kept: Retained) -> Non
 @pytest.mark.parametrize("ext", [False, True], ids=["queues", "extensions"])
 @pytest.mark.parametrize("refused", [1, 2, 3])
 def test_what_a_disk_refuses_to_remove_is_deleted_all_the_same(tmp_path: Path, refused: int, ext: bool) -> None:
-    """Symptom: messages of a deleted topic were back, and the next one was in no queue, until the next open.
+    """Test that a queue stays unknown when its deletion fails.
 
-    Cause: the queue was known again where a file of it could not be removed, its numbers had begun anew. Fix: it stays
-    unknown, and the next open removes what is left. Found by: reading what a failing disk may do to a deletion.
+    Symptom: messages of a deleted topic reappeared, and the next message was in no queue until the next open. Cause:
+    the queue was registered again when a file of it could not be removed, and its numbers started from 0. Fix: the
+    queue stays unknown, and the next open removes the remaining files. Found by: reading what a failing disk may do to
+    a deletion.
     """
     kept = Retained(tmp_path, replace(TWO_UNITS, enable_consume_queue_ext=ext))
     kept.put(5)
@@ -190,7 +192,10 @@ def test_what_a_disk_refuses_to_remove_is_deleted_all_the_same(tmp_path: Path, r
 
 
 def refuse_a_deletion(kept: Retained, *, for_good: bool) -> None:
-    """Have the list renamed and its directory not synced; `for_good` lets the old one not be written again."""
+    """Rename the list and fail the sync of its directory.
+
+    With `for_good` the old list cannot be written again either.
+    """
     kept.disk.fail("sync_directory", part="/config", times=1)
     kept.disk.fail("rename", part="deletedTopics", skip=1, times=for_good)
     with pytest.raises(OSError, match="Input/output error"):
@@ -201,7 +206,7 @@ def refuse_a_deletion(kept: Retained, *, for_good: bool) -> None:
 def test_a_deletion_that_is_refused_behind_its_rename_is_taken_back(
     kept: Retained, for_good: bool, said: dict[bytes, int]
 ) -> None:
-    """By the close at the latest: a start behind it finds what the open store served."""
+    """At the latest the close writes it: the next open finds what the open store served."""
     refuse_a_deletion(kept, for_good=for_good)
     on_disk = DeletedTopics(OsFiles(), str(kept.directory / "config" / "deletedTopics"))
     on_disk.load()
@@ -212,7 +217,7 @@ def test_a_deletion_that_is_refused_behind_its_rename_is_taken_back(
 
 
 def test_numbers_that_went_on_begin_behind_a_deletion_that_a_crash_has_found(kept: Retained) -> None:
-    """The deletion was refused and could not be taken back; then the process was killed."""
+    """The deletion failed and could not be reverted, and the process was killed after that."""
     refuse_a_deletion(kept, for_good=True)
     new = kept.put(1)
     kept.settle()
@@ -236,7 +241,7 @@ def test_what_a_disk_refuses_to_remove_goes_later(kept: Retained, goes: str) -> 
 
 
 def test_a_log_that_was_cut_keeps_what_follows(kept: Retained, tmp_path: Path) -> None:
-    """The end of the log at the deletion was lost: messages put there later are not deleted ones."""
+    """The end of the log at the deletion was lost: later messages are not deleted."""
     kept.put(1)
     end = kept.store.max_offset
     kept.store.clean_unused_topics({"Other"})
@@ -269,7 +274,10 @@ def test_it_is_forgotten_once_the_log_begins_behind_it(kept: Retained) -> None:
 
 @pytest.mark.parametrize(("offset", "left"), [(0, 3), (1, 2), (100, 2), (101, 1), (250, 0), (300, 0), (1000, 0)])
 def test_records_in_front_of_the_deletion_are_left_out(tmp_path: Path, offset: int, left: int) -> None:
-    """Also where it falls into a record: no store writes that, a list from elsewhere may say it."""
+    """The bound may also lie inside a record.
+
+    No store writes such a list, but a foreign one may contain it.
+    """
     deleted = DeletedTopics(OsFiles(), str(tmp_path / "deletedTopics"))
     deleted.add([b"T"], offset)
     units = b"".join(struct.pack(">qiq", place, 100, 7) for place in (0, 100, 200))

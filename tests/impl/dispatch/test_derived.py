@@ -1,4 +1,4 @@
-"""Queues and index at an open: they follow the log, whatever is found of them."""
+"""Test that queues and index follow the log at an open, whatever their files contain."""
 
 import shutil
 import struct
@@ -39,7 +39,7 @@ def by_hand(directory: Path, config: MessageStoreConfig, files: FaultyFiles | No
 
 
 def filled(directory: Path, config: MessageStoreConfig, count: int = 30) -> dict[str, bytes | None]:
-    """Make a store, close it, and return what lies in its directory."""
+    """Make a store, close it, and return the files of its directory."""
     with by_hand(directory, config) as store:
         for number in range(count):
             properties = {"KEYS": f"k{number % 3}", "TAGS": "a", "INNER_MULTI_DISPATCH": "other,%LMQ%one"}
@@ -48,14 +48,17 @@ def filled(directory: Path, config: MessageStoreConfig, count: int = 30) -> dict
 
 
 def derived(found: dict[str, bytes | None]) -> dict[str, bytes | None]:
-    """Return queues, extensions and index: files as they are, index files in order without their names."""
+    """Return the contents of queues, extensions and index.
+
+    Index files are in order and without their names.
+    """
     queues = {path: data for path, data in found.items() if path.startswith("consumequeue")}
     index = [data for path, data in sorted(found.items()) if path.startswith("index/")]
     return queues | {f"index {number}": data for number, data in enumerate(index)}
 
 
 def reopened(directory: Path, config: MessageStoreConfig) -> tuple[str, ...]:
-    """Open and close by hand; return the codes of what was found."""
+    """Open and close a store with stepped services; return the codes of the findings."""
     with by_hand(directory, config) as store:
         return tuple(finding.code for finding in store.findings)
 
@@ -71,7 +74,7 @@ def test_open_and_close_change_nothing(config: MessageStoreConfig, tmp_path: Pat
 
 
 def test_exit_without_dispatch_is_no_finding(tmp_path: Path) -> None:
-    """After a kill units may be missing: nobody said that they were there."""
+    """After a kill units may be missing: no checkpoint promised them."""
     with by_hand(tmp_path / "live", CONFIGS["plain"]) as store:
         store.put(KEYED)
         shutil.copytree(tmp_path / "live", tmp_path / "killed")
@@ -142,7 +145,7 @@ def test_index_files_too(harm: Callable[[Path], None], tmp_path: Path) -> None:
         shutil.copytree(tmp_path / "store", harmed)
         harm(harmed / "index" / name)
         found_codes = reopened(harmed, config)
-        assert found_codes or harm is flip  # a slot that leads to no entry is what a kill may leave behind
+        assert found_codes or harm is flip  # a kill may leave a slot that points to no entry
         with by_hand(harmed, config) as store, store.query_message(MESSAGE.topic, "k1", max_num=64) as found:
             assert len(found.messages) == 10
         again = derived(snapshot(harmed))
@@ -162,7 +165,7 @@ def test_other_sizes_are_taken_up(tmp_path: Path) -> None:
 
 
 def test_stale_queues_of_another_log_are_no_danger(tmp_path: Path) -> None:
-    """Units that point into a log that has other records now, as after a cut."""
+    """These units point into a log that has other records now, as after a cut."""
     filled(tmp_path / "other", CONFIGS["plain"], count=60)
     right = derived(filled(tmp_path / "store", CONFIGS["plain"], count=20))
     for name in ("consumequeue", "index"):
@@ -209,7 +212,7 @@ def test_numbers_go_on_where_the_queues_end(tmp_path: Path) -> None:
 
 
 def test_queue_of_which_the_log_has_nothing_goes_on(tmp_path: Path) -> None:
-    """Its records have expired; it keeps its maximum, and so do its numbers."""
+    """The records of this queue have expired. It keeps its maximum and its numbers."""
     config = replace(CONFIGS["plain"], mapped_file_size_commit_log=256)
     with by_hand(tmp_path, config) as store:
         store.put(Message("Old", b"x"))
@@ -241,7 +244,7 @@ def test_checkpoint_follows_queues_and_index(tmp_path: Path) -> None:
         last = store.put(KEYED)
     assert times(tmp_path) == (last.store_timestamp,) * 3
     with by_hand(tmp_path, config_of()):
-        assert times(tmp_path) == (last.store_timestamp, 0, 0)  # nothing is promised while it is proved
+        assert times(tmp_path) == (last.store_timestamp, 0, 0)  # the checkpoint promises nothing during the proof
 
 
 def test_clean_exit_needs_durable_queues(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The derived floor: what an open takes for proved, and what makes it look at everything again."""
+"""Test the derived floor: what an open trusts, and what makes it prove everything again."""
 
 import json
 import shutil
@@ -29,7 +29,7 @@ FLOOR = "config/derivedFloor"
 
 
 class Walk:
-    """Where the scans of the log began and ended, as physical offsets."""
+    """Begin and end of each scan of the log, as physical offsets."""
 
     def __init__(self) -> None:
         self.stretches: list[tuple[int, int]] = []
@@ -58,7 +58,10 @@ def put(store: MessageStore, count: int, start: int = 0) -> None:
 
 
 def made(directory: Path, *, after: int = 5) -> tuple[Path, int]:
-    """Return a store as a killed process left it, and up to where it had been durable; it put some more after that."""
+    """Return a store as a killed process left it, and its durable end.
+
+    The store put a few more messages after that end.
+    """
     store, runner, _ = opened(directory / "live")
     with store:
         put(store, 20)
@@ -73,7 +76,7 @@ def made(directory: Path, *, after: int = 5) -> tuple[Path, int]:
 
 
 def derived(directory: Path) -> dict[str, Any]:
-    """Return queues and index; an index file has the name of the moment it was made, and here its number."""
+    """Return queues and index; an index file is named by its number in place of its time."""
     found = snapshot(directory)
     queues = {path: data for path, data in found.items() if path.startswith("consumequeue")}
     index = [data for path, data in sorted(found.items()) if path.startswith("index/")]
@@ -81,7 +84,10 @@ def derived(directory: Path) -> dict[str, Any]:
 
 
 def recovered(directory: Path, config: MessageStoreConfig = CONFIG) -> tuple[int, dict[str, Any], tuple[str, ...]]:
-    """Open a copy and close it: where the walk began, queues and index after it, and what was found."""
+    """Open a copy and close it.
+
+    Returns the begin of the walk, queues and index after it, and the findings.
+    """
     copy = directory.parent / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(directory, copy)
@@ -111,7 +117,7 @@ def test_open_after_a_clean_exit_walks_nothing(tmp_path: Path) -> None:
 
 
 def test_a_file_that_ended_just_there_is_no_beginning_of_another(tmp_path: Path) -> None:
-    """The log ends with a blank: dispatch goes on where the next file will begin."""
+    """The log ends with a blank: dispatch continues at the begin of the next file."""
     store, _, _ = opened(tmp_path / "store")
     with store:
         while store.max_offset < 2048:
@@ -286,7 +292,7 @@ def test_a_disk_that_refuses_it_stops_nothing(verb: str, tmp_path: Path) -> None
 
 
 def test_what_no_queue_can_hold_is_found_by_each_open(tmp_path: Path) -> None:
-    """A gap in the numbers is known from the log alone: with one there is no floor."""
+    """Only the log shows a gap in the numbers. A log with a gap has no floor."""
     store, runner, _ = opened(tmp_path)
     with store:
         put(store, 1)

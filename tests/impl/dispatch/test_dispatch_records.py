@@ -1,4 +1,4 @@
-"""What records give to queues and index, record by record."""
+"""Test the units and index entries of each kind of record."""
 
 import struct
 from collections.abc import Mapping
@@ -23,12 +23,15 @@ RULES = DispatchRules(
 PLAIN = Message("T", b"body", queue_id=3)
 FILE_BYTES = 4096
 BASE = 8192
-"""The file begins here in the log."""
+"""Physical offset of the file."""
 AT_MS = 1_700_000_000_001
 
 
 def file_of(*messages: Message, **placed: Any) -> tuple[memoryview, list[int]]:
-    """Return a log file with the records of messages, queue offsets 10, 11, ..., and where each record begins."""
+    """Return a log file with records of these messages, and the begin of each record.
+
+    Queue offsets count from 10.
+    """
     data, starts = bytearray(), []
     for number, message in enumerate(messages):
         starts.append(len(data))
@@ -38,7 +41,7 @@ def file_of(*messages: Message, **placed: Any) -> tuple[memoryview, list[int]]:
 
 
 def dispatched(*messages: Message, rules: DispatchRules = RULES) -> Dispatched:
-    """Dispatch the records of messages, all of which has to go well."""
+    """Dispatch the records of these messages; each one must succeed."""
     view, starts = file_of(*messages)
     found = dispatch_records(view, 0, starts[-1], rules)
     assert (found.end_position, found.records, found.reason) == (starts[-1], len(messages), None)
@@ -68,7 +71,7 @@ def test_each_record_is_a_unit_of_its_queue() -> None:
 
 @pytest.mark.parametrize(("sys_flag", "queues", "entries"), [(0, 1, 1), (8, 1, 1), (4, 0, 1), (12, 0, 0)])
 def test_transactions(sys_flag: int, queues: int, entries: int) -> None:
-    """Prepared ones are only in the index, those that were rolled back nowhere."""
+    """Prepared messages are in the index only, and rolled-back ones nowhere."""
     found = dispatched(replace(PLAIN, sys_flag=sys_flag, properties={"KEYS": "k"}))
     assert (len(found.runs), len(found.index.hashes)) == (queues, entries)
     assert found.store_timestamp == AT_MS

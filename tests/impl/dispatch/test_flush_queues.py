@@ -1,4 +1,4 @@
-"""The checkpoint of a running store: written by the service of the queues, and never ahead of the disk."""
+"""Test the checkpoint of a running store: written with queues, never ahead of the disk."""
 
 import struct
 from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ BIG = replace(MESSAGE, body=bytes(600))
 
 
 def written(directory: Path) -> int:
-    """Return physicMsgTimestamp of the file."""
+    """Return physicMsgTimestamp of the checkpoint file."""
     (timestamp,) = struct.unpack(">q", (directory / "checkpoint").read_bytes()[:8])
     return int(timestamp)
 
@@ -46,14 +46,14 @@ def known(store: MessageStore) -> int:
 
 
 class Queue:
-    """A queue that remembers how it was flushed, and may be refused by the disk."""
+    """A queue that records its flushes and may fail them."""
 
     def __init__(self) -> None:
         self.least_pages: list[int] = []
         self.broken = False
 
     def flush(self, least_pages: int = 0) -> int:
-        """Note it."""
+        """Record the flush."""
         self.least_pages.append(least_pages)
         if self.broken:
             raise OSError("broken")
@@ -61,17 +61,17 @@ class Queue:
 
 
 class NoFloor:
-    """Remembers what it was asked for."""
+    """Records the calls."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
 
     def sample(self) -> None:
-        """Note it."""
+        """Record the call."""
         self.calls.append("sample")
 
     def raise_floor(self) -> None:
-        """Note it."""
+        """Record the call."""
         self.calls.append("raise")
 
 
@@ -121,7 +121,7 @@ def test_checkpoint_says_of_the_queues_only_what_was_dispatched_before(tmp_path:
     newest = [100]
 
     class Dispatching(Queue):
-        """A message is dispatched while the queue is flushed."""
+        """Dispatch a message during the flush of the queue."""
 
         def flush(self, least_pages: int = 0) -> int:
             newest.append(200)
@@ -162,7 +162,7 @@ def test_unflushed_record_is_not_in_the_checkpoint(tmp_path: Path) -> None:
 
 
 def test_every_flush_counts_also_one_that_nobody_waits_for(tmp_path: Path) -> None:
-    """RocketMQ sets it only in rounds with requests: with WAIT=false alone it stays 0 for ever."""
+    """RocketMQ sets it only in rounds with requests: with WAIT=false it stays 0 for ever."""
     store, runner = opened(tmp_path, config=config_of(sync=True))
     with store:
         result = store.put(replace(MESSAGE, properties="WAIT\x01false"))
@@ -190,7 +190,10 @@ def test_checkpoint_is_never_newer_than_what_is_durable(changes: dict[str, Any],
 
 
 def test_pool_alone_makes_nothing_known(tmp_path: Path) -> None:
-    """Quirk 16.6: with the pool RocketMQ's checkpoint can be newer than what was committed."""
+    """The checkpoint of RocketMQ can be newer than the committed data (quirk 16.6).
+
+    This happens with the pool.
+    """
     store, runner = opened(tmp_path, config=replace(config_of(), transient_store_pool_enable=True))
     with store:
         first = store.put(MESSAGE)

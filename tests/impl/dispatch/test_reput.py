@@ -1,4 +1,7 @@
-"""The service that dispatches: it sees all that is readable, sleeps without missing a put, and says why it stopped."""
+"""Test the dispatch service: it sees all readable bytes and misses no wake-up.
+
+It also reports why it stopped.
+"""
 
 import threading
 from collections.abc import Sequence
@@ -77,7 +80,10 @@ def test_refused_put_wakes_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("puts", [1, 2, 3, 4])
 def test_put_behind_a_look_is_seen_or_wakes_it(puts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever look at the end of the log a put comes behind: the round sees it later, or it wakes the service."""
+    """A put may follow any look at the end of the log.
+
+    The same round sees it, or it wakes the service.
+    """
     store, runner = opened(tmp_path)
     with store:
         look, left = MappedFileQueue.readable_end.__get__, [None] * puts
@@ -309,7 +315,7 @@ def test_slave_tells_no_listener(tmp_path: Path) -> None:
 
 
 def test_steps_of_several_threads_do_not_mix(tmp_path: Path) -> None:
-    """Where no more threads are to be had, those who put make the steps."""
+    """Where no thread can be started, the putting threads run the steps."""
     store, _ = opened(tmp_path)
     with store:
         for _ in range(200):

@@ -1,4 +1,4 @@
-"""Dispatch in whole stores: beside RocketMQ's own files, and with real threads."""
+"""Test dispatch in whole stores: against the files of RocketMQ, and with real threads."""
 
 import shutil
 import threading
@@ -19,7 +19,10 @@ from tornpage.impl.service.runner import ThreadRunner
 from tornpage.impl.store import MessageStore
 
 WHOLE = [case for case in CASES if int(case[:2]) < 7]
-"""Stores of RocketMQ with a clean exit, and without bit maps that only its broker could tell."""
+"""Stores of RocketMQ with a clean exit and without bit maps.
+
+Only the broker of RocketMQ could compute bit maps.
+"""
 
 
 def queue_files(directory: Path) -> dict[str, bytes | None]:
@@ -42,7 +45,7 @@ def test_queues_of_rocketmq_are_right_and_stay(case: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("case", WHOLE)
 def test_queues_made_from_the_log_alone_are_those_of_rocketmq(case: str, tmp_path: Path) -> None:
-    """Down to the byte, but for units of records that the log no longer has."""
+    """The files are equal byte for byte, except units of records that the log no longer has."""
     folder = golden(case)
     shutil.copytree(folder / "store", tmp_path / "store", copy_function=shutil.copyfile)
     right = queue_files(tmp_path / "store")
@@ -88,7 +91,7 @@ def produce(store: MessageStore, producer: int, puts: int, stored: list[int]) ->
 
 
 def every_message_is_in_its_queue_once(store: MessageStore, count: int) -> None:
-    """Each queue has the messages of the log that are its own, in the order of the log."""
+    """Each queue has its own messages, in the order of the log."""
     by_queue: dict[tuple[str, int], list[int]] = defaultdict(list)
     for message in store.messages():
         by_queue[message.topic, message.queue_id].append(message.offset)

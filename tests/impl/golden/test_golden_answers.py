@@ -1,7 +1,7 @@
-"""Every answer that RocketMQ 4.9.3 gave about the golden stores, step by step, asked of ours.
+"""Compare the answers of RocketMQ 4.9.3 about the golden stores with those of this store.
 
-Where ours is another, the list of departures says where and for which reason; the model, which shares nothing with the
-store but what is to be done, has to give the answers that ours gives.
+The list of departures names each difference and its reason. The model shares no code with the store and has to give the
+store's answers.
 """
 
 from pathlib import Path
@@ -22,19 +22,19 @@ VARIANTS = 20
 
 
 class Replayed(NamedTuple):
-    """A golden store and all its steps, done again."""
+    """A golden store and all its steps, repeated."""
 
     store: Golden
     steps: list[Step]
 
     @property
     def dumps(self) -> list[Step]:
-        """The steps in which it was asked."""
+        """The steps that contain the questions."""
         return [step for step in self.steps if step.told["do"] == "dump"]
 
 
 def name_of(place: tuple[str, str | None]) -> str:
-    """Return how a store is called."""
+    """Return the configuration of a store."""
     return "/".join(filter(None, place))
 
 
@@ -46,7 +46,7 @@ def replayed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def test_answers_depart_where_the_list_says_so(replayed: Replayed) -> None:
-    """Every difference is listed, and every listed one is there."""
+    """Every difference is listed, and every listed difference occurs."""
     found = [row for step in replayed.steps for row in departures_of(replayed.store, step)]
     assert found == [row for row in listed() if row.store == replayed.store.name]
     answers = sum(count_of(step.theirs) for step in replayed.steps)
@@ -62,7 +62,7 @@ def test_answers_are_those_of_the_model(replayed: Replayed) -> None:
         assert ours.keys() == expected.keys()
         for (group, about), row in expected.items():
             found = ours[group, about]
-            if group == "entries":  # an extension has the code that a unit has no room for
+            if group == "entries":  # an extension holds the code that a unit has no room for
                 found["tagsCode"] = found["ext"]["tagsCode"] if found["ext"] else found["code"]
             assert {name: found[name] for name in row if name in found} == {
                 name: value for name, value in row.items() if name in found
@@ -71,7 +71,10 @@ def test_answers_are_those_of_the_model(replayed: Replayed) -> None:
 
 @pytest.mark.parametrize("replayed", DAMAGED, indirect=True, ids=name_of)
 def test_every_record_below_the_damage_is_served(replayed: Replayed) -> None:
-    """By its place, its queue and each of its keys, at every dump, and nothing else is."""
+    """Each message is found by its offset, its queue and its keys, at every dump.
+
+    Nothing else is found.
+    """
     truth = read(replayed.store.folder / "truth.json")
     for step, theirs, ours in figures_by_dump(replayed.store, replayed.steps):
         compared = step.told["comparedWithTruth"]
@@ -93,7 +96,7 @@ def test_every_record_below_the_damage_is_served(replayed: Replayed) -> None:
 
 
 def first_damaged_byte(store: Golden) -> int:
-    """Return the physical offset of the first byte of the log that was damaged."""
+    """Return the physical offset of the first damaged byte of the log."""
     variant = store.name.partition("/")[2]
     told = read(store.folder / "variants" / f"{variant}.json") if variant else read(store.folder / "truth.json")
     places = [1 << 62]
@@ -111,7 +114,10 @@ def test_page_has_the_figures(replayed: Replayed) -> None:
 
 
 def test_reasons_are_told() -> None:
-    """The page has a row for each reason that the list has, and no other; no difference is without one."""
+    """The page has a row for each reason of the list and no other.
+
+    Each difference has a reason.
+    """
     page = (ROOT / "docs" / "departures.md").read_text(encoding="utf-8")
     section = page.split("## Answers that differ from Java's recorded ones")[1].split("\n## ")[0]
     told = [

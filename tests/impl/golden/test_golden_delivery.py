@@ -1,4 +1,4 @@
-"""What RocketMQ 4.9.3 delivered of delayed messages our store delivers too: the same copies, in the same order."""
+"""Test that the store delivers the same copies as RocketMQ 4.9.3, in the same order."""
 
 import shutil
 from dataclasses import replace
@@ -15,17 +15,20 @@ from tornpage.impl.store import MessageStore
 
 CASE = "05-transactions-delays-light-queues"
 GONE = ("DELAY",)
-"""What RocketMQ leaves in the string of a copy, and takes out of its map."""
+"""Properties that RocketMQ leaves in the string of a copy and removes from its map."""
 
 
 def visible(message: StoredMessage) -> StoredMessage:
-    """Return a copy without what depends on the length of others, and without what only its string has in RocketMQ."""
+    """Return a copy in a form that is comparable with RocketMQ's.
+
+    Fields that depend on other lengths are left out, and so are those that only RocketMQ's string has.
+    """
     properties = {name: value for name, value in message.properties.items() if name not in GONE}
     return replace(message, offset=0, size_bytes=0, message_id="", properties=properties)
 
 
 def copies_in(store: MessageStore) -> list[StoredMessage]:
-    """Return the copies in a store, in the order of the log."""
+    """Return the copies of a store in the order of the log."""
     return [
         visible(message)
         for message in store.messages()

@@ -1,4 +1,7 @@
-"""Index files of RocketMQ 4.9.3, byte for byte and in order: made anew from its log, and made by its puts."""
+"""Compare index files with those of RocketMQ 4.9.3, byte for byte and in order.
+
+They are rebuilt from its log, and made by its puts.
+"""
 
 import struct
 from pathlib import Path
@@ -25,7 +28,10 @@ def test_log_alone_gives_the_index_of_rocketmq(case: str, tmp_path: Path) -> Non
 
 
 def test_retained_log_gives_an_index_of_what_it_has(tmp_path: Path) -> None:
-    """RocketMQ's has entries of records that retention removed, so files begin elsewhere; the keys are the same."""
+    """RocketMQ's index has entries of records that retention removed.
+
+    Its files therefore begin elsewhere; the keys are the same.
+    """
     folder = golden(RETAINED_PART)
     directory = copied(folder, tmp_path / "store", "commitlog")
     with opened(directory, folder) as store:

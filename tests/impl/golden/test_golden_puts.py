@@ -1,4 +1,4 @@
-"""The puts of RocketMQ 4.9.3 put again: the same answers, the same bytes in the whole log."""
+"""Repeat the puts of RocketMQ 4.9.3: the answers and all bytes of the log are the same."""
 
 import hashlib
 from collections.abc import Iterator
@@ -17,18 +17,23 @@ from tornpage.impl.parts import Parts
 from tornpage.impl.store import MessageStore
 
 DEPARTURES = {("02-topics-unicode-limits", 188): PutStatus.PROPERTIES_SIZE_EXCEEDED}
-"""(case, number of the put): properties that are too long get one status from us, whether they are counted in
-characters (RocketMQ: MESSAGE_ILLEGAL) or in bytes."""
+"""(Case, number of the put): properties that are too long have one status here.
+
+RocketMQ counts them in characters (MESSAGE_ILLEGAL) or in bytes.
+"""
 INTACT = [case for case in CASES if case[:2] not in ("09", "10", "11")]
-"""The log of the others was damaged after the puts."""
+"""The logs of the other stores were damaged after the puts."""
 DELIVERED = "the schedule service"
 
 Entry = tuple[int | str, Message | MessageBatch, str, dict[str, Any] | None]
-"""Who put it (a number, or DELIVERED), what, the status of RocketMQ, and where it went."""
+"""One put: its number or DELIVERED, the message, RocketMQ's status, and its place."""
 
 
 class Delivering(CommitLog):
-    """Appends what the schedule service delivers: its string still has DELAY, and it is not delayed again."""
+    """Appends the copies of the schedule service.
+
+    Their string still has DELAY, and they are not delayed again.
+    """
 
     def put(self, message: Message, *, now_ms: int) -> PutResult:
         properties = str(message.properties)
@@ -45,7 +50,10 @@ def log_of(folder: Path) -> dict[int, bytes]:
 
 
 def delivered(folder: Path, put_at: set[int]) -> dict[int, dict[str, Any]]:
-    """Return, by offset, the records that the schedule service put, as puts: those nobody is said to have put."""
+    """Return, by offset, the records of the schedule service as puts.
+
+    These are the records that no listed put explains.
+    """
     found = {}
     for base, data in log_of(folder).items():
         view, position = memoryview(data), 0
@@ -70,7 +78,7 @@ def delivered(folder: Path, put_at: set[int]) -> dict[int, dict[str, Any]]:
 
 
 def history(folder: Path) -> Iterator[Entry]:
-    """Yield what was put, in log order."""
+    """Yield the puts in log order."""
     puts = read(folder / "truth.json")["puts"]
     put_at = {
         offset
@@ -95,7 +103,10 @@ def history(folder: Path) -> Iterator[Entry]:
 
 
 def record_offsets(folder: Path, append: dict[str, Any]) -> Iterator[int]:
-    """Yield where each record of a put begins; of a batch only the first bytes of each are read."""
+    """Yield the begin of each record of a put.
+
+    Of a batch only the first bytes of each record are read.
+    """
     file_bytes = config_of(folder).mapped_file_size_commit_log
     offset, end = append["wroteOffset"], append["wroteOffset"] + append["wroteBytes"]
     data = log_of(folder).get(offset // file_bytes * file_bytes)
@@ -107,7 +118,7 @@ def record_offsets(folder: Path, append: dict[str, Any]) -> Iterator[int]:
 
 
 def put_again(store: MessageStore, clock: SetClock, case: str, entry: Entry) -> None:
-    """Put it and compare the answers."""
+    """Repeat the put and compare the answers."""
     number, message, status, append = entry
     clock.now_ms = append["storeTimestamp"] if append else 0
     expected = PutStatus(status) if isinstance(number, str) else DEPARTURES.get((case, number), PutStatus(status))
@@ -123,7 +134,10 @@ def put_again(store: MessageStore, clock: SetClock, case: str, entry: Entry) -> 
 
 
 def assert_same_log(directory: Path, folder: Path) -> None:
-    """Assert that both logs have the same bytes, except for files that retention removed or that were made ahead."""
+    """Assert that both logs have the same bytes.
+
+    Files that retention removed or that were made ahead are left out.
+    """
     ours, javas = log_bytes(directory), log_bytes(folder / "store")
     compared = sorted(ours.keys() & javas.keys())
     assert compared
@@ -147,7 +161,7 @@ def test_same_puts_give_the_bytes_of_rocketmq(case: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("case", ["04-hosts-and-batches", "05-transactions-delays-light-queues"])
 def test_same_puts_over_restarts_give_the_bytes_of_rocketmq(case: str, tmp_path: Path) -> None:
-    """Queue offsets, those of light queues too, are found in the log at each open."""
+    """An open finds queue offsets in the log, those of light queues too."""
     folder, clock = golden(case, "truth.json"), SetClock()
     for entry in history(folder):
         with opened(tmp_path, folder, clock, Parts({CommitLog: Delivering})) as store:
@@ -157,7 +171,10 @@ def test_same_puts_over_restarts_give_the_bytes_of_rocketmq(case: str, tmp_path:
 
 @pytest.mark.parametrize("case", CASES[:8])
 def test_single_records_are_encoded_to_the_bytes_of_rocketmq(case: str) -> None:
-    """Record by record, without a store; what a store changes on its way is left out."""
+    """Compare single records without a store.
+
+    Changes that a store makes on its way are left out.
+    """
     folder = golden(case, "truth.json")
     config = config_of(folder)
     javas = log_bytes(folder / "store")
@@ -186,6 +203,6 @@ def test_single_records_are_encoded_to_the_bytes_of_rocketmq(case: str) -> None:
 
 
 def rewritten(message: Message) -> bool:
-    """Whether a store may change the message: delayed, or for several queues."""
+    """Return whether a store may change the message: it is delayed or goes to several queues."""
     properties = str(message.properties)
     return "DELAY\x01" in properties or "INNER_MULTI_DISPATCH\x01" in properties

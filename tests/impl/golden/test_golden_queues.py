@@ -1,4 +1,7 @@
-"""Consume queues and extensions of RocketMQ 4.9.3, byte for byte: made from its log, kept, and made by its puts."""
+"""Compare queues and extensions with those of RocketMQ 4.9.3, byte for byte.
+
+They are rebuilt from its log, kept at an open, and made by its puts.
+"""
 
 import hashlib
 import shutil
@@ -14,11 +17,11 @@ from tornpage.impl.log.commit_log import CommitLog
 from tornpage.impl.parts import Parts
 
 RETAINED_PART = "03-rollover-blanks-retention"
-"""Retention had removed the first log files of this one: the units of their records are in its queues alone."""
+"""Retention had removed the first log files: only the queues have units of their records."""
 
 
 def copied(folder: Path, directory: Path, *parts: str) -> Path:
-    """Copy parts of a golden store, or all of it."""
+    """Copy a golden store, or parts of it."""
     for part in parts or [path.name for path in (folder / "store").iterdir()]:
         source = folder / "store" / part
         if source.is_dir():
@@ -30,7 +33,7 @@ def copied(folder: Path, directory: Path, *parts: str) -> Path:
 
 
 def stamps(directory: Path) -> dict[str, int]:
-    """Return when each file of queues and index was changed, in ns."""
+    """Return the modification time of each file of queues and index, in ns."""
     return {
         name: (directory / name).stat().st_mtime_ns
         for name in derived_bytes(directory, "consumequeue", "consumequeue_ext", "index")
@@ -38,7 +41,7 @@ def stamps(directory: Path) -> dict[str, int]:
 
 
 def visible(queues: dict[str, bytes], *, first_units: dict[str, int]) -> dict[str, bytes]:
-    """Return the bytes of each queue from its first unit of a retained record on, files joined."""
+    """Return the joined files of each queue, from the first unit of a retained record on."""
     joined: dict[str, bytes] = {}
     for name in sorted(queues):
         queue, base = name.rsplit("/", 1)
@@ -76,7 +79,7 @@ def test_queues_and_index_of_rocketmq_are_left_as_they_are(case: str, tmp_path: 
 
 
 def test_bit_maps_that_nobody_can_tell_are_left_as_they_are(tmp_path: Path) -> None:
-    """Without who made the bit maps, they stand: the last exit was clean."""
+    """Bit maps stay although their author is absent: the last exit was clean."""
     folder = golden("07-queue-ext-bitmaps")
     directory = copied(folder, tmp_path / "store")
     before = derived_bytes(directory), stamps(directory)

@@ -1,4 +1,4 @@
-"""Directories that RocketMQ 4.9.3 wrote, whole, killed or damaged: our store opens them."""
+"""Test that the store opens directories of RocketMQ 4.9.3: whole, killed and damaged."""
 
 import hashlib
 import shutil
@@ -14,11 +14,14 @@ from tornpage.impl.store import MessageStore
 from tornpage.properties.judge.golden import apply_damage
 
 SERVES_LESS = ("10-crash-torn-properties",)
-"""RocketMQ serves a record with torn properties; we cut there (contract 7)."""
+"""RocketMQ serves a record with torn properties; this store cuts there (contract 7)."""
 
 
 def served_of(store: MessageStore, directory: Path, *, file_bytes: int) -> list[tuple[int, int, str]]:
-    """Return (offset, size, SHA-256 of the bytes on disk) of each record the store serves, checking `get` too."""
+    """Return (offset, size, SHA-256) of each served record, checking `get` too.
+
+    The digest is of the bytes on disk.
+    """
     files = log_bytes(directory)
     served = []
     for stored in store.messages():
@@ -67,7 +70,10 @@ def test_directory_of_rocketmq_is_opened(case: str, tmp_path: Path) -> None:
 
 
 def test_unflushed_records_behind_a_hole_are_kept_aside(tmp_path: Path) -> None:
-    """RocketMQ cuts them and later serves some again; we cut, keep a copy and never serve them again."""
+    """RocketMQ cuts them and serves some of them later.
+
+    This store cuts them, keeps a copy and never serves them again.
+    """
     folder = golden("09-crash-stale-log-tail")
     copied = tmp_path / "store"
     shutil.copytree(folder / "store", copied, copy_function=shutil.copyfile)
@@ -97,7 +103,7 @@ VARIANTS: dict[str, int | None] = {
     "hole-before-scan-start": None,
     "torn-last-record": None,
 }
-"""How many records we serve; None: those before the first damaged byte."""
+"""Number of served records; None stands for those before the first damaged byte."""
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

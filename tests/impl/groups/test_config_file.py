@@ -1,4 +1,4 @@
-"""A state file and its backup: which one counts, what is said of it, and what a disk that refuses leaves."""
+"""Test a state file and its backup: which one counts, the findings, and failing writes."""
 
 import errno
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""JSON as RocketMQ writes it: unquoted integer keys, tabs, and the same bytes back."""
+"""Test JSON as RocketMQ writes it: unquoted integer keys, tabs, and equal bytes."""
 
 import json
 from pathlib import Path

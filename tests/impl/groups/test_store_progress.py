@@ -1,4 +1,7 @@
-"""What consumer groups have read: committed, asked for, saved, corrected and forgotten by a store on a real disk."""
+"""Test offsets of consumer groups in a store on a real disk.
+
+They are committed, read, saved, corrected and forgotten.
+"""
 
 import errno
 import json
@@ -45,7 +48,7 @@ def reopened(kept: Retained) -> MessageStore:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Retained:
-    """Four messages in a queue, one in another topic, all of them dispatched and durable."""
+    """Put four messages into a queue and one into another topic, all dispatched and durable."""
     kept = Retained(tmp_path)
     kept.put(4)
     kept.put(1, OTHER)
@@ -68,7 +71,7 @@ def test_the_last_commit_counts_up_to_the_end_of_the_queue(kept: Retained) -> No
 
 def test_a_group_without_a_commit_begins_at_0_of_a_young_queue(kept: Retained) -> None:
     assert kept.store.query_offset("g", TOPIC, QUEUE) == 0
-    assert kept.store.query_offset("g", "nobody wrote to this", 0) == 0
+    assert kept.store.query_offset("g", "unused topic", 0) == 0
 
 
 def test_in_a_queue_that_has_lost_its_first_message_the_client_decides(kept: Retained) -> None:
@@ -97,11 +100,11 @@ def test_the_lag_is_summed_over_the_queues_of_a_topic(kept: Retained) -> None:
     read_by(kept.store, 3)
     assert kept.store.diff_total("g", TOPIC) == 1 + 2
     assert kept.store.diff_total("h", TOPIC) == 4 + 2
-    assert kept.store.diff_total("g", "nobody wrote to this") == 0
+    assert kept.store.diff_total("g", "unused topic") == 0
 
 
 def test_groups_that_are_left_out_keep_what_they_have_committed(kept: Retained) -> None:
-    """4.9.3 deletes it."""
+    """RocketMQ 4.9.3 deletes it."""
     read_by(kept.store, 3)
     read_by(kept.store, 1, group="h")
     assert kept.store.query_min_offset_in_all_group(TOPIC) == {QUEUE: 1}
@@ -205,7 +208,7 @@ def test_an_offset_beyond_its_queue_is_brought_back_durably(kept: Retained) -> N
 
 
 def test_a_file_that_says_nothing_refuses_no_start(kept: Retained) -> None:
-    """A broker of 4.9.3 whose file and backup both say nothing does not start."""
+    """A broker of 4.9.3 does not start when file and backup are both empty."""
     kept.store.close()
     write(kept, "{")
     write(kept, '{"offsetTable":{"TopicTest@g":{1:-7}}}', f"{OFFSETS}.bak")
@@ -250,7 +253,7 @@ def test_who_has_read_a_deleted_topic_begins_it_anew(kept: Retained) -> None:
 def test_on_disk_that_is_so_before_the_topic_is_deleted(kept: Retained) -> None:
     read_by(kept.store, 4)
     kept.runner.step("progress")
-    read_by(kept.store, 0)  # what is on disk still says 4
+    read_by(kept.store, 0)  # the file on disk still has 4
     kept.disk.calls.clear()
     kept.store.clean_unused_topics(["Other"])
     renamed = [path.rpartition("/")[2] for verb, path in kept.disk.calls if verb == "rename"]
@@ -269,7 +272,7 @@ def test_a_deletion_that_fails_changes_no_offset(kept: Retained) -> None:
 
 
 def test_queues_whose_messages_have_all_expired_begin_anew_too(tmp_path: Path) -> None:
-    """4.9.3 keeps the offsets: the first messages with the new numbers are skipped."""
+    """RocketMQ 4.9.3 keeps the offsets and skips the first messages with the new numbers."""
     kept = Retained(tmp_path)
     kept.put(3, OTHER)
     kept.put(6)
@@ -357,7 +360,10 @@ def test_a_real_thread_saves(tmp_path: Path) -> None:
 
 
 def test_commits_beside_saves_and_deletions_lose_nothing(tmp_path: Path) -> None:
-    """Each thread has a group of its own, whose last commit is there in the end; the deleted topic is nobody's."""
+    """Each thread has its own group, and the last commit of the group remains.
+
+    No group has the deleted topic.
+    """
     config = replace(config_of(file_bytes=4096), flush_consumer_offset_interval=1)
     with open_store(tmp_path, config=config) as store:
         for _ in range(4):

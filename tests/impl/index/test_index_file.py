@@ -1,4 +1,4 @@
-"""One index file: its bytes, the order they are written in, times, chains, and blocks reserved ahead."""
+"""Test one index file: bytes, order of writing, times, chains and reserved blocks."""
 
 import errno
 import os
@@ -25,13 +25,13 @@ Make = Callable[..., IndexFile]
 
 @pytest.fixture
 def files() -> FaultyFiles:
-    """Return a disk that fails on order."""
+    """Return a disk that fails on request."""
     return FaultyFiles()
 
 
 @pytest.fixture
 def make(tmp_path: Path, files: FaultyFiles) -> Iterator[Make]:
-    """Return a maker of new files; by default 4 slots and 5 entries."""
+    """Return a maker of new files with 4 slots and 5 entries by default."""
     made: list[IndexFile] = []
 
     def make(inherited: IndexHeader = NEW, *, slots: int = 4, entries_max: int = 6) -> IndexFile:
@@ -126,7 +126,7 @@ def test_time_difference(store_timestamp: int, begin_timestamp: int, seconds: in
     length_ms=st.integers(0, 3000),
 )
 def test_no_entry_of_the_window_is_left_out(inherited: int, times: list[int], begin_ms: int, length_ms: int) -> None:
-    """Whatever times follow each other: an entry is left out only when its record is outside."""
+    """A query omits an entry only if its record is outside, for any sequence of times."""
     header = IndexHeader(begin_timestamp=times[0])
     for number, time in enumerate(times, 1):
         difference = time_difference(time, inherited if number == 1 else times[0])
@@ -140,7 +140,7 @@ def test_entries_outside_the_window_are_left_out(make: Make) -> None:
     index_file.is_proven = True
     assert offsets(index_file, 7, TIME + 4000, TIME + 6000) == [30, 20]
     assert offsets(index_file, 7, TIME, TIME) == [0]
-    assert offsets(index_file, 7, TIME + 8001, EVER[1]) == []  # the greatest time is known exactly
+    assert offsets(index_file, 7, TIME + 8001, EVER[1]) == []  # the greatest time is stored exactly
     assert offsets(index_file, 7, 0, TIME - 1) == []
 
 
@@ -176,7 +176,7 @@ def test_entry_is_written_before_its_slot_and_the_header_last(make: Make, files:
 
 
 def test_readers_meet_whole_chains_while_puts_go_on(make: Make) -> None:
-    """Every put that was finished before a look is found by it, in order, and nothing else."""
+    """A query finds every put that was finished before it, in order, and nothing else."""
     index_file = make(slots=2, entries_max=20_001)
     done, errors, looks = 0, [], 0
     stop = threading.Event()
@@ -255,14 +255,14 @@ def test_full_disk_refuses_a_put_before_it_changes_anything(make: Make, files: F
         index_file.put(many, 0)
     index_file.check()
     assert bytes(index_file.mapped.view) == before
-    assert index_file.put(one, 0) == 1  # there are blocks for some more
+    assert index_file.put(one, 0) == 1  # the file has blocks for a few more entries
     files.mend()
     assert index_file.put(many, 0) == 300_000
     assert [call for call in files.calls if call[0] == "allocate"][1:] == [("allocate", index_file.path)] * 2
 
 
 def test_file_that_somebody_else_made_gets_its_blocks_before_it_is_written(tmp_path: Path, files: FaultyFiles) -> None:
-    """RocketMQ's files are sparse all over."""
+    """The files of RocketMQ are sparse."""
     layout = IndexLayout(4, 6)
     path = tmp_path / "20231114221320001"
     path.touch()

@@ -1,4 +1,4 @@
-"""The index against the log: what is right stays, everything else is made anew, whatever happened to the files."""
+"""Test the index against the log: correct parts stay, and all others are rebuilt."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ FILE_BYTES = 40 + 4 * 4 + 20 * 6
 
 
 def reopened(directory: Path, *puts: Put, from_offset: int = 0, durable_timestamp: int = 0) -> list[Finding]:
-    """Open, compare with the log, close; return what was found."""
+    """Open, compare with the log and close; return the findings."""
     service = service_of(directory, clock=SetClock(TIME + 1_000_000))
     proven(service, *puts, from_offset=from_offset, durable_timestamp=durable_timestamp)
     assert_sound(service)
@@ -42,7 +42,7 @@ def reopened(directory: Path, *puts: Put, from_offset: int = 0, durable_timestam
 
 
 def assert_sound(service: IndexService) -> None:
-    """Compare slots and chains with the entries, and look for bytes where none may be."""
+    """Compare slots and chains with the entries, and check that unused bytes are zero."""
     for index_file in service.index_files:
         data = bytes(index_file.mapped.view)
         heads, rows = [0, 0, 0, 0], entries_of(data, slots=4)
@@ -55,7 +55,7 @@ def assert_sound(service: IndexService) -> None:
 
 
 def fresh(directory: Path, *puts: Put) -> list[bytes]:
-    """Return the files of an index that was never damaged."""
+    """Return the files of an undamaged index."""
     other = directory / "fresh"
     other.mkdir()
     filled(other, *puts)
@@ -113,7 +113,7 @@ def test_puts_in_batches_that_cross_files(tmp_path: Path) -> None:
 
 
 def test_last_file_without_entries_stays_and_is_used(tmp_path: Path) -> None:
-    """RocketMQ makes the next file for a record without keys, too."""
+    """RocketMQ makes the next file for a record without keys too."""
     filled(tmp_path, *ROW[:6])
     last = paths(tmp_path)[1]
     header = header_of(paths(tmp_path)[0].read_bytes())
@@ -189,7 +189,10 @@ def test_other_records_behind_a_cut(
 @pytest.mark.parametrize("file", range(4))
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
 def test_no_flipped_byte_survives(tmp_path: Path, file: int, flip: int) -> None:
-    """But for the time of the very first entry: it would be relative to a file before, were there one."""
+    """The time of the very first entry is left out.
+
+    It would be relative to a file before it, and there is none.
+    """
     filled(tmp_path, *ROW)
     before = contents(tmp_path)
     path = paths(tmp_path)[file]
@@ -291,7 +294,7 @@ def test_damage_with_expired_records_in_front_hides_no_surviving_one(
 
 
 def test_put_that_was_killed_leaves_nothing_to_say(tmp_path: Path) -> None:
-    """Whatever of an entry, its slot and a new file was written before the header: it was never there."""
+    """An entry, its slot or a new file that was written before the header does not count."""
     labels = [0]
 
     class Killed(Exception):
@@ -333,7 +336,7 @@ def test_expired_entries_that_all_files_hold_stay(tmp_path: Path) -> None:
 
 
 def test_emptied_log_leaves_an_index_that_takes_the_first_record(tmp_path: Path) -> None:
-    """RocketMQ keeps the index then, and leaves out every new record below its end (holes I3, I4)."""
+    """RocketMQ keeps the index and omits every new record below its end (holes I3, I4)."""
     filled(tmp_path, *ROW)
     assert reopened(tmp_path)
     assert reopened(tmp_path, *ROW[:2]) == []
@@ -382,7 +385,7 @@ def test_full_disk_leaves_the_missing_puts_to_a_later_put(tmp_path: Path) -> Non
 
 
 def test_file_that_was_never_begun_goes_from_a_full_disk(tmp_path: Path) -> None:
-    """A kill between its creation and its header leaves a name and a size, and no block for a header."""
+    """A kill between creation and header leaves a name, a size and no block for the header."""
     filled(tmp_path, *ROW[:5])
     path = tmp_path / "index" / "20231114221320009"
     path.write_bytes(bytes(FILE_BYTES))

@@ -1,4 +1,7 @@
-"""The row of index files: RocketMQ's bytes, names, roll-over, repeated puts, complete candidates, flushes."""
+"""Test the sequence of index files: bytes of RocketMQ, names, roll-over and flushes.
+
+A put may repeat, and a query returns all candidates.
+"""
 
 import errno
 import os
@@ -50,13 +53,16 @@ def limits_of(folder: Path) -> tuple[int, int]:
 
 
 def stored(folder: Path) -> list[bytes]:
-    """Return the files of a golden index, oldest first, but for a last one without entries."""
+    """Return the files of a golden index, oldest first.
+
+    A last file without entries is left out.
+    """
     data = contents(folder / "store")
     return data if header_of(data[-1])[5] > 1 else data[:-1]
 
 
 def times_of(folder: Path) -> dict[int, int]:
-    """Return the store time of every record by offset, of expired and delivered ones too."""
+    """Return the store time of every record by offset, including expired and delivered ones."""
     log = first_dump(read(folder / "expected.json")["steps"])["log"]
     times = {row["phy"]: row["storeTimestamp"] for row in log if row["kind"] == "record"}
     return times | {row["commitLogOffset"]: row["storeTimestamp"] for row in read(folder / "truth.json")["records"]}
@@ -81,7 +87,10 @@ def test_entries_of_rocketmq_put_again_give_its_bytes(tmp_path: Path, case: str)
 
 @pytest.mark.parametrize("case", [case for case in INTACT if case != "03-rollover-blanks-retention"])
 def test_golden_log_dispatched_gives_the_bytes_of_rocketmq(tmp_path: Path, case: str) -> None:
-    """Topics, keys and hashes as RocketMQ reads them; what a killed store had not dispatched comes behind."""
+    """Topics, keys and hashes are those that RocketMQ reads.
+
+    Records that a killed store had not dispatched follow.
+    """
     folder = golden(case)
     slots, entries_max = limits_of(folder)
     rules = DispatchRules(
@@ -225,7 +234,7 @@ def test_refused_file_is_tried_again_and_nothing_is_doubled(tmp_path: Path, verb
     assert contents(tmp_path) == contents(tmp_path / "other")
 
 
-@pytest.mark.parametrize("by_hand", [False, True], ids=["the store", "somebody else"])
+@pytest.mark.parametrize("by_hand", [False, True], ids=["the store", "an operator"])
 @pytest.mark.parametrize("next_verb", ["put", "flush"])
 def test_what_is_left_of_a_refused_file_goes_soon(tmp_path: Path, next_verb: str, by_hand: bool) -> None:
     files = FaultyFiles()
@@ -233,7 +242,7 @@ def test_what_is_left_of_a_refused_file_goes_soon(tmp_path: Path, next_verb: str
     service.put(puts_of(*ROW[:3]))
     files.fail("pwrite", code=errno.ENOSPC)
     files.fail("unlink")
-    for _ in range(2):  # once it cannot be made, once what is left of it cannot be removed
+    for _ in range(2):  # once the file cannot be made, once the remains of it cannot be removed
         with pytest.raises(OSError):  # noqa: PT011
             service.put(puts_of(*ROW[:9]))
     [left] = [path for path in (tmp_path / "index").iterdir() if path.stat().st_size == 0]
@@ -251,7 +260,10 @@ def test_what_is_left_of_a_refused_file_goes_soon(tmp_path: Path, next_verb: str
 
 @pytest.mark.parametrize("done", range(9))
 def test_puts_that_come_again_are_recognised_in_the_middle_of_a_record(tmp_path: Path, done: int) -> None:
-    """The keys of one record may end up in two files, one of them twice: RocketMQ indexes its last record again."""
+    """The keys of one record may end up in two files, with one key twice.
+
+    RocketMQ indexes its last record again.
+    """
     record = [(1, 30, TIME + 5), (2, 30, TIME + 5), (1, 30, TIME + 5), (1, 30, TIME + 5)]
     puts = [*ROW[:2], *ROW[2:3], *record, *[(3, 40, TIME + 9), (3, 50, TIME + 9)]]
     service = proven(service_of(tmp_path, entries_max=4))
@@ -297,7 +309,7 @@ def test_candidates_are_complete_for_every_window(
     start: int,
     reopened: bool,
 ) -> None:
-    """Times that go back and forth, over file ends, before and after a reopening."""
+    """Times go back and forth, across file ends, before and after a reopening."""
     directory = tmp_path_factory.mktemp("candidates")
     offset, rows = 0, list[Put]()
     for code, step, time in puts:
@@ -319,7 +331,10 @@ def test_candidates_are_complete_for_every_window(
 
 
 def merged(rows: list[Put]) -> list[Put]:
-    """Return what is in an index after these single puts: a repeated last put is not doubled."""
+    """Return the content of an index after these single puts.
+
+    A repeated last put is not doubled.
+    """
     kept: list[Put] = []
     for row in rows:
         tail = [put for put in kept if put[1] == row[1]]
@@ -341,7 +356,7 @@ def test_read_only_index_shows_what_is_there_and_changes_nothing(tmp_path: Path)
     service.load()
     assert [(finding.severity, finding.code) for finding in service.findings] == [("note", "index_rebuilt")]
     assert found(service, 3) == [100, 30]
-    assert found(service, 3, TIME - 5, TIME - 5) == [100, 30]  # no time is believed
+    assert found(service, 3, TIME - 5, TIME - 5) == [100, 30]  # no time is trusted
     service.flush()
     service.close()
     assert contents(tmp_path) == [before[0], before[1][:-1], *before[2:]]
@@ -379,7 +394,7 @@ def test_random_bytes_never_make_a_reader_loop(
 
 
 def barriers(files: FaultyFiles, directory: Path) -> list[str]:
-    """Return what was synced since the last look, as paths below the store."""
+    """Return the files synced since the last call, as paths below the store."""
     synced = [path for verb, path in files.calls if verb in ("sync", "sync_directory")]
     files.calls.clear()
     return [os.path.relpath(path, directory) for path in synced]

@@ -1,4 +1,4 @@
-"""The checkpoint file: its bytes both ways, and what is made of a missing or damaged one."""
+"""Test the checkpoint file: its bytes both ways, and a missing or damaged file."""
 
 import json
 from pathlib import Path
@@ -70,7 +70,7 @@ def test_store_notes_the_time_of_what_a_flush_covered(tmp_path: Path) -> None:
     store.flush()
     clock.now_ms = 2000
     store.put(MESSAGE)
-    clock.now_ms = 500  # the clock went back: the checkpoint does not
+    clock.now_ms = 500  # the clock went back, and the checkpoint does not
     store.put(MESSAGE)
     store.close()
     checkpoint = Checkpoint(FaultyFiles(), str(tmp_path / "checkpoint"))

@@ -1,4 +1,4 @@
-"""One mapped file: watermarks in order, readers hold it open, a failed sync poisons it."""
+"""Test one mapped file: order of watermarks, references, poison after a failed sync."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from tornpage.impl.io.os_files import OsFiles
 
 @pytest.fixture
 def files() -> FaultyFiles:
-    """Return a disk that fails on order."""
+    """Return a disk that fails on request."""
     return FaultyFiles()
 
 
@@ -68,7 +68,7 @@ def test_flush_without_news_does_not_sync(mapped: MappedFile, files: FaultyFiles
 
 
 def test_flush_covers_what_was_written_before_it(mapped: MappedFile, files: FaultyFiles) -> None:
-    """A record that arrives while the disk works is not covered by that sync."""
+    """A sync does not cover a record that arrives during it."""
     mapped.append(bytearray(b"a" * 100))
 
     def append_meanwhile(_: str) -> None:

@@ -1,4 +1,4 @@
-"""A mapped file of the user's own: the store writes through it, and survives what it refuses."""
+"""Test a mapped file of the user: the store writes through it and survives its failures."""
 
 import errno
 from dataclasses import replace
@@ -40,7 +40,7 @@ def test_every_byte_goes_through_the_mapped_file_that_was_named(tmp_path: Path) 
 
 
 class Torn(MappedFile):
-    """Writes so many bytes of a record or blank, then refuses, while `kept` is not None."""
+    """Writes `kept` bytes of a record or blank and then fails, unless `kept` is None."""
 
     kept: int | None = None
     of = "record"
@@ -68,7 +68,10 @@ class Torn(MappedFile):
 def test_refused_record_leaves_nothing_behind(
     message: Message | MessageBatch, kept: int, held: int, then: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bytes behind the end made the next open after a clean exit find damage, and the store read-only."""
+    """Bytes past the end looked like damage to the next open after a clean exit.
+
+    It set the store read-only.
+    """
     ours = open_store(tmp_path / "ours", clock=SetClock(), parts=Parts({MappedFile: Torn}))
     twin = open_store(tmp_path / "twin", clock=SetClock())
     with ours, twin:
@@ -96,7 +99,10 @@ def test_refused_record_leaves_nothing_behind(
 def test_refused_blank_leaves_no_file_behind_it(
     message: Message | MessageBatch, kept: int, then: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The next record went into the new file without a blank before it, and an open found damage there."""
+    """The next record went into the new file without a blank before it.
+
+    An open found damage there.
+    """
     small = Message("T", b"")
     ours = open_store(tmp_path / "ours", file_bytes=256, clock=SetClock(), parts=Parts({MappedFile: Torn}))
     twin = open_store(tmp_path / "twin", file_bytes=256, clock=SetClock())

@@ -1,4 +1,7 @@
-"""Locked memory: private zeros on whole pages, locked or with a warning, and gone when it is released."""
+"""Test locked memory: private zeros on whole pages, locked or with a warning.
+
+The memory is gone after its release.
+"""
 
 import ctypes
 import errno
@@ -17,7 +20,7 @@ SIZE_BYTES = 64 << 10
 
 
 def locked_kib() -> int:
-    """Return how much memory this process has locked."""
+    """Return the amount of locked memory of this process."""
     (line,) = re.findall(r"^VmLck:\s+(\d+) kB$", Path("/proc/self/status").read_text(encoding="utf-8"), re.MULTILINE)
     return int(line)
 
@@ -27,7 +30,7 @@ def address(memory: LockedMemory) -> int:
 
 
 def locked_memory(size_bytes: int = SIZE_BYTES) -> LockedMemory:
-    """Return memory that is locked, or skip."""
+    """Return locked memory, or skip the test."""
     memory = LockedMemory(size_bytes)
     if not memory.is_locked:
         memory.release()
@@ -96,7 +99,7 @@ def test_memory_over_the_limit_works_and_says_so_once(
 ) -> None:
     monkeypatch.setattr(
         "tornpage.impl.io.memory._FIRST_REFUSAL", threading.Lock()
-    )  # this process may have been refused before
+    )  # a lock may have failed in this process before
 
     def reserve_twice() -> str:
         forbid_locked_memory(limit_bytes)

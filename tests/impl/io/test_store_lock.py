@@ -1,4 +1,4 @@
-"""A second opener is refused before it touches anything (contract 14)."""
+"""Test that a second opener is refused before it changes anything (contract 14)."""
 
 import errno
 import fcntl
@@ -92,7 +92,7 @@ def test_a_failed_open_lets_the_next_opener_in(tmp_path: Path) -> None:
 
 
 def test_lock_is_the_byte_that_rocketmq_locks(tmp_path: Path) -> None:
-    """Another process sees a write lock on byte 0 alone."""
+    """Another process sees a write lock on byte 0 only."""
     lock = StoreLock(OsFiles(), str(tmp_path))
     lock.acquire()
     with open(tmp_path / "lock", "rb") as looked_at:
@@ -135,7 +135,7 @@ def test_file_in_place_of_a_directory_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_open_that_fails_at_the_lock_file_lets_the_next_one_in(tmp_path: Path) -> None:
-    """The lock was held, but not given back, when writing the four bytes of the lock file failed."""
+    """The lock was kept and not released when writing the four bytes of the lock file failed."""
     files = FaultyFiles()
     files.fail("pwrite", code=errno.ENOSPC, part="/lock", times=1)
     with pytest.raises(BadDirectory, match="No space left"):
@@ -145,7 +145,7 @@ def test_an_open_that_fails_at_the_lock_file_lets_the_next_one_in(tmp_path: Path
 
 
 def test_a_directory_that_is_there_is_made_durable_too(tmp_path: Path) -> None:
-    """An opener before us may have been killed between making and syncing it."""
+    """An opener before may have been killed between making and syncing it."""
     files = FaultyFiles()
     make_directories(files, str(tmp_path))
     assert files.calls == [("stat", str(tmp_path)), ("sync_directory", str(tmp_path.parent))]

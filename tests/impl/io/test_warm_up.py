@@ -1,4 +1,4 @@
-"""Warm-up: every page present before the first record, synced as the policy says, locked, and all bytes still zero."""
+"""Test warm-up: every page present before the first record, synced by policy, all zero."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +19,7 @@ SYNC, ASYNC = FlushDiskType.SYNC_FLUSH, FlushDiskType.ASYNC_FLUSH
 
 
 class WatchedFiles(OsFiles):
-    """The real disk, and what was asked of it, with how many KiB of the mapping were present then."""
+    """The real disk; it records each call and how many KiB of the mapping were present then."""
 
     def __init__(self, *, locks: bool = True) -> None:
         self.calls: list[tuple[str, int]] = []
@@ -31,22 +31,22 @@ class WatchedFiles(OsFiles):
         self.calls.append((verb, kib_of(self.path, "Rss")[0]))
 
     def populate(self, mapping: Mapping, position: int, size_bytes: int) -> None:
-        """Note the range and do it."""
+        """Record the range and call the disk."""
         self.populated.append((position, size_bytes))
         super().populate(mapping, position, size_bytes)
 
     def sync(self, file: OpenFile) -> None:
-        """Note it and do it."""
+        """Record the call and do it."""
         self._note("sync")
         super().sync(file)
 
     def advise_will_need(self, mapping: Mapping) -> None:
-        """Note it and do it."""
+        """Record the call and do it."""
         self._note("advise")
         super().advise_will_need(mapping)
 
     def lock_memory(self, mapping: Mapping) -> bool:
-        """Note it, and answer as told."""
+        """Record the call and return the set answer."""
         self._note("lock")
         return self._locks
 
@@ -62,12 +62,12 @@ class Fresh:
         self.mapping = files.map(self.file)
 
     def warm(self, kind: WarmUp, flush_disk_type: FlushDiskType, *, pages: int = 4096) -> bool:
-        """Warm it up."""
+        """Warm the file up."""
         policy = AllocationPolicy(1, kind, pages)
         return warm_up(self.files, self.file, self.mapping, policy=policy, flush_disk_type=flush_disk_type)
 
     def close(self) -> None:
-        """Give everything back; the file must still be zeros."""
+        """Release everything; the file must still be zeros."""
         assert not any(self.mapping.view)
         self.files.unmap(self.mapping)
         self.files.close(self.file)

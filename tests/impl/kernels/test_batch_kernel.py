@@ -1,4 +1,4 @@
-"""The compiled batch encoder: whatever it is given, it answers and writes what its plain twin does."""
+"""Test the compiled batch encoder: its answers and bytes are those of its plain twin."""
 
 import struct
 from dataclasses import replace
@@ -28,18 +28,21 @@ ODD = (
     b"\xc3",
     b"\xed\xa0\x80",  # a surrogate
     b"\xc0\x80",  # longer than needed
-    b"\xf4\x90\x80\x80",  # beyond the last character
+    b"\xf4\x90\x80\x80",  # past the last character
 )
 
 
 @cache
 def compiled() -> Any:
-    """Return the twin, which a fresh checkout compiles at its import: here, in one process, and not in each."""
+    """Return the twin, compiled in this process by the first test that needs it."""
     return import_module("tornpage.impl.kernels.batch")
 
 
 def both(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
-    """Return the answer of the plain twin, after the compiled one has given the same, placed and unplaced."""
+    """Return the answer of the plain twin.
+
+    The compiled one has to give the same, placed and unplaced.
+    """
     expected, found = plain.encode_batch(body, frame), compiled().encode_batch(body, frame)
     assert found == expected
     if isinstance(expected, EncodedBatch) and isinstance(found, EncodedBatch):
@@ -57,7 +60,7 @@ def both(body: bytes, frame: BatchFrame) -> EncodedBatch | PutStatus:
 
 
 def texts() -> st.SearchStrategy[bytes]:
-    """Return properties: mostly text, sometimes what has to be refused or taken out, in any place."""
+    """Return properties: mostly text, sometimes with parts to be refused or removed."""
     pairs = st.tuples(st.text(max_size=4), st.text(max_size=12)).map("\x01".join).map(str.encode)
     parts = st.one_of(pairs.filter(lambda pair: b"\0" not in pair), st.sampled_from(ODD))
     return st.tuples(st.lists(parts, max_size=4), st.sampled_from((b"\x02", b""))).map(
@@ -111,7 +114,10 @@ def test_twins_agree_on_any_bytes(body: bytes) -> None:
 
 @given(body=bodies(), data=st.data())
 def test_twins_agree_on_damaged_batches(body: bytes, data: st.DataObject) -> None:
-    """One field or the end of a good body is changed: lengths negative or beyond the end, totals, left-over bytes."""
+    """Change one field or the end of a good body.
+
+    Lengths become negative or too large, totals wrong, or bytes are left over.
+    """
     at = data.draw(st.integers(0, len(body)), label="at")
     field = data.draw(
         st.sampled_from((b"", b"\0", b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\x16")) | st.binary(max_size=4),

@@ -1,4 +1,4 @@
-"""Compiled parts of a store: not loaded before there is work for them, and left out where they cannot be loaded."""
+"""Test compiled parts: loaded when they have work, and omitted if they do not load."""
 
 import importlib
 import logging
@@ -48,12 +48,12 @@ def test_a_small_store_loads_no_compiler(tmp_path: Path, repository: Path) -> No
     run = subprocess.run(
         [sys.executable, "-c", SMALL_STORE, str(tmp_path / "store")], cwd=repository, capture_output=True, text=True
     )
-    assert run.stdout == "0\n", run.stderr  # which may tell of a slow put: files of 1 GiB on a busy machine
+    assert run.stdout == "0\n", run.stderr  # it may warn of a slow put: files of 1 GiB on a busy machine
 
 
 @pytest.fixture(autouse=True)
 def _forgets() -> Iterator[None]:
-    """Have no twin known before and after a test."""
+    """Forget all loaded twins before and after a test."""
     compiled._twins.cache_clear()
     yield
     compiled._twins.cache_clear()
@@ -61,7 +61,7 @@ def _forgets() -> Iterator[None]:
 
 @pytest.fixture
 def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the kernels that were loaded since the test began; in order."""
+    """Return the kernels that were loaded since the test began, in order."""
     names: list[str] = []
 
     def load(name: str) -> Any:
@@ -93,7 +93,7 @@ def test_parts_are_plain_until_there_was_enough_to_do(loaded: list[str]) -> None
     assert loaded == ["walk"]
     assert len(parts.dispatch_records(view, 0, len(view), RULES).runs) == 1
     assert loaded == ["walk", "dispatch"]
-    assert walked(CompiledParts(), file) == expected  # they are there already
+    assert walked(CompiledParts(), file) == expected  # the kernels are loaded already
 
 
 def test_entries_without_records_count_too(loaded: list[str]) -> None:
@@ -128,7 +128,7 @@ def test_without_a_compiler_the_plain_parts_work(
 
 
 def bytes_of(directory: Path) -> dict[str, bytes]:
-    """Return log, queues and index of a store; names of index files are times."""
+    """Return log, queues and index of a store; index files are named by times."""
     found: dict[str, bytes] = {}
     for kind in ("commitlog", "consumequeue", "index"):
         for number, path in enumerate(sorted(path for path in (directory / kind).rglob("*") if path.is_file())):

@@ -1,4 +1,4 @@
-"""The compiled dispatcher: whatever it is given, it gives the units and index entries of its plain twin."""
+"""Test the compiled dispatcher: its units and index entries are those of its plain twin."""
 
 from functools import cache
 from importlib import import_module
@@ -26,7 +26,7 @@ RULES = DispatchRules(
 
 @cache
 def compiled() -> Any:
-    """Return the twin, which a fresh checkout compiles at its import: here, in one process, and not in each."""
+    """Return the twin, compiled in this process by the first test that needs it."""
     return import_module("tornpage.impl.kernels.dispatch")
 
 
@@ -43,7 +43,7 @@ def rules() -> st.SearchStrategy[DispatchRules]:
 
 
 def joined(runs: Any) -> list[QueueRun]:
-    """Return the runs with those joined that follow each other in their queue and in their numbers."""
+    """Return the runs, joining those that are adjacent in their queue and in their numbers."""
     made: list[QueueRun] = []
     latest: dict[Any, int] = {}
     for run in runs:
@@ -61,7 +61,10 @@ def joined(runs: Any) -> list[QueueRun]:
 
 
 def both(file: LogFile, use: DispatchRules, position: int = 0, end: int | None = None) -> Dispatched:
-    """Return what the plain twin gives, after the compiled one has given the same in runs that are no more."""
+    """Return the result of the plain twin.
+
+    The compiled one has to give the same in at most as many runs.
+    """
     view = memoryview(file.data)
     end = len(view) if end is None else end
     expected = plain.dispatch_records(view, position, end, use)
@@ -105,7 +108,7 @@ def test_twins_agree_on_any_bytes(data: bytes) -> None:
 @pytest.mark.parametrize("odd", [(), (1,), (2,), (1, 2)], ids=str)
 @pytest.mark.parametrize("wrong", [1, 2])
 def test_a_record_of_another_file_ends_the_batch_whichever_twin_reads_it(odd: tuple[int, ...], wrong: int) -> None:
-    """Its physical offset may belong to a file, just not to the one of the record before."""
+    """Its physical offset may belong to a file, but not to the file of the record before."""
     topics = [SCHEDULE_TOPIC if number in odd else "T" for number in range(3)]
     file = log_file([(Message(topic, b""), False) for topic in topics])
     data = bytearray(file.data)
@@ -121,7 +124,7 @@ def test_a_record_of_another_file_ends_the_batch_whichever_twin_reads_it(odd: tu
 @pytest.mark.parametrize("value", ["ff", "c3", "61eda080", "c080", "f4908080", "e09fbf", "f08fbfbf", "80"])
 @pytest.mark.parametrize("name", ["KEYS", "TAGS", "UNIQ_KEY", "OTHER"])
 def test_twins_agree_on_text_that_is_none(value: str, name: str) -> None:
-    """Topic, property or both hold bytes that are no UTF-8, as no put of ours writes them."""
+    """Topic, property or both hold bytes that are no UTF-8; no put of this store writes them."""
     bad = bytes.fromhex(value)
     topic, text = b"t" * len(bad), b"x" * len(bad)
     properties = f"{name}\x01a{text.decode()} b\x02KEYS2\x01k\x02UNIQ_KEY\x01u"

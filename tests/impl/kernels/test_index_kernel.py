@@ -1,4 +1,4 @@
-"""The compiled loops of the index: the bytes and answers of their plain twins."""
+"""Test compiled loops of the index: their bytes and answers are those of the plain twins."""
 
 import struct
 from array import array
@@ -23,12 +23,12 @@ Put = tuple[int, int, int]
 
 @cache
 def compiled() -> Any:
-    """Return the twin, which a fresh checkout compiles at its import: here, in one process, and not in each."""
+    """Return the twin, compiled in this process by the first test that needs it."""
     return import_module("tornpage.impl.kernels.index")
 
 
 def columns(puts: list[Put], kind: str) -> list[Any]:
-    """Return the puts as parallel sequences of some kind."""
+    """Return the puts as parallel sequences of the given kind."""
     lists = [[put[field] for put in puts] for field in range(3)]
     match kind:
         case "arrays":
@@ -41,9 +41,9 @@ def columns(puts: list[Put], kind: str) -> list[Any]:
 def both(
     name: str, heads: bytes, entries: bytes, *arguments: Any, puts: Any = None, kind: str = "lists", behind: Any = ()
 ) -> bytes:
-    """Return the entries that the plain twin leaves, after the compiled one has made and answered the same.
+    """Return the entries of the plain twin.
 
-    `puts`, if there are any, come between `arguments` and those `behind` them.
+    The compiled one has to make and answer the same. `puts`, if there are any, come between `arguments` and `behind`.
     """
     outcomes = []
     for twin in (plain, compiled()):
@@ -51,7 +51,7 @@ def both(
         given = () if puts is None else columns(puts, kind if twin is compiled() else "lists")
         with memoryview(written[0]) as head_view, memoryview(written[1]) as entry_view:
             answer = getattr(twin, name)(head_view, entry_view, *arguments, *given, *behind)
-        written[0].append(0)  # nobody holds it any more
+        written[0].append(0)  # no reader holds it any more
         assert all(type(number) is int for number in answer)
         outcomes.append((answer, bytes(written[0]), bytes(written[1])))
     assert outcomes[0] == outcomes[1]
@@ -96,7 +96,7 @@ def test_twins_trace_any_bytes_alike(heads: bytes, entries: bytes, limit: int) -
     [(2, 0, 2, 1), (4, 0, 1, 1), (-1, 0, 1, 1), (1, 0, 3, 1), (1, -1, 1, 1), (1, 0, 1, 0)],
 )
 def test_what_does_not_fit_is_as_with_the_plain_twin(number: int, start: int, end: int, slots: int) -> None:
-    """Room is for three entries, entry 0 counted, and there are two puts."""
+    """The file has room for three entries, entry 0 included, and there are two puts."""
     given: list[Any] = [array("q", [5, 6]), [7, 8], [9, 10]]
     for name, more in (("put_entries", (lambda what: None,)), ("match_entries", ())):
         outcomes = []

@@ -1,4 +1,4 @@
-"""What kernels are made of: integers at any place, a search, a comparison, Java's hash, each beside Python's own."""
+"""Compare primitives of kernels with Python: integers, search, comparison, Java's hash."""
 
 from typing import Any
 

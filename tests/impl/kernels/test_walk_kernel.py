@@ -1,4 +1,7 @@
-"""The compiled walk over a log file: the same end and the same reason as the plain one and as the judges' own."""
+"""Test the compiled walk over a log file: its end and reason equal those of two others.
+
+The others are the plain walk and the walk of the judges.
+"""
 
 from functools import cache
 from importlib import import_module
@@ -19,12 +22,12 @@ from tornpage.properties.decode import scan as judges_scan
 
 @cache
 def compiled() -> Any:
-    """Return the twin, which a fresh checkout compiles at its import: here, in one process, and not in each."""
+    """Return the twin, compiled in this process by the first test that needs it."""
     return import_module("tornpage.impl.kernels.walk")
 
 
 def walked(file: LogFile, position: int = 0) -> tuple[int, str | None]:
-    """Return where a walk ends, after all walkers have said the same."""
+    """Return the end of a walk after checking that all walkers agree."""
     view = memoryview(file.data)
     where: dict[str, Any] = {"file_bytes": file.file_bytes, "base_offset": file.base_offset}
     expected = scan.walk_log(view, position, **where, check=codec.check_record)

@@ -1,4 +1,4 @@
-"""Files made ahead: in which order, who waits for them, what a refusal costs, and what becomes of those left over."""
+"""Test files made ahead: order, waiting puts, failed files and left-over files."""
 
 import errno
 from concurrent.futures import Future
@@ -142,7 +142,7 @@ def test_failure_ahead_costs_no_put_whose_own_file_is_ready(tmp_path: Path) -> N
 
 
 def test_an_error_that_is_not_the_disks_is_told_to_who_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was told as a file that was not ready after five seconds, at once."""
+    """The failure was reported at once as a file that was not ready after five seconds."""
     service, runner = service_of(tmp_path, FaultyFiles())
 
     def fails(base_offset: int) -> NoReturn:

@@ -1,4 +1,4 @@
-"""The commit of the pool's buffers: what a round copies, what readers see meanwhile, what a refused write leaves."""
+"""Test the commit of pool buffers: copied bytes, what readers see, and failed writes."""
 
 import errno
 import os
@@ -33,7 +33,7 @@ BIG = replace(MESSAGE, body=bytes(600))
 def opened(
     directory: Path, *, file_bytes: int = 64 * PAGE, files: FaultyFiles | None = None, **changes: Any
 ) -> tuple[MessageStore, HandRunner]:
-    """Open a store with a pool whose first commit round, a thorough one, has been at 200 ms."""
+    """Open a store with a pool; its first commit round, a thorough one, was at 200 ms."""
     runner = HandRunner()
     config = replace(config_of(file_bytes=file_bytes), transient_store_pool_enable=True, **changes)
     store = open_store(directory, config=config, files=files, parts=Parts({ThreadRunner: runner}))
@@ -88,7 +88,7 @@ def test_thorough_round_is_counted_from_the_last_that_was_thorough_or_moved_some
     store, runner = opened(tmp_path)
     with store:
         fill_to(store, 4 * PAGE)
-        runner.step("commit", after_ms=150)  # moves by the rule
+        runner.step("commit", after_ms=150)  # moves by the page rule
         assert store.committed_offset == 4 * PAGE
         store.put(MESSAGE)
         runner.step("commit", after_ms=199)
@@ -137,12 +137,12 @@ def test_a_put_wakes_the_commit_once_the_pages_behind_what_is_committed_are_enou
         runner.step("commit", after_ms=1)
         assert [wakes_of(store, runner, pages * PAGE) for pages in (5, 6, 7, 8)] == [0, 0, 0, 1]
         fill_to(store, 9 * PAGE + 500)
-        runner.step("commit", after_ms=1)  # goes further than the put that woke it, and into a page
+        runner.step("commit", after_ms=1)  # goes past the put that woke it, and into a page
         assert [wakes_of(store, runner, pages * PAGE) for pages in (10, 11, 12, 13, 14)] == [0, 0, 0, 1, 1]
 
 
 def test_while_a_commit_does_not_come_each_page_wakes_it_again(tmp_path: Path) -> None:
-    """A round may be under way that saw only a part: what is behind it waits for no whole rule more."""
+    """A running round may have seen only a part: the rest needs no full page rule more."""
     store, runner = opened(tmp_path)
     with store:
         fill_to(store, 4 * PAGE)
@@ -219,7 +219,7 @@ def test_kill_leaves_what_was_committed(tmp_path: Path) -> None:
 
 def test_record_that_is_put_during_the_write_is_not_committed(tmp_path: Path) -> None:
     class PutsMeanwhile(FaultyFiles):
-        """A put comes when the first commit writes."""
+        """A put arrives with the first write of the commit."""
 
         def pwrite(self, file: OpenFile, data: bytes | memoryview, offset: int) -> None:
             super().pwrite(file, data, offset)
@@ -238,7 +238,7 @@ def test_record_that_is_put_during_the_write_is_not_committed(tmp_path: Path) ->
 
 
 class HalfWritingFiles(FaultyFiles):
-    """A disk that takes half of the next `short_writes` writes to log files."""
+    """A disk that writes only half of the next `short_writes` writes to log files."""
 
     short_writes = 0
 

@@ -1,4 +1,4 @@
-"""The durable floor: written after the sync it speaks of, trusted only when whole."""
+"""Test the durable floor: written after the sync that it records, trusted only when whole."""
 
 import struct
 import zlib
@@ -124,7 +124,10 @@ def test_failed_sync_does_not_raise_the_floor(tmp_path: Path) -> None:
 
 
 def test_the_judge_reads_the_floor_that_the_store_writes(tmp_path: Path) -> None:
-    """Store and format page had different layouts of config/durableFloor: the judge called each of ours unreadable."""
+    """Store and format page had different layouts of config/durableFloor.
+
+    The judge called each file of the store unreadable.
+    """
     with open_store(tmp_path) as store:
         store.put(MESSAGE)
         store.flush()
@@ -134,7 +137,7 @@ def test_the_judge_reads_the_floor_that_the_store_writes(tmp_path: Path) -> None
 
 
 def test_a_floor_of_another_version_is_not_trusted(tmp_path: Path) -> None:
-    """Right checksum, other magic."""
+    """The checksum is right and the magic is not."""
     head = struct.pack(">8sqq", b"TPFLOOR2", 4711, 1024)
     (tmp_path / "floor").write_bytes((head + struct.pack(">I", zlib.crc32(head))).ljust(512, b"\0"))
     assert floor_of(tmp_path / "floor").load() is None

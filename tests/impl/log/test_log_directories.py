@@ -1,4 +1,4 @@
-"""Which directory gets a log file, and which directories a configuration may name."""
+"""Test the choice of a directory for a log file, and the directories of a configuration."""
 
 import logging
 from collections.abc import Callable
@@ -18,13 +18,13 @@ MakeDirectories = Callable[..., LogDirectories]
 
 @pytest.fixture
 def disks() -> SeveralDisks:
-    """Return disks that say what they are told."""
+    """Return disks that answer with these numbers."""
     return SeveralDisks()
 
 
 @pytest.fixture
 def make_directories(disks: SeveralDisks) -> MakeDirectories:
-    """Return a maker of log directories; full is what is used above 75 per cent."""
+    """Return a maker of log directories; one is full above 75 per cent."""
 
     def make(*paths: str, read_only: tuple[str, ...] = (), file_bytes: int = FILE_BYTES) -> LogDirectories:
         return LogDirectories(disks, paths, read_only=read_only, file_bytes=file_bytes, clean_forcibly_ratio=0.75)

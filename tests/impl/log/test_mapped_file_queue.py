@@ -1,4 +1,4 @@
-"""The files in a row: rolling, finding, flushing front to back, dropping from behind."""
+"""Test the sequence of log files: rolling, finding, flushing in order, dropping the end."""
 
 import errno
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from tornpage.impl.log.mapped_file_queue import MappedFileQueue
 
 @pytest.fixture
 def files() -> FaultyFiles:
-    """Return a disk that fails on order."""
+    """Return a disk that fails on request."""
     return FaultyFiles()
 
 
@@ -33,7 +33,7 @@ def make_queue(tmp_path: Path, files: FaultyFiles) -> Iterator[Callable[[], Mapp
 
 
 def append_file(queue: MappedFileQueue) -> MappedFile:
-    """Go on in the next file."""
+    """Continue in the next file."""
     file = queue.next_file()
     queue.add(file)
     return file

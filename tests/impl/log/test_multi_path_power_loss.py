@@ -1,8 +1,8 @@
-"""Power loss while the log lies in two directories: whatever names and contents survive, the log is a prefix.
+"""Test power losses with the log in two directories: the remaining log is always a prefix.
 
-Each history is run once on a recorded disk (`posix-strict`: any subset of the names). At each place where a crash may
-fall, every combination of the names, sizes and versions of pages that could have reached the disk is tried; pages torn
-by sectors are left to the campaigns.
+Each run happens once on a recorded disk (`posix-strict`: any subset of the names). At each crash point, every
+combination of the names, sizes and page versions that could have reached the disk is tried. Pages torn by sectors are
+left to the campaigns.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ CONFIG = replace(config_of(file_bytes=FILE_BYTES), store_path_commit_log=(X, Y),
 
 
 class TwoDisks(RecordingFiles):
-    """A recorded disk whose two directories may be full, or refuse to be synced."""
+    """A recorded disk with two directories that may be full or fail to sync."""
 
     def __init__(self, base: Image) -> None:
         super().__init__(base, tracker=CompareTracker())
@@ -48,7 +48,10 @@ class TwoDisks(RecordingFiles):
 
 
 class History:
-    """A store on a recorded disk; `promised` has, by event, how many messages a crash there has to leave."""
+    """A store on a recorded disk.
+
+    `promised` maps each event to the number of messages that a crash there has to leave.
+    """
 
     def __init__(self, base: Image = EMPTY_DISK, *, put: int = 0, flushed: int = 0, files_ahead: int = 0) -> None:
         self.config = replace(CONFIG, mapped_files_ahead=files_ahead)
@@ -65,12 +68,12 @@ class History:
             self.put_count += status is PutStatus.PUT_OK
 
     def flush(self) -> None:
-        """Flush, and promise what was put."""
+        """Flush, and promise the messages put so far."""
         assert self.store.flush().durable
         self._promise(self.put_count)
 
     def close(self) -> None:
-        """Close, and promise what was put."""
+        """Close, and promise the messages put so far."""
         self.store.close()
         self._promise(self.put_count)
 
@@ -79,7 +82,7 @@ class History:
         self._promises.append((len(self.files.events) - 1, count))
 
     def promised(self, event: int) -> int:
-        """Return how many messages a crash at an event has to leave."""
+        """Return the number of messages that a crash at an event has to leave."""
         return max(count for first, count in self._promises if first <= event)
 
 
@@ -94,14 +97,17 @@ def opened(files: RecordingFiles, config: MessageStoreConfig, runner: HandRunner
 
 
 def choices_of(facts: list[Fact]) -> Iterator[Choices]:
-    """Yield every combination of what may have reached the disk."""
+    """Yield every combination of facts that may have reached the disk."""
     names = [fact.name for fact in facts]
     for numbers_chosen in product(*(range(fact.alternatives) for fact in facts)):
         yield dict(zip(names, numbers_chosen, strict=True))
 
 
 def power_losses(history: History) -> Iterator[tuple[Image, int]]:
-    """Yield each different disk that a power loss may leave, with how many messages have to be on it."""
+    """Yield each different disk that a power loss may leave.
+
+    With it comes the number of messages that the disk has to hold.
+    """
     seen: set[tuple[object, ...]] = set()
     for event, position in enumerate(history.files.events):
         state = disk_state(history.files.base, history.files.journal, position, disk="posix-strict")
@@ -114,7 +120,10 @@ def power_losses(history: History) -> Iterator[tuple[Image, int]]:
 
 
 def judge(history: History) -> Counter[str]:
-    """Open each disk that a power loss may leave, judge the log and go on with it; return what was found how often."""
+    """Open each disk that a power loss may leave, judge the log and continue.
+
+    Returns how often each finding occurred.
+    """
     found: Counter[str] = Counter()
     for image, promised in power_losses(history):
         store = opened(RecordingFiles(image, tracker=CompareTracker()), history.config, HandRunner())
@@ -153,7 +162,10 @@ def files_are_made_ahead() -> History:
 
 
 def file_is_given_up_in_one_directory_and_made_in_another() -> History:
-    """The removal of the first attempt is not synced: its name and its zeros may come back beside the real file."""
+    """The name and the zeros of the first attempt may reappear beside the real file.
+
+    The removal of that attempt is not synced.
+    """
     history = History()
     history.put(2)
     history.files.unsyncable = {Y}
@@ -166,7 +178,10 @@ def file_is_given_up_in_one_directory_and_made_in_another() -> History:
 
 
 def recovery_cuts_files_of_both_directories() -> History:
-    """Seven messages are in four files, the page of the second one is lost, and power fails again in recovery."""
+    """Seven messages are in four files.
+
+    The page of the second one is lost, and power fails again in recovery.
+    """
     history = History()
     history.put(2)
     history.flush()

@@ -1,4 +1,4 @@
-"""A store whose log is spread over several directories: rolling, reopening, recovery, and what may lie in them."""
+"""Test a store with several log directories: rolling, reopening, recovery, foreign files."""
 
 import errno
 import shutil
@@ -23,7 +23,7 @@ C, D, E = 2 * FILE_BYTES, 3 * FILE_BYTES, 4 * FILE_BYTES
 
 @pytest.fixture
 def spread(tmp_path: Path) -> Spread:
-    """Return a place for a store with log directories."""
+    """Return a path for a store with log directories."""
     return Spread(tmp_path / "live")
 
 
@@ -34,7 +34,7 @@ def fill(store: MessageStore, first: int, last: int) -> None:
 
 
 def killed(spread: Spread, puts: int, *names: str, flushed: int = 0, files_ahead: int = 0) -> Spread:
-    """Return a copy of a store, made while it was open, that has put so many messages."""
+    """Return a copy of an open store that has put this many messages."""
     with spread.open(*names, files_ahead=files_ahead) as store:
         fill(store, 0, flushed)
         if flushed:
@@ -466,7 +466,7 @@ def test_empty_newest_file_is_removed_from_its_directory(spread: Spread) -> None
 
 
 def test_files_loaded_in_the_order_of_their_paths_are_no_log(spread: Spread, monkeypatch: pytest.MonkeyPatch) -> None:
-    """RMQ-B10, put back: the judges of this file would see it."""
+    """RMQ-B10 planted: the judges of this file would see it."""
     found = killed(spread, 14, "x", "y", flushed=14)
     adopt: Callable[..., None] = MappedFileQueue.adopt
 

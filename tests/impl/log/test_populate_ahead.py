@@ -1,4 +1,7 @@
-"""Pages made ready ahead of the records: by a service, for asynchronous stores only, and never a byte of difference."""
+"""Test pages populated ahead of the records: by a service, for asynchronous stores only.
+
+No byte of the log differs.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -24,19 +27,19 @@ OF_A_PAGE = Message("T", bytes(4000), born_timestamp=1)
 
 
 class WatchedFiles(OsFiles):
-    """The real disk, and what was asked to be made ready."""
+    """The real disk; it records the populated ranges."""
 
     def __init__(self) -> None:
         self.populated: list[tuple[int, int]] = []
 
     def populate(self, mapping: Mapping, position: int, size_bytes: int) -> None:
-        """Note it and do it."""
+        """Record the range and populate it."""
         self.populated.append((position, size_bytes))
         super().populate(mapping, position, size_bytes)
 
 
 class Watched:
-    """A store whose services are stepped by hand, on a disk that is watched."""
+    """A store with services that the test steps by hand, on a recorded disk."""
 
     def __init__(self, directory: Path, **settings: object) -> None:
         self.files = WatchedFiles()
@@ -48,7 +51,7 @@ class Watched:
         )
 
     def put(self, *messages: Message) -> None:
-        """Put them, and let the service take a step for each time it was woken."""
+        """Put messages, and step the service once for each wake-up."""
         for message in messages:
             self.put_without_a_step(message)
             if self.wakes:
@@ -82,7 +85,7 @@ def test_pages_are_ready_from_the_page_in_use_on_and_more_is_wanted_once_half_is
     assert watched.files.populated == [(PAGE, 5 * PAGE)]
     watched.put_without_a_step(OF_A_PAGE, OF_A_PAGE)
     assert watched.wakes == 0
-    watched.put_without_a_step(OF_A_PAGE)  # behind 4 of 6 pages
+    watched.put_without_a_step(OF_A_PAGE)  # past 4 of 6 pages
     assert watched.wakes == 1
     watched.populate(after_ms=60_000)
     assert watched.files.populated[1:] == [(6 * PAGE, 2 * PAGE)]
@@ -110,7 +113,7 @@ def test_a_late_service_begins_at_the_records(tmp_path: Path) -> None:
 
 
 def test_fast_puts_have_more_ahead_of_them(tmp_path: Path) -> None:
-    """What lasts for 50 ms at the speed since the last round: four pages in 100 ms make two."""
+    """Populate for 50 ms at the speed since the last round: four pages in 100 ms make two."""
     watched = Watched(tmp_path, mapped_file_size_commit_log=64 * PAGE)
     watched.put_without_a_step(MESSAGE)
     watched.populate()

@@ -1,4 +1,4 @@
-"""Both put locks: what they share, and where they differ."""
+"""Test both put locks: what they share, and where they differ."""
 
 import random
 import signal
@@ -17,7 +17,7 @@ def lock(request: pytest.FixtureRequest) -> PutLock:
 
 
 def in_thread(call: Callable[[], object]) -> object:
-    """Return what a call gives, or the error it raises, in a thread of its own."""
+    """Return the result of a call, or its error, in a new thread."""
     results: list[object] = []
 
     def run() -> None:
@@ -105,12 +105,12 @@ def test_a_spin_lock_pauses_between_tries_and_never_when_it_is_free() -> None:
 
 
 class Interrupted(Exception):
-    """Raised wherever the main thread is."""
+    """Raised at any place of the main thread."""
 
 
 @pytest.fixture
 def alarm() -> Iterator[Callable[[float], object]]:
-    """What has Interrupted raised, so many seconds later."""
+    """Raises Interrupted after this many seconds."""
 
     def ring(_number: int, _frame: object) -> None:
         raise Interrupted
@@ -127,7 +127,10 @@ def take_it_for_ever(lock: PutLock) -> None:
 
 
 def test_an_interrupt_leaves_the_lock_to_nobody(lock: PutLock, alarm: Callable[[float], object]) -> None:
-    """One Ctrl-C of twenty into a run of puts left the spin lock held, and close() waited for it for ever."""
+    """One Ctrl-C of twenty during puts left the spin lock held.
+
+    close() waited for the lock for ever.
+    """
     rng = random.Random(0)
     for _ in range(500):
         try:

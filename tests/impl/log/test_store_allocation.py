@@ -1,4 +1,4 @@
-"""Files made ahead in a store: what a put is answered without one, and what a close leaves."""
+"""Test files made ahead in a store: puts without a file, and files left by a close."""
 
 import errno
 import threading
@@ -73,7 +73,7 @@ def test_put_that_gets_no_file_writes_nothing_and_the_next_one_asks_again(tmp_pa
 
 def test_file_whose_blank_failed_is_kept_for_the_next_put(tmp_path: Path) -> None:
     class RefusesABlank(MappedFile):
-        """The first blank is refused half-way."""
+        """The first blank fails half-way."""
 
         refusals = 1
 
@@ -113,11 +113,14 @@ def test_warm_up_changes_no_byte_of_the_log(warm_up: WarmUp, sync: bool, tmp_pat
 
 
 def test_close_waits_for_the_file_that_is_being_made(tmp_path: Path) -> None:
-    """A real thread: stop comes while the next file is made ahead; it is finished, and then removed."""
+    """With a real thread, stop arrives while the next file is made ahead.
+
+    The file is finished and then removed.
+    """
     inside, go = threading.Event(), threading.Event()
 
     class SlowFiles(FaultyFiles):
-        """Making the second file takes until it is let go."""
+        """Making the second file takes until the test lets it go on."""
 
         def sync_directory(self, path: str) -> None:
             if "commitlog" in path and len(created(self)) == 2 and not go.is_set():

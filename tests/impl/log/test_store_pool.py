@@ -1,4 +1,4 @@
-"""The pool in a store: who gets a buffer, what happens when there is none, and what a buffer must not carry over."""
+"""Test the pool in a store: lending, an empty pool, and old bytes in a buffer."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,7 +29,7 @@ BIG = replace(MESSAGE, body=bytes(600))
 def opened(
     directory: Path, *, file_bytes: int = 64 * PAGE, files: FaultyFiles | None = None, **changes: Any
 ) -> tuple[MessageStore, HandRunner]:
-    """Open a store with a pool whose first commit round, a thorough one, has been at 200 ms."""
+    """Open a store with a pool; its first commit round, a thorough one, was at 200 ms."""
     runner = HandRunner()
     config = replace(config_of(file_bytes=file_bytes), transient_store_pool_enable=True, **changes)
     store = open_store(directory, config=config, files=files, parts=Parts({ThreadRunner: runner}))
@@ -113,7 +113,7 @@ def test_pool_has_no_effect(changes: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_bytes_of_an_earlier_file_never_reach_the_next_one(tmp_path: Path) -> None:
-    """A buffer is not cleared: what stands behind the blank in it is of the file before."""
+    """A buffer is not cleared: past the blank it holds bytes of the file before."""
     store, runner = opened(tmp_path, file_bytes=1024, transient_store_pool_size=1)
     with store:
         store.put(replace(MESSAGE, body=b"\xa5" * 800))

@@ -1,4 +1,4 @@
-"""The timed flush of an asynchronous store: which files a round takes, and when it takes everything."""
+"""Test the timed flush of an asynchronous store: files of a round, and thorough rounds."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ BIG = replace(MESSAGE, body=bytes(600))
 def opened(
     directory: Path, *, file_bytes: int = 64 * PAGE, files: FaultyFiles | None = None, **changes: Any
 ) -> tuple[MessageStore, HandRunner]:
-    """Open an asynchronous store whose first round, a thorough one, has been at 500 ms."""
+    """Open an asynchronous store; its first round, a thorough one, was at 500 ms."""
     runner = HandRunner()
     config = replace(config_of(file_bytes=file_bytes), **changes)
     store = open_store(directory, config=config, files=files, parts=Parts({ThreadRunner: runner}))
@@ -94,7 +94,7 @@ def test_thorough_rounds_are_counted_from_the_last_thorough_one(tmp_path: Path) 
     store, runner = opened(tmp_path)
     with store:
         store.put(MESSAGE)
-        store.flush()  # is none of the timer
+        store.flush()  # not one of the timer
         runner.step("flush", after_ms=9_999)
         store.put(MESSAGE)
         runner.step("flush", after_ms=1)
@@ -157,7 +157,7 @@ def test_puts_wake_a_flush_that_is_not_timed_each_time_the_pages_are_there(tmp_p
                 wakes, rounds = runner["flush"].wakes, rounds + 1
                 runner.step("flush", after_ms=1)
                 assert store.flushed_offset == store.max_offset, "it was woken for nothing"
-            assert store.max_offset - store.flushed_offset < 6 * PAGE, "nobody was woken"
+            assert store.max_offset - store.flushed_offset < 6 * PAGE, "the service was not woken"
         assert 5 <= rounds <= 8
 
 

@@ -1,4 +1,4 @@
-"""The pool of write buffers: last in first out, one user at a time, a warning when it runs low."""
+"""Test the pool of write buffers: last in first out, one user at a time, low-pool warning."""
 
 import errno
 import logging
@@ -20,14 +20,14 @@ def borrowed(pool: TransientStorePool) -> memoryview:
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return what was said since the last look."""
+    """Return the messages logged since the last call."""
     said = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
     caplog.clear()
     return [text for text in said if text.startswith("transient_store_pool")]
 
 
 class Reserve:
-    """Reserves memory until the `fails_at`-th buffer, and knows what it handed out."""
+    """Fails to reserve the `fails_at`-th buffer; lists the buffers it made."""
 
     def __init__(self, *, fails_at: int = 1 << 30) -> None:
         self.made: list[LockedMemory] = []

@@ -1,4 +1,4 @@
-"""The plain batch encoder: the shared vector, every record read back by the codec, every row that refuses."""
+"""Test the plain batch encoder: the shared vector, records read back, and all refusals."""
 
 import json
 import struct
@@ -43,7 +43,7 @@ BARE = replace(FRAME, properties=b"")
 
 
 def inner(properties: bytes, content: bytes = b"body", flag: int = 0) -> bytes:
-    """Return one message of a client body, whatever its properties are."""
+    """Return one message of a client body with any properties."""
     total = 22 + len(content) + len(properties)
     head = struct.pack(">iiiii", total, 0, 0, flag, len(content))
     return head + content + struct.pack(">h", len(properties)) + properties

@@ -1,4 +1,4 @@
-"""Is it a record: every reason there is, room and blanks, what counts in a queue."""
+"""Test the check of a record: each reason, room and blanks, and what counts in a queue."""
 
 import struct
 from collections.abc import Callable
@@ -14,7 +14,10 @@ from tornpage.properties.decode.record import decode_record as decode_independen
 
 
 def patched(position: int, data: bytes, *, properties: str = "A\x01b", trailer: bool = False) -> bytearray:
-    """Return the record of topic TT and body BODY (88 to 92, topic length at 92) with some bytes replaced."""
+    """Return the record of topic TT and body BODY with some bytes replaced.
+
+    The topic is at 88 to 92, and its length is at 92.
+    """
     record = record_of(Message("TT", b"BODY", properties=properties), trailer=trailer)
     record[position : position + len(data)] = data
     return record
@@ -89,7 +92,10 @@ def test_blank_is_no_record_and_not_bad() -> None:
 
 
 def test_properties_of_32_kib_and_more_are_bad_as_in_the_format() -> None:
-    """The length is an i16: the store took it for unsigned and accepted what RocketMQ calls negative."""
+    """The length of the properties is an i16.
+
+    The store read it as unsigned and accepted a length that is negative in RocketMQ.
+    """
     head = record_of(Message("T", b""))
     properties = b"A\x01" + b"x" * 40_000
     data = bytes(head[:-2]) + struct.pack(">H", len(properties)) + properties
@@ -99,7 +105,10 @@ def test_properties_of_32_kib_and_more_are_bad_as_in_the_format() -> None:
 
 
 def test_a_blank_of_another_length_is_torn() -> None:
-    """A sector boundary inside a blank can lose its length and keep its magic; what is kept must be what was put."""
+    """A sector boundary inside a blank can lose its length and keep its magic.
+
+    The kept log has to be the one that was put.
+    """
     view = memoryview(codec.encode_blank(20).ljust(28, b"\0"))
     assert codec.check_record(view, 0, limit=28, offset=0) == (0, "bad_magic")
 

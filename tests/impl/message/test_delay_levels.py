@@ -1,4 +1,4 @@
-"""Delay levels: the default table, tables that do not parse, and what counts as a level."""
+"""Test delay levels: the default table, invalid tables, and valid levels."""
 
 import pytest
 

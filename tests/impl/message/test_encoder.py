@@ -1,4 +1,4 @@
-"""From a message to its record: trailer by hand, hosts, every refusal."""
+"""Test the encoder of a message: trailer by hand, hosts, and every refusal."""
 
 import zlib
 from typing import Any
@@ -41,7 +41,7 @@ def test_trailer_by_hand(given_properties: str | dict[str, str], before_trailer:
 
 
 def test_trailer_digits_are_padded() -> None:
-    """A checksum below one thousand million has leading zeros, which stand last."""
+    """A checksum below one thousand million has its leading zeros at the end."""
     for number in range(1000):
         record = record_of(Message("T", str(number).encode()), trailer=True)
         value = zlib.crc32(record[:-20]) & 0x7FFFFFFF

@@ -1,4 +1,4 @@
-"""Generated records: another decoder reads them, and damage is noticed."""
+"""Test generated records: another decoder reads them and notices damage."""
 
 import socket
 import zlib
@@ -75,14 +75,17 @@ def test_another_decoder_gives_every_field_back(
 
 
 def plain(pair: Host) -> Host:
-    """Write an address as the system does, which may differ from how it was given."""
+    """Write an address as the system does, which may differ from the given text."""
     family = socket.AF_INET6 if ":" in pair[0] else socket.AF_INET
     return socket.inet_ntop(family, socket.inet_pton(family, pair[0])), pair[1]
 
 
 @given(message=MESSAGES, data=st.data())
 def test_one_flipped_bit_is_refused(message: Message, data: st.DataObject) -> None:
-    """Except in the nine bytes that make the trailer a trailer: then the record looks like one of 4.9.3."""
+    """The nine bytes that mark the trailer are an exception.
+
+    Without them the record looks like one of 4.9.3.
+    """
     record = record_of(message, trailer=True, physical_offset=4096)
     at = data.draw(st.integers(0, len(record) - 1).filter(lambda n: not len(record) - 20 <= n < len(record) - 11))
     record[at] ^= 1 << data.draw(st.integers(0, 7))

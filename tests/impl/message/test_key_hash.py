@@ -1,4 +1,4 @@
-"""Hashes of Java strings and of index keys: known values of `String.hashCode`."""
+"""Test hashes of Java strings and of index keys: known values of `String.hashCode`."""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Store and model decide about a message without sharing code: they must decide alike (contract 8)."""
+"""Test that store and model decide alike about a message (contract 8).
+
+They share no code.
+"""
 
 from typing import Any
 

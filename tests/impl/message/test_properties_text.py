@@ -1,4 +1,4 @@
-"""The properties string: the property WAIT as text and as a mapping, and what is blank."""
+"""Test the properties string: the property WAIT as text and as mapping, and blank values."""
 
 import pytest
 
@@ -29,7 +29,10 @@ def test_wait_property(properties: str | dict[str, str], waits: bool) -> None:
 
 
 def test_store_and_model_agree_about_an_empty_wait() -> None:
-    """As text the empty value vanishes, so the producer waits; as a mapping the store did not wait, the model did."""
+    """As text the empty value vanishes, so the producer waits.
+
+    As a mapping the model waited and the store did not.
+    """
     properties = {"WAIT": ""}
     model = ModelMessage("T", b"", 0, properties, 0, 0, 0, ("127.0.0.1", 1), ("127.0.0.1", 1))
     text = text_of(properties)
@@ -44,5 +47,5 @@ def test_white_space_is_blank(value: str) -> None:
 
 @pytest.mark.parametrize("value", ["x", "\u00a0", "\u2007", "\u202f", "\u0085", " \u00a0 "])
 def test_what_forbids_a_line_break_is_not_blank(value: str) -> None:
-    """`Character.isWhitespace` says no to these, `str.strip` takes them off."""
+    """`Character.isWhitespace` is false for these; `str.strip` removes them."""
     assert not is_blank(value)

@@ -1,4 +1,4 @@
-"""Records, blanks and ids, both ways, against the shared vectors."""
+"""Test records, blanks and ids in both directions against the shared vectors."""
 
 from pathlib import Path
 

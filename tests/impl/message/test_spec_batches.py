@@ -1,4 +1,4 @@
-"""Batches by the numbers that RocketMQ 4.9.3 was seen with, and what of their messages is not looked at."""
+"""Test batches against numbers measured at RocketMQ 4.9.3, and their unchecked fields."""
 
 import struct
 from dataclasses import replace
@@ -81,7 +81,10 @@ MERGED = batch_of(BatchMember(b"", "A\x01" + "x" * 20_000), properties="B\x01" +
     ids=["sum", "sum at the limit", "sum by one", "body", "merged properties"],
 )
 def test_limits_of_a_batch(batch: MessageBatch, record_bytes_max: int, status: PutStatus, tmp_path: Path) -> None:
-    """15 messages of one byte are 345 bytes in the body of the client, and 15 records of 101 bytes here."""
+    """Each message takes more bytes in a record than in the body of the client.
+
+    15 messages of one byte are 345 bytes in the body, and 15 records of 101 bytes here.
+    """
     assert FIFTEEN.body is not None
     assert len(FIFTEEN.body) == 345
     with open_store(tmp_path, file_bytes=1 << 17, record_bytes_max=record_bytes_max, trailer=False) as store:

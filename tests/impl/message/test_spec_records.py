@@ -1,4 +1,4 @@
-"""Records and limits by the numbers that RocketMQ 4.9.3 was seen with."""
+"""Test records and limits against numbers measured at RocketMQ 4.9.3."""
 
 import zlib
 from dataclasses import replace
@@ -62,6 +62,9 @@ def test_store_timestamps_follow_a_clock_that_is_set_back(tmp_path: Path) -> Non
     ids=lambda value: value.name if isinstance(value, PutStatus) else None,
 )
 def test_limits_of_a_message(message: Message, status: PutStatus, tmp_path: Path) -> None:
-    """The limit of a record is one of all its bytes, 100,000 here; MESSAGE takes 100 besides its body."""
+    """The limit of a record covers all its bytes, 100,000 here.
+
+    MESSAGE takes 100 besides its body.
+    """
     with open_store(tmp_path, file_bytes=1 << 17, record_bytes_max=100_000, trailer=False) as store:
         assert store.put(message).status is status

@@ -1,4 +1,7 @@
-"""The rows of docs/statuses.md about puts that reach the log: disk, mapped file, sync and replicas."""
+"""Test the rows of docs/statuses.md about puts that reach the log.
+
+They are about the disk, the mapped file, the sync and replicas.
+"""
 
 import errno
 from dataclasses import replace
@@ -46,7 +49,7 @@ APPEND_ROWS = {
     "asynchronous store, and the file has a buffer of the transient store pool": "`PUT_OK`",
     "asynchronous store": "`PUT_OK`",
 }
-"""How each row begins, and what the tests below expect of it."""
+"""The begin of each row, and the answer that the tests below expect."""
 
 REPLICATED = replace(config_of(sync=True), broker_role=BrokerRole.SYNC_MASTER, slave_timeout=0)
 BATCH = batch_of(b"one", b"two")
@@ -60,7 +63,7 @@ def floor_of(directory: Path) -> int:
 
 
 def in_log(directory: Path, result: PutResult) -> bool:
-    """Whether the bytes of a result are in its file."""
+    """Return whether the bytes of a result are in its file."""
     data = log_bytes(directory)[f"{result.offset // 1024 * 1024:020d}"]
     return any(data[result.offset % 1024 :][: result.size_bytes])
 
@@ -90,7 +93,7 @@ def test_new_file_that_cannot_be_made_refuses_the_put(
 
 
 class Refusing(MappedFile):
-    """A mapped file that refuses bytes while it is told to."""
+    """A mapped file that fails appends while `refuses` is set."""
 
     refuses = False
 

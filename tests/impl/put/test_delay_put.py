@@ -1,4 +1,4 @@
-"""Delayed messages: where they are stored, and what is written into their properties."""
+"""Test delayed messages: their place, and the properties written for them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 
 
 def stored(directory: Path, message: Message, config: MessageStoreConfig | None = None) -> StoredMessage:
-    """Put it into a store and return what is in the log."""
+    """Put a message into a store and return the record in the log."""
     with open_store(directory, config=config or config_of()) as store:
         result = store.put(message)
         assert result.status is PutStatus.PUT_OK
@@ -103,7 +103,7 @@ def test_names_that_are_there_keep_their_place(tmp_path: Path) -> None:
 
 
 def test_vector_v5_is_what_a_put_makes_of_its_message(tmp_path: Path) -> None:
-    """The order of the pairs is a hash map's there and that of their insertion here."""
+    """RocketMQ orders the pairs by a hash map, this store by insertion."""
     vector = VECTORS["V5"]
     pairs = parse_properties(vector["properties"].encode())
     assert vector["topic"] == SCHEDULE

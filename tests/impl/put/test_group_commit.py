@@ -1,4 +1,4 @@
-"""Group commit on its own: one flush per step, and an answer for each request, whatever happens."""
+"""Test group commit alone: one flush per step and an answer for each request."""
 
 import pytest
 
@@ -10,7 +10,7 @@ OK, LATE = PutStatus.PUT_OK, PutStatus.FLUSH_DISK_TIMEOUT
 
 
 class Flushes:
-    """A flush that gets 100 bytes further at each call, and raises while `broken`."""
+    """A flush that advances by 100 bytes at each call, and raises while `broken`."""
 
     def __init__(self) -> None:
         self.calls = 0

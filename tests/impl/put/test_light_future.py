@@ -1,4 +1,4 @@
-"""A light future behaves as one of the standard library, whoever looks at it and when."""
+"""Test that a light future behaves as one of the standard library at any time."""
 
 import threading
 from concurrent.futures import ALL_COMPLETED, as_completed, wait
@@ -56,7 +56,10 @@ def test_waiting_for_several_sees_all_of_them() -> None:
 
 
 def test_no_waiter_is_forgotten_whenever_it_comes() -> None:
-    """Who waits makes the condition while the other thread sets the result: one of the two has to see the other."""
+    """The waiting thread makes the condition while the other one sets the result.
+
+    One of the two has to see the other.
+    """
     for _ in range(2_000):
         future: LightFuture[int] = LightFuture()
         heard: list[int] = []

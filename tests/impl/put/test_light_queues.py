@@ -1,4 +1,4 @@
-"""Multi-dispatch and light queues: which offsets a message gets, and that they go on after a restart."""
+"""Test multi-dispatch and light queues: their offsets, also after a restart."""
 
 import shutil
 from dataclasses import replace
@@ -21,7 +21,7 @@ def to(names: str, *, queue_id: int = 1, topic: str = "T", sys_flag: int = 0, mo
 
 
 def stored(store: MessageStore, message: Message) -> StoredMessage:
-    """Put it and return what is in the log."""
+    """Put a message and return the record in the log."""
     result = store.put(message)
     assert result.status is PutStatus.PUT_OK
     found = store.get(result.offset).message
@@ -30,7 +30,7 @@ def stored(store: MessageStore, message: Message) -> StoredMessage:
 
 
 def offsets(store: MessageStore, message: Message) -> str | None:
-    """Put it and return the offsets it got in the queues it names."""
+    """Put a message and return its offsets in the queues that it names."""
     return stored(store, message).properties.get(OFFSETS)
 
 

@@ -1,4 +1,4 @@
-"""`put_async`: when the future is done, how many one sync answers, and that each future gets its answer."""
+"""Test `put_async`: when a future is done, its answer, and how many one sync answers."""
 
 import threading
 from concurrent.futures import CancelledError, Future
@@ -20,7 +20,7 @@ NO_SERVICE = PutResult(PutStatus.SERVICE_NOT_AVAILABLE)
 
 
 def by_hand(directory: Path, files: FaultyFiles | None = None) -> tuple[MessageStore, HandRunner]:
-    """Open a synchronous store whose group commit steps when the test says so."""
+    """Open a synchronous store whose group commit the test steps."""
     runner = HandRunner()
     return open_store(directory, sync=True, files=files, parts=Parts({ThreadRunner: runner})), runner
 
@@ -111,7 +111,7 @@ def test_failing_sync_answers_all_with_a_time_out_and_ends_puts(tmp_path: Path) 
 
 
 def test_what_another_flush_covered_is_no_time_out(tmp_path: Path) -> None:
-    """One file is synced and the next is not: the put in the first is durable and hears so."""
+    """One file is synced and the next is not: the put in the first one is answered as durable."""
     files = FaultyFiles()
     store, runner = by_hand(tmp_path, files)
     with store:
@@ -143,10 +143,10 @@ def test_close_answers_everything(tmp_path: Path, fails: bool) -> None:
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("verb", ["put", "put_async"])
 def test_close_between_append_and_answer_loses_no_answer(tmp_path: Path, verb: str, fails: bool) -> None:
-    """The future was never answered then, and `put` ended in an assertion: the service had gone."""
+    """The future was never answered, and `put` failed an assertion: the service had ended."""
 
     class ClosingClock(SetClock):
-        """Closes the store at the reading that stands between append and answer."""
+        """Closes the store at the clock reading between append and answer."""
 
         reads_left = -1
 
@@ -197,7 +197,10 @@ def test_future_cannot_be_cancelled(tmp_path: Path) -> None:
 
 
 def test_threads_and_the_thread_of_the_store_end_to_end(tmp_path: Path) -> None:
-    """Three producers without waiting, one thread that commits: each answer comes, each record is durable by then."""
+    """Three producers do not wait and one thread commits.
+
+    Each put is answered, and its record is durable by then.
+    """
     answers: list[list[Future[PutResult]]] = [[], [], []]
     below: list[bool] = []
 

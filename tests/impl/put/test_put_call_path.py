@@ -1,8 +1,8 @@
-"""The way of one put through the code: from `MessageStore.put` until its unit is in the memory of its queue.
+"""Follow the calls of one put until its unit is in the memory of its queue.
 
-A hop is a function of the store that hands the message on: one that runs while the bytes of the record or of the unit
-are copied, or that wakes dispatch. A reader who follows the put reads these. What they call besides (checks, encoding,
-counts) returns to them, and is counted apart.
+The path begins at `MessageStore.put`. A hop is a function of the store that passes the message on: it runs while the
+bytes of the record or of the unit are copied, or it wakes dispatch. Other functions (checks, encoding, counts) return
+to the hops and are counted apart.
 """
 
 import sys
@@ -24,14 +24,17 @@ from tornpage.impl.store import MessageStore
 HOPS_MAX = 20
 FILES_MAX = 10
 CALLS_MAX = 42
-"""Calls of functions of the store in all, with those that return to the way; comprehensions are none."""
+"""Calls of functions of the store in all, including those that return to the path.
+
+Comprehensions do not count.
+"""
 
 IMPL = str(Path(impl.__file__).parent)
 MESSAGE = Message("TopicTest", b"x" * 100)
 
 
 class Tracer:
-    """Sees each call of a function of the store between two moments, in this thread."""
+    """Records each call of a function of the store between two moments, in this thread."""
 
     def __init__(self) -> None:
         self.calls: list[CodeType] = []
@@ -62,7 +65,7 @@ def test_one_put_takes_at_most_twenty_hops_in_ten_files(tmp_path: Path) -> None:
     )
     with store:
         store.put(MESSAGE)
-        runner.step("reput")  # files are there, and the queue
+        runner.step("reput")  # files and queue exist
         sys.setprofile(tracer)
         try:
             store.put(MESSAGE)

@@ -1,4 +1,4 @@
-"""What stands before a put: role, running flags, disk watch, page cache; and the two put locks around it."""
+"""Test the gates of a put: role, running flags, disk watch, page cache, and put locks."""
 
 import errno
 import threading
@@ -22,7 +22,7 @@ INTERVAL_MS = 10_000
 
 
 def statuses(store: MessageStore) -> set[PutStatus]:
-    """Return how a message and a batch are answered, waiting or not."""
+    """Return the answers to a message and to a batch, waiting or not."""
     both: tuple[Message | MessageBatch, ...] = (MESSAGE, batch_of(b"one"))
     return {put(store, each).status for each in both} | {store.put_async(each).result(0).status for each in both}
 
@@ -69,12 +69,12 @@ def test_full_disk_refuses_until_there_is_room_again(tmp_path: Path) -> None:
 def test_disk_is_looked_at_once_per_interval(tmp_path: Path) -> None:
     disk, clock = ScriptedDisk(), SetClock()
     with open_store(tmp_path, file_bytes=1 << 16, files=disk, clock=clock) as store:
-        store.put(MESSAGE)  # its file is made, which asks for the room of one
+        store.put(MESSAGE)  # its file is made, which checks the free space for one file
         looks = disk.looks
         for _ in range(30):
             clock.now_ms += 1000
             store.put(MESSAGE)
-        assert disk.looks == looks + 2 * 3  # where the log is, and where the queues are
+        assert disk.looks == looks + 2 * 3  # of the log, and of the queues
 
 
 def test_store_that_opens_on_a_full_disk_takes_no_put(tmp_path: Path) -> None:
@@ -89,7 +89,10 @@ def test_store_that_opens_on_a_full_disk_takes_no_put(tmp_path: Path) -> None:
 
 
 def test_clock_that_is_set_back_hides_no_room(tmp_path: Path) -> None:
-    """The next look was due at a time of the old clock, an hour away: the store refused for so long."""
+    """The next look was due at a time of the old clock, an hour away.
+
+    The store refused puts until then.
+    """
     disk, clock = ScriptedDisk(), SetClock()
     with open_store(tmp_path, files=disk, clock=clock) as store:
         disk.use(0.95)
@@ -116,7 +119,7 @@ def test_disk_that_cannot_be_asked_changes_nothing(tmp_path: Path) -> None:
 
 
 class Held:
-    """A put in a thread of its own that stays inside the put lock until it is let go."""
+    """A put in its own thread that stays inside the put lock until it is released."""
 
     def __init__(self, store: MessageStore, files: FaultyFiles) -> None:
         self.results: list[PutResult] = []
@@ -133,7 +136,7 @@ class Held:
         assert self._inside.wait(30)
 
     def let_go(self) -> None:
-        """End it."""
+        """Release it."""
         self._go.set()
         self._thread.join(30)
         assert not self._thread.is_alive()

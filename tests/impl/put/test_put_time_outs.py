@@ -1,4 +1,4 @@
-"""The end of a put's patience: a disk or a replica that is silent for too long, and who is heard when both speak."""
+"""Test the time-outs of a put: a silent disk, a silent replica, and both."""
 
 import threading
 from collections.abc import Callable
@@ -144,7 +144,7 @@ def test_put_without_waiting_is_watched_by_nobody(tmp_path: Path) -> None:
 
 
 def threads_but(runner: HandRunner, *names: str) -> Callable[[Service], Runner]:
-    """Return runners that are threads, but for the named services."""
+    """Return thread runners, with hand runners for the named services."""
     return lambda service: runner(service) if service.name in names else ThreadRunner(service)
 
 
@@ -152,7 +152,7 @@ def test_put_that_waits_while_the_sync_hangs_is_answered_by_the_time_outs(tmp_pa
     hangs, mended = threading.Event(), threading.Event()
 
     class HangingFiles(FaultyFiles):
-        """A disk whose sync of the log does not return before it is mended."""
+        """A disk whose sync of the log returns only after a repair."""
 
         armed = False
 

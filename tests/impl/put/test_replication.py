@@ -1,4 +1,4 @@
-"""Who waits for a replica: the table of roles, and the place where a replica is too far behind."""
+"""Test the need of a replica's answer: the table of roles, and a replica too far back."""
 
 from concurrent.futures import Future
 
@@ -12,7 +12,7 @@ BEHIND_MAX = 1_000
 
 
 class FakeReplicas:
-    """Replicas that have acknowledged what they were told, and note who asks."""
+    """Replicas with a set acknowledged offset; they record each request."""
 
     def __init__(self, acknowledged_offset: int | None) -> None:
         self.acknowledged_offset = acknowledged_offset
@@ -20,7 +20,7 @@ class FakeReplicas:
         self.future: Future[bool] = Future()
 
     def request(self, next_offset: int) -> Future[bool]:
-        """Note it."""
+        """Record it."""
         self.requests.append(next_offset)
         return self.future
 

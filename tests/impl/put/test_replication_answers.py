@@ -1,4 +1,4 @@
-"""What a put is answered on a synchronous master: disk and replica together, waiting or not."""
+"""Test answers of a synchronous master: disk and replica together, waiting or not."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ REPLICAS: dict[str, tuple[int | None, bool, PutStatus]] = {
     "refuses": (0, False, SLAVE),
     "missing": (None, True, MISSING),
 }
-"""Acknowledged offset, confirmation, and what it means alone."""
+"""Acknowledged offset, confirmation, and the status of these alone."""
 
 
 def opened(

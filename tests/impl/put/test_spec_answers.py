@@ -1,4 +1,4 @@
-"""Answers as RocketMQ 4.9.3 has them: their order, what a refusal carries, what an answer that waits has used up."""
+"""Test answers against RocketMQ 4.9.3: their order, fields of a refusal, and used-up time."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -63,7 +63,7 @@ def test_a_refusal_has_no_numbers(status: PutStatus) -> None:
     ],
 )
 def test_lock_time_decides_last(held_ms: int | None, role: BrokerRole, bits: int, status: PutStatus | None) -> None:
-    """A lock that is held for more than 10,000 s is busy here, and free in RocketMQ."""
+    """A lock held for more than 10,000 s is busy here and free in RocketMQ."""
     flags = RunningFlags()
     flags.set(RunningFlag(bits))
     entry = PutEntry(role=role, flags=flags, busy_after_ms=1_000)
@@ -90,7 +90,7 @@ def test_queue_offset_is_used_up_whatever_the_replica_answers(
 
 
 def test_replica_is_asked_before_the_disk_is_waited_for(tmp_path: Path) -> None:
-    """Both waits are under way before the first of them ends."""
+    """Both waits have begun before the first of them ends."""
     happened: list[str] = []
 
     class Noting(ScriptedReplicas):

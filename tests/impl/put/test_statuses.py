@@ -1,4 +1,4 @@
-"""Every row of docs/statuses.md about puts that are refused, asked at the store: the answer, and that nothing changes.
+"""Test each row of docs/statuses.md about refused puts: the answer, and no other change.
 
 The rows about puts that reach the log are in test_append_statuses.py.
 """
@@ -56,7 +56,7 @@ ANYTHING: tuple[Message | MessageBatch, ...] = (
     batch_of(b"one"),
     replace(batch_of(b"one"), body=None),
 )
-"""Good and bad puts: a row of the first part comes before all others."""
+"""Good and bad puts: a row of the first part takes precedence over all others."""
 
 
 def put_async(store: MessageStore, message: Message | MessageBatch) -> PutResult:
@@ -228,7 +228,10 @@ def test_running_flag_forbids_puts_until_it_is_cleared(tmp_path: Path, bits: int
 def test_busy_page_cache_refuses_what_comes_meanwhile(
     tmp_path: Path, flag: RunningFlag | None, status: PutStatus
 ) -> None:
-    """The other puts come while the record of the first is in the file and its lock still held."""
+    """The other puts arrive while the first one is in progress.
+
+    The record of the first is in the file, and its lock is still held.
+    """
     files, clock = FaultyFiles(), SetClock()
     with open_store(tmp_path, files=files, clock=clock) as store:
         came: list[str] = []

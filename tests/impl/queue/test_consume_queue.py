@@ -1,4 +1,4 @@
-"""One consume queue: appending, reading, what lies in front of its minimum, what a log says and no queue can hold."""
+"""Test one consume queue: appending, reading, its minimum, and impossible logs."""
 
 import errno
 import threading
@@ -76,7 +76,7 @@ def test_queue_that_begins_late_has_prefill_nobody_sees(tmp_path: Path, number: 
 
 
 def test_units_that_are_there_are_left_alone(tmp_path: Path) -> None:
-    """A batch that failed half-way is told again as a whole."""
+    """A batch that failed half-way is dispatched again as a whole."""
     queue = queue_of(tmp_path)
     queue.append(run_of(3, 4))
     before = bytes_in(tmp_path)
@@ -175,7 +175,7 @@ def test_minimum_follows_the_log(tmp_path: Path, number: int) -> None:
 
 @pytest.mark.parametrize("log_min", range(0, 1500, 50))
 def test_minimum_is_never_prefill(tmp_path: Path, log_min: int) -> None:
-    """To RocketMQ pre-fill is a message at offset 0 (hole C6)."""
+    """RocketMQ takes pre-fill for a message at offset 0 (hole C6)."""
     queue = queue_of(tmp_path)
     for number in (1, 2, 5, 6, 11):
         queue.append(run_of(number))

@@ -1,4 +1,4 @@
-"""The extension of a queue: units found by address, file ends of four bytes, nothing left behind a cut."""
+"""Test the extension of a queue: units found by address, file ends, and complete cuts."""
 
 from pathlib import Path
 
@@ -65,7 +65,7 @@ def test_unit_that_fills_a_file_up_to_its_end_bytes_fits(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(("bits", "file_bytes"), [(77, 100), (32_748, 1 << 20)])
 def test_unit_that_no_file_takes_is_not_stored(tmp_path: Path, bits: int, file_bytes: int) -> None:
-    """RocketMQ ends three files in vain before it gives up."""
+    """RocketMQ tries three file ends before it fails."""
     ext = ext_of(tmp_path, file_bytes=file_bytes)
     assert ext.put(ExtDraft(1, 1, bytes(bits))) == NO_ADDRESS
     assert ext.is_empty

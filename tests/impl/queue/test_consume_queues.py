@@ -1,4 +1,4 @@
-"""All queues of a store: found by name, made by their first unit, byte for byte those of RocketMQ."""
+"""Test all queues of a store: found by name, made by their first unit, as in RocketMQ."""
 
 import os
 import shutil
@@ -84,7 +84,7 @@ def test_topic_that_is_no_text_is_found_by_its_bytes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [b"", b".", b"..", b"a/b", b"../../escaped", b"/etc", b"a\0b", b"x" * 256])
 def test_name_that_no_directory_can_have_is_passed_and_named_once(tmp_path: Path, name: bytes) -> None:
-    """No put accepts one; a log that somebody else wrote may have it."""
+    """No put accepts such a message; a foreign log may have it."""
     store = tmp_path / "a" / "b" / "store"
     store.mkdir(parents=True)
     queues = queues_of(store)
@@ -141,7 +141,7 @@ def test_files_in_front_of_a_gap_go_when_the_log_has_units_that_the_disk_refuses
     queues.heard_of([run_of(9, key=key_of("Another")), run_of(10, key=key_of("TopicTest"))])
     assert [path.name[-4:] for path in directory.iterdir()] == ["0200"]
     queues.end_reconcile(1000)
-    assert queues.all() == ()  # and not full of what is expired: the service appends from number 10 on
+    assert queues.all() == ()  # not full of expired units: the service appends from number 10 on
 
 
 def test_file_size_is_rounded_up_to_whole_units(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_queues_come_while_others_look(tmp_path: Path) -> None:
 
 
 def test_thousands_of_queues_need_one_descriptor_each_at_most(tmp_path: Path) -> None:
-    """The one that Python's mapping keeps for itself."""
+    """This is the key that Python's mapping reserves."""
     before = len(os.listdir("/proc/self/fd"))
     queues = queues_of(tmp_path)
     for number in range(300):
@@ -246,7 +246,7 @@ def golden_store(case: str) -> Path:
 
 
 def in_batches(runs: list[QueueRun]) -> list[QueueRun]:
-    """Join runs of one queue that follow each other, as a dispatcher does in a batch of 16 records."""
+    """Join consecutive runs of one queue, as a dispatcher does in a batch of 16 records."""
     joined: list[QueueRun] = []
     for start in range(0, len(runs), 16):
         batch: dict[tuple[bytes, int], QueueRun] = {}
@@ -279,7 +279,10 @@ def test_files_are_those_of_rocketmq(
 
 @pytest.mark.parametrize("case", WHOLE)
 def test_queues_of_rocketmq_are_proved_and_stay(tmp_path: Path, case: str) -> None:
-    """Case 03 has queues whose first messages have expired; the end of 07 has three extension files."""
+    """Case 03 has queues whose first messages have expired.
+
+    The end of case 07 has three extension files.
+    """
     folder = golden_store(case)
     for name in ("consumequeue", "consumequeue_ext"):
         if (folder / "store" / name).exists():
@@ -307,7 +310,10 @@ def test_queues_of_rocketmq_are_proved_and_stay(tmp_path: Path, case: str) -> No
 
 @pytest.mark.parametrize("verb", ["unlink", "sync_directory"])
 def test_a_queue_that_is_removed_is_unknown_before_its_files_go(tmp_path: Path, verb: str) -> None:
-    """Whoever finds it in between would read what is half gone; its numbers have begun anew, whatever is refused."""
+    """A reader in between would find a half removed queue.
+
+    Its numbers start again, whichever removal fails.
+    """
     files = FaultyFiles()
     queues = queues_of(tmp_path, files=files)
     queue = queues.of(key_of("T"))

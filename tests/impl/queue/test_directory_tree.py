@@ -1,4 +1,4 @@
-"""Directories made on demand: each name is synced once, with the first file that needs it."""
+"""Test directories made on demand: each name is synced once, with the first file in it."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tornpage.impl.queue.directory_tree import DirectoryTree
 
 
 def synced(files: FaultyFiles, root: Path) -> list[str]:
-    """Return which directories were synced since the last look."""
+    """Return the directories synced since the last call."""
     found = [path.removeprefix(str(root)) for verb, path in files.calls if verb == "sync_directory"]
     files.calls.clear()
     return found
@@ -46,7 +46,7 @@ def test_one_sync_of_a_parent_serves_all_its_directories(tmp_path: Path) -> None
 def test_directory_that_was_there_counts_as_new_unless_it_is_said(
     tmp_path: Path, durable: bool, expected: list[str]
 ) -> None:
-    """Whoever made it may have been killed before its sync."""
+    """An earlier process may have been killed between making and syncing it."""
     (tmp_path / "a/b").mkdir(parents=True)
     files = FaultyFiles()
     tree = DirectoryTree(files, str(tmp_path))

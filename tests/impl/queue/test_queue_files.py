@@ -1,4 +1,4 @@
-"""Equal files in one directory: made on demand, found again, cut with what is cut erased, durable with their names."""
+"""Test equal files in one directory: made on demand, found again, cut, erased and durable."""
 
 import errno
 from pathlib import Path
@@ -14,7 +14,7 @@ DIRECTORY = "consumequeue/TopicTest/3"
 
 
 def filled(root: Path, size_bytes: int, *, files: FaultyFiles | None = None) -> None:
-    """Leave files of 100 bytes with so many bytes in them, durable."""
+    """Leave durable files of 100 bytes with this many bytes in them."""
     units = files_of(root, files=files)
     units.begin(0)
     units.append(bytes(range(1, 251))[:size_bytes])
@@ -298,7 +298,7 @@ def test_files_in_front_go_but_never_the_last(tmp_path: Path) -> None:
 
 
 class CountingFiles(OsFiles):
-    """The real disk, counting the files that are open."""
+    """The real disk; it counts the open files."""
 
     opens = 0
 
@@ -316,7 +316,7 @@ class CountingFiles(OsFiles):
 
 
 def test_files_are_open_for_a_moment_only(tmp_path: Path) -> None:
-    """What a mapping needs of its own is another matter: Python before 3.13 keeps a descriptor in each."""
+    """The count leaves out mappings: Python before 3.13 keeps a descriptor in each."""
     files = CountingFiles()
     units = files_of(tmp_path, files=files)
     units.begin(0)

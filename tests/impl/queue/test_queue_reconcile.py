@@ -1,4 +1,4 @@
-"""A queue proved at open: equal units stay, everything else is erased and written anew from the log."""
+"""Test the proof of a queue at an open: equal units stay, and all others are rebuilt."""
 
 import random
 from collections.abc import Callable
@@ -102,7 +102,7 @@ def long_tail(root: Path) -> None:
 
 
 def torn_unit(root: Path) -> None:
-    """As a lost page leaves it: offset and size are there, the tags code is not (hole C2)."""
+    """A lost page leaves such a unit: it has offset and size, and no tags code (hole C2)."""
     write(root, 300, 12, bytes(8))
 
 
@@ -111,12 +111,12 @@ def torn_in_the_middle(root: Path) -> None:
 
 
 def stale_tail(root: Path) -> None:
-    """Units of records that the log has lost (hole C1)."""
+    """These units belong to records that the log has lost (hole C1)."""
     write(root, 300, 40, run_of(50, 3, step=999).units)
 
 
 def bogus_zero_offset(root: Path) -> None:
-    """A unit of zeros but for its size (hole C7)."""
+    """The unit is zero except for its size (hole C7)."""
     write(root, 300, 40, told_units([(0, 0, 5)]))
 
 
@@ -199,7 +199,7 @@ def test_units_of_expired_messages_stay(tmp_path: Path) -> None:
 
 
 def test_minimum_reaches_what_was_not_proved_and_lies_in_the_log(tmp_path: Path) -> None:
-    """A recovery that begins behind the log's first message proves the end of the queue only."""
+    """A recovery that begins after the first message proves the end of the queue only."""
     stored(tmp_path, run_of(0, 17))
     queue = queue_of(tmp_path)
     reconciled(queue, [run_of(9, 8)], log_min=450)
@@ -223,7 +223,7 @@ def test_queue_without_surviving_messages_keeps_what_expired(tmp_path: Path, log
 
 
 def test_queue_of_prefill_alone_keeps_its_place(tmp_path: Path) -> None:
-    """To RocketMQ it ends at 2 GiB, and no message below is dispatched (hole C5)."""
+    """RocketMQ takes 2 GiB for its end and dispatches no message below that (hole C5)."""
     stored(tmp_path, run_of(8, 1))
     write(tmp_path, 100, 60, EMPTY)
     queue = queue_of(tmp_path)
@@ -415,7 +415,7 @@ def test_whatever_lies_there_a_queue_is_what_the_log_says(tmp_path: Path, seed: 
 
 
 def with_a_gap(root: Path) -> list[str]:
-    """Leave units 0 to 4, and 10 to 12 behind a missing file; return what there is then."""
+    """Leave units 0 to 4, and 10 to 12 after a missing file; return the files of the queue."""
     queue = queue_of(root)
     queue.append(run_of(0, 13))
     queue.close()
@@ -426,9 +426,9 @@ def with_a_gap(root: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("log_min", "bounds", "names"),
     [
-        (0, (0, 0), []),  # nothing of it has ever been in front of the log
+        (0, (0, 0), []),  # no part of it was ever before the begin of the log
         (400, (4, 4), ["0000"]),
-        (1000, (5, 5), ["0000"]),  # and not behind the gap, where nothing is in front of the log
+        (1000, (5, 5), ["0000"]),  # and not after the gap, where nothing is before the begin of the log
         (1200, (12, 12), ["0200"]),
         (1300, (13, 13), ["0200"]),
     ],

@@ -1,4 +1,4 @@
-"""Bloom bits of consumers: those of RocketMQ, whose hash is Guava's MurmurHash3."""
+"""Test the bloom bits of consumers: they equal RocketMQ's, made by Guava's MurmurHash3."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Filters: tags by hash, properties by expression, and the bit maps that spare a look at the log."""
+"""Test filters: tags by hash, properties by expression, and bit maps that spare log reads."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ from tornpage.impl.read.message_filter import TagFilter
 
 
 def never() -> Mapping[str, str]:
-    raise AssertionError("nobody has to look at the record")
+    raise AssertionError("the record must not be read")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,10 @@ def test_bit_maps_have_the_bits_of_whose_filter_a_record_passes() -> None:
 
 
 def test_bit_maps_of_rocketmq_are_read_bit_by_bit() -> None:
-    """Its bits came from a formula, not from filters: each bit of a map is asked for on its own."""
+    """Its bits come from a formula and not from filters.
+
+    Each bit of a map is tested on its own.
+    """
     state = first_dump(read(golden("07-queue-ext-bitmaps") / "expected.json")["steps"])
     seen = 0
     for queue in state["queues"]:

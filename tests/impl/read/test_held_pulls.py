@@ -1,4 +1,4 @@
-"""The table of pulls that wait: what is in it is found by queue and by deadline, and what is not leaves nothing."""
+"""Test the table of held pulls: found by queue and by deadline, and removed completely."""
 
 from hypothesis import given
 from hypothesis import strategies as st

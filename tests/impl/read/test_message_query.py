@@ -1,4 +1,7 @@
-"""Messages by key, id and place: complete up to the limit, nothing else, whatever the index says (contract 5)."""
+"""Test messages by key, id and offset: complete up to the limit, no others (contract 5).
+
+This holds for any content of the index.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -82,7 +85,7 @@ def test_words_of_keys_and_the_unique_key_are_found_and_nothing_else(log: Log) -
 
 
 def test_limit_counts_verified_messages_and_the_newest_win(log: Log) -> None:
-    """RocketMQ counts what the index says, so that collisions crowd real messages out."""
+    """RocketMQ counts the entries of the index, so collisions crowd out real messages."""
     store = Store(log)
     wanted = []
     for _ in range(12):

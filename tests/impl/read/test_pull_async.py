@@ -1,4 +1,4 @@
-"""Long polling on whole stores: threads that wait, filters over properties, topics that go, and the end of a store."""
+"""Test long polling on whole stores: waiting threads, property filters, deletion, close."""
 
 import shutil
 import threading
@@ -79,7 +79,7 @@ def test_who_waits_is_told_when_his_time_is_over(store: MessageStore) -> None:
 
 
 def test_consumers_that_only_wait_read_every_message_in_order(store: MessageStore) -> None:
-    """A wake-up that is lost shows as a consumer that waits for ten minutes."""
+    """A lost wake-up shows as a consumer that waits for ten minutes."""
     count, consumers = 200, 4
     read: list[list[bytes]] = [[] for _ in range(consumers)]
 
@@ -177,7 +177,7 @@ def test_who_waits_for_a_light_queue_hears_of_messages_that_name_it(tmp_path: Pa
 
 
 def test_who_waits_on_a_slave_is_woken_too(tmp_path: Path) -> None:
-    """Its queues are not made when it opens, as the disk refuses that, but by dispatch."""
+    """Dispatch makes its queues, because the open failed to make them."""
     with open_store(tmp_path) as master:
         master.put(Message("T", b"body"))
     shutil.rmtree(tmp_path / "consumequeue")

@@ -1,4 +1,4 @@
-"""The service that holds pulls, on queues that are lists: who is held, who is answered when, and what nobody loses."""
+"""Test the service that holds pulls, on queues that are lists: no pull is lost."""
 
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -21,7 +21,7 @@ LATER_MS = 15_000
 
 @dataclass
 class Queues:
-    """Queues of tags, pulled from as a store is; one look goes over `units_max` units."""
+    """Queues of tags with the pull of a store; one look covers `units_max` units."""
 
     tags: dict[QueueName, list[str]] = field(default_factory=dict)
     first: int = 0
@@ -74,7 +74,7 @@ def hash_of(tag: str) -> int:
 
 @dataclass
 class Polled:
-    """A hold on such queues, and whoever waits there."""
+    """A hold on such queues, and the pulls waiting there."""
 
     queues: Queues
     runner: HandRunner
@@ -86,7 +86,7 @@ class Polled:
         return self.hold.pull(PullRequest(queue, offset, 32, TagFilter(tags)), hold_ms)
 
     def arrive(self, *tags: str, queue: QueueName = ("T", 0)) -> None:
-        """Messages can be read from their queue, and the dispatcher says so."""
+        """Make messages readable in their queue and let the dispatcher report it."""
         self.queues.tags.setdefault(queue, []).extend(tags)
         self.hold.dispatched([QueueRun((queue[0].encode(), queue[1]), 0, b"", 0)])
 
@@ -164,7 +164,7 @@ def test_a_message_of_its_queue_ends_it_with_a_whole_pull() -> None:
     store = polled(T=[])
     answer, elsewhere = store.pull(), store.pull(queue=("T", 1))
     store.arrive("A")
-    assert not answer.done()  # the dispatcher leaves a note, and answers nobody
+    assert not answer.done()  # the dispatcher leaves a note and answers no pull
     store.step()
     assert (status(answer), answer.result(0).next_begin_offset) == (FOUND, 1)
     assert not elsewhere.done()
@@ -257,7 +257,7 @@ def test_a_queue_that_is_deleted_ends_who_was_further_on_in_it() -> None:
     store.hold.queues_deleted()
     store.step()
     assert status(answer) is GetStatus.NO_MATCHED_LOGIC_QUEUE
-    assert not at_zero.done()  # number 0 of a queue without a message is what it waits for
+    assert not at_zero.done()  # the pull waits for number 0 of a queue without a message
 
 
 def test_who_waits_for_a_queue_that_begins_anew_is_looked_at_from_its_offset_on() -> None:
@@ -368,7 +368,7 @@ def test_a_message_that_comes_between_the_pull_and_the_hold_is_seen() -> None:
     def overtaken(request: PullRequest) -> GetMessageResult:
         found = pull(request)
         store.queues.pull = pull  # type: ignore[method-assign]
-        store.arrive("A")  # nobody is noted yet
+        store.arrive("A")  # no pull is noted yet
         return found
 
     store.queues.pull = overtaken  # type: ignore[method-assign]

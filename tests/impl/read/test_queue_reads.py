@@ -1,4 +1,4 @@
-"""Reads by queue: statuses, how much one answer holds, filters, and that nothing is served that fails a check."""
+"""Test reads by queue: statuses, size of an answer, filters, and checked messages only."""
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ from tornpage.impl.read.queue_pull import GetMessageResult
 from tornpage.impl.read.queue_reads import QueueReads
 
 RECORD_BYTES = 101
-"""Of a message of topic T with nine bytes and no properties; ten of them fill a file of 1,024 bytes."""
+"""Size of a message of topic T with nine bytes and no properties; ten of them fill a file of 1,024 bytes."""
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def get(reads: QueueReads, offset: int, max_msg_nums: int = 32, **given: object)
 
 
 def brief(result: GetMessageResult) -> tuple[str, int, list[int]]:
-    """Return status, next offset and the queue offsets of the messages, each of which is what it says."""
+    """Return status, next offset and the queue offsets of the messages, checking each message."""
     for buffer in result.messages:
         message = buffer.message()
         assert (message.queue_offset, int(message.body)) == (buffer.queue_offset, buffer.queue_offset)
@@ -172,7 +172,7 @@ def test_tags_that_are_not_wanted_are_passed(log: Log) -> None:
 
 
 def test_filter_does_not_make_a_read_look_at_the_whole_queue(log: Log) -> None:
-    """As many units as RocketMQ looks at, which stops at the end of a queue file too."""
+    """It looks at as many units as RocketMQ, which also stops at the end of a queue file."""
     fill(log, 2000, tags=("A",))
     reads = log.reads()
     assert brief(get(reads, 0, message_filter=TagFilter("X"))) == ("NO_MATCHED_MESSAGE", 800, [])

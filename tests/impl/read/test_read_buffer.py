@@ -1,4 +1,7 @@
-"""Buffers of reads: valid until released or taken back, an error after that, never a crash (contract 11)."""
+"""Test buffers of reads: valid until released or taken back, then an error (contract 11).
+
+A late use never ends the process.
+"""
 
 import gc
 import logging
@@ -45,7 +48,7 @@ def buffer_of(buffers: ReadBuffers, mapped: MappedFile, position: int = 2, size_
 
 
 def is_mapped(path: str) -> bool:
-    """Ask the kernel."""
+    """Return the answer of the kernel."""
     return any(line.rstrip().endswith(path) for line in Path("/proc/self/maps").read_text().splitlines())
 
 
@@ -178,7 +181,7 @@ def test_forgotten_buffers_give_the_file_back(mapped: MappedFile) -> None:
 
 
 def test_forgotten_buffers_in_a_cycle_are_collected_inside_a_lock(mapped: MappedFile) -> None:
-    """A finaliser may run while this very thread is inside of any of our locks: it takes none."""
+    """A finaliser may run while its thread holds any lock of the store, so it takes none."""
     buffers = ReadBuffers()
     cycle: list[object] = [buffer_of(buffers, mapped)]
     cycle.append(cycle)
@@ -213,7 +216,7 @@ def test_buffers_outlive_the_log_that_has_been_closed_around_them(tmp_path: Path
 
 
 def test_threads_release_use_and_shut_at_once(mapped: MappedFile) -> None:
-    """Whatever wins: a read is right or BufferReleased, and at the end nothing is mapped."""
+    """In any order a read is right or raises BufferReleased, and at the end nothing is mapped."""
     buffers = ReadBuffers()
     shared = [buffer_of(buffers, mapped, position=n, size_bytes=5) for n in range(5) for _ in range(40)]
     wrong: list[object] = []
@@ -250,7 +253,7 @@ def test_threads_release_use_and_shut_at_once(mapped: MappedFile) -> None:
 
 
 def test_process_does_not_crash_on_buffers_of_a_closed_store(tmp_path: Path) -> None:
-    """In a process of its own: touching unmapped memory would end this one."""
+    """This needs its own process: touching unmapped memory would end this one."""
     code = f"""
 from pathlib import Path
 from tornpage.impl.errors import BufferReleased

@@ -1,4 +1,4 @@
-"""The read verbs on a store: open, closed and closed meanwhile, what they count, and buffers that outlive it."""
+"""Test the reads of a store: open, closed, closed meanwhile, counters, and late buffers."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -247,7 +247,10 @@ def test_limits_come_from_the_configuration(opened: Opened) -> None:
 
 
 def test_bit_maps_in_the_extension_spare_looks_at_the_log(tmp_path: Path) -> None:
-    """What passed the filter of one consumer is told from the map; what came before it registered is looked at."""
+    """The bit map answers for the filter of one consumer.
+
+    Messages from before its registration are read from the log.
+    """
     clock, maps = SetClock(1000), FilterBitMaps()
     config = config_of(enable_consume_queue_ext=True, mapped_file_size_consume_queue_ext=256)
     looked: list[str] = []

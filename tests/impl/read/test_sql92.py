@@ -1,4 +1,4 @@
-"""The expressions of property filters: what they are, and what they make of properties."""
+"""Test expressions of property filters: their syntax, and their values for properties."""
 
 import pytest
 

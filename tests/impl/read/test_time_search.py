@@ -1,4 +1,7 @@
-"""Offset by time: exact where times grow, some boundary where they do not, and nobody led past a message."""
+"""Test the offset by time: exact where times grow, and no message is ever skipped.
+
+Where times do not grow it is some boundary.
+"""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -36,7 +39,7 @@ def test_unknown_and_empty_queues(log: Log) -> None:
 @pytest.mark.parametrize("times", [[10], [10, 10, 10], [1, 5, 5, 5, 9], list(range(0, 100, 3)), [2] * 30 + [4] * 3])
 @pytest.mark.parametrize("min_offset", [0, 40])
 def test_first_message_that_is_not_older(log: Log, times: list[int], min_offset: int) -> None:
-    """A time before all is the minimum, one behind all the maximum."""
+    """A time before all messages gives the minimum, one after all the maximum."""
     log.queue().min_offset = min_offset
     fill(log, times)
     for time in range(-1, max(times) + 2):

@@ -1,4 +1,4 @@
-"""From whatever a directory holds to a prefix of what was appended (contracts 1-3, 6)."""
+"""Test recovery: any directory becomes a prefix of the appended log (contracts 1-3, 6)."""
 
 import shutil
 from itertools import count
@@ -61,7 +61,7 @@ def test_queue_offsets_go_on_where_they_were(killed: MakeKilled) -> None:
 
 
 def test_a_closed_file_stays_closed_though_its_follower_is_lost(killed: MakeKilled) -> None:
-    """The blank survived, the file behind it did not: the next record begins a new file."""
+    """The blank survived and the file after it did not: the next record begins a new file."""
     found = killed(4)
     found.log(1024).unlink()
     with open_store(found.directory) as store:
@@ -133,13 +133,13 @@ def test_erased_bytes_and_removed_files_are_durable_before_a_put(killed: MakeKil
         ("unlink", "00000000000000001024"),
         ("sync_directory", "commitlog"),
         ("pwrite", "00000000000000000000"),  # the erasure
-        ("pwrite", "00000000000000000000"),  # what is kept above the floor: a sync before us may have failed
+        ("pwrite", "00000000000000000000"),  # bytes kept above the floor: an earlier sync may have failed
         ("sync", "00000000000000000000"),
     ]
 
 
 def test_cut_records_never_come_back(killed: MakeKilled) -> None:
-    """Records of equal size appended over the cut would meet the old ones if these were still there (contract 3)."""
+    """Old records past the cut would be met by appended records of equal size (contract 3)."""
     found = killed(7)
     found.overwrite(found.results[1].offset, bytes(100))
     expected = [0]

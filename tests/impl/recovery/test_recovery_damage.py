@@ -1,4 +1,7 @@
-"""From damage to a named finding and a read-only store; leftovers and other sizes are named too (contract 7)."""
+"""Test damage: it becomes a named finding and a read-only store (contract 7).
+
+Left-over files and other sizes are named too.
+"""
 
 import shutil
 from pathlib import Path
@@ -21,7 +24,10 @@ from tornpage.impl.message.message import GetStatus, PutResult, PutStatus
 
 
 def assert_read_only(found: Killed, *, served: list[int], code: str, offset: int) -> Finding:
-    """Open a damaged store twice: it changes nothing, serves what verifies and refuses the rest."""
+    """Open a damaged store twice.
+
+    It changes nothing, serves what verifies and refuses the rest.
+    """
     before = snapshot(found.directory)
     damages = []
     for _ in range(2):

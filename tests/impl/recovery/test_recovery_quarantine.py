@@ -1,4 +1,4 @@
-"""Stores without a floor, and stores that others made or that were put together by hand."""
+"""Test stores without a floor, foreign stores, and stores put together by hand."""
 
 import errno
 import shutil
@@ -113,7 +113,10 @@ def record(body: bytes, *, offset: int, queue_offset: int = 0) -> bytes:
 
 
 def test_records_behind_a_blank_are_not_served(tmp_path: Path) -> None:
-    """RocketMQ does not erase what it cuts: old records may stand behind the blank of a closed file (contract 3)."""
+    """Old records may follow the blank of a closed file (contract 3).
+
+    RocketMQ does not erase the bytes that it cuts.
+    """
     stale_at = 400
     first = record(b"kept", offset=0)
     blank = codec.encode_blank(512 - len(first))
@@ -141,7 +144,7 @@ def test_another_file_size_is_refused_without_writing(tmp_path: Path) -> None:
 
 
 def test_a_damaged_store_that_begins_later_passes_its_own_check(tmp_path: Path) -> None:
-    """The flushed end of a read-only store was 0, below its first retained offset (contract 9)."""
+    """The flushed end of a read-only store was 0, below its first offset (contract 9)."""
     with open_store(tmp_path / "live") as store:
         for _ in range(20):
             store.put(MESSAGE)
@@ -166,7 +169,10 @@ def test_a_file_that_can_be_no_part_of_a_log_does_not_end_in_an_exception(tmp_pa
 
 
 def test_a_name_that_is_no_multiple_of_the_file_size_is_not_taken_for_a_log_file(tmp_path: Path) -> None:
-    """A file of zeros named 100 was adopted and written to; RocketMQ finds nothing in such a log."""
+    """A file of zeros named 100 was adopted and written to.
+
+    RocketMQ finds nothing in such a log.
+    """
     (tmp_path / "commitlog").mkdir()
     (tmp_path / "commitlog" / f"{100:020d}").write_bytes(bytes(1024))
     with open_store(tmp_path) as store:

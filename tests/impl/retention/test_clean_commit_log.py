@@ -1,4 +1,4 @@
-"""Log files that have expired go from the head, and only those that may."""
+"""Test that expired log files are removed from the head, and only those that may go."""
 
 import errno
 import os
@@ -88,7 +88,7 @@ def test_ten_files_go_in_a_run(tmp_path: Path) -> None:
     kept.put(40)
     kept.settle()
     assert len(kept.log) == 14
-    assert kept.clean(at_ms=LATER_MS) == [100] * 9 + [100, 10_000]  # the last but one behind a file of the queue
+    assert kept.clean(at_ms=LATER_MS) == [100] * 9 + [100, 10_000]  # the last but one after a file of the queue
     assert len(kept.log) == 4
     assert kept.clean() == [100, 100, 10_000]
 
@@ -133,7 +133,7 @@ def test_a_disk_that_fills_during_a_run_stops_puts_at_once(kept: Retained) -> No
 
 
 def test_what_is_not_dispatched_stays(tmp_path: Path) -> None:
-    """Dispatch lags behind (RMQ-B04): it goes on where it was, and every message comes into its queue."""
+    """Dispatch lags (RMQ-B04), continues at its offset, and misses no message."""
     kept = Retained(tmp_path)
     kept.put(10)
     kept.store.flush()
@@ -268,7 +268,7 @@ def test_a_close_leaves_it_to_the_next_opener(kept: Retained) -> None:
 
 
 def test_a_file_behind_the_one_that_went_is_still_found(kept: Retained) -> None:
-    """The place of a file in the row is that of now (RMQ-B24)."""
+    """The position of a file in the sequence is the present one (RMQ-B24)."""
     kept.clock.now_ms = LATER_MS
     kept.runner.step("clean")
     for offset in (1024, 1324, 2048, 3072):
@@ -286,7 +286,7 @@ def test_a_store_without_its_head_opens_and_goes_on(kept: Retained, closed: bool
     if closed:
         kept.store.close()
     else:
-        kept.store._held.close()  # as the death of the process would
+        kept.store._held.close()  # as the end of the process would
     store = kept.open()
     assert (store.min_offset, store.max_offset, store.read_only_reason) == (3072, 3372, None)
     assert (store.min_offset_in_queue("TopicTest", 1), store.max_offset_in_queue("TopicTest", 1)) == (9, 10)
@@ -329,7 +329,10 @@ def test_a_closed_store_deletes_nothing(kept: Retained) -> None:
 
 
 def test_manual_runs_are_counted_by_one_at_a_time() -> None:
-    """Threads take runs while somebody asks for more: none counts twice, none below zero (RMQ-B56)."""
+    """Threads take runs while others ask for more (RMQ-B56).
+
+    No run counts twice, and the count is never below zero.
+    """
     service = CleanFiles.__new__(CleanFiles)
     service._manual_guard, service._manual_runs = threading.Lock(), 0
     service.delete_manually()

@@ -1,4 +1,4 @@
-"""Queues and index follow the head of the log, and readers are told so."""
+"""Test that queues and index follow the head of the log, and that readers see it."""
 
 import shutil
 from dataclasses import replace
@@ -19,7 +19,10 @@ SMALL = replace(config_of(), time_zone="UTC", mapped_file_size_consume_queue=40,
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Retained:
-    """Five log files; queue files of two units, index files of two entries, a key in each message."""
+    """Put five log files.
+
+    Queue files have two units, index files two entries, and each message has a key.
+    """
     kept = Retained(tmp_path, SMALL)
     kept.put(13, KEYED)
     kept.settle()
@@ -86,7 +89,10 @@ def test_files_of_the_index_go_but_the_last(kept: Retained) -> None:
 
 @pytest.mark.parametrize("part", ["/consumequeue/", "/index/"])
 def test_a_file_that_cannot_be_removed_is_asked_for_again(kept: Retained, part: str) -> None:
-    """It was forgotten, and the next ones went: a gap, for which the next open made all of the index anew."""
+    """It was forgotten and the next ones went.
+
+    The next open rebuilt the whole index because of the gap.
+    """
     kept.disk.fail("unlink", part=part, times=1)
     with pytest.raises(OSError, match="Input/output error"):
         kept.clean(at_ms=LATER_MS)
@@ -123,7 +129,10 @@ def test_readers_are_told_where_to_go_on(kept: Retained, number: int, status: Ge
 
 
 def test_between_log_and_queue_a_message_is_being_removed(kept: Retained) -> None:
-    """The first log file is gone, its queue has not followed: the read is led to the next file."""
+    """The first log file is gone and its queue has not followed.
+
+    The read gets the offset of the next file.
+    """
     kept.clock.now_ms = LATER_MS
     kept.runner.step("clean")
     assert (kept.store.min_offset, kept.store.min_offset_in_queue("TopicTest", 1)) == (1024, 0)
@@ -192,7 +201,10 @@ def test_the_extension_follows_too(tmp_path: Path) -> None:
 
 
 def test_a_directory_of_rocketmq_goes_on_losing_its_head(tmp_path: Path) -> None:
-    """RocketMQ has deleted its first two files; on a disk that is too full ours deletes the next ones."""
+    """RocketMQ has deleted its first two files.
+
+    On a disk that is too full this store deletes the next ones.
+    """
     folder = golden("03-rollover-blanks-retention")
     shutil.copytree(folder / "store", tmp_path, copy_function=shutil.copyfile, dirs_exist_ok=True)
     kept = Retained(tmp_path, replace(config_of_golden(folder), time_zone="UTC"))

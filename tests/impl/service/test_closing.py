@@ -1,4 +1,4 @@
-"""Closers that meet, callbacks that misbehave, threads that do not start, and puts that are broken off."""
+"""Test concurrent closes, failing callbacks, threads that do not start, interrupted puts."""
 
 import os
 import threading
@@ -28,7 +28,10 @@ def in_time(work: threading.Thread) -> None:
 
 
 class WaitingFiles(FaultyFiles):
-    """A disk that syncs the log once the test says go: a callback that comes later would run in the caller."""
+    """A disk that syncs the log when the test allows it.
+
+    A callback added later would run in the caller.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -127,7 +130,7 @@ def test_runner_goes_on_after_a_step_that_raises() -> None:
 
 
 class Interrupting(MappedFile):
-    """Ctrl-C arrives while the second record is copied."""
+    """Ctrl-C arrives during the copy of the second record."""
 
     def append(self, record: bytearray) -> None:
         if self.written_position:
@@ -187,7 +190,7 @@ def test_latencies_do_not_pile_up_when_the_clock_is_set_back(tmp_path: Path) -> 
 
 
 class CancelledReplicas:
-    """Replicas that give a request up by cancelling it."""
+    """Replicas that cancel a request."""
 
     acknowledged_offset = 1 << 40
 

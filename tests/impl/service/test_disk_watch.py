@@ -1,4 +1,4 @@
-"""The disk watch: when it looks, where the limit is, and what it does when it sees nothing."""
+"""Test the disk watch: times of its looks, its limit, and disks that do not answer."""
 
 import errno
 import logging
@@ -16,7 +16,7 @@ NOW_MS = 1_700_000_000_000
 
 
 class CountingDisk(RecordingFiles):
-    """A disk that counts who asks for its usage, and refuses while `broken`."""
+    """A disk that counts the questions for its usage, and fails while `broken`."""
 
     def __init__(self, used_bytes: int = 0, total_bytes: int = 100) -> None:
         super().__init__(EMPTY_DISK, tracker=CompareTracker())
@@ -36,7 +36,7 @@ class CountingDisk(RecordingFiles):
 
 
 def watch_of(disk: CountingDisk, flags: RunningFlags, *, ratio: float = 0.90, path: str = "/") -> DiskWatch:
-    """Return a watch that looks each ten seconds."""
+    """Return a watch that looks every ten seconds."""
     return DiskWatch(disk, [path], flags, policy=RetentionPolicy(disk_space_warning_level_ratio=ratio))
 
 

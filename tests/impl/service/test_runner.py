@@ -1,6 +1,6 @@
-"""The thread that drives a service: it steps after each wake and when a round is due, and not after stop.
+"""Test the thread of a service: it steps at each wake and due round, and not after stop.
 
-All waits are bounded; no test waits for a time to pass, except rounds that are wanted at once.
+All waits are bounded. No test waits for a time to pass, except for rounds that are wanted at once.
 """
 
 import random
@@ -17,7 +17,10 @@ PATIENCE_S = 30
 
 
 class Steps:
-    """A service that does what it is given and counts its rounds; `due_ms` is when it wants the next."""
+    """A service that runs the given work and counts its rounds.
+
+    `due_ms` is the next wanted round.
+    """
 
     name = "test-runner"
 
@@ -38,7 +41,7 @@ class Steps:
 
 
 def threads() -> list[threading.Thread]:
-    """Return the threads of such services that live."""
+    """Return the living threads of such services."""
     return [thread for thread in threading.enumerate() if thread.name == "tornpage-test-runner"]
 
 
@@ -52,7 +55,7 @@ def test_each_wake_is_followed_by_a_step() -> None:
 
 
 def test_an_interrupt_does_not_keep_the_runner() -> None:
-    """A Ctrl-C while a service was woken left the runner locked: its thread and stop() waited for ever."""
+    """A Ctrl-C during a wake left the runner locked: its thread and stop() waited for ever."""
 
     class Interrupted(Exception):
         pass
@@ -69,7 +72,7 @@ def test_an_interrupt_does_not_keep_the_runner() -> None:
         try:
             signal.setitimer(signal.ITIMER_REAL, rng.uniform(2e-5, 2e-4))
             while True:
-                runner.start(after_ms=60_000)  # takes the lock whether there is work or not, else as a wake
+                runner.start(after_ms=60_000)  # takes the lock with or without work, unlike a wake
         except Interrupted:
             pass
     signal.signal(signal.SIGALRM, before)
@@ -119,7 +122,7 @@ def test_wakes_before_a_step_begins_are_one() -> None:
 
 def test_a_started_service_steps_when_it_is_due_and_again_as_it_wants() -> None:
     steps = Steps()
-    steps.due_ms = 0  # long ago: the next round comes at once
+    steps.due_ms = 0  # long ago: the next round follows at once
     runner = ThreadRunner(steps)
     began_ms = runner.now_ms()
     runner.start(after_ms=1)

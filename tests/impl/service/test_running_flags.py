@@ -1,4 +1,4 @@
-"""Running flags: every combination of bits, and each bit on its own."""
+"""Test running flags: every combination of bits, and each bit on its own."""
 
 import threading
 
@@ -10,7 +10,7 @@ ALL = tuple(RunningFlag)
 
 
 def flags_with(bits: int) -> RunningFlags:
-    """Return flags on which the bits of a number were set one by one."""
+    """Return flags with the bits of a number set one by one."""
     flags = RunningFlags()
     for flag in ALL:
         if bits & flag:

@@ -1,4 +1,4 @@
-"""The end of a store with all its services: in which order, who is still answered, and what is left behind."""
+"""Test the close of a store with all services: order, last answers, remaining files."""
 
 import threading
 from concurrent.futures import Future
@@ -32,7 +32,7 @@ def pooled(**changes: Any) -> MessageStoreConfig:
 
 
 def in_short(files: FaultyFiles, root: Path) -> list[tuple[str, str]]:
-    """Return the calls that change something, paths below the store."""
+    """Return the calls that change a file, with paths below the store."""
     changing = ("pwrite", "sync", "unlink", "sync_directory")
     calls = [(verb, str(Path(path).relative_to(root))) for verb, path in files.calls if verb in changing]
     return [(verb, path.replace("0" * 16, "…")) for verb, path in calls]
@@ -140,7 +140,7 @@ def test_close_waits_for_the_put_that_waits_for_its_file(tmp_path: Path) -> None
     inside, go = threading.Event(), threading.Event()
 
     class SlowFiles(FaultyFiles):
-        """Reserving the blocks of a file takes until it is let go."""
+        """Reserving the blocks of a file takes until the test allows it."""
 
         def allocate(self, file: Any, size_bytes: int) -> None:
             if "commitlog" in file.path:

@@ -1,4 +1,4 @@
-"""What a store counts of its reads."""
+"""Test the counters of reads."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Statistics: every limit of every bucket, minutes and rates on a clock that is told the time, the warnings."""
+"""Test statistics on a settable clock: bucket limits, minutes, rates and warnings."""
 
 import json
 import logging
@@ -35,14 +35,14 @@ BUCKETS = [
 
 
 class Driven:
-    """Statistics whose step is called each second."""
+    """Statistics with a step each second."""
 
     def __init__(self) -> None:
         self.statistics = StoreStatistics(started_ms=START_MS)
         self.now_ms = START_MS
 
     def seconds(self, count: int, *, messages_each: int = 0) -> None:
-        """Let seconds pass; in each of them so many messages are appended."""
+        """Advance the clock by seconds, and append this many messages in each."""
         for _ in range(count):
             if messages_each:
                 self.statistics.count_appended("t", messages_each, 10 * messages_each)
@@ -127,7 +127,7 @@ def test_messages_and_bytes_are_counted_by_topic() -> None:
 
 
 def test_nothing_counts_as_nothing() -> None:
-    """RocketMQ says one message where there is none, so that it can divide by it."""
+    """RocketMQ returns one message where there is none, because it divides by the number."""
     found = StoreStatistics(started_ms=START_MS).snapshot(START_MS)
     assert (found.message_count, found.size_bytes, found.size_bytes_mean, found.failure_count) == (0, 0, 0.0, 0)
     assert (found.latency_ms_max, found.put_latency, found.topics) == (0, None, ())

@@ -1,4 +1,4 @@
-"""What the store counts of its puts, and which of them it warns about."""
+"""Test the counters of puts and their warnings."""
 
 import logging
 from dataclasses import replace
@@ -16,7 +16,7 @@ from tornpage.impl.statistics.store_statistics import TopicCount
 
 
 class JumpingClock(SetClock):
-    """A clock that goes on by given steps, one per reading, then stands still."""
+    """A clock that advances by the given steps, one per reading, and then stands still."""
 
     def __init__(self) -> None:
         super().__init__()

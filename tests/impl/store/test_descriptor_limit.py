@@ -1,4 +1,7 @@
-"""A store with more files than the soft limit of descriptors goes on, as a JVM would; at the hard limit it says so."""
+"""Test a store with more files than the soft limit of descriptors: it works, as on a JVM.
+
+At the hard limit it reports the limit.
+"""
 
 import subprocess
 import sys

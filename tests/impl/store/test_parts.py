@@ -1,4 +1,4 @@
-"""Parts of a store are replaced by type, and a replacement has to fit."""
+"""Test that parts of a store are replaced by type, and that a replacement has to fit."""
 
 import pickle
 from collections.abc import Callable

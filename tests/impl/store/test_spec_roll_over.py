@@ -1,4 +1,7 @@
-"""Where a record begins a new file: each queue offset is given once, whatever the record carries and whoever puts."""
+"""Test records that begin a new file: each queue offset is given once.
+
+This holds for all kinds of records and puts.
+"""
 
 import threading
 from dataclasses import replace
@@ -62,7 +65,7 @@ def test_message_that_names_no_queue_is_like_others_with_multi_dispatch(properti
 
 
 def test_messages_and_batches_of_several_threads_share_the_files(tmp_path: Path) -> None:
-    """Nothing that was looked up before the lock is used under it: records stand one behind the other."""
+    """Nothing looked up before the lock is used under it: records follow without gaps."""
     given: tuple[Message | MessageBatch, ...] = (MESSAGE, batch_of(b"one", b"two"), replace(FILLER, queue_id=1))
     with open_store(tmp_path) as store:
 

@@ -1,4 +1,7 @@
-"""The end of a file: whatever remains is a blank of exactly that size, before messages and before batches."""
+"""Test the end of a file: the rest is a blank of exactly its size.
+
+It is written before messages and before batches.
+"""
 
 from pathlib import Path
 
@@ -21,7 +24,7 @@ FOLLOWERS: dict[str, tuple[Message | MessageBatch, bool]] = {
 @pytest.mark.parametrize("follower", FOLLOWERS)
 @pytest.mark.parametrize("trailer", [True, False])
 def test_every_rest_of_a_file_becomes_a_blank_of_its_size(follower: str, trailer: bool, tmp_path: Path) -> None:
-    """One store, file after file: each is filled up to a rest of 8 to 200 bytes, and a record comes that needs more."""
+    """Fill file after file up to a rest of 8 to 200 bytes, then put a larger record."""
     message, later = FOLLOWERS[follower]
     overhead = 120 if trailer else 100
     rests: list[int] = []

@@ -1,4 +1,4 @@
-"""When the store says that something is on disk, and how it is closed."""
+"""Test flush and close of a store: what they report as durable."""
 
 import errno
 import os

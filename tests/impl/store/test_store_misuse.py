@@ -1,4 +1,4 @@
-"""Forks, pickles, threads, full and failing disks."""
+"""Test forks, pickles, threads, full and failing disks."""
 
 import copy
 import errno
@@ -76,7 +76,7 @@ def test_open_store_cannot_be_pickled_or_copied(tmp_path: Path, take: Callable[[
 
 @pytest.mark.parametrize("sync", [True, False])
 def test_threads_share_a_store(tmp_path: Path, sync: bool) -> None:
-    """Two producers on one queue and a reader: contiguous queue offsets, whole records, nothing lost."""
+    """Run two producers on one queue and a reader: numbers are contiguous, records whole."""
     puts_each = 60
     results: list[list[PutResult]] = [[], []]
     stop = threading.Event()

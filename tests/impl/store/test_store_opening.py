@@ -1,4 +1,4 @@
-"""Opening a store: directories, settings, and what earlier findings pinned."""
+"""Test opening a store: directories, settings, and bugs of the past."""
 
 from pathlib import Path
 
@@ -77,7 +77,10 @@ def test_defaults_are_those_of_rocketmq() -> None:
 
 
 def test_a_put_during_close_is_refused_or_durable(tmp_path: Path) -> None:
-    """A put between the last flush and the end of close was answered PUT_OK and not covered by the clean exit."""
+    """A put between the last flush and the end of close is not answered PUT_OK and lost.
+
+    It was once, after a clean exit.
+    """
     files = FaultyFiles()
     store = open_store(tmp_path, files=files)
     store.put(MESSAGE)
@@ -97,7 +100,7 @@ def test_a_put_during_close_is_refused_or_durable(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_noticed_before_anything_is_created(tmp_path: Path) -> None:
-    """The free-space check came after the directory and its lock file had been made."""
+    """The free-space check happened after the directory and its lock file had been made."""
 
     class FullFiles(OsFiles):
         def disk_usage(self, path: str) -> DiskUsage:
@@ -109,7 +112,7 @@ def test_a_full_disk_is_noticed_before_anything_is_created(tmp_path: Path) -> No
 
 
 def test_a_store_host_that_is_no_address_is_a_bad_setting() -> None:
-    """Such a store opened, and answered each put with MESSAGE_ILLEGAL."""
+    """Such a store opened and answered each put with MESSAGE_ILLEGAL."""
     with pytest.raises(BadConfig, match="store_host"):
         MessageStoreConfig(store_host=("localhost", 10911))
 

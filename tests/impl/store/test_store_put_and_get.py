@@ -1,4 +1,4 @@
-"""Puts and gets through the store, refusals included."""
+"""Test puts and gets of a store, including refusals."""
 
 from pathlib import Path
 
@@ -148,7 +148,7 @@ def test_transactions_take_no_queue_offset(tmp_path: Path) -> None:
 
 
 def test_the_clock_is_read_before_and_under_the_lock(tmp_path: Path) -> None:
-    """And once more for the latency; opening reads it too."""
+    """The clock is also read for the latency and by the open."""
     clock = SetClock(ticking=True)
     with open_store(tmp_path, clock=clock) as store:
         before, clock.calls = clock.now_ms, 0

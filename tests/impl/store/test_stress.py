@@ -1,4 +1,7 @@
-"""Real threads against every service at once: nothing is lost, doubled or seen too early, and nobody waits for ever."""
+"""Run real threads against every service at once: no message is lost, doubled or early.
+
+No thread waits for ever.
+"""
 
 import threading
 from dataclasses import replace
@@ -31,7 +34,7 @@ EACH_CONFIG = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 
 @pytest.fixture
 def tmp_path(disk_path: Path) -> Path:
-    """Lie on a disk: syncs take their time, and threads meet at other places."""
+    """The files are on a disk: syncs take longer, and threads meet at other places."""
     return disk_path
 
 
@@ -146,7 +149,10 @@ def test_no_thread_of_a_store_outlives_it(tmp_path: Path) -> None:
 
 
 def test_store_as_it_comes(tmp_path: Path) -> None:
-    """The defaults but for the size of a file: one file ahead, timers, a thread for each service."""
+    """Use the defaults except for the file size.
+
+    These are one file ahead, timers, and a thread for each service.
+    """
     config = replace(MessageStoreConfig(), mapped_file_size_commit_log=4096)
     crowd = Crowd(opened(tmp_path, config), seed=3, puts=40)
     crowd.start()

@@ -1,7 +1,8 @@
-"""Symptom: `tornpage replay` of a case file with a text in the place of a number ended in a traceback.
+"""A case whose setting has a wrong type is refused in one line.
 
-Cause: settings were taken as they stood, and the first comparison in the store's configuration failed.
-Fix: reading a case refuses a setting that is of another kind than its default, naming it.
+Symptom: `tornpage replay` of a case file with a text in place of a number ended in a traceback.
+Cause: the settings were used unchecked, and the first comparison in the store's configuration failed.
+Fix: reading a case refuses a setting whose type differs from that of its default, and names it.
 """
 
 import json

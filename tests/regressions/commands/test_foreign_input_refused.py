@@ -1,10 +1,10 @@
-"""Cases, truths, times and config files that no tool of ours wrote.
+"""Cases, truths, times and config files of foreign tools are refused in one line.
 
-Symptom: a traceback where one line was promised, or a process that took all memory or minutes of time.
+Symptom: a traceback in place of one line, or a process that took all memory or minutes of time.
 Cause: `json` raises more than JSONDecodeError: ValueError for numbers of more than 4,300 digits, RecursionError for
-deep nesting; Infinity is a number to it, and no integer. A schedule was as long as the largest number in it; every
-quote without an end was followed to the end of its file; a count of deleted topics was believed.
-Fix: readers take these for what they are, text that cannot be read, and do work in proportion to its length.
+deep nesting. It reads Infinity as a number that is no integer. A schedule was as long as the largest number in it. Each
+quote without an end was followed to the end of its file. A count of deleted topics was trusted.
+Fix: readers treat all of these as unreadable text, and their work is in proportion to its length.
 """
 
 import base64

@@ -1,12 +1,12 @@
-"""Looks at stores that are damaged, closed to the reader, or asked for in an unexpected way.
+"""Inspection of damaged stores, closed directories and unexpected questions.
 
-Symptom: look-ups by time and key that missed records without a word, figures that were those of `--limit`, a note that
-denied records which were only not asked for, tracebacks for names that are no UTF-8 and for very long numbers, and for
-directories that may be listed and not entered.
-Cause: a log file whose first page was zeroed counted as unused; an index file's header was believed where its entries
-do not bear it out; a row that was not shown was not counted; the name of an extension's topic was made a path.
-Fix: a file without a first record lies between its neighbours; an index answers for what header and entries agree on;
-what is listed is compared with what was asked.
+Symptom: look-ups by time and key missed records without a finding. Figures depended on `--limit`. A note denied records
+that had not been asked for. Names that are no UTF-8, very long numbers, and directories that may be listed but not
+entered ended in tracebacks.
+Cause: a log file with a zeroed first page counted as unused. The header of an index file was trusted where its entries
+contradict it. A hidden row was not counted. The name of an extension's topic was used as a path.
+Fix: a file without a first record lies between its neighbours. An index answers for the range in which header and
+entries agree. The listing is compared with the question.
 """
 
 import json
@@ -35,7 +35,10 @@ def copied(name: str, directory: Path) -> Path:
 
 
 def log_of(directory: Path, stored: Sequence[tuple[int, int]]) -> None:
-    """Write a full log file for each (position, time): one record there, zeros before it, an end mark behind it."""
+    """Write a full log file for each (position, time).
+
+    It has one record there, zeros before it and an end mark after it.
+    """
     (directory / "commitlog").mkdir()
     for number, (position, time) in enumerate(stored):
         content = bytes(position) + record(number * FILE_BYTES + position, store_timestamp=time)
@@ -55,7 +58,7 @@ def test_a_file_that_lost_its_first_page_is_searched_by_time(tmp_path: Path, tor
 
 @pytest.mark.parametrize("field", ["begin offset", "end offset"])
 def test_an_index_answers_only_for_what_its_entries_bear_out(tmp_path: Path, field: str) -> None:
-    """The index file in the middle is gone; a header beside it says that it covers that range, too."""
+    """The index file in the middle is gone, and a header beside it claims that range too."""
     store = copied("06-index-files-collisions", tmp_path)
     first, *others = sorted((store / "index").iterdir())
     assert len(others) >= 2

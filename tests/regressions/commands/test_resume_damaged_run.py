@@ -1,11 +1,12 @@
-"""Symptom: `--resume` ended with a traceback where what the run before had left was damaged: a point of a sweep that
-was no JSON (an interrupted sweep too, as it told its rows), a shard of a campaign that was no Parquet, a task of an
-audit whose mark was empty, a `campaign.json` that was nested too deeply.
+"""`--resume` names a damaged file of an earlier run, or repeats its task.
 
-Cause: what a run writes gets its name when it is whole, and was therefore believed; but it is not synced, so a power
-failure may leave an empty file of that name, and people edit files.
-Fix: a sweep and a campaign name the file and say what to do (pipeline/sweep.py, `stored_points`; pipeline/campaign.py,
-`_stored`; pipeline/outputs.py, `claim`); an audit does the task again (pipeline/work.py, `do_task`).
+Symptom: `--resume` ended with a traceback where the earlier run had left a damaged file: a point of a sweep that is no
+JSON (also in the rows of an interrupted sweep), a shard of a campaign that is no Parquet, a task of an audit with an
+empty mark, or a `campaign.json` with too deep nesting.
+Cause: a run gives a file its name when the file is whole, so the file was trusted. But the file is not synced, so a
+power failure may leave an empty file of that name, and users edit files.
+Fix: a sweep and a campaign name the file and the remedy (pipeline/sweep.py, `stored_points`; pipeline/campaign.py,
+`_stored`; pipeline/outputs.py, `claim`). An audit repeats the task (pipeline/work.py, `do_task`).
 Found by: reading.
 """
 

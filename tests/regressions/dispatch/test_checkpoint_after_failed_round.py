@@ -1,8 +1,9 @@
-"""Symptom: "the checkpoint on disk is wrong about the queues", once in 86,029 crash states of a campaign (seed 901).
+"""The checkpoint after a round of dispatch that failed half-way.
 
-Cause: a false alarm. A round of dispatch ended the older log file, and failed in the next one, whose index file the
-disk refused. The checkpoint spoke of what had been dispatched; the trial took the round for one that had done nothing.
-Fix: behind such a round the checkpoint may speak of anything between its begin and its end.
+Symptom: "the checkpoint on disk is wrong about the queues", once in 86,029 crash states of a campaign (seed 901).
+Cause: a false alarm. A round of dispatch ended the older log file and failed in the next one, because its index file
+could not be made. The checkpoint covered the dispatched part. The crash lab assumed that the round had done nothing.
+Fix: after such a round the checkpoint may cover any point between begin and end of the round.
 """
 
 import pytest

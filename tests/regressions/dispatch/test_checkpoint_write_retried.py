@@ -1,6 +1,7 @@
-"""Symptom: one failed write of the checkpoint left the old one on the disk for another minute.
+"""The next round repeats a failed write of the checkpoint.
 
-Cause: the round counted as thorough before it had succeeded; the next one, a second later, went by the page rule again
+Symptom: one failed write of the checkpoint left the old one on the disk for another minute.
+Cause: the round counted as thorough before it had succeeded. The next one, a second later, applied the page rule again
 and wrote no checkpoint.
 Fix: a round is thorough once the checkpoint is on the disk (impl/dispatch/queue_flush.py, `step`).
 Found by: a review.

@@ -1,7 +1,8 @@
-"""Holes I3 to I6 of RocketMQ 4.9.3: the smallest cases, which hold here and break with the hole planted.
+"""Minimal reproducers of the RocketMQ 4.9.3 defects I3 to I6, which hold in this store.
 
-Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand. I1, I2 and I7 have theirs in
+Each one breaks a promise when its defect is planted. I1, I2 and I7 have theirs in
 tests/properties/planted/test_smallest_cases.py.
+Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand.
 """
 
 from tests.support.regressions import Attempt, breaks_only_with
@@ -13,13 +14,13 @@ KEYED = Put(properties="KEYS\x01k")
 
 
 def test_i3_index_does_not_outlive_the_log(attempt: Attempt) -> None:
-    """The second record is lost, its entry is not."""
+    """The second record is lost and its entry is not."""
     operations = (KEYED, Flush(), KEYED, REPUT, FLUSH_QUEUES, Crash())
     breaks_only_with("I3", attempt, operations, contract=5)
 
 
 def test_i4_empty_log_has_an_empty_index(attempt: Attempt) -> None:
-    """The only record is lost, its entry is not."""
+    """The only record is lost and its entry is not."""
     breaks_only_with("I4", attempt, (KEYED, REPUT, FLUSH_QUEUES, Crash()), contract=5)
 
 

@@ -1,5 +1,6 @@
-"""Holes H1 to H11, A1 to A3, A5 to A7 of RocketMQ 4.9.3: smallest cases; they break with the hole planted.
+"""Minimal reproducers of the RocketMQ 4.9.3 defects H1 to H11, A1 to A3 and A5 to A7.
 
+Each one holds in this store and breaks a promise when its defect is planted.
 Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand.
 """
 
@@ -31,25 +32,28 @@ DELIVER, SAVE = Step(service="schedule", after_ms=1_000), Step(service="progress
 
 
 def test_h1_stale_tail_does_not_return(attempt: Attempt) -> None:
-    """A page in front is lost, the one behind it is not: what it holds is erased with the cut."""
+    """A page is lost and the page after it survives: the cut erases the survivor."""
     puts = (Put(), Flush(), Put(body_bytes=4200), Put(body_bytes=4000))
     breaks_only_with("H1", attempt, (*puts, Crash(survived={f"page {FIRST} 2": 1})), contract=3)
 
 
 def test_h2_record_without_its_properties_does_not_count(attempt: Attempt) -> None:
-    """Everything up to the length of the properties is in the page that is kept."""
+    """The surviving page holds everything up to the length of the properties."""
     put = Put(body_bytes=4004, properties="KEYS\x01k\x02TAGS\x01TagA")
     breaks_only_with("H2", attempt, (put, Crash(survived={f"page {FIRST} 0": 1})), contract=1)
 
 
 def test_h2b_record_without_its_topic_does_not_count(attempt: Attempt) -> None:
-    """Without properties and trailer, everything up to the length of the topic is in the page that is kept."""
+    """The surviving page holds everything up to the length of the topic.
+
+    The record has no properties and no trailer.
+    """
     operations = (Put(topic="TopicTest", body_bytes=4007), Crash(survived={f"page {FIRST} 0": 1}))
     breaks_only_with("H2", attempt, operations, Settings(trailer=False), contract=1)
 
 
 def test_h3_record_in_a_body_does_not_count(attempt: Attempt) -> None:
-    """The file loses its end, and the record around another one with it."""
+    """The file loses its end, and with it the record around another record."""
     operations = (Put(body_bytes=506, body_kind="record"), Damage(kind="truncate", amount=600))
     breaks_only_with("H3", attempt, operations, A_FILE_EACH, contract=7)
 
@@ -61,7 +65,10 @@ def test_h4_log_does_not_go_on_behind_a_gap(attempt: Attempt) -> None:
 
 
 def test_h5_old_files_are_not_believed_for_their_times(attempt: Attempt) -> None:
-    """The clock was set back by 20 s: the second file is older than the checkpoint, and the first one not durable."""
+    """The clock was set back by 20 s: the second file is older than the checkpoint.
+
+    The first file is not durable.
+    """
     second = f"/store/commitlog/{8192:020d}"
     survived = {f"page {FIRST} 0": 9, f"page {second} 0": 9, f"page {second} 1": 9}
     before = (Put(body_bytes=100), Flush(), Step(service="reput"), Step(service="flush-queues"))
@@ -71,13 +78,19 @@ def test_h5_old_files_are_not_believed_for_their_times(attempt: Attempt) -> None
 
 
 def test_h6_crash_does_not_pass_for_a_clean_exit(attempt: Attempt) -> None:
-    """The marker goes with the power; what is torn then seems damaged after a clean exit."""
+    """The power loss takes the marker.
+
+    A torn record then looks like damage after a clean exit.
+    """
     operations = (Put(), Flush(), Put(body_bytes=4200), Crash(survived={f"page {FIRST} 1": 1}))
     breaks_only_with("H6", attempt, operations, contract=7)
 
 
 def test_h7_lengths_that_wrap_are_refused(attempt: Attempt) -> None:
-    """Properties of message and batch are 32,768 bytes together; a topic of 43 characters has 129."""
+    """Properties of message and batch are 32,768 bytes together.
+
+    A topic of 43 characters has 129 bytes.
+    """
     own, common = "m\x01" + "v" * 19_998, "b\x01" + "w" * 12_765
     batch = PutBatch(members=(Member(properties=own),), properties=common)
     breaks_only_with("H7", attempt, (batch,), Settings(file_bytes=65536, trailer=False), contract=8)
@@ -91,7 +104,7 @@ def test_h8_removed_file_does_not_come_back(attempt: Attempt) -> None:
 
 
 def test_h9_half_a_commit_does_not_count(attempt: Attempt) -> None:
-    """The disk takes half of a commit."""
+    """A commit writes half of its bytes."""
     operations = (Put(body_bytes=700), FailWrite(), COMMIT)
     breaks_only_with("H9", attempt, operations, Settings(pool_buffers=1), contract=9)
 
@@ -110,12 +123,12 @@ def test_h11_old_bytes_of_a_buffer_stay_behind(attempt: Attempt) -> None:
 
 
 def test_a1_failed_sync_is_no_success(attempt: Attempt) -> None:
-    """The disk answers EIO to the sync of a flush."""
+    """The sync of a flush fails with EIO."""
     breaks_only_with("A1", attempt, (Put(), FailSync(), Flush(), Close(), Open()), contract=9)
 
 
 def test_a2_new_file_does_not_vanish(attempt: Attempt) -> None:
-    """The first message of a file is flushed, then the power goes."""
+    """The first message of a file is flushed, and then the power fails."""
     breaks_only_with("A2", attempt, (Put(), Flush(), Crash()), contract=2)
 
 
@@ -125,7 +138,10 @@ def test_a3_record_larger_than_a_file_is_refused(attempt: Attempt) -> None:
 
 
 def test_a5_saved_progress_speaks_of_durable_copies(attempt: Attempt) -> None:
-    """Power fails at each moment of a save; in one of them the file is durable, and the copy that it counts is not."""
+    """Power fails at each moment of a save.
+
+    At one of them the file is durable, and the copy that it counts is not.
+    """
     delayed = Put(properties="DELAY\x011")
     seen = set()
     for back in range(30):
@@ -137,10 +153,10 @@ def test_a5_saved_progress_speaks_of_durable_copies(attempt: Attempt) -> None:
 
 
 def test_a6_nobody_is_led_past_new_messages(attempt: Attempt) -> None:
-    """A group has read a message that the power loss takes, and said so durably."""
+    """A group has durably committed an offset, and the power loss takes that message."""
     breaks_only_with("A6", attempt, (Put(), REPUT, CommitOffset(), SAVE, Crash()), contract=17)
 
 
 def test_a7_progress_file_is_old_or_new(attempt: Attempt) -> None:
-    """Power fails behind the first save."""
+    """Power fails after the first save."""
     breaks_only_with("A7", attempt, (Put(), REPUT, Flush(), CommitOffset(), SAVE, Crash()), contract=13)

@@ -1,7 +1,8 @@
-"""Holes C3 to C16 of RocketMQ 4.9.3 that have no case elsewhere: the smallest ones, which hold here and not with them.
+"""Minimal reproducers of the RocketMQ 4.9.3 defects C3 to C16, which hold in this store.
 
-Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand. The other holes of queues have theirs
-in tests/properties/planted/test_smallest_cases.py.
+Each one breaks a promise when its defect is planted. The other defects of queues have theirs in
+tests/properties/planted/test_smallest_cases.py.
+Found by: `tornpage bugs holes --hunt` (docs/holes.md), then made smaller by hand.
 """
 
 from tests.support.regressions import Attempt, breaks_only_with
@@ -26,31 +27,34 @@ SECOND_UNIT = "/store/consumequeue/T/0/00000000000000000020"
 
 
 def test_c3_index_does_not_speak_for_queues(attempt: Attempt) -> None:
-    """An index file is full; the power goes, and with it units that were never flushed."""
+    """An index file is full. The power loss takes units that were never flushed."""
     operations = (KEYED, KEYED, KEYED, Flush(), REPUT, Crash())
     breaks_only_with("C3", attempt, operations, Settings(index_entries=2), contract=9)
 
 
 def test_c5_prefill_is_not_the_furthest_record(attempt: Attempt) -> None:
-    """The queue of a log that begins with message 1 is made anew, and loses all but its pre-fill."""
+    """The queue of a log that begins with message 1 is rebuilt and loses all but its pre-fill."""
     loses_its_unit = HarmDerived(file="queue", harm="zeroed", amount=20)
     breaks_only_with("C5", attempt, (*FIRST_IS_DELETED, QUEUE_IS_LOST, loses_its_unit), A_FILE_EACH, contract=4)
 
 
 def test_c6_prefill_is_no_message(attempt: Attempt) -> None:
-    """The queue of a log that begins with message 1 is made anew."""
+    """The queue of a log that begins with message 1 is rebuilt."""
     breaks_only_with("C6", attempt, (*FIRST_IS_DELETED, QUEUE_IS_LOST), A_FILE_EACH, contract=17)
 
 
 def test_c7_file_of_zeros_has_no_unit(attempt: Attempt) -> None:
-    """Of a second message only name and size of its queue file are left."""
+    """Of a second message only name and size of its queue file survive."""
     survived = {f"create {SECOND_UNIT}": 1, f"size {SECOND_UNIT}": 1}
     operations = (Put(), Flush(), REPUT, FLUSH_QUEUES, Put(), REPUT, Crash(survived=survived))
     breaks_only_with("C7", attempt, operations, Settings(queue_units=1), contract=17)
 
 
 def test_c8_dispatch_does_not_begin_behind_the_log(attempt: Attempt) -> None:
-    """The log loses a record that its queue has kept; the next one is dispatched all the same."""
+    """The log loses a record and its queue keeps the unit.
+
+    The next message is dispatched anyway.
+    """
     breaks_only_with("C8", attempt, (Put(), REPUT, FLUSH_QUEUES, Crash(), Put()), contract=16)
 
 

@@ -1,4 +1,7 @@
-"""A disk of which the system keeps a part back looked used by that part, and clean-up deleted files for it."""
+"""The reserve of a file system counts neither as used nor as free.
+
+Symptom: a disk with a reserve looked used by that part, and a clean-up deleted files for it.
+"""
 
 import os
 from types import SimpleNamespace
@@ -10,7 +13,7 @@ from tornpage.impl.io.os_files import OsFiles
 
 
 def test_a_reserve_is_neither_in_use_nor_free(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 1,000 blocks 100 are in use and 300 may be had: df(1) and RocketMQ call that a quarter."""
+    """Of 1,000 blocks 100 are in use and 300 are available: a quarter in df(1) and RocketMQ."""
     disk = SimpleNamespace(f_frsize=4096, f_blocks=1_000, f_bfree=900, f_bavail=300)
     monkeypatch.setattr(os, "statvfs", lambda _path: disk)
     found = OsFiles().disk_usage("/")

@@ -1,8 +1,9 @@
-"""Symptom: puts stood still while the pages of a log file were made ready, up to 13 ms for each MiB of a warm-up.
+"""Populating pages lets other threads run.
 
+Symptom: puts stood still while the pages of a log file were populated, up to 13 ms for each MiB of a warm-up.
 Cause: `mmap.madvise` keeps the interpreter until the kernel is done, and the kernel may have to find the memory first.
 Fix: the advice is given through ctypes, which lets other threads run meanwhile (impl/io/memory.py, `populate_pages`).
-Found by: measuring where a put's time goes beside its own code.
+Found by: measuring the time of a put outside its own code.
 """
 
 import sys
@@ -24,7 +25,7 @@ def test_another_thread_runs_during_the_call(tmp_path: Path, monkeypatch: pytest
     files.allocate(file, _SIZE_BYTES)
     mapping = files.map(file)
     interval_s = sys.getswitchinterval()
-    sys.setswitchinterval(1_000)  # nobody gets the interpreter who is not let in
+    sys.setswitchinterval(1_000)  # no thread gets the interpreter unless the running one releases it
     try:
         assert any(_somebody_runs(files, mapping) for _ in range(_TRIES))
     finally:
@@ -34,7 +35,10 @@ def test_another_thread_runs_during_the_call(tmp_path: Path, monkeypatch: pytest
 
 
 def _somebody_runs(files: OsFiles, mapping: Mapping) -> bool:
-    """Let a thread go that waits, populate, and return whether it has run by then; a busy machine may be slow to."""
+    """Release a waiting thread, populate, and return whether it has run by then.
+
+    It may be slow on a busy machine.
+    """
     gate, has_run = Lock(), Lock()
     gate.acquire()
     has_run.acquire()

@@ -1,9 +1,10 @@
-"""Symptom: `tornpage faults` now and then said of its own disk that it "is not full after it refused a write".
+"""Filling a small disk ends only when nothing is left.
 
-Cause: a thread of the store that asks for a file on a full disk is refused after it has taken what was left, and gives
-that back a moment later: the one who fills the disk was refused in between.
+Symptom: `tornpage faults` now and then reported that its own disk "is not full after it refused a write".
+Cause: a thread of the store that allocates a file on a full disk takes the remaining blocks, fails, and releases them a
+moment later. The write that fills the disk failed in between.
 Fix: the disk is filled again until nothing is left (properties/explore/real_faults/small_disk.py, `SmallDisk.fill`).
-Found by: the suite, on a busy machine.
+Found by: the test suite on a busy machine.
 """
 
 import contextlib
@@ -22,7 +23,10 @@ _HELD_BYTES = 1 << 19
 
 
 def fill_beside_another(directory: str) -> dict[str, Any]:
-    """Fill a disk of which another holds a part; return how many blocks are left when it gave that back at once."""
+    """Fill a disk while another file holds a part, which is then released.
+
+    Returns the number of blocks left.
+    """
 
     def work(page: Page) -> None:
         enter_private_mounts(directory)

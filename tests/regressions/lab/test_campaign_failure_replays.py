@@ -1,8 +1,9 @@
-"""Symptom: four of 167 hunts of a scoreboard ended with "a failure does not replay", a fault of the harness.
+"""A failure of a campaign fails in its replay too.
 
-Cause: a history is run first and crashed then at each of its events. Judges asked for keys of messages that were put
-behind the crash, of which a replay of the crash knows nothing; and all recoveries had the clock of the end of the life.
-Fix: keys are those of the log as it ends; the crash of a case says how much later its recovery was.
+Symptom: four of 167 searches of a scoreboard ended with "a failure does not replay", a fault of the harness.
+Cause: a run is executed first and then crashed at each of its events. Judges asked for keys of messages that were put
+after the crash, which a replay does not have. All recoveries had the clock of the end of the session.
+Fix: keys are those of the recovered log. The crash of a case says how much later its recovery was.
 """
 
 import pytest

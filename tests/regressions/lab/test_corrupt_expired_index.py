@@ -1,8 +1,9 @@
-"""Symptom: the lab said that an index file which is harmed goes unnamed, where nothing in it was lost.
+"""Corruption of an index of expired messages is no loss.
 
-Cause: of the lab, not the store. Whatever bytes a queue or index file had counted as promised, also those of messages
-in front of the log's begin, and the seconds of a file's first entry, which count from the file before and are not used.
-Fix: it looks for an offset that the log still has, and leaves those seconds out.
+Symptom: the crash lab reported that no finding names a corrupt index file, where nothing in it was lost.
+Cause: a mistake of the lab. It counted all bytes of a queue or index file as promised. These included messages before
+the begin of the log, and the seconds of the first entry of a file, which count from the file before and are not used.
+Fix: the lab looks for an offset that the log still has, and leaves those seconds out.
 Found by: a campaign, and `tornpage check --examples 1280 --seed 81`.
 """
 
@@ -26,7 +27,7 @@ TORN = HarmDerived(file="index", harm="torn")
 
 
 def test_what_nobody_can_ask_for_is_no_loss(attempt: Attempt) -> None:
-    """The only key is that of a message whose log file has gone."""
+    """The only key belongs to a message whose log file has gone."""
     program = (KEYED, *(PLAIN,) * 5, REPUT, Step(service="flush", after_ms=60_000), FLUSH_QUEUES, Clean(percent=88))
     assert attempt((*program, TORN), SETTINGS) is None
 
@@ -42,7 +43,10 @@ def test_a_loss_is_an_entry_that_the_log_still_has(min_offset: int, is_noticed: 
 
 
 def test_seconds_that_count_from_a_file_that_is_gone_are_no_loss(attempt: Attempt) -> None:
-    """The index file before the one that is zeroed behind its only entry's offset has expired."""
+    """The index file before the zeroed one has expired.
+
+    The zeros begin after the offset of its only entry.
+    """
     program = (KEYED, PLAIN, replace(KEYED, advance_ms=3_600_000), REPUT, Flush(), Clean(after_hours=73, manual=True))
     for byte in range(84, 92):
         harm = HarmDerived(file="index", harm="zeroed", amount=byte)

@@ -1,8 +1,9 @@
-"""Symptom: a hunt with a fixed seed killed its bug after 34 operations, and in one run of the tests not within 3,000.
+"""Equal seeds draw equal examples.
 
-Cause: Hypothesis mixes constants into its draws that it reads from the sources of the local modules that are loaded;
-which these are hangs on what the process did before, and on where the project is installed.
-Fix: it is given none (docs/adr/0047).
+Symptom: a search with a fixed seed killed its bug after 34 operations, and in one run of the tests not within 3,000.
+Cause: Hypothesis mixes into its draws constants from the sources of the loaded local modules. These depend on earlier
+actions of the process, and on where the project is installed.
+Fix: it gets none (docs/adr/0047).
 """
 
 import os

@@ -1,7 +1,8 @@
-"""Symptom: a process of `tornpage explore kills` that ended with an error about a file whose name is no UTF-8 said
-nothing, and the report that it "raises nothing, but the process ended".
+"""An error with a file name that is no UTF-8 is reported.
 
-Cause: Python keeps such a byte as a lone surrogate, which cannot be encoded; the error was lost in an error.
+Symptom: a process of `tornpage explore kills` ended with an error about such a file and reported nothing. The report
+was that it "raises nothing, but the process ended".
+Cause: Python keeps such a byte as a lone surrogate, which cannot be encoded, so the report itself failed.
 Fix: it is written with escapes (properties/explore/kills/progress.py, `Progress.fail`).
 Found by: reading.
 """

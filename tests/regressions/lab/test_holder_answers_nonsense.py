@@ -1,7 +1,8 @@
-"""Symptom: restarts of a store ended with a traceback where the process that holds it said something that is no answer,
-or did not end after a close, as a store does whose thread hangs.
+"""A lock owner that answers nonsense or hangs is a fault of the harness.
 
-Cause: what a holder says was taken for JSON with all its keys, and the time-out of the wait for its end was nobody's.
+Symptom: restarts of a store ended with a traceback where the process that holds it gave an invalid answer, or did not
+end after a close, as with a hanging thread.
+Cause: each answer was read as JSON with all its keys, and the time-out of the wait for the end was not caught.
 Fix: both are faults of the harness (properties/explore/kills/restarts.py, `_Holder`).
 Found by: reading.
 """
@@ -39,7 +40,7 @@ leave_for_real = restarts._Holder.leave
 
 
 def leave(holder: restarts._Holder, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no patience, once it was asked to close."""
+    """Wait only 10 ms after the request to close."""
     with monkeypatch.context() as patch:
         patch.setattr(restarts, "_PATIENCE_S", 0.01)
         leave_for_real(holder)

@@ -1,10 +1,10 @@
-"""Symptom: on a broken store a judge ended in a traceback (exit code 1), or came to no end, in place of a ruling.
+"""Judges rule on stores that no store should leave.
 
-Cause: judges took for granted what other judges look at: that a promised log file is there, that a queue file has whole
-units, that names of files are numbers, that the log is a legal one, that the store answers when it is asked, and that
-it ends where a log of its files can.
-Fix: judges return rulings, ask the store through `observed`, and say that they cannot tell where the log is none that
-may survive (properties/judge/rulings.py).
+Symptom: on a broken store a judge ended in a traceback (exit code 1), or did not end, in place of a ruling.
+Cause: judges relied on the checks of other judges: a promised log file exists, a queue file has whole units, file names
+are numbers, the log is legal, the store answers, and it ends where a log of its files can end.
+Fix: judges return rulings, ask the store through `observed`, and rule "unknown" where the log is none that may survive
+(properties/judge/rulings.py).
 Found by: reading (the first two), and tests/properties/judge/test_judges_never_raise.py.
 """
 

@@ -1,7 +1,8 @@
-"""Symptom: the lab said that page-cache busy was answered wrongly, with the put lock held for 2,000 ms.
+"""Two acquisitions of the put lock in one millisecond are told apart.
 
-Cause: of the lab, not the store. It told two turns in the put lock apart by the time at which each began, so that the
-reading of the clock in the first counted for a second one that began in the same millisecond and had read nothing yet.
+Symptom: the crash lab reported a wrong answer to page-cache busy, with the put lock held for 2,000 ms.
+Cause: a mistake of the lab. It distinguished two acquisitions of the put lock by the time of their begin. The clock
+reading of the first one counted for a second one that began in the same millisecond and had read nothing yet.
 Fix: acquisitions are counted.
 Found by: 5,000 examples of the put machine.
 """

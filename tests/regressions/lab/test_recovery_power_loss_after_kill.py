@@ -1,10 +1,11 @@
-"""Symptom: the lab said that a progress file is neither old nor new, after a kill in a save and a power loss in the
-recovery behind it.
+"""A power loss in the recovery after a kill may restore an older progress file.
 
-Cause: of the lab, not the store. Inside a recovery it allowed what the recovery had read and what it would leave, but
-the killed process had not synced the name of the file that was read: the power takes it, and the version before is
-back. Fix: what was legal at the kill is legal in the recovery behind it.
-Found by: reading what `tornpage exhaust` allows beside what campaigns do.
+Symptom: the crash lab reported that a progress file is neither old nor new, after a kill in a save and a power loss in
+the recovery after it.
+Cause: a mistake of the lab. Inside a recovery it allowed the version that the recovery had read and the version that it
+would leave. But the killed process had not synced the name of the file, so the power loss restores the version before.
+Fix: a version that was legal at the kill is legal in the recovery after it.
+Found by: comparing what `tornpage exhaust` and campaigns allow.
 """
 
 import random

@@ -1,8 +1,9 @@
-"""Symptom: `tornpage faults` ended vacuous now and then, as the death by SIGBUS had taken no put.
+"""Only pages of the log lack blocks in the SIGBUS fault.
 
-Cause: of the lab. Nothing of the store was reserved, its queue neither. When dispatch was late, its thread met a
-page without a block, between two puts, and the process died with all of them answered. Fix: only the log has no blocks,
-and whoever stores there is a put.
+Symptom: `tornpage faults` ended vacuous now and then, because the death by SIGBUS had hit no put.
+Cause: a mistake of the lab. No file of the store had reserved blocks. When dispatch was late, its thread touched a page
+of a queue without a block between two puts, and the process died with all puts answered.
+Fix: only the log has no blocks, and only puts write to it.
 Found by: one of twenty seeds in a deep test, on a loaded machine.
 """
 
@@ -17,7 +18,7 @@ from tornpage.properties.explore.real_faults.writer import Writer, config_of
 
 
 def blocks_missing(directory: Path) -> set[bool]:
-    """Return whether files lack blocks of their size."""
+    """Return whether files lack blocks of their size, true and false for each kind found."""
     found = [path.stat() for path in directory.rglob("*") if path.is_file()]
     return {status.st_blocks * 512 < status.st_size for status in found}
 

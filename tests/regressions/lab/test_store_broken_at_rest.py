@@ -1,9 +1,9 @@
-"""Symptom: `tornpage explore` ended with a traceback, and its workers with exit code 1, where the store breaks a
-promise without any crash: the histories of the shard, and the failures in them, were lost.
+"""A store that breaks a promise without a crash does not end a campaign.
 
-Cause: each shard shows all judges a violation that is made of a right recovery, and the store could not be brought to
-one; that the store is broken there was nobody's to say.
-Fix: no judge has shown anything then, which makes a campaign vacuous at best; what is broken the histories say
+Symptom: `tornpage explore` ended with a traceback, and its workers with exit code 1. The runs of the shard and their
+failures were lost.
+Cause: each shard makes a violation from a right recovery to test all judges. The broken store had no right recovery.
+Fix: no judge has proved itself then, which makes a campaign vacuous at best. The runs report the broken promise
 (properties/explore/crashes/violations.py, `judges_that_go_red`).
 Found by: reading.
 """

@@ -1,7 +1,9 @@
-"""Symptom: one of thirty runs of the fault `sync-eio` ended in "... lies behind the place that is to fail" and exit 4.
+"""The log of the sync fault lies in order on any processor.
 
-Cause: of the lab. ext4 takes the blocks of small files from a pool of the processor that asks. A store that the system
-moved to another one had an older log file behind the newest, where the disk was to fail. Fix: it stays on one.
+Symptom: one of thirty runs of the fault `sync-eio` ended in "... lies behind the place that is to fail" and exit 4.
+Cause: a mistake of the lab. ext4 takes the blocks of small files from a pool of the current processor. The system moved
+the store to another processor, and an older log file lay after the newest, where the disk was to fail.
+Fix: the store stays on one processor.
 Found by: the deep test of real faults over many seeds.
 """
 
@@ -17,7 +19,7 @@ from tornpage.properties.explore.real_faults.run import run_faults
 
 
 class Moving(sync_eio.WatchedFiles):
-    """The first log file is made on the last of the processors that the process may use, all else on the first."""
+    """Make the first log file on the last usable processor, and all others on the first."""
 
     def allocate(self, file: OpenFile, size_bytes: int) -> None:
         allowed = os.sched_getaffinity(0)
@@ -27,7 +29,10 @@ class Moving(sync_eio.WatchedFiles):
 
 
 def outcome(seed: int) -> tuple[bool, str]:
-    """Return whether the fault holds or cannot be made here, in a process of one thread, and its row."""
+    """Return whether the fault holds or cannot be made here, and its row.
+
+    It runs in a process of one thread.
+    """
     (fault,) = run_faults(["sync-eio"], seed=seed, progress=lambda name: None).faults
     return fault.verdict is Verdict.HOLDS or bool(fault.skipped), str(fault.row())
 
@@ -35,7 +40,7 @@ def outcome(seed: int) -> tuple[bool, str]:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="there is one processor")
 def test_its_log_lies_in_order_wherever_the_system_would_run_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync_eio, "WatchedFiles", Moving)
-    monkeypatch.setattr(sync_eio, "FILE_BYTES", (64 << 10,))  # larger ones are laid out one behind the other
+    monkeypatch.setattr(sync_eio, "FILE_BYTES", (64 << 10,))  # larger files lie one after the other
     with get_context("fork").Pool(1) as single_threaded:
         for found, row in single_threaded.map(outcome, range(3)):
             assert found, row

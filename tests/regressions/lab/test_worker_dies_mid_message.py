@@ -1,10 +1,11 @@
-"""Symptom: a worker that was killed while it told what its shard had come to, by a machine short of memory, ended the
-whole campaign with a traceback, "got end of file during message"; in a run of kills it was called a directory that
-cannot be worked in, named None.
+"""A worker that is killed while it sends its result counts as dead.
 
-Cause: what a shard has to tell is more than a pipe holds, so a worker can die in the middle of it, and the half of a
-word is an OSError of its own kind, not the end of the pipe.
-Fix: such a worker has died, as any other (campaign/workers.py, `Work.hear`).
+Symptom: a worker was killed on a machine short of memory while it sent the result of its shard. The whole campaign
+ended with a traceback, "got end of file during message". A run of kills reported a directory named None that cannot be
+used.
+Cause: the result of a shard is larger than a pipe, so a worker can die in the middle of it. Half a message is an
+OSError of its own kind, not the end of the pipe.
+Fix: such a worker has died, like any other (campaign/workers.py, `Work.hear`).
 Found by: reading.
 """
 

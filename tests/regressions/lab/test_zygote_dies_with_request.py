@@ -1,9 +1,10 @@
-"""Symptom: a run of kills that ended with a fault of the harness could end with a traceback instead, "Connection reset
-by peer", leave its second zygote behind, and its directories in memory.
+"""A zygote that dies with an unread request is ended cleanly.
 
-Cause: a zygote that is ended with a life in its socket that it has not read resets the connection, which the parent
-meets where it waits for the zygote's end, or for the end of the life.
-Fix: a reset says what an end says (properties/explore/kills/zygote.py, `_heard`).
+Symptom: a run of kills that ended with a fault of the harness could end with a traceback instead, "Connection reset by
+peer". It left its second zygote running, and its directories in memory.
+Cause: a zygote that is ended with an unread request in its socket resets the connection. The parent receives the reset
+while it waits for the end of the zygote or of the session.
+Fix: a reset counts as an end (properties/explore/kills/zygote.py, `_heard`).
 Found by: reading.
 """
 
@@ -23,7 +24,7 @@ LIFE = Life("/nowhere", Settings(), (), 0, "step")
 
 @pytest.fixture
 def stopped() -> Zygote:
-    """Return a zygote that has a life to begin, and does not get to it."""
+    """Return a stopped zygote with a request that it has not read."""
     zygote = Zygote(Parts())
     os.kill(zygote._pid, signal.SIGSTOP)
     os.waitpid(zygote._pid, os.WUNTRACED)

@@ -1,8 +1,9 @@
-"""Symptom: puts that needed a new file were refused on a disk with room, because it could not be asked for its room.
+"""A put works on a disk that does not report its room.
 
-Cause: the look at the free space before a file is made took an error of the look for an error of the disk.
-Fix: a disk that does not say is tried; reserving the blocks tells (impl/log/log_files.py, `_require_room`).
-Found by: the test of the disk watch, which asks the same question.
+Symptom: puts that needed a new file were refused on a disk with room, because reading its usage failed.
+Cause: the check of the free space before making a file took its own error for a full disk.
+Fix: the file is tried then, and reserving its blocks decides (impl/log/log_files.py, `_require_room`).
+Found by: the test of the disk watch, which reads the same usage.
 """
 
 from pathlib import Path

@@ -1,8 +1,9 @@
-"""Symptom: a store whose commits failed grew in memory with each flush.
+"""Failing flushes take no memory.
 
-Cause: each flush noted up to where the log was and of what time, to know the time once that was durable; a flush that
-gets nowhere never takes a note away.
-Fix: one note for one end of the log (impl/log/commit_log.py, `flush`).
+Symptom: a store with failing commits grew in memory with each flush.
+Cause: each flush recorded the end of the log and its time, to know the time once that end is durable. A flush that
+fails never removes such a note.
+Fix: one note for each end of the log (impl/log/commit_log.py, `flush`).
 Found by: a review.
 """
 

@@ -1,8 +1,10 @@
-"""Symptom: after a clean close the checkpoint was older than the newest record.
+"""A record flushed during its append is in the checkpoint.
 
-Cause: a flush by another thread came between the bytes of a record and the note of its time. It covered the record with
-the time of the one before; later flushes, that of the close included, found nothing new and looked at no time.
-Fix: each flush notes the time, whether or not there are new bytes (impl/log/commit_log.py, `flush`).
+Symptom: after a clean close the checkpoint was older than the newest record.
+Cause: a flush by another thread ran between the bytes of a record and the note of its time. It covered the record with
+the time of the record before. Later flushes, including that of the close, found no new bytes and did not look at the
+time.
+Fix: each flush notes the time, with or without new bytes (impl/log/commit_log.py, `flush`).
 Found by: a review for races.
 """
 
@@ -23,7 +25,7 @@ def test_next_flush_notes_the_time(puts: int, tmp_path: Path) -> None:
     stores: list[MessageStore] = []
 
     class FlushedAtOnce(MappedFile):
-        """Another thread flushes as soon as the bytes are there."""
+        """Another thread flushes as soon as the bytes are in the file."""
 
         def append(self, record: bytearray) -> None:
             super().append(record)

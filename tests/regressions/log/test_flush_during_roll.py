@@ -1,8 +1,9 @@
-"""Symptom: after a power loss a synchronous store lost acknowledged records, or opened read-only (contracts 2 and 7).
+"""A flush during the roll of a file does not skip the blank.
 
+Symptom: after a power loss a synchronous store lost acknowledged records, or opened read-only (contracts 2 and 7).
 Cause: a put that rolls over makes the next file, then writes the blank of the old one. A flush by another thread in
-between synced the old file up to the blank and went on into the next one; no later flush came back for the blank.
-Fix: a flush goes into a file only if the one before it is durable to its end (impl/log/mapped_file_queue.py, flush).
+between synced the old file up to the blank and continued in the next one. No later flush covered the blank.
+Fix: a flush enters a file only if the file before it is durable to its end (impl/log/mapped_file_queue.py, flush).
 Found by: a review with real threads.
 """
 

@@ -1,10 +1,10 @@
-"""Symptom: while a put rolled over, `check()` of another thread failed, and a refused blank took `max_offset` back.
+"""A roll adds the next file only after the blank of the old one.
 
-Cause: the next file was put into the row of files before the blank of the one in front was written, so that the offsets
-in between counted as written, and as committed; a blank that failed took the file out again, under the eyes of commits
-and flushes (contract 9).
-Fix: the next file is made first, the blank written, and only then the file added (impl/log/mapped_file_queue.py,
-`next_file`, `add`, `give_back`; impl/log/commit_log.py, `_file_with_room`).
+Symptom: while a put rolled over, `check()` of another thread failed, and a failed blank moved `max_offset` back.
+Cause: the next file was added before the blank of the file before it was written. The offsets in between counted as
+written and as committed. A failed blank removed the file again while commits and flushes used it (contract 9).
+Fix: the next file is made first, then the blank is written, and only then the file is added
+(impl/log/mapped_file_queue.py, `next_file`, `add`, `give_back`; impl/log/commit_log.py, `_file_with_room`).
 Found by: a review for races.
 """
 
@@ -29,7 +29,7 @@ BIG = Message("T", bytes(600))
 
 
 class LooksBeforeItsBlank(MappedFile):
-    """Another thread does something just before the blank is written, which then may be refused."""
+    """Another thread calls `look` just before the blank is written, which may fail after that."""
 
     look: ClassVar[Callable[[], None]]
     refused: ClassVar[bool]
@@ -52,7 +52,7 @@ def test_offsets_are_those_of_the_records_while_a_put_rolls_over(
     wrong: list[BaseException] = []
 
     class Looking(LooksBeforeItsBlank):
-        """This store's."""
+        """The class of this store."""
 
     def look() -> None:
         try:

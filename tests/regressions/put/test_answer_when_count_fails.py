@@ -1,7 +1,8 @@
-"""Symptom: a future of `put_async` was never done, and a `put` in its own thread waited for ever (contract 16).
+"""A put is answered even if counting the answer fails.
 
-Cause: the answer is taken into the statistics before it is given; when that raised, as it does with a clock that fails,
-the answer was known and given to nobody.
+Symptom: a future of `put_async` was never done, and a `put` in its own thread waited for ever (contract 16).
+Cause: the statistics take the answer before it is given. When that raised, as with a failing clock, the known answer
+was not given.
 Fix: the answer is given in any case (impl/put/put_answers.py, `PendingAnswer`).
 Found by: a review.
 """

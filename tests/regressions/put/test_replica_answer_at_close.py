@@ -1,10 +1,11 @@
-"""Symptom: a put that waited for a replica was never answered when the store closed (contract 16).
+"""A close answers puts that wait for a replica.
 
-Cause: closing ended the service of the time-outs and answered the waits for the disk only. A put that was appended
-before the close and asked the replica behind it was watched by nobody at all.
-Fix: closing answers what is left with its time-out, and what comes later at once (impl/put/time_outs.py, `finish`,
-`watch`; impl/put/put_answers.py lets the disk and the replica speak first).
-Found by: the crash lab's rule that everybody is answered; the second part by a review.
+Symptom: a put that waited for a replica was never answered when the store closed (contract 16).
+Cause: closing ended the service of the time-outs and answered only the waits for the disk. A put that was appended
+before the close and asked the replica after it was watched by no service.
+Fix: closing answers the remaining puts with their time-out, and later ones at once (impl/put/time_outs.py, `finish`,
+`watch`). The disk and the replica may answer first (impl/put/put_answers.py).
+Found by: the crash lab's rule that every put is answered; the second part by a review.
 """
 
 from concurrent.futures import Future
@@ -46,7 +47,7 @@ def test_put_that_asks_behind_the_close_is_answered(sync: bool, confirms: bool |
     closing: list[MessageStore] = []
 
     class ClosesFirst(ScriptedReplicas):
-        """The store is closed when the replica is asked."""
+        """Close the store when the replica is asked."""
 
         def request(self, next_offset: int) -> Future[bool]:
             closing[0].close()

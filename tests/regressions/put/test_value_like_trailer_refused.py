@@ -1,7 +1,8 @@
-"""Symptom: a put was answered PUT_OK, its record could not be read, and the store opened read-only afterwards.
+"""A property value that ends like a trailer is refused.
 
-Cause: in a store without checksum trailers a property value whose last 20 bytes begin with `__CRC32#` and 01 is taken
-for a trailer by every reader, and its digits are wrong.
+Symptom: a put was answered PUT_OK, its record could not be read, and the store opened read-only afterwards.
+Cause: in a store without checksum trailers every reader takes a property value whose last 20 bytes begin with
+`__CRC32#` and 01 for a trailer, and its digits are wrong.
 Fix: such a message is refused (docs/statuses.md, properties with a NUL byte).
 Found by: a review that fuzzed store and model.
 """

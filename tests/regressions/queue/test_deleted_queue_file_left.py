@@ -1,10 +1,12 @@
-"""Symptom: units of a deleted topic were in a queue again, behind a restart long after the deletion (contract 4, 10).
+"""A queue file left by a deletion does not return to its queue.
 
-Cause: a file of the queue could not be removed, and the next open was to do so. By then the log had no message of the
-topic any more and its deletion was forgotten, or the exit had been clean. A file that could not even be made, and not
-removed, was nobody's. Fix: what is left is removed by the next clean-up, before the topic is forgotten, by the next
-message of the queue or by the close; what an open finds of a topic that is still on the list goes before it is read.
-Found by: the first hunt for deletions on disks that fail.
+Symptom: units of a deleted topic were in a queue again after a restart long after the deletion (contract 4, 10).
+Cause: a file of the queue could not be removed, and the next open was to remove it. By then the log had no message of
+the topic and the deletion was forgotten, or the exit had been clean. A file that could be neither made nor removed
+belonged to no queue.
+Fix: the next clean-up removes the files before the topic is forgotten, or the next message of the queue does, or the
+close. An open removes the files of a topic that is still on the list before it reads them.
+Found by: the first search for deletions on failing disks.
 """
 
 import pytest

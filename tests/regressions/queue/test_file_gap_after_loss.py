@@ -1,12 +1,13 @@
-"""Symptom: behind a power loss a queue was gone whose messages had all expired: its numbers began at 0 again
-(contract 4, 10).
+"""A queue keeps its numbers when it loses a file in the middle.
 
-Cause: of two new files of a queue the disk kept the name of the second one alone. Whoever opened the store took what
-lies behind the gap and removed what lies in front, and with it the last number that was durable; the records of what
-lies behind were gone with the power, and it went too.
-Fix: files in front of a gap stay until the log has told of the queue. If it tells nothing, the newest files count that
-know of a record in front of the log (impl/queue/consume_queue.py, `end_reconcile`; impl/queue/queue_files.py,
-`go_back`).
+Symptom: after a power loss a queue whose messages had all expired was gone: its numbers began at 0 again (contract 4,
+10).
+Cause: of two new files of a queue the disk kept only the name of the second one. The open kept the files after the gap
+and removed those before it, and with them the last durable number. The records of the files after the gap were lost
+with the power, so these files went too.
+Fix: files before a gap stay until the log has reported the units of the queue. If it reports none, the newest files
+count that have a record before the begin of the log (impl/queue/consume_queue.py, `end_reconcile`;
+impl/queue/queue_files.py, `go_back`).
 Found by: the crash campaign.
 """
 
@@ -27,7 +28,7 @@ NAME = {f"create {SECOND}": 1, f"size {SECOND}": 1}
 
 
 class StaysBehindTheGap(ConsumeQueue):
-    """The mistake at its root: what lies behind a gap is all that a queue has."""
+    """The mistake: a queue keeps only the files after a gap."""
 
     def _go_back(self) -> bool:
         self.drop_in_front()
@@ -35,7 +36,10 @@ class StaysBehindTheGap(ConsumeQueue):
 
 
 def loss(*, with_unit: bool) -> Crash:
-    """Return a power loss that takes the records and the first new file, and leaves the second, of zeros or whole."""
+    """Return a power loss that takes the records and the first new file.
+
+    It leaves the second, zeroed or whole.
+    """
     return Crash(survived={**NAME, f"page {SECOND} 0": 1} if with_unit else NAME)
 
 

@@ -1,8 +1,9 @@
-"""Symptom: the queue of a deleted topic could come back with a power loss, long after the deletion (contract 10).
+"""A killed deletion of a queue is made durable by the next open.
 
+Symptom: the queue of a deleted topic could reappear after a power loss, long after the deletion (contract 10).
 Cause: the deletion was killed between removing a queue file and syncing its directory. The next opener found no file
-there and synced nothing, and the list of deleted topics was forgotten in time.
-Fix: behind an unclean exit the directories of queues without a file are synced too (impl/queue/queue_files.py, load).
+there and synced nothing, and the list of deleted topics was forgotten later.
+Fix: after an unclean exit the directories of queues without a file are synced too (impl/queue/queue_files.py, load).
 Found by: the retention machine; this is its shrunk case.
 """
 
@@ -24,7 +25,7 @@ def kills_in_deletion() -> list[tuple[Operation, ...]]:
 
 
 class EmptyDirectoryIsNotSynced(QueueFiles):
-    """The mistake at its root: without a file there is nothing to sync."""
+    """The mistake: without a file there is nothing to sync."""
 
     def load(self, *, durable: bool) -> list[Finding]:
         findings = super().load(durable=durable)

@@ -1,8 +1,9 @@
-"""Symptom: behind a power loss a queue would begin at number 0 again although it had messages (contract 4, 10).
+"""A queue keeps its last durable number when its tail is lost.
 
-Cause: a clean-up removed a queue file, all of whose messages had expired; the only units behind it belonged to records
-that were not durable, and went with the power. Nothing was left that knew the last number.
-Fix: a queue file stays while no record behind it is durable (impl/queue/consume_queue.py, drop_expired).
+Symptom: after a power loss a queue would begin at number 0 again although it had messages (contract 4, 10).
+Cause: a clean-up removed a queue file whose messages had all expired. The only units after it belonged to records that
+were not durable and were lost. No file had the last number.
+Fix: a queue file stays while no record after it is durable (impl/queue/consume_queue.py, drop_expired).
 Found by: the crash campaign.
 """
 
@@ -19,7 +20,7 @@ BEFORE: tuple[Operation, ...] = (OLD, OTHER, REPUT, Flush(), Put(), REPUT, Clean
 
 
 class GoesWithItsMessages(ConsumeQueue):
-    """The mistake at its root: what is behind a file is taken for durable."""
+    """The mistake: units after a file are taken for durable."""
 
     def drop_expired(self, log_min: int, log_durable_end: int) -> tuple[int, bool]:
         return super().drop_expired(log_min, 1 << 62)

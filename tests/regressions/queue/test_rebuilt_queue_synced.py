@@ -1,10 +1,11 @@
-"""Symptom: behind a clean close and a power loss a queue file was gone (contract 2, 4).
+"""A close syncs a queue that a killed open rebuilt.
 
-Cause: an open that made a queue anew was killed before it had synced it; the next one found the bytes that the derived
-floor speaks of, took them for durable, and its close synced nothing.
-Fix: bytes that are as they were are believed, not taken for durable (impl/queue/consume_queue.py, `believe`). A floor
-that is found untrue is forgotten by now, which would do here; a store that was copied has such bytes all the same.
-Found by: a review with the machine of retention.
+Symptom: after a clean close and a power loss a queue file was gone (contract 2, 4).
+Cause: an open that rebuilt a queue was killed before it had synced the queue. The next one found the bytes that the
+derived floor describes, took them for durable, and its close synced nothing.
+Fix: unchanged bytes are trusted but not taken for durable (impl/queue/consume_queue.py, `believe`). A wrong floor is
+removed by now, which would be enough here, but a copied store has such bytes too.
+Found by: a review with the retention machine.
 """
 
 from typing import Any
@@ -20,7 +21,7 @@ OPERATIONS: tuple[Operation, ...] = (Put(), Step(service="reput"), HarmDerived()
 
 
 class TakenForDurable(ConsumeQueue):
-    """The mistake at its root."""
+    """The mistake: trusted bytes are taken for durable."""
 
     def believe(self, end_number: int, log_min: int) -> None:
         super().believe(end_number, log_min)
@@ -31,10 +32,10 @@ class TakenForDurable(ConsumeQueue):
 
 
 class KeepsTheFloor(DerivedFloor):
-    """The floor that was found untrue is there for the next open."""
+    """Keeps a floor that proved wrong for the next open."""
 
     def forget(self) -> None:
-        """Leave it there."""
+        """Keep the file."""
 
 
 def test_a_close_syncs_what_an_open_before_made_anew(attempt: Attempt) -> None:

@@ -1,10 +1,12 @@
-"""Symptom: topics whose deletion had been refused, "nothing has changed", were gone with the next start (contract 10).
+"""A failed deletion of topics is reverted, or it has happened.
 
-Cause: the list of deleted topics had taken the place of the old one, and the sync of its directory failed. The store
-went on with the topics, and whoever opened it next believed the list; where messages had come meanwhile, he kept those
-of before in their queues, too. Fix: the old list is written again, at the latest before an exit is clean or a log file
-goes; where a crash comes first the topics are deleted, and a queue begins with what came behind.
-Found by: the first hunt for deletions on disks that fail.
+Symptom: topics whose deletion had failed with "nothing has changed" were gone at the next start (contract 10).
+Cause: the list of deleted topics had replaced the old one, and the sync of its directory failed. The store kept the
+topics, and the next open trusted the list. Where messages had arrived meanwhile, it also kept the older messages in
+their queues.
+Fix: the old list is written again, at the latest before a clean exit or the removal of a log file. After an earlier
+crash the topics are deleted, and a queue begins with the later messages.
+Found by: the first search for deletions on failing disks.
 """
 
 import pytest
@@ -31,14 +33,14 @@ ENDINGS: dict[str, tuple[Operation, ...]] = {
 
 
 class ListNotWrittenAgain(DeletedTopics):
-    """A half of the mistake: nobody looks after a list that does not count."""
+    """The first half of the mistake: no code rewrites a list that does not count."""
 
     def make_certain(self) -> None:
         """Pass."""
 
 
 class DeletedUnitsStay(ConsumeQueue):
-    """The other half: units of deleted messages in front of the first one that counts are left there."""
+    """The second half: units of deleted messages stay before the first valid unit."""
 
     def erase_deleted(self, deleted_below: int, log_min: int) -> None:
         """Pass."""

@@ -1,14 +1,14 @@
-"""Symptom: a pull brought a message behind the maximum that it named, or nothing where it named messages; a get found
-no record (`OFFSET_FOUND_NULL`) where one had been and had expired (`OFFSET_TOO_SMALL`); a query by key left out a
-message that was there before another one, which it left out too, had expired.
+"""All parts of an answer of a pull, a get or a query belong to one moment.
 
-Cause: maximum, units, records and the begin of the log were looked at one after the other while dispatch, a deletion of
-topics or a clean-up went on, so that parts of one answer belonged to different moments (contract 17).
-Fix: a pull reads no further than the maximum that it read first, before the readable end, and looks again if what it
-read from was deleted meanwhile (impl/read/queue_reads.py, `get_message`, `range_of`); a queue that is deleted is
-unknown before its files go (impl/queue/consume_queues.py, `remove`); a get that cannot hold its file looks where the
-log begins by then (impl/log/commit_log.py, `get`); a query looks again when the log lost its head
-(impl/read/message_query.py, `by_key`).
+Symptom: a pull returned a message past the maximum that it named, or none where it named messages. A get found no
+record (`OFFSET_FOUND_NULL`) where one had expired (`OFFSET_TOO_SMALL`). A query by key omitted a message that was there
+before another one, also omitted, had expired.
+Cause: maximum, units, records and the begin of the log were read one after the other while dispatch, a deletion of
+topics or a clean-up ran (contract 17).
+Fix: a pull reads no further than the maximum that it read first, before the readable end, and reads again if its source
+was deleted meanwhile (impl/read/queue_reads.py, `get_message`, `range_of`). A deleted queue is unknown before its files
+are removed (impl/queue/consume_queues.py, `remove`). A get that cannot hold its file reads the begin of the log again
+(impl/log/commit_log.py, `get`). A query reads again when the log lost its head (impl/read/message_query.py, `by_key`).
 Found by: `tornpage explore interleavings`.
 """
 
@@ -39,7 +39,10 @@ TOO_FULL = 86
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """A reader and somebody who changes what he reads; the planted bug that has the mistake back."""
+    """A reader and a client or service that changes its data.
+
+    `bug` is the planted bug with the mistake.
+    """
 
     reader: tuple[Operation, ...]
     other: tuple[Operation, ...]

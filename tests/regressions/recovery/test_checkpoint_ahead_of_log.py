@@ -1,9 +1,10 @@
-"""Symptom: a checkpoint that named a later time than the newest record kept that time through recoveries and exits.
+"""An open sets back a checkpoint that is ahead of the log.
 
-Cause: only times of queues and index were set back at an open; the one of the log could only grow. RocketMQ, opened on
-such a directory, would begin an abnormal recovery behind records that have to be looked at.
-Fix: an open sets it back to the newest record that is there (impl/recovery/opening.py, `_promise_no_later_log`).
-Found by: `tornpage judge` on the golden crash images whose log had lost its end.
+Symptom: a checkpoint with a later time than the newest record kept that time through recoveries and exits.
+Cause: an open set back only the times of queues and index, and the time of the log could only grow. RocketMQ, opened on
+such a directory, would begin an abnormal recovery after records that it has to read.
+Fix: an open sets it back to the newest record that exists (impl/recovery/opening.py, `_promise_no_later_log`).
+Found by: `tornpage judge` on the golden crash images with a lost end of the log.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
-"""Symptom: a checkpoint kept a time of the index from before 1970 for ever, in a store that keeps no index.
+"""A corrupt index time in the checkpoint does not stay.
 
-Cause: of an index that is not kept nothing new is said, so the older one of two times was taken; what harm had left in
-that place was older than any.
-Fix: no time says less than nothing (impl/io/checkpoint.py, `note_dispatched`).
+Symptom: a checkpoint kept a time of the index from before 1970 for ever, in a store that keeps no index.
+Cause: without an index the checkpoint took the older of two times, and the corrupt one was older than any.
+Fix: a time below 0 counts as 0 (impl/io/checkpoint.py, `note_dispatched`).
 Found by: the queue machine, `tornpage check --machine queue --examples 60 --seed 1`.
 """
 

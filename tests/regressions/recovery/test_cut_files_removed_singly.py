@@ -1,5 +1,6 @@
-"""Symptom: after a crash in recovery the first log file was gone and a later one still there: a gap, no prefix.
+"""Recovery removes cut files one by one, the last one first.
 
+Symptom: after a crash in recovery the first log file was gone and a later one still there: a gap, no prefix.
 Cause: recovery removed several files under one directory sync, and a directory may lose any of several unlinks.
 Fix: last file first, each removal durable before the next (impl/log/mapped_file_queue.py, drop_behind).
 Found by: the crash campaign, in a crash inside recovery.
@@ -23,7 +24,7 @@ def crashes_in_recovery() -> list[tuple[Operation, ...]]:
 
 
 class OneSyncForAll(MappedFileQueue):
-    """The mistake."""
+    """The mistake: one sync for all removals."""
 
     def drop_behind(self, index: int) -> None:
         removed = self.mapped[index + 1 :]

@@ -1,8 +1,9 @@
-"""Symptom: a store went on with a durable floor that nobody else could read; `judge` and `audit` called it unreadable.
+"""A durable floor in a file of another size is rewritten.
 
-Cause: somebody had made the file longer. An open read the first sector alone, believed it, and wrote its own floor
-there; the format says that a floor of another size than one sector counts as absent.
-Fix: the size is looked at, and a longer file is made anew.
+Symptom: a store used a durable floor that no other reader could read; `judge` and `audit` called it unreadable.
+Cause: the file had been made longer. An open read only the first sector, trusted it, and wrote its own floor there. The
+format says that a floor of another size than one sector counts as absent.
+Fix: the size is checked, and a longer file is rewritten.
 Found by: the judge of small files (`small_files_are_whole`), `check --machine queue`.
 """
 
@@ -18,7 +19,7 @@ SETTINGS = Settings(file_bytes=1024)
 
 
 def _write_into(floor: DurableFloor, offset: int) -> None:
-    """Write the floor to the begin of whatever file there is."""
+    """Write the floor to the begin of any existing file."""
     there = floor._files.stat(floor._path) is not None
     floor._file = floor._files.open(floor._path, writable=True) if there else floor._files.create(floor._path)
     floor._offset = -1

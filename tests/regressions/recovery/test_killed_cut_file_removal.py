@@ -1,6 +1,7 @@
-"""Symptom: a log file that recovery had removed was still on disk, and could come back (contract 3, hole H8).
+"""A killed removal of a cut file is made durable by the next open.
 
-Cause: recovery was killed between removing the file and syncing its directory; the next recovery saw nothing to remove
+Symptom: a log file that recovery had removed was still on disk and could reappear (contract 3, hole H8).
+Cause: recovery was killed between removing the file and syncing its directory. The next recovery saw nothing to remove
 and synced nothing.
 Fix: every writable open syncs the log directory before it removes anything (impl/store.py, _prepare).
 Found by: the crash campaign; this is its shrunk case.
@@ -24,7 +25,7 @@ def kills_in_recovery() -> list[tuple[Operation, ...]]:
 
 
 class RemovalIsNotSynced(LogFileMaker):
-    """The mistake at its root: whoever removes a file leaves the name to chance."""
+    """The mistake: a removal does not sync the name."""
 
     def remove(self, mapped: MappedFile) -> None:
         mapped.close()

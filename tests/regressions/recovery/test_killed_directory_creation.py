@@ -1,8 +1,9 @@
-"""Symptom: records answered as durable were gone after a kill during the first open and a later power loss.
+"""A killed first open is made durable by the second one.
 
-Cause: the store directory had been made and not yet synced into its parent when the process died; the next opener saw
-it there and synced nothing, so that its name could be lost with everything in it.
-Fix: every open syncs the directories it stands on into their parents (impl/io/store_lock.py, make_directories).
+Symptom: records answered as durable were gone after a kill during the first open and a later power loss.
+Cause: the store directory had been made and not yet synced into its parent when the process died. The next opener saw
+it there and synced nothing, so its name could be lost with all files in it.
+Fix: every open syncs all its directories into their parents (impl/io/store_lock.py, make_directories).
 Found by: the commit log machine.
 """
 
@@ -23,7 +24,7 @@ def kills_in_the_first_open() -> list[tuple[Operation, ...]]:
 
 
 def make_missing_only(files: Files, path: str) -> None:
-    """The mistake: what is there counts as durable."""
+    """The mistake: existing directories count as durable."""
     if files.stat(path) is None:
         parent = path.rpartition("/")[0] or "/"
         make_missing_only(files, parent)
@@ -40,5 +41,5 @@ def test_taking_what_is_there_for_durable_loses_it(attempt: Attempt, monkeypatch
     for module in (opening, log_directories):
         monkeypatch.setattr(module, "make_directories", make_missing_only)
     broken = [attempt(operations, SETTINGS) for operations in kills_in_the_first_open()]
-    # the floor that a recovery leaves is on no disk, which is noticed before the power fails and takes the rest
+    # No disk has the floor that a recovery leaves, which is noticed before the power fails and takes the rest.
     assert {error.contract for error in broken if error is not None} & {2, 6, 7}

@@ -1,11 +1,12 @@
-"""Symptom: an open that the disk refused kept files of a queue mapped; one whose queue file could not be removed ended
-with `struct.error`.
+"""An open that fails in the middle releases all files.
 
-Cause: a queue was remembered only once it had been loaded whole, and forgotten before its extension was closed; a queue
-whose files go counted its units until the last one had gone.
-Fix: a queue is remembered before it is loaded and forgotten behind its last flush, its files are listed as they are
-mapped, and an erasure that breaks off leaves the number of units that are still listed.
-Found by: aimed faults at opens, `read-error` and `unlink-error`.
+Symptom: an open with a failing disk kept files of a queue mapped. One with a queue file that could not be removed ended
+with `struct.error`.
+Cause: a queue was registered only after it had been loaded, and unregistered before its extension was closed. A queue
+in removal counted its units until its last file had gone.
+Fix: a queue is registered before it is loaded and unregistered after its last flush. Its files are listed as they are
+mapped. An interrupted erasure leaves the number of units that are still listed.
+Found by: I/O fault rules at opens, `read-error` and `unlink-error`.
 """
 
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ ONLY_AN_EXTENSION = Crash(survived={**dict.fromkeys([*NAMES, f"create {EXTENSION
 
 
 class _RememberedAtTheEnd(dict[tuple[bytes, int], ConsumeQueue]):
-    """Forgets whoever has not been loaded when the files are closed."""
+    """Skips queues that have not been loaded when the files are closed."""
 
     def values(self) -> Iterator[ConsumeQueue]:  # type: ignore[override]
         return iter(queue for queue in super().values() if queue.max_physic_offset >= 0)

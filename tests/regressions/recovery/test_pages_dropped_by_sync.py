@@ -1,12 +1,13 @@
-"""Symptom: after a sync that failed, a store opened again on the same machine presented records, synced them and raised
-its floor; a power loss took them, and the next open found damage below the floor.
+"""Recovery writes again the pages that a failed sync has dropped.
 
-Cause: a kernel whose sync fails counts the pages as clean and keeps them in memory. The recovery behind it read them
-there, and its own sync, of clean pages, wrote nothing. What a recovery had erased could come back the same way.
-Fix: after an unclean exit recovery writes once more what it keeps above the floor, and the zeros behind it, as far as
-the disk has anything there.
-Found by: aimed faults (`sync-lost: kind=log`) with an open behind them; the machine of failing disks, which killed a
-recovery between the sync that failed and the byte that was shown again in place of what it had erased.
+Symptom: after a failed sync, a store opened again on the same machine presented records, synced them and raised its
+floor. A power loss took them, and the next open found damage below the floor.
+Cause: after a failed sync the kernel marks the pages clean and keeps them in memory. The recovery after it read them
+there, and its own sync of clean pages wrote nothing. Bytes that a recovery had erased could reappear in the same way.
+Fix: after an unclean exit recovery writes again what it keeps above the floor and the zeros after it, as far as the
+disk has anything there.
+Found by: I/O fault rules (`sync-lost: kind=log`) with an open after them; and the machine of failing disks, which
+killed a recovery between the failed sync and the byte that reappeared in place of an erased one.
 """
 
 import pytest
@@ -44,7 +45,10 @@ def test_an_erasure_whose_sync_failed_is_done_again(attempt: Attempt) -> None:
     "end", [(Close(),), (Step(service="reput"), Step(service="flush-queues", after_ms=60_000), Crash())]
 )
 def test_units_and_entries_are_written_again_too(attempt: Attempt, kind: str, end: tuple[Operation, ...]) -> None:
-    """Found by a campaign of aimed faults, as contract 4: a unit that a clean exit had promised was not on the disk."""
+    """A unit that a clean exit had promised was not on the disk (contract 4).
+
+    Found by a campaign of I/O fault rules.
+    """
     put = Put(properties="KEYS\x01k1\x02TAGS\x01TagA")
     operations = (AimFault("sync-lost", f"kind={kind} and op=sync"), put, Open(), *end)
     for with_extension in (False, True):

@@ -1,9 +1,10 @@
-"""Symptom: on disk the checkpoint named a time of queues that were not there, after a power loss behind two opens.
+"""The checkpoint of a failed open is made durable by the next one.
 
-Cause: an open lets the checkpoint say nothing of queues and index, since it may make them anew. The sync of that failed
-and the open was refused; the next one read in memory that the checkpoint says nothing, and had nothing to write.
-Fix: after an unclean exit that is written and synced whatever the checkpoint says.
-Found by: aimed faults (`sync-error: kind=checkpoint`) at an open.
+Symptom: after two opens and a power loss the checkpoint on disk named a time of queues that were not there.
+Cause: an open withdraws the promise of the checkpoint about queues and index, because it may rebuild them. Its sync
+failed, and so did the open. The next one read in memory that the checkpoint promises nothing, and wrote nothing.
+Fix: after an unclean exit the checkpoint is written and synced with any content.
+Found by: I/O fault rules (`sync-error: kind=checkpoint`) at an open.
 """
 
 import pytest
@@ -25,7 +26,7 @@ SETTINGS = Settings(file_bytes=1024, disk="journal", queue_ext=True)
 
 
 def _only_news(directory: OpenDirectory, *, clean_exit: bool) -> None:
-    """Write nothing when the checkpoint that was read says nothing."""
+    """Write nothing when the checkpoint promises nothing already."""
     if directory.checkpoint.logics_msg_timestamp or directory.checkpoint.index_msg_timestamp:
         directory.checkpoint.note_dispatched(0)
         directory.checkpoint.flush()

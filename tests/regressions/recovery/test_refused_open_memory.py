@@ -1,8 +1,9 @@
-"""Symptom: an open that was refused, or that found damage, had taken and locked memory of five log files before.
+"""An open that fails takes no memory for the pool.
 
-Cause: the buffers of the pool were made first of all, and not given back when the store was in use.
-Fix: they are made behind the lock and a recovery that finds no damage (impl/recovery/opening.py, `_use_pool`); a pool
-that gets no memory is told as a value of the configuration that does not work.
+Symptom: an open that failed, or that found damage, had taken and locked memory of five log files before.
+Cause: the buffers of the pool were made first of all, and not released when the store was in use.
+Fix: they are made after the lock and after a recovery without damage (impl/recovery/opening.py, `_use_pool`). A pool
+without memory is reported as a configuration value that does not work.
 Found by: a review.
 """
 
@@ -21,7 +22,7 @@ from tornpage.impl.service.runner import ThreadRunner
 
 
 class Pools:
-    """Counts the pools that are made."""
+    """Counts the pools."""
 
     def __init__(self) -> None:
         self.made = 0

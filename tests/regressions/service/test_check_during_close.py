@@ -1,7 +1,8 @@
-"""Symptom: `check()` failed with an AssertionError when another thread closed the store.
+"""A check during a close raises StoreClosed.
 
-Cause: a store that closes gives its files up; the offsets that were compared then were those of an empty log.
-Fix: a check that fails looks again whether the store is open, and raises StoreClosed (impl/store.py, `check`).
+Symptom: `check()` failed with an AssertionError when another thread closed the store.
+Cause: a store that closes releases its files, and the compared offsets were those of an empty log.
+Fix: a failed check tests again whether the store is open, and raises StoreClosed (impl/store.py, `check`).
 Found by: the test with four producers, a checker and a closer (tests/impl/store/test_stress.py).
 """
 
@@ -21,7 +22,7 @@ def test_it_is_told_that_the_store_is_closed(tmp_path: Path) -> None:
     stores: list[MessageStore] = []
 
     class ClosedMeanwhile(MappedFileQueue):
-        """Another thread closes the store as the check begins."""
+        """Close the store in another thread as the check begins."""
 
         def check(self) -> None:
             stores[0].close()

@@ -1,7 +1,8 @@
-"""Symptom: a service that was stopped and then started had a thread again, and one that ran was not told when to step.
+"""A start after a stop begins no thread, and a start wakes a sleeping one.
 
+Symptom: a service that was stopped and then started had a thread again, and a running one was not told when to step.
 Cause: `start` looked neither at the end of the service nor at its sleeping thread.
-Fix: it begins no thread after `stop`, and wakes the one that sleeps (impl/service/runner.py, `ThreadRunner.start`).
+Fix: it begins no thread after `stop`, and wakes a sleeping one (impl/service/runner.py, `ThreadRunner.start`).
 Found by: a review.
 """
 

@@ -1,4 +1,4 @@
-"""Disks that fail on order, or say what they were told about their room."""
+"""Disks that fail on request, or report scripted room."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ __all__ = ["FaultyFiles", "ScriptedDisk"]
 
 
 class FaultyFiles(OsFiles):
-    """The real disk, with a log of barriers and faults on order.
+    """The real disk, with a log of barriers and faults on request.
 
     `faults` maps a verb to a function of the path that may raise; `on_mark` is called with each label.
     """
@@ -42,7 +42,7 @@ class FaultyFiles(OsFiles):
         self.faults[verb] = fault
 
     def mend(self) -> None:
-        """Let everything succeed again."""
+        """Let all calls succeed again."""
         self.faults.clear()
 
     def create(self, path: str) -> OpenFile:
@@ -107,7 +107,7 @@ class FaultyFiles(OsFiles):
 
 
 class ScriptedDisk(FaultyFiles):
-    """A real disk that says what it was told about its room."""
+    """A real disk that reports scripted room."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class ScriptedDisk(FaultyFiles):
         self.usage = DiskUsage(total_bytes=1 << 30, free_bytes=1 << 29)
 
     def use(self, ratio: float) -> None:
-        """Let so much of the disk be in use."""
+        """Set the used share of the disk."""
         self.usage = DiskUsage(total_bytes=1 << 30, free_bytes=(1 << 30) - round(ratio * (1 << 30)))
 
     def disk_usage(self, path: str) -> DiskUsage:

@@ -1,6 +1,6 @@
-"""Stores that RocketMQ 4.9.3 wrote: where they lie, and their puts as messages and batches.
+"""Stores that RocketMQ 4.9.3 wrote: their paths, and their puts as messages and batches.
 
-01 to 11 are in tests/data/golden, with five of the variants of 08; the rest is read from TORNPAGE_GOLDEN or from
+01 to 11 are in tests/data/golden, with five of the variants of 08. The others are read from TORNPAGE_GOLDEN or from
 shared/golden beside the checkout.
 """
 
@@ -54,12 +54,12 @@ def golden(case: str, needed: str = "expected.json") -> Path:
 
 
 def read(path: Path) -> Any:
-    """Return what a JSON file holds."""
+    """Return the content of a JSON file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def config_of(folder: Path, **changes: Any) -> MessageStoreConfig:
-    """Return the settings a golden store was written with, pure 4.9.3 records."""
+    """Return the settings of a golden store: pure 4.9.3 records."""
     given = read(folder / "config.json")["store"]
     optional = {
         ours: given[javas]
@@ -103,7 +103,7 @@ def host_of(pair: list[Any]) -> Host:
 
 
 def message_of(put: dict[str, Any]) -> Message | MessageBatch:
-    """Return what was put."""
+    """Return the message or batch of a put."""
     if "batch" in put:
         members = [BatchMember(body_of(m["body"]) or b"", m["properties"] or "", m["flag"]) for m in put["batch"]]
         return MessageBatch(
@@ -152,7 +152,7 @@ def opened(
 
 
 def first_dump(steps: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return what RocketMQ saw first."""
+    """Return the first answers of RocketMQ about a store."""
     state: dict[str, Any] = next(step["state"] for step in steps if step["do"] == "dump")
     return state
 

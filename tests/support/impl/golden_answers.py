@@ -1,8 +1,8 @@
-"""What RocketMQ 4.9.3 answered about a store, and what ours answers to the same questions, in one form.
+"""Answers of RocketMQ 4.9.3 and of this store to the same questions, in one form.
 
-An answer is a row of named values under (group, about): group says what was asked, about says of what. Groups, names
-and values are those of `expected.json`, flattened. Rows that the store decides on its own (records of the log, queues,
-their units and messages, index files) may be there on one side only.
+An answer is a row of named values under (group, about): the question, and its subject. Groups, names and values are
+those of `expected.json`, flattened. Rows that the store decides on its own (records of the log, queues, their units and
+messages, index files) may be on one side only.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,10 @@ ASKED_MAX = 64
 
 
 class Difference(NamedTuple):
-    """One value that differs; `field` is group and name, or the group alone where one side has no such row."""
+    """One value that differs.
+
+    `field` is group and name, or only the group where one side has no such row.
+    """
 
     field: str
     about: str
@@ -48,7 +51,7 @@ class Difference(NamedTuple):
 
 
 def differences(theirs: Answers, ours: Answers) -> Iterator[Difference]:
-    """Yield what differs, in the order of RocketMQ's answers and then of ours."""
+    """Yield the differences, in the order of RocketMQ's answers and then of this store's."""
     for place in dict.fromkeys((*theirs, *ours)):
         group, about = place
         row, other = theirs.get(place), ours.get(place)
@@ -62,7 +65,7 @@ def differences(theirs: Answers, ours: Answers) -> Iterator[Difference]:
 
 
 def count_of(answers: Answers) -> int:
-    """Return how many values there are."""
+    """Return the number of values."""
     return sum(len(row) for row in answers.values())
 
 

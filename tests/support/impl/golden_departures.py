@@ -1,9 +1,9 @@
-"""Where our answers about the golden stores are not those of RocketMQ 4.9.3, by step, field and reason.
+"""Differences between the answers of this store and of RocketMQ 4.9.3, with reasons.
 
-The list is `tests/data/golden_departures.tsv`: store, step, reason, field and how many answers. `python -m
-tests.support.impl.golden_departures` prints it anew; it needs all stores. Reasons are told in docs/departures.md.
-A reason of this module looks at both answers; those of damaged stores only say which store it is, and the model, which
-has to answer what ours does, says the rest (`tests/impl/golden/test_golden_answers.py`).
+The list is `tests/data/golden_departures.tsv`: store, step, reason, field and number of answers. `python -m
+tests.support.impl.golden_departures` prints the list; it needs all stores. docs/departures.md describes the reasons. A
+reason of this module compares both answers. For damaged stores it only depends on the store, and the model, which has
+to give this store's answers, checks the rest (`tests/impl/golden/test_golden_answers.py`).
 """
 
 import tempfile
@@ -26,7 +26,7 @@ PULLED_AT_ONCE = 32
 
 
 class Departure(NamedTuple):
-    """So many answers of one field in one step differ for one reason."""
+    """The number of answers of one field in one step that differ for one reason."""
 
     store: str
     step: int
@@ -36,7 +36,7 @@ class Departure(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A difference with everything around it."""
+    """A difference with its context."""
 
     difference: Difference
     step: Step
@@ -44,12 +44,12 @@ class Seen(NamedTuple):
 
     @property
     def group(self) -> str:
-        """What was asked."""
+        """The question."""
         return self.difference.field.split(".")[0]
 
     @property
     def name(self) -> str:
-        """Which value of the answer, empty for a whole row."""
+        """The value of the answer, empty for a whole row."""
         return self.difference.field.partition(".")[2]
 
     @property
@@ -59,12 +59,12 @@ class Seen(NamedTuple):
 
     @property
     def our_row(self) -> dict[str, Any]:
-        """Our row."""
+        """This store's row."""
         return self.step.ours.get((self.group, self.difference.about), {})
 
     @property
     def question(self) -> dict[str, Any]:
-        """What was asked, as `expected.json` has it."""
+        """The question in the form of `expected.json`."""
         found: dict[str, Any] = self.step.told["state"][self.group][int(self.difference.about)]
         return found
 
@@ -99,7 +99,10 @@ def _nothing_asked(seen: Seen) -> bool:
 
 
 def _end_of_queue_file(seen: Seen) -> bool:
-    """RocketMQ's pull ended with a queue file, and ours went on; from there on both pull at other offsets."""
+    """RocketMQ's pull ended with a queue file, and this store's pull continued.
+
+    Later pulls of both have different offsets.
+    """
     if seen.difference.field == "pulls":
         queue = seen.difference.about.rsplit(" ", 1)[0]
         return any(
@@ -151,7 +154,7 @@ def _address_text(seen: Seen) -> bool:
 
 
 def _equal_hash(seen: Seen) -> bool:
-    """RocketMQ's answer has messages of another key, and these may have cost it others."""
+    """RocketMQ's answer has messages of another key, which may have displaced others."""
     if seen.difference.field != "queries.messages":
         return False
     ours, theirs = seen.difference.ours, seen.difference.theirs
@@ -164,13 +167,16 @@ def _is_asked_for(seen: Seen, offset: int) -> bool:
     asked = seen.question
     record = next((record for record in seen.step.records if record.offset == offset), None)
     if record is None:
-        return True  # it is for another reason that RocketMQ brings it
+        return True  # RocketMQ returns it for another reason
     keys = (record.properties.get("UNIQ_KEY"), *record.properties.get("KEYS", "").split(" "))
     return record.topic == asked["topic"] and asked["key"] in keys
 
 
 def _index_seconds(seen: Seen) -> bool:
-    """A time was asked for, and it cuts through an index file: whole seconds, or the first entry of a later file."""
+    """The asked time cuts through an index file.
+
+    This concerns whole seconds, or the first entry of a later file.
+    """
     if seen.name not in ("indexOffsets", "messages") or seen.group != "queries":
         return False
     asked = seen.question
@@ -192,7 +198,7 @@ REASONS: dict[str, Callable[[Seen], bool]] = {
     "equal hash": _equal_hash,
     "index time": _index_seconds,
 }
-"""By name, in the order in which they are tried."""
+"""Reasons by name, in the order of their trial."""
 DAMAGES = {
     "09-crash-stale-log-tail": "stale log tail",
     "10-crash-torn-properties": "torn record",
@@ -214,12 +220,12 @@ DAMAGES = {
     f"{KILLED}/zero-length-next-log-file": "refused open",
     f"{KILLED}/delay-offset-garbage": "refused open",
 }
-"""What else is wrong with RocketMQ's answers about a store."""
+"""Other errors in RocketMQ's answers about a store."""
 INDEX = ("queries", "indexFiles", "indexCheck")
 
 
 def reason_of(seen: Seen, store: str) -> str:
-    """Return the reason of a difference, or what nobody has a reason for."""
+    """Return the reason of a difference, "?" without one."""
     for name, applies in REASONS.items():
         if applies(seen):
             return name
@@ -229,7 +235,7 @@ def reason_of(seen: Seen, store: str) -> str:
 
 
 def departures_of(store: Golden, step: Step) -> list[Departure]:
-    """Return how the answers of one step depart."""
+    """Return the departures of the answers of one step."""
     units = config_of(store.folder).consume_queue_file_bytes // 20
     found = Counter(
         (reason_of(Seen(difference, step, units), store.name), difference.field)

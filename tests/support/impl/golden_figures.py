@@ -1,4 +1,4 @@
-"""What a killed or damaged store lost or serves wrong: the same figures from RocketMQ's answers and from ours.
+"""Figures of lost and wrong data in killed or damaged stores, for RocketMQ and this store.
 
 `python -m tests.support.impl.golden_figures` prints the table of docs/against-java.md; it needs all of these stores.
 """
@@ -20,7 +20,7 @@ __all__ = ["DAMAGED", "PAGE", "Figures", "figures_by_dump", "row_of"]
 PAGE = ROOT / "docs" / "against-java.md"
 DAMAGED = [(case, variant) for case, variant in stores() if case >= KILLED]
 Stored = dict[tuple[int, str], str | None]
-"""The tags of records that somebody was told are stored, by physical offset and SHA-256."""
+"""Tags of the acknowledged records, by physical offset and SHA-256."""
 
 
 class Figures(NamedTuple):
@@ -37,7 +37,7 @@ class Figures(NamedTuple):
 
 
 class Side:
-    """One of two stores that were told the same, over all its dumps."""
+    """One of two stores with the same input, over all its dumps."""
 
     def __init__(self, stored: Stored) -> None:
         self.stored = dict(stored)
@@ -60,7 +60,10 @@ def _records_of(answers: Answers) -> dict[tuple[int, str], Row]:
 
 
 def figures_of(answers: Answers, stored: Stored) -> Figures:
-    """Count what is missing or wrong in the answers of one dump; what came back is for who knows earlier ones."""
+    """Count the missing and wrong parts in the answers of one dump.
+
+    Records that reappear need earlier dumps and are counted elsewhere.
+    """
     log = _records_of(answers)
     reached, wrong = set(), 0
     for (group, about), row in answers.items():
@@ -95,7 +98,7 @@ def figures_of(answers: Answers, stored: Stored) -> Figures:
 
 
 def figures_by_dump(store: Golden, steps: Iterable[Step]) -> Iterator[tuple[Step, Figures, Figures]]:
-    """Yield RocketMQ's figures and ours of every dump of a store."""
+    """Yield the figures of RocketMQ and of this store for every dump of a store."""
     truth = read(store.folder / "truth.json")["records"]
     told = {(row["commitLogOffset"], row["recordSha256"]): row["tags"] for row in truth}
     theirs, ours = Side(told), Side(told)
@@ -109,7 +112,10 @@ def figures_by_dump(store: Golden, steps: Iterable[Step]) -> Iterator[tuple[Step
 
 
 def row_of(store: Golden, steps: Sequence[Step]) -> str:
-    """Return the row of a store on the page: each figure RocketMQ's and ours, the worst of all dumps."""
+    """Return the row of a store on the page.
+
+    It has each figure for RocketMQ and this store, the worst of all dumps.
+    """
     name = store.name.replace(f"{KILLED}/", "08: ")
     dumps = [(theirs, ours) for _, theirs, ours in figures_by_dump(store, steps)]
     if not dumps:

@@ -1,4 +1,4 @@
-"""Consume queues, extensions and index of a directory as bytes, and what RocketMQ knew of the bit maps of one store."""
+"""Queues, extensions and index of a directory as bytes, and bit maps given to RocketMQ."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ WITH_BIT_MAPS = "07-queue-ext-bitmaps"
 
 
 def derived_bytes(directory: Path, *parts: str) -> dict[str, bytes]:
-    """Return the files of consume queues and extensions, or of other parts of a directory, by path."""
+    """Return the files of queues and extensions, or of other parts of a directory, by path."""
     return {
         str(path.relative_to(directory)): path.read_bytes()
         for part in parts or ("consumequeue", "consumequeue_ext")
@@ -34,15 +34,15 @@ def derived_bytes(directory: Path, *parts: str) -> dict[str, bytes]:
 
 
 def index_bytes(directory: Path) -> list[bytes]:
-    """Return the index files, oldest first; their names are moments of a wall clock."""
+    """Return the index files, oldest first; their names are times of a wall clock."""
     return list(derived_bytes(directory, "index").values())
 
 
 def bit_maps_of(folder: Path) -> Callable[[bytes, Mapping[str, str]], bytes]:
-    """Return the bit maps that RocketMQ was given for a store, by the formula in its `config.json`.
+    """Return the bit maps given to RocketMQ for a store, by the formula in `config.json`.
 
-    It goes by queue offset, which who makes bit maps is not told: messages are known by topic and keys, those without
-    keys come in order.
+    The formula uses queue offsets, which the maker of bit maps does not receive: messages are identified by topic and
+    keys, and those without keys by their order.
     """
     truth = read(folder / "truth.json")
     offsets: dict[tuple[str, str], int] = {}
@@ -62,5 +62,5 @@ def bit_maps_of(folder: Path) -> Callable[[bytes, Mapping[str, str]], bytes]:
 
 
 def opening_arguments(folder: Path) -> dict[str, Any]:
-    """Return what a store has to be opened with besides its settings."""
+    """Return the arguments of an open besides the settings of a store."""
     return {"filter_bit_map": bit_maps_of(folder)} if folder.name == WITH_BIT_MAPS else {}

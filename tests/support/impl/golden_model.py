@@ -1,4 +1,7 @@
-"""What the model answers about a log, in the form of `golden_answers`: the judge of ours where RocketMQ's differ."""
+"""Answers of the model about a log, in the form of `golden_answers`.
+
+They decide where this store and RocketMQ differ.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -26,7 +29,7 @@ def log_of(stored: Iterable[StoredMessage]) -> CommitLog:
 
 
 def answers_of_model(log: CommitLog, layout: Layout, state: dict[str, Any]) -> Answers:
-    """Return what has to be answered to the questions of a dump, as far as the model knows."""
+    """Return the required answers to the questions of a dump, as far as the model has them."""
     return dict(_asked(log, layout, state))
 
 

@@ -1,4 +1,4 @@
-"""What our store answers to the questions that RocketMQ was asked, in the form of `golden_answers`."""
+"""Answers of this store to the questions put to RocketMQ, as `golden_answers` has them."""
 
 import hashlib
 import struct
@@ -35,7 +35,7 @@ ROLLED_BACK = 0x0C
 
 
 def answers_of_store(store: MessageStore, state: dict[str, Any], directory: Path) -> Answers:
-    """Ask a store what RocketMQ was asked for a dump."""
+    """Ask a store the questions of a dump."""
     return dict(_asked(store, state, directory))
 
 
@@ -189,7 +189,7 @@ def _query_of(store: MessageStore, query: dict[str, Any]) -> Row:
 
 
 def _keys_of(stored: StoredMessage) -> list[str]:
-    """Return the keys that the index has to have of a record."""
+    """Return the keys that the index has to have for a record."""
     if stored.sys_flag & ROLLED_BACK == ROLLED_BACK:
         return []
     own, given = stored.properties.get("UNIQ_KEY"), stored.properties.get("KEYS")

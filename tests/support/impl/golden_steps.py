@@ -1,4 +1,4 @@
-"""What happened to a golden store, step by step, done again with ours: opened, put to, closed, asked."""
+"""Repeat the steps of a golden store with this store: open, put, close, ask."""
 
 import hashlib
 import shutil
@@ -24,10 +24,10 @@ LATER_MS = 600_000
 
 
 class Step(NamedTuple):
-    """One step with what RocketMQ answered and what we do.
+    """One step, with the answer of RocketMQ and the action here.
 
-    `told` is the step of `expected.json`; `records` are those that our log has at a dump, `stored` the tags of those
-    that were put meanwhile, by offset and SHA-256.
+    `told` is the step of `expected.json`. `records` are those of the log of this store at a dump. `stored` has the tags
+    of the records put meanwhile, by offset and SHA-256.
     """
 
     told: dict[str, Any]
@@ -52,7 +52,10 @@ class Golden(NamedTuple):
 
     @classmethod
     def copied(cls, case: str, directory: Path, variant: str | None = None) -> "Golden":
-        """Copy a store to `directory` and damage it as the variant says; skip if it is not at hand."""
+        """Copy a store to `directory` and damage it as the variant says.
+
+        Skips the test if the store is missing.
+        """
         folder = golden(case, f"variants/{variant}.json" if variant else "expected.json")
         shutil.copytree(folder / "store", directory, copy_function=shutil.copyfile)
         if variant is None:
@@ -63,7 +66,7 @@ class Golden(NamedTuple):
 
 
 class Replay:
-    """Does the steps. The services of the store run at each dump, and not before."""
+    """Runs the steps. The services of the store run at each dump, and not before."""
 
     def __init__(self, golden: Golden) -> None:
         self._golden = golden

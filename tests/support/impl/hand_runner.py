@@ -1,4 +1,4 @@
-"""Services that take their steps when the test says so, at the time that it says."""
+"""Services that step when the test tells them, at the time that it sets."""
 
 from concurrent.futures import Future
 from typing import Any
@@ -9,7 +9,10 @@ __all__ = ["HandDriven", "HandRunner"]
 
 
 class HandDriven:
-    """Drives one service when the test says so; who waits steps it, or lets the time pass while it `hangs`."""
+    """Drives one service when the test asks.
+
+    A waiting caller steps it, or lets time pass while it `hangs`.
+    """
 
     def __init__(self, service: Service, runner: "HandRunner") -> None:
         self.wakes = 0
@@ -24,11 +27,11 @@ class HandDriven:
         return self._runner.now_ms
 
     def start(self, *, after_ms: int) -> None:
-        """Note when the first round is due."""
+        """Record the time of the first round."""
         self.due_ms = self._runner.now_ms + after_ms
 
     def wake(self) -> None:
-        """Count it."""
+        """Count the call."""
         self.wakes += 1
 
     def wait(self, answer: "Future[Any]", *, timeout_ms: int) -> bool:
@@ -43,25 +46,28 @@ class HandDriven:
         return answer.done()
 
     def step(self) -> int | None:
-        """Let the service do one round, unless it was stopped; return when it wants the next."""
+        """Run one round of the service unless it was stopped; return the next wanted time."""
         if not self.stopped:
             self.due_ms = self._service.step(self._runner.now_ms)
         return self.due_ms
 
     def stop(self) -> None:
-        """Note it."""
+        """Record the call."""
         self.stopped = True
 
 
 class HandRunner:
-    """Steps the services of one store when the test says so; hand it to `Parts.runner`. The time is `now_ms`."""
+    """Steps the services of one store when the test asks; give it to `Parts.runner`.
+
+    The time is `now_ms`.
+    """
 
     def __init__(self, *, now_ms: int = 0) -> None:
         self.now_ms = now_ms
         self.services: dict[str, HandDriven] = {}
 
     def __call__(self, service: Service) -> HandDriven:
-        """Take a service to drive."""
+        """Take over a service."""
         driven = self.services[service.name] = HandDriven(service, self)
         return driven
 
@@ -69,6 +75,6 @@ class HandRunner:
         return self.services[name]
 
     def step(self, name: str = "group-commit", *, after_ms: int = 0) -> int | None:
-        """Let so much time pass, then let the service do one round; return when it wants the next."""
+        """Advance the time and run one round of the service; return the next wanted time."""
         self.now_ms += after_ms
         return self.services[name].step()

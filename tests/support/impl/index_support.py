@@ -1,4 +1,4 @@
-"""What the tests of the index share: small services, puts, files read with nothing but their layout."""
+"""Helpers of the index tests: small services, puts, and files read by their layout alone."""
 
 import os
 import struct
@@ -31,7 +31,7 @@ EVER = (0, (1 << 63) - 1)
 
 
 def puts_of(*puts: Put) -> IndexPuts:
-    """Return puts as dispatch hands them over."""
+    """Return puts in the form that dispatch uses."""
     return IndexPuts([put[0] for put in puts], [put[1] for put in puts], [put[2] for put in puts])
 
 
@@ -44,7 +44,7 @@ def service_of(
     clock: Clock | None = None,
     writable: bool = True,
 ) -> IndexService:
-    """Return a service of small files, nothing loaded."""
+    """Return a service of small files with nothing loaded."""
     return IndexService(
         files or OsFiles(),
         str(directory / "index"),
@@ -56,7 +56,7 @@ def service_of(
 
 
 def proven(service: IndexService, *puts: Put, from_offset: int = 0, durable_timestamp: int = 0) -> IndexService:
-    """Load a service and compare it with a log that asks for these puts, one batch for each."""
+    """Load a service and compare it with a log of these puts, one batch for each."""
     service.load()
     service.begin_reconcile(from_offset, durable_timestamp=durable_timestamp)
     for put in puts:

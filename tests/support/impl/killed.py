@@ -29,7 +29,7 @@ def message(number: int, queue_id: int = 0) -> Message:
 
 @dataclass(frozen=True)
 class Killed:
-    """A store directory as a killed process left it, and what it had put: three records to a file."""
+    """A store directory as a killed process left it, and its puts: three records to a file."""
 
     directory: Path
     results: tuple[PutResult, ...]
@@ -46,7 +46,7 @@ class Killed:
             file.write(data)
 
     def forget_floor(self) -> None:
-        """Make it look like a store that RocketMQ wrote."""
+        """Make it look like a store of RocketMQ."""
         (self.directory / "config" / "durableFloor").unlink()
 
     def exit_cleanly(self) -> None:
@@ -59,7 +59,10 @@ MakeKilled = Callable[..., Killed]
 
 
 def numbers(store: MessageStore) -> list[int]:
-    """Return which messages the store serves, checking that each is served by its offset too."""
+    """Return the messages that the store serves.
+
+    Each has to be served by its offset too.
+    """
     found = []
     for stored in store.messages():
         again = store.get(stored.offset)
@@ -69,7 +72,10 @@ def numbers(store: MessageStore) -> list[int]:
 
 
 def codes(store: MessageStore) -> list[tuple[str, str]]:
-    """Return severity and code of each finding about the log; queues and index follow it, and may say so."""
+    """Return severity and code of each finding about the log.
+
+    Findings about queues and index are left out.
+    """
     derived = ("queue_rebuilt", "index_rebuilt")
     return [(finding.severity, finding.code) for finding in store.findings if finding.code not in derived]
 

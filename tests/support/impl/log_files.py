@@ -1,4 +1,4 @@
-"""Log files for tests of the kernels: records of many kinds behind each other, whole or damaged."""
+"""Log files for tests of the kernels: consecutive records of many kinds, whole or damaged."""
 
 import struct
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from tornpage.impl.message.message import Message
 __all__ = ["LogFile", "damaged", "log_file", "log_files", "messages"]
 
 BEYOND = 1 << 33
-"""Physical offsets of these files are at least this: beyond 32 bits."""
+"""Physical offsets of these files are at least this: more than 32 bits."""
 
 
 class LogFile(NamedTuple):
-    """What is there of a file of `file_bytes` whose first byte has a physical offset, a multiple of that."""
+    """Content of a file of `file_bytes` whose physical offset is a multiple of that."""
 
     data: bytes
     base_offset: int
@@ -51,7 +51,10 @@ _PROPERTIES = st.tuples(st.lists(_SEGMENTS, max_size=6), st.sampled_from(("", "\
 
 
 def messages() -> st.SearchStrategy[Message]:
-    """Return messages as they may stand in a log; their queue offset is in `prepared_transaction_offset`."""
+    """Return messages that may stand in a log.
+
+    Their queue offset is in `prepared_transaction_offset`.
+    """
     return st.builds(
         Message,
         topic=_TOPICS,
@@ -66,7 +69,10 @@ def messages() -> st.SearchStrategy[Message]:
 
 
 def log_file(kinds: list[tuple[Message, bool]], *, room: int = 64, ends: bool = False) -> LogFile:
-    """Return a file of these messages, each with or without a trailer; `ends` puts a blank behind the last."""
+    """Return a file of these messages, each with or without a trailer.
+
+    `ends` adds a blank after the last.
+    """
     room += codec.BLANK_BYTES
     file_bytes = sum(len(record_of(message, trailer=trailer)) for message, trailer in kinds) + room
     base_offset = -(-BEYOND // file_bytes) * file_bytes
@@ -91,7 +97,10 @@ def log_files() -> st.SearchStrategy[LogFile]:
 
 @st.composite
 def damaged(draw: st.DrawFn) -> LogFile:
-    """Return a file in which a bit is flipped, a field replaced, bytes are missing, or which is anything at all."""
+    """Return a damaged file.
+
+    It has a flipped bit, a replaced field, missing bytes, or random content.
+    """
     file = draw(log_files())
     data = bytearray(file.data)
     for _ in range(draw(st.integers(1, 2))):

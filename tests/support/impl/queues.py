@@ -1,4 +1,4 @@
-"""What the tests of consume queues share: units, runs, small queues in one directory, units that RocketMQ wrote."""
+"""Helpers of the queue tests: units, runs, small queues, and units of RocketMQ."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -35,9 +35,9 @@ PREFILL = bytes.fromhex("00000000000000007fffffff0000000000000000")
 def run_of(
     number: int, count: int = 1, *, key: QueueKey = KEY, step: int = 100, code: int = 7, ext: bytes | None = None
 ) -> QueueRun:
-    """Return units of consecutive numbers; the record of number n lies at n * step and has step - 1 bytes.
+    """Return units of consecutive numbers.
 
-    With `ext` each has a draft with this bit map.
+    The record of number n lies at n * step and has step - 1 bytes. With `ext` each has a draft with this bit map.
     """
     numbers = range(number, number + count)
     units = b"".join(UNIT.pack(n * step, step - 1, code) for n in numbers)
@@ -53,7 +53,7 @@ def files_of(
     file_bytes: int = 100,
     writable: bool = True,
 ) -> QueueFiles:
-    """Return the files of one queue below a root, by default with room for five units each."""
+    """Return the files of one queue below a root, with room for five units each by default."""
     used = files or OsFiles()
     return QueueFiles(
         used,
@@ -107,7 +107,7 @@ def told_units(units: Sequence[tuple[int, int, int]]) -> bytes:
 
 
 def _ext_draft(directory: Path, address: int) -> ExtDraft:
-    """Return what RocketMQ stored at an address."""
+    """Return the bytes that RocketMQ stored at an address."""
     position = address + (1 << 63)
     base, path = max((int(path.name), path) for path in directory.iterdir() if int(path.name) <= position)
     data = path.read_bytes()[position - base :]
@@ -117,7 +117,7 @@ def _ext_draft(directory: Path, address: int) -> ExtDraft:
 
 
 def log_of(store: Path) -> Iterator[QueueRun]:
-    """Yield the units of all queues of a whole store, as runs of one in the order of the log."""
+    """Yield the units of all queues of a store, as runs of one in the order of the log."""
     found = []
     for directory in sorted((store / "consumequeue").glob("*/*")):
         key = (str(directory.parent.name).encode(errors="surrogateescape"), int(directory.name))

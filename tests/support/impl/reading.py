@@ -1,4 +1,4 @@
-"""What the tests of reads share: a log dispatched by hand, and queues that say what they are told."""
+"""Helpers of the read tests: a log dispatched by hand, and queues with scripted answers."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class FakeExt:
 
 @dataclass
 class FakeQueue:
-    """A queue that says what it is told."""
+    """A queue with scripted answers."""
 
     topic: str = "T"
     queue_id: int = 0
@@ -80,7 +80,7 @@ class FakeQueues:
 
 
 def limits_of(**changes: int) -> TransferLimits:
-    """Return limits that nothing reaches, but for what is given."""
+    """Return limits that no read reaches, with the given exceptions."""
     values = dict.fromkeys(
         ("bytes_in_memory", "count_in_memory", "bytes_in_disk", "count_in_disk", "memory_bytes"), 1 << 40
     )
@@ -96,12 +96,12 @@ class _HidingReader(LogReader):
 
     @property
     def readable_end(self) -> int:
-        """The end of the log without what is hidden."""
+        """The end of the log without the hidden bytes."""
         return self._hiding.end - self._hiding.hidden_bytes
 
 
 class Log:
-    """A commit log of small files with records put one by one, each with a unit in a queue of `queues`."""
+    """A commit log of small files with single puts, each with a unit in a queue of `queues`."""
 
     def __init__(self, directory: Path, *, file_bytes: int = 1024) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -136,7 +136,7 @@ class Log:
         return offset
 
     def queue(self, topic: str = "T", queue_id: int = 0) -> FakeQueue:
-        """Return a queue, new if need be."""
+        """Return a queue, made if it is missing."""
         found = self.queues.find(topic, queue_id)
         if found is None:
             found = FakeQueue(topic, queue_id)
@@ -160,11 +160,11 @@ class Log:
         )
 
     def drop_first_file(self) -> None:
-        """Let the oldest file go, as retention does."""
+        """Remove the oldest file, as retention does."""
         self.files.mapped = self.files.mapped[1:] if len(self.files.mapped) > 1 else self.files.mapped
 
     def close(self) -> None:
-        """Give everything up."""
+        """Release everything."""
         self.buffers.shut()
         self.files.close()
 

@@ -1,4 +1,4 @@
-"""Records for tests: encoded and placed as a store does it, checked, taken from the shared vectors."""
+"""Records for tests: encoded and placed as in a store, or from the shared vectors."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def host(pair: list[Any]) -> Host:
 
 
 def message_of_vector(vector: dict[str, Any]) -> Message:
-    """Return what a producer handed in for a record vector."""
+    """Return the message of a record vector."""
     return Message(
         topic=vector["topic"],
         body=vector["body"].encode(),
@@ -71,12 +71,12 @@ def record_of(
 
 
 def check(data: bytes | bytearray, *, offset: int = 0, room: int = 8) -> codec.RecordCheck:
-    """Check a record with so many zeros behind it, which end the file."""
+    """Check a record with this many zeros after it, at the end of the file."""
     return codec.check_record(memoryview(bytes(data) + bytes(room)), 0, limit=len(data) + room, offset=offset)
 
 
 def refusal(**fields: Any) -> PutStatus:
-    """Return how a message of these fields is refused, with a trailer unless told otherwise."""
+    """Return the refusal of a message with these fields, with a trailer by default."""
     values = {"topic": "T", "body": b"b"} | fields
     trailer = values.pop("trailer", True)
     answer = encoder_of(trailer=trailer).encode(Message(**values), now_ms=5)

@@ -1,4 +1,4 @@
-"""A small store whose expired files go when the test says so; the time of day is that of its clock in UTC."""
+"""A small store whose expired files are removed when the test asks; its clock is in UTC."""
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,11 +18,11 @@ HOUR_MS = 3_600_000
 NOON_MS = 1_700_049_600_000
 """12 o'clock, UTC."""
 NIGHT_MS = NOON_MS + 16 * HOUR_MS
-"""4 o'clock of the night that follows."""
+"""4 o'clock in the following night."""
 
 
 class Disk(FaultyFiles):
-    """A real disk that says how full it is, path by path if need be, in per cent."""
+    """A real disk with a scripted usage in per cent, by path if needed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class Retained:
         self.store.flush()
 
     def clean(self, *, at_ms: int | None = None) -> list[int]:
-        """Let the service come to the end of a run; return the pauses in between, and the one behind it."""
+        """Run the service to the end of a run; return the pauses in it, and the one after it."""
         if at_ms is not None:
             self.clock.now_ms = at_ms
         pauses: list[int] = []
@@ -84,10 +84,10 @@ class Retained:
 
     @property
     def log(self) -> list[int]:
-        """Where the log files on the disk begin."""
+        """Return the begin of each log file on the disk."""
         return [int(name) for name in names_in(self.directory / "commitlog")]
 
 
 def names_in(directory: Path) -> list[str]:
-    """Return the names in a directory, sorted; none where it is not there."""
+    """Return the names in a directory, sorted; none where the directory is missing."""
     return sorted(path.name for path in directory.iterdir()) if directory.exists() else []

@@ -1,4 +1,4 @@
-"""Stores whose log is spread over several directories, for tests: a disk for each, with scripted room."""
+"""Stores with a log in several directories: a disk for each, with scripted room."""
 
 import errno
 from dataclasses import dataclass, field, replace
@@ -17,9 +17,9 @@ TOTAL_BYTES = 1 << 30
 
 
 class SeveralDisks(FaultyFiles):
-    """Real directories that say what they were told about their room.
+    """Real directories that report scripted room.
 
-    `used` has a share by directory name, for it and what is below it; None is a disk that cannot be asked.
+    `used` has a share by directory name, for it and the paths below it; None is a disk that does not answer.
     """
 
     def __init__(self) -> None:
@@ -46,8 +46,9 @@ def spread_config(*paths: str, read_only: tuple[str, ...] = (), files_ahead: int
 
 @dataclass
 class Spread:
-    """A place for a store with log directories beside its own, all in one parent; `runner` has the services of the
-    store opened last.
+    """A parent directory for a store and its log directories.
+
+    `runner` has the services of the store opened last.
     """
 
     parent: Path
@@ -72,7 +73,7 @@ class Spread:
         return MessageStore.open(self.root, config, files=self.files, clock=clock, parts=parts)
 
     def log(self, name: str, base: int) -> Path:
-        """Return a log file, there or not."""
+        """Return the path of a log file, whether or not it exists."""
         return self.parent / name / f"{base:020d}"
 
     def placed(self) -> dict[str, list[int]]:

@@ -1,4 +1,4 @@
-"""The rows of docs/statuses.md that refuse a put, with a message or a batch for each, and for pairs of rows."""
+"""Rows of docs/statuses.md that refuse a put: a message or batch for each, and for pairs."""
 
 import struct
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ TWO_KNOWN = MESSAGE, replace(MESSAGE, properties=f"{NAMES}%LMQ%a,%LMQ%b")
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table: the part it stands in, and its cells."""
+    """One row of the table: its part, and its cells."""
 
     part: str
     text: str
@@ -48,7 +48,7 @@ def rows_of(document: Path) -> list[Row]:
 
 @dataclass(frozen=True)
 class Refused:
-    """A put that a row refuses; `row` is how the row begins. `before` is put first."""
+    """A put that a row refuses; `row` is the begin of the row. `before` is put first."""
 
     row: str
     put: Message | MessageBatch
@@ -59,7 +59,7 @@ class Refused:
 
 
 def groups_of(cases: list[Refused]) -> list[list[Refused]]:
-    """Return the cases that can share a store: of one row, with the same settings and beginning."""
+    """Return the cases that can share a store: one row, equal settings, equal beginning."""
     groups: list[list[Refused]] = []
     for case in cases:
         for group in groups:
@@ -78,7 +78,7 @@ def refused(
     config: MessageStoreConfig = PLAIN,
     before: tuple[Message, ...] = (MESSAGE,),
 ) -> list[Refused]:
-    """Return a case per put of a row; the keys say what is wrong with it."""
+    """Return a case per put of a row; the keys name the mistake."""
     return [Refused(row, each, status, config, before, why) for why, each in puts.items()]
 
 

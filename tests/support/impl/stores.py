@@ -1,4 +1,4 @@
-"""What the tests of the store share: a clock that is told the time, disks that fail on order, small stores."""
+"""Helpers of the store tests: a settable clock, disks that fail on request, small stores."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -49,7 +49,7 @@ MESSAGE = Message("TopicTest", b"body", queue_id=1, born_host=("127.0.0.1", 5000
 
 
 class SetClock:
-    """A clock that says what it was last told, or one millisecond more at each call if `ticking`."""
+    """A clock with a set time, or one millisecond more at each call if `ticking`."""
 
     def __init__(self, now_ms: int = 1_700_000_000_001, *, ticking: bool = False) -> None:
         self.now_ms = now_ms
@@ -63,7 +63,7 @@ class SetClock:
 
 
 class ScriptedReplicas:
-    """Replicas that have acknowledged what they were told; hand `lambda: replicas` to `Parts.replicas`.
+    """Replicas with a scripted acknowledgement; give `lambda: replicas` to `Parts.replicas`.
 
     `confirms` answers each request at once; None leaves it open, in `requests`.
     """
@@ -74,7 +74,7 @@ class ScriptedReplicas:
         self.requests: list[tuple[int, Future[bool]]] = []
 
     def request(self, next_offset: int) -> Future[bool]:
-        """Answer as told."""
+        """Return the scripted answer."""
         request: Future[bool] = Future()
         if self.confirms is not None:
             request.set_result(self.confirms)
@@ -85,7 +85,10 @@ class ScriptedReplicas:
 def config_of(
     *, file_bytes: int = 1024, sync: bool = False, trailer: bool = True, record_bytes_max: int = 1 << 20
 ) -> MessageStoreConfig:
-    """Return the configuration of a small store that makes each file on demand, with small queues and indexes."""
+    """Return the configuration of a small store.
+
+    It makes each file on demand, and has small queues and indexes.
+    """
     return MessageStoreConfig(
         mapped_file_size_commit_log=file_bytes,
         max_message_size=record_bytes_max,
@@ -111,7 +114,7 @@ def open_store(
     parts: Parts | None = None,
     arriving: Sequence[MessageArrivingListener] = (),
 ) -> MessageStore:
-    """Open a small store on a real directory; a `config` counts instead of the single settings."""
+    """Open a small store on a real directory; a `config` replaces the single settings."""
     return MessageStore.open(
         directory,
         config or config_of(file_bytes=file_bytes, sync=sync, trailer=trailer, record_bytes_max=record_bytes_max),
@@ -143,7 +146,7 @@ def maker_of(
 
 
 def queue_of(directory: Path, files: OsFiles, *, file_bytes: int = 256) -> MappedFileQueue:
-    """Return an empty row of small files in one directory, each made on demand."""
+    """Return an empty sequence of small files in one directory, each made on demand."""
     maker = maker_of(directory, files, file_bytes=file_bytes)
     return MappedFileQueue(
         maker, AllocateMappedFiles(maker, policy=AllocationPolicy(files_ahead=0), runner=HandRunner())
@@ -165,14 +168,14 @@ def fill_to(store: MessageStore, end_offset: int) -> None:
 
 
 def caught_up(store: MessageStore) -> MessageStore:
-    """Return a store once everything that was put is dispatched, by its threads or by this one."""
+    """Return a store after the dispatch of all puts, by its threads or by this one."""
     store._reput.drain()
     assert not store.dispatch_behind_bytes, store.dispatch_error
     return store
 
 
 class Arrivals:
-    """A listener of a store that can be waited for: `heard` is what has arrived."""
+    """A listener of a store with a wait; `heard` has the arrived messages."""
 
     def __init__(self) -> None:
         self.heard: list[Arrival] = []
@@ -184,11 +187,11 @@ class Arrivals:
             self._changed.notify_all()
 
     def of(self, topic: str) -> list[Arrival]:
-        """Return what has arrived of a topic."""
+        """Return the arrived messages of a topic."""
         return [arrival for arrival in self.heard if arrival.topic == topic]
 
     def wait_for(self, count: int, topic: str) -> None:
-        """Return once so many messages of a topic have arrived; how long that takes says nothing, if they come."""
+        """Return after this many messages of a topic have arrived, however long that takes."""
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.of(topic)) >= count, _PATIENCE_S), len(self.of(topic))
 

@@ -1,4 +1,4 @@
-"""Producers, flushers, readers and a checker at one store at once, and what has to be true of it all afterwards."""
+"""Producers, flushers, readers and a checker at one store, and the checks afterwards."""
 
 import errno
 import os
@@ -26,7 +26,10 @@ PATIENCE_S = 60
 def message_of(
     rng: random.Random, producer: int, number: int, *, all_wait: bool
 ) -> tuple[Message | MessageBatch, list[bytes]]:
-    """Return a message or a batch and its bodies, which say who made it; some do not wait, sizes make files roll."""
+    """Return a message or a batch and its bodies, which name their producer.
+
+    Their sizes make files roll.
+    """
     body = f"{producer}:{number}:".encode().ljust(rng.choice((8, 40, 300, 700)), b"x")
     if len(body) <= 300 and rng.random() < 0.15:
         return batch_of(body, body), [body, body]
@@ -35,7 +38,10 @@ def message_of(
 
 
 class TroubledFiles(OsFiles):
-    """A disk that now and then takes half of a commit, or has no room for another file, until it is mended."""
+    """A disk with occasional failures until it is mended.
+
+    It writes half of a commit, or has no room for another file.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__()
@@ -64,7 +70,10 @@ class TroubledFiles(OsFiles):
 
 @dataclass
 class Crowd:
-    """Threads at one store. `stored` has the bodies of each put, and its answer; `failures` what went wrong."""
+    """Threads at one store.
+
+    `stored` has the bodies and the answer of each put; `failures` the errors.
+    """
 
     store: MessageStore
     seed: int
@@ -82,7 +91,7 @@ class Crowd:
     _watching: list[threading.Thread] = field(default_factory=list)
 
     def start(self, *, producers: int = 4, flushers: int = 1, checkers: int = 1, readers: int = 1) -> None:
-        """Let them all begin."""
+        """Let all threads begin."""
         self._producing = [self._thread(lambda n=number: self._produce(n)) for number in range(producers)]  # type: ignore[misc]
         self._still_producing = producers
         watchers: list[Callable[[], None]] = []
@@ -103,7 +112,7 @@ class Crowd:
         return threading.Thread(target=guarded, daemon=True)
 
     def wait_for(self, stored: int) -> None:
-        """Return once so many puts are stored, or nobody puts any more."""
+        """Return after this many stored puts, or when no producer puts any more."""
         with self._changed:
             is_so = self._changed.wait_for(
                 lambda: len(self.stored) >= stored or not self._still_producing, timeout=PATIENCE_S
@@ -154,7 +163,7 @@ class Crowd:
             now = self._marks()
             self.store.check()  # they were those of an open store
             if self.sync_fails:
-                now = (*now[:2], 0, now[3])  # behind a failed sync readers see what was flushed, and no more
+                now = (*now[:2], 0, now[3])  # after a failed sync readers see the flushed bytes only
             assert all(before <= after for before, after in zip(marks, now, strict=True)), (marks, now)
             marks = now
 
@@ -174,7 +183,7 @@ class Crowd:
                     assert found.body == bodies[0]
 
     def join(self) -> None:
-        """Wait until all have ended; raise what went wrong."""
+        """Wait until all have ended; raise the first error."""
         for thread in self._producing:
             thread.join(PATIENCE_S)
             assert not thread.is_alive(), "a producer waits for ever"
@@ -188,13 +197,13 @@ class Crowd:
             raise self.failures[0]
 
     def bodies(self) -> list[bytes]:
-        """Return what has to be in the log, in its order."""
+        """Return the messages that have to be in the log, in its order."""
         in_order = sorted(self.stored, key=lambda each: each[1].offset)
         return [body for bodies, _ in in_order for body in bodies]
 
 
 def reopened_bodies(directory: Path, config: MessageStoreConfig) -> list[bytes]:
-    """Open a store that was closed cleanly and return the bodies in it."""
+    """Open a cleanly closed store and return its bodies."""
     assert not (directory / "abort").exists()
     with open_store(directory, config=replace(config, mapped_files_ahead=0), files=OsFiles()) as store:
         assert store.findings == ()
@@ -203,7 +212,10 @@ def reopened_bodies(directory: Path, config: MessageStoreConfig) -> list[bytes]:
 
 
 def small_config(*, sync: bool, pool_buffers: int, files_ahead: int = 1, **changes: object) -> MessageStoreConfig:
-    """Return a configuration whose services have work all the time: tiny files, intervals of a few milliseconds."""
+    """Return a configuration whose services always have work.
+
+    It has tiny files and intervals of a few milliseconds.
+    """
     return replace(
         config_of(sync=sync),
         mapped_files_ahead=files_ahead,

@@ -1,4 +1,7 @@
-"""A holder whose store breaks what restarts promise; its argument says how. Run as a program by test_restarts.py."""
+"""A lock owner whose store breaks a promise about restarts; its argument names which.
+
+test_restarts.py runs it as a program.
+"""
 
 import sys
 
@@ -19,7 +22,7 @@ class EverybodyIn(StoreLock):
 
 
 class TouchesFirst(StoreLock):
-    """Whoever comes writes into the lock file before he asks for it."""
+    """Each opener writes into the lock file before it requests the lock."""
 
     def acquire(self) -> None:
         with open(f"{self._root}/lock", "ab") as file:
@@ -28,7 +31,7 @@ class TouchesFirst(StoreLock):
 
 
 class NobodyIn(StoreLock):
-    """A lock file of an opener that was killed is a lock."""
+    """The lock file of a killed opener counts as a lock."""
 
     def acquire(self) -> None:
         if self._files.stat(f"{self._root}/abort") is not None:
@@ -54,7 +57,7 @@ class MarkerStays(AbortMarker):
 
 
 class AnsweredTwice(CommitLog):
-    """A put is answered with the answer of the first one, and not carried out."""
+    """A put returns the answer of the first one and does nothing."""
 
     _answer: PutResult | None = None
 

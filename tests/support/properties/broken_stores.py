@@ -1,5 +1,6 @@
-"""Stores that other people might have written: right ones that keep their files in different ways, and one for each
-way to be wrong. `tests/properties/explore/foreign/test_targets.py` names them by this file.
+"""Foreign stores: right ones with different ways to keep files, and one for each mistake.
+
+`tests/properties/explore/foreign/test_targets.py` names them by this file.
 """
 
 import importlib.util
@@ -34,7 +35,7 @@ class Mended(_toy.ToyStore):  # type: ignore[misc, name-defined]
 
 
 class Rewrites:
-    """Each put writes everything to a new file and renames it into place, in a directory of its own."""
+    """Each put writes all messages to a new file, in its own directory, and renames it."""
 
     def __init__(self, directory: Path, sync_flags: int = 0) -> None:
         self.promises = {"durable": "put", "index": True}
@@ -77,7 +78,7 @@ def writes_synchronously(directory: Path) -> Rewrites:
 
 
 class Unsynced(Rewrites):
-    """Renames without a sync of the new file: after a power loss the name may lead to nothing."""
+    """Renames without a sync of the new file: after a power loss the name may lead to no data."""
 
     def _sync(self, path: Path) -> None:
         if path != self._directory:
@@ -85,7 +86,7 @@ class Unsynced(Rewrites):
 
 
 class Writes(_toy.ToyStore):  # type: ignore[misc, name-defined]
-    """Opens its file as any process may that only reads and writes; it was made before."""
+    """Opens its existing file for reading and writing only, as any process may."""
 
     def __init__(self, directory: Path) -> None:
         self.file, self.end = os.open(directory, os.O_RDONLY), 0
@@ -127,7 +128,7 @@ class ForgetsTheLast(Mended):
 
 
 class Swaps(Mended):
-    """The first message reads as if it were empty."""
+    """Returns the first message without its content."""
 
     def get(self, offset: int) -> bytes | None:
         return b"" if offset == 0 and self.bodies else self.bodies.get(offset)
@@ -179,7 +180,7 @@ class PromisesTheMoon(Mended):
 
 
 class ComesBack(Mended):
-    """What it once forgot it has again two opens later."""
+    """A forgotten message reappears two opens later."""
 
     def __init__(self, directory: Path) -> None:
         lives = directory / "lives"

@@ -1,7 +1,7 @@
-"""Damage stores at random, and show them to every judge there is.
+"""Damage stores at random and show them to all judges.
 
-A store is damaged in one of its parts or in several: what its process sees, what its disk holds, what it was before,
-what it answers. `judge_everywhere` shows the damaged store to the judges of recorded disks, of directories, of killed
+Damage concerns one or several parts of a store: the view of its process, the content of its disk, its past, or its
+answers. `judge_everywhere` shows the damaged store to the judges of recorded disks, of directories, of killed
 processes, of foreign stores and of interleavings, and returns their rulings. Damage is a function of a seed.
 """
 
@@ -69,7 +69,7 @@ FILE_KINDS = (
     "config/",
     "",
 )
-"""How the names of the files of each kind begin; the last kind is every file."""
+"""Prefixes of the file names of each kind; the last kind is every file."""
 
 
 def _truncate(rng: Random, files: dict[str, bytes], name: str) -> None:
@@ -130,7 +130,10 @@ HOW: tuple[Callable[[Random, dict[str, bytes], str], None], ...] = (
 
 
 def damaged(rng: Random, files: Files) -> dict[str, bytes]:
-    """Return files of which one or several are damaged; names that end with a slash are directories."""
+    """Return files of which one or several are damaged.
+
+    Names that end with a slash are directories.
+    """
     changed = dict(files)
     for _ in range(rng.choice((1, 1, 2, 4))):
         beginning = f"{ROOT}/{rng.choice(FILE_KINDS)}"
@@ -159,7 +162,7 @@ _VERBS = (
 
 
 class LyingStore:
-    """A store that says something else about itself, or fails where it is asked; else what the real one says."""
+    """A store with wrong or failing answers to some questions, and the real answers to others."""
 
     def __init__(self, store: object, rng: Random) -> None:
         self._store = store
@@ -186,7 +189,10 @@ def _failing(kind: type[Exception]) -> Callable[..., Any]:
 
 @dataclass
 class Stores:
-    """The right stores that damage begins with; the images of killed stores lie below `directory`."""
+    """The right stores before the damage.
+
+    The images of killed stores lie below `directory`.
+    """
 
     recovered: Sequence[Recovered]
     stage: Stage
@@ -195,7 +201,7 @@ class Stores:
 
     @classmethod
     def make(cls, tracker: DirtyTracker, directory: Path) -> "Stores":
-        """Make a store with everything in it, one whose first messages have gone, and one of an interleaving."""
+        """Make three stores: a full one, one whose first messages have gone, and an interleaving."""
         recovered: list[Recovered] = []
         programs: tuple[tuple[Operation, ...], ...] = (
             (*[_KEYED] * 5, *_SETTLED, Clean(percent=88), *[_KEYED] * 4, *_SETTLED),
@@ -215,7 +221,7 @@ class Stores:
 
 
 def judge_everywhere(stores: Stores, seed: int, *, images: bool = True) -> Iterator[tuple[str, Ruling]]:
-    """Yield what every judge says of the store that `seed` damages, with the name of the judge.
+    """Yield the ruling of every judge on the store that `seed` damages, with the judge's name.
 
     Without `images` it is not judged as an image, which recovers it many times.
     """
@@ -236,7 +242,7 @@ def judge_everywhere(stores: Stores, seed: int, *, images: bool = True) -> Itera
 
 
 def _evidence_damaged(right: Recovered, rng: Random) -> Iterator[tuple[str, Ruling]]:
-    """Show judges a store that has recovered, and of which one part or several hold something else now."""
+    """Show judges a recovered store of which one or several parts are changed."""
     live = {path: right.files.peek(path, 0, 1 << 40) for path in right.files.paths()}
     base, durable = right.files.base, right.durable
     parts = rng.choice(("live", "base", "durable", "live base", "live base durable", "answers"))
@@ -252,14 +258,14 @@ def _evidence_damaged(right: Recovered, rng: Random) -> Iterator[tuple[str, Ruli
     store: Any = LyingStore(right.store, rng)
     try:
         found = replace(right, store=store, files=files, durable=durable, was_harmed=rng.random() < 0.3)
-    except GuaranteeBroken:  # the store does not answer what tells the logs apart
+    except GuaranteeBroken:  # the store does not answer the question that distinguishes the logs
         return
     for judge in JUDGES:
         yield judge.__name__, judge(found)
 
 
 def _opened(image: Image, settings: Settings, tracker: DirtyTracker) -> tuple[MessageStore, RecordingFiles] | None:
-    """Open the store on a disk that holds an image; None where it refuses, which is its answer."""
+    """Open the store on a disk with an image; return None where the open fails."""
     files, clock = RecordingFiles(image, tracker=tracker), lambda: 1_700_000_000_000
     parts = Parts({ThreadRunner: lambda service: HandDriven(service, clock)})
     try:
@@ -273,7 +279,7 @@ def _opened(image: Image, settings: Settings, tracker: DirtyTracker) -> tuple[Me
 
 
 def _recovered_from(image: Image, right: Recovered, tracker: DirtyTracker) -> Iterator[tuple[str, Ruling]]:
-    """Let the store recover a damaged disk, and show judges what it makes of that."""
+    """Let the store recover a damaged disk, and show judges the result."""
     opened = _opened(image, right.settings, tracker)
     if opened is None:
         return
@@ -287,7 +293,10 @@ def _recovered_from(image: Image, right: Recovered, tracker: DirtyTracker) -> It
 
 
 def _killed(image: Image, right: Recovered, rng: Random, path: Path) -> Iterator[tuple[str, Ruling]]:
-    """Show the judges of killed processes a damaged directory, and the content of one beside a right store."""
+    """Show a damaged directory to the judges of killed processes.
+
+    They also see its content beside a right store.
+    """
     log = right.legal[right.key]
     legal = {log.end_offset: log.changed(min_offset=0), 0: CommitLog()}
     below = len(ROOT) + 1
@@ -310,7 +319,10 @@ def _killed(image: Image, right: Recovered, rng: Random, path: Path) -> Iterator
 
 
 def _as_an_image(image: Image, right: Recovered, rng: Random, path: Path) -> Iterator[tuple[str, Ruling]]:
-    """Judge a damaged directory as an image, and then with files that hold something else after the recovery."""
+    """Judge a damaged directory as an image.
+
+    It is judged again with files that change after the recovery.
+    """
     write_image(image, path)
     try:
         seen = read_image(path)
@@ -337,7 +349,7 @@ def _as_an_image(image: Image, right: Recovered, rng: Random, path: Path) -> Ite
                 yield f"image: {ruling.name}", ruling
             ruling = is_idempotent(evidence, Crashes(), samples=1, losses=0)
             yield f"image: {ruling.name}", ruling
-    except InspectError:  # the settings that it shows fit nothing
+    except InspectError:  # the settings that it shows fit no files
         return
 
 
@@ -350,7 +362,7 @@ def _below(files: Files) -> dict[str, bytes]:
 
 
 def _told(right: Recovered) -> Truth:
-    """Return what the producer of a store was told."""
+    """Return the acknowledgements of the producer of a store."""
     records = right.legal[right.key].retained
     told = [(record, right.ledger.stored(record)) for record in records]
     return Truth(
@@ -367,7 +379,7 @@ def _told(right: Recovered) -> Truth:
 
 
 def _foreign(rng: Random) -> Iterator[tuple[str, Ruling]]:
-    """Show a store of other people that holds what it may, and answers some of the requests otherwise."""
+    """Show a foreign store with legal content that answers some requests wrongly."""
     promised = Promises(
         queues=rng.random() < 0.7, offsets=rng.random() < 0.7, index=rng.random() < 0.5, durable="flush", kill="flush"
     )
@@ -403,7 +415,7 @@ def _foreign(rng: Random) -> Iterator[tuple[str, Ruling]]:
 
 
 def _interleaved(stage: Stage, rng: Random) -> Iterator[tuple[str, Ruling]]:
-    """Show the judges of interleavings a stage whose files hold something else, and whose store lies."""
+    """Show the judges of interleavings a stage with changed files and a lying store."""
     live = {path: stage.files.peek(path, 0, 1 << 40) for path in stage.files.paths()}
     changed = damaged(rng, live)
     base = _image(changed, frozenset())

@@ -1,4 +1,7 @@
-"""Records built by hand from the format page, without the decoder or the store, and where golden stores lie."""
+"""Records built by hand from the format page, and the paths of golden stores.
+
+Neither the decoder nor the store is used.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ GOLDEN = Path(os.environ.get("TORNPAGE_GOLDEN", _ROOT.parent / "shared" / "golde
 
 
 def golden_dirs() -> list[Path]:
-    """Return the golden cases at hand, each once."""
+    """Return the available golden cases, each once."""
     found = {path.parent.name: path.parent for path in sorted((DATA / "golden").glob("*/expected.json"))}
     if GOLDEN.is_dir():
         found |= {path.parent.name: path.parent for path in sorted(GOLDEN.glob("*/expected.json"))}
@@ -83,7 +86,7 @@ def record(
 
 
 def blank(size_bytes: int) -> bytes:
-    """Lay out an end mark and the zeros behind it."""
+    """Lay out an end mark and the zeros after it."""
     return struct.pack(">iI", size_bytes, 0xCBD43194) + bytes(size_bytes - 8)
 
 

@@ -1,4 +1,7 @@
-"""Every interleaving of a small scenario that leaves one task, or one and then another, at a place it could go on."""
+"""Run every interleaving of a small scenario with one or two task switches.
+
+A switch leaves a task at a place where it could continue.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,7 +21,7 @@ def sweep(
     order: Sequence[int] | None = None,
     switches: int = 1,
 ) -> Iterator[tuple[Interleaving, Ran]]:
-    """Yield each with what became of it, the one without a switch first."""
+    """Yield each interleaving with its result, the one without a switch first."""
     numbers = tuple(range(scenario.task_count)) if order is None else tuple(order)
     yield from _switched(Interleaving(scenario, numbers, (), tuple(modules)), 0, switches, tracker)
 

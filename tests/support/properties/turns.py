@@ -1,4 +1,4 @@
-"""Which rules of a machine have had their turn in a few examples, always the same ones."""
+"""Rules of a machine that ran in a few examples, always the same ones."""
 
 import sys
 from collections import Counter
@@ -13,13 +13,13 @@ from tornpage.properties.explore.machines.machine import TrialMachine
 __all__ = ["counted", "rules_of"]
 
 _TURN_EXAMPLES = 10
-"""Examples of one run of Hypothesis, which resemble each other."""
+"""Examples of one run of Hypothesis, which are similar to each other."""
 
 _NO_RULES = {"open_store", "start", "carry_out", "teardown"}
 
 
 def rules_of(machine: type[TrialMachine]) -> set[str]:
-    """Return the names of its rules, those that every machine has included."""
+    """Return the names of its rules, including those of every machine."""
     own = {
         name
         for kind in (machine, TrialMachine)
@@ -30,9 +30,9 @@ def rules_of(machine: type[TrialMachine]) -> set[str]:
 
 
 def counted(machine: type[TrialMachine], *, examples: int) -> tuple[Counter[str], type[TrialMachine]]:
-    """Run a machine until everything has happened, for so many examples at most.
+    """Run a machine until all rules have run, for this many examples at most.
 
-    Returns how often each of its rules carried something out, and the class that ran.
+    Returns how often each of its rules had an effect, and the class that ran.
     """
     seen: Counter[str] = Counter()
 
