@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.model.support import layout_of, message_of
-from tests.properties.decode.handmade import golden_dirs
+from tests.support.properties.handmade import golden_dirs
 from tornpage.model import index, queues, reading
 from tornpage.model.commitlog import CommitLog, GetStatus, Layout, Record
 

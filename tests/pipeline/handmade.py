@@ -8,7 +8,7 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.properties.decode.handmade import golden_dirs, record
+from tests.support.properties.handmade import golden_dirs, record
 
 __all__ = ["DUE_MS", "STORED_MS", "HandmadeStore", "copied", "overwrite", "undamaged", "write_deleted"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.handmade import DUE_MS, STORED_MS, HandmadeStore, copied, overwrite, undamaged, write_deleted
-from tests.properties.decode.handmade import golden_dirs, properties_of
+from tests.support.properties.handmade import golden_dirs, properties_of
 from tornpage.pipeline.audit import StoreAudit, audit_plan, audit_store
 from tornpage.pipeline.dispatch import SCHEDULE_TOPIC
 from tornpage.pipeline.findings import CODES

@@ -5,8 +5,8 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from tests.impl.retained import Retained
 from tests.pipeline.following import Following, batch_rows
+from tests.support.impl.retained import Retained
 
 CHECKPOINT = "rocketmq-checkpoint"
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.pipeline.handmade import HandmadeStore, copied, overwrite, write_deleted
-from tests.properties.decode.handmade import properties_of
+from tests.support.properties.handmade import properties_of
 from tornpage.pipeline.audit import audit_store
 from tornpage.pipeline.columns import ENTRIES, joined
 from tornpage.pipeline.index_reading import IndexPartition, IndexRow, plan_index, read_index

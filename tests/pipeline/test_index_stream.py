@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.retained import NIGHT_MS, Retained, names_in
-from tests.impl.support import MESSAGE, config_of
 from tests.pipeline.following import Following, batch_rows, ordered
 from tests.pipeline.handmade import overwrite
-from tests.properties.decode.handmade import golden_dirs
+from tests.support.impl.retained import NIGHT_MS, Retained, names_in
+from tests.support.impl.stores import MESSAGE, config_of
+from tests.support.properties.handmade import golden_dirs
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.pipeline.readers.asking import ReaderError
 

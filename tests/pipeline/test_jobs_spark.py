@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.properties.decode.handmade import golden_dirs
+from tests.support.properties.handmade import golden_dirs
 from tornpage.pipeline.aggregates import counted_here, counted_in_spark
 from tornpage.pipeline.agreement import VersionsDiffer, versions
 from tornpage.pipeline.audit_spark import JobFailed, _in_tasks

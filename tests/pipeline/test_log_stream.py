@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.properties.decode.handmade import blank, record
+from tests.support.properties.handmade import blank, record
 from tornpage.pipeline.readers.log_reader import read_log
 from tornpage.pipeline.readers.log_stream import advance, first_offset, parts_between
 from tornpage.pipeline.readers.parts import LogPart

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.pipeline.handmade import HandmadeStore, copied, overwrite
-from tests.properties.decode.handmade import blank, golden_dirs, properties_of, record
+from tests.support.properties.handmade import blank, golden_dirs, properties_of, record
 from tornpage.pipeline.readers.asking import Ask, ReaderError
 from tornpage.pipeline.readers.log_reader import read_log
 from tornpage.pipeline.readers.parts import LogPart

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from tests.pipeline.handmade import HandmadeStore, copied, overwrite, undamaged
 from tests.pipeline.plants import PLANTS, plant
-from tests.properties.decode.handmade import golden_dirs, properties_of
+from tests.support.properties.handmade import golden_dirs, properties_of
 from tornpage import Message, MessageStore, MessageStoreConfig
 from tornpage.pipeline.audit import audit_store
 from tornpage.pipeline.repairing import RepairDone, RepairRefused, carry_out, prepare_repair

@@ -19,7 +19,7 @@ from tests.pipeline.handmade import (
     write_deleted,
 )
 from tests.pipeline.plants import PLANTS, plant
-from tests.properties.decode.handmade import golden_dirs, properties_of
+from tests.support.properties.handmade import golden_dirs, properties_of
 from tornpage.pipeline.audit import audit_plan
 from tornpage.pipeline.audit_spark import audit_each, audit_joined
 from tornpage.pipeline.dispatch import SCHEDULE_TOPIC

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tests.impl.support import caught_up
+from tests.support.impl.stores import caught_up
 from tornpage import FlushDiskType, Message, MessageStore, MessageStoreConfig
 from tornpage.cli.document import Outcome
 from tornpage.cli.main import cli

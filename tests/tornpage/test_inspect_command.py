@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.properties.decode.handmade import blank, record
+from tests.support.properties.handmade import blank, record
 from tornpage.cli.inspect import _VIEWS, command
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden" / "03-rollover-blanks-retention" / "store"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from tests.properties.interleaving.sweeps import sweep
 from tests.support.json_schema import objections
+from tests.support.properties.sweeps import sweep
 from tornpage.cli.explore import command as explore
 from tornpage.cli.replay import command as replay
 from tornpage.model.operations import DeleteTopics, Put, Step

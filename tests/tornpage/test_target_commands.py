@@ -13,7 +13,7 @@ from tornpage.properties.foreign.tracing import why_untraceable
 from tornpage.testing import assert_store_holds
 
 TOY = Path(__file__).resolve().parents[2] / "examples" / "toy_store.py"
-BROKEN = Path(__file__).resolve().parents[1] / "properties" / "broken_stores.py"
+BROKEN = Path(__file__).resolve().parents[1] / "support" / "properties" / "broken_stores.py"
 
 
 def run(*arguments: str) -> Result:

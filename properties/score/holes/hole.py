@@ -8,7 +8,9 @@ from tornpage.properties.score.holes.hunt import Hunt
 __all__ = ["Hole"]
 
 _BUGS = {hole: bug.id for bug in PLANTED.values() for hole in bug.holes}
-_REPRODUCERS = "tests/properties/test_smallest_cases.py::test_the_smallest_case_shows_the_bug_and_holds_without_it"
+_REPRODUCERS = (
+    "tests/properties/planted/test_smallest_cases.py::test_the_smallest_case_shows_the_bug_and_holds_without_it"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from tornpage.properties.score.holes.hunt import Hunt
 
 __all__ = ["HOLES"]
 
-_INDEX = "tests/regressions/test_holes_index.py::"
+_INDEX = "tests/regressions/holes/test_holes_index.py::"
 _QUEUE = Hunt("queue")
 
 

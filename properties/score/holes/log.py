@@ -5,7 +5,7 @@ from tornpage.properties.score.holes.hunt import Hunt
 
 __all__ = ["HOLES"]
 
-_LOG = "tests/regressions/test_holes_log.py::"
+_LOG = "tests/regressions/holes/test_holes_log.py::"
 
 HOLES = (
     Hole(

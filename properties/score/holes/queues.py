@@ -5,7 +5,7 @@ from tornpage.properties.score.holes.hunt import Hunt
 
 __all__ = ["HOLES"]
 
-_QUEUES = "tests/regressions/test_holes_queues.py::"
+_QUEUES = "tests/regressions/holes/test_holes_queues.py::"
 _QUEUE, _RETENTION = Hunt("queue"), Hunt("retention")
 
 

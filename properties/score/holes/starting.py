@@ -6,7 +6,7 @@ from tornpage.properties.score.holes.log import HOLES as LOG_HOLES
 
 __all__ = ["HOLES"]
 
-_STARTING = "tests/regressions/test_holes_starting.py::"
+_STARTING = "tests/regressions/holes/test_holes_starting.py::"
 _QUEUE = Hunt("queue")
 _GAP = next(hole for hole in LOG_HOLES if hole.id == "H4")
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.impl.golden import ROOT, golden
-from tests.impl.golden_figures import DAMAGED
+from tests.support.impl.golden import ROOT, golden
+from tests.support.impl.golden_figures import DAMAGED
 from tornpage.outcomes.judging import golden_text
 from tornpage.properties.judge.golden import GoldenImage, GoldenRow, golden_images, judged_golden
 from tornpage.properties.judge.rulings import NEVER_JUDGED

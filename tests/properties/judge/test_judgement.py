@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.properties.decode.handmade import record
+from tests.support.properties.handmade import record
 from tornpage.impl.dispatch.derived import Derived
 from tornpage.impl.log.durable_floor import DurableFloor
 from tornpage.impl.parts import Parts
