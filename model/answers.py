@@ -179,7 +179,7 @@ class Answer:
     `level_ends` of its delay levels. The disk says at which `oldest_offset` the log files begin, and whether the abort
     marker is durably there (`marked`). `is_anew`: the numbers of deleted topics begin at 0.
 
-    `client` is what one of several clients is told (`model.client_reads`): what a pull or a query brings, or a number,
+    `client` is what one of several clients is told (`model.step_reads`): what a pull or a query brings, or a number,
     which is a minimum, a maximum, where a group goes on, up to where a flush made the log durable, or where the log
     begins after a clean-up; "unknown" where a group has to know itself, and "closed" by a store that is.
 

@@ -15,11 +15,11 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tornpage.model.delay import SCHEDULE_TOPIC, level_of
+from tornpage.model.admission import ends_like_trailer, fields_fit, is_topic, properties_fit, records_fit
+from tornpage.model.delay import level_of
 from tornpage.model.dispatch import names_in
-from tornpage.model.message import TRANSACTION_BITS, Batch, Message, PutStatus, record_bytes
+from tornpage.model.message import SCHEDULE_TOPIC, TRANSACTION_BITS, Batch, Message, PutStatus, record_bytes
 from tornpage.model.properties import joined, separators_inside, stored_bytes, text_of, without
-from tornpage.model.refusal import ends_like_trailer, fields_fit, is_topic, properties_fit, records_fit
 from tornpage.model.state import Layout
 
 __all__ = ["Inner", "messages_of", "parsed"]

@@ -13,15 +13,26 @@
 6. A put is an append, which answers for gates, refusals, place and numbers, and a settling, which answers for disk and
    replica. The answer of the replica hides that of the disk.
 
+New files are made when a record needs one, or one ahead of that:
+
+7. Files are made in ascending order, one at a time, each durable in size and name before the next. A prepared file
+   costs the put that takes it nothing: neither a sync nor room on the disk.
+8. Whoever takes a file asks for those behind it too, `files_ahead` in number; a service makes them. Without files ahead
+   a put makes its own.
+9. A file that cannot be made is gone again. It fails the put that waits for it; the next put tries at once, the service
+   by itself after `allocation_retry_ms`. It fails no put whose own file is ready.
+10. Prepared files that nobody took are removed at close and by the recovery after a crash.
+
 Nothing here opens, times or draws anything; cost is no concern.
+
+Source: docs/statuses.md, "every put that got this far".
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from tornpage.model import allocation, batch, delay, delayed_copy, dispatch, entry, refusal, waiting
-from tornpage.model.allocation import NO_TROUBLE
+from tornpage.model import admission, batch, delay, dispatch, pool, waiting
 from tornpage.model.flushing import flush
 from tornpage.model.message import Batch, Message, PutStatus, record_bytes, waits_for_disk
 from tornpage.model.state import BLANK_BYTES, CommitLog, Conditions, Layout, Record
@@ -36,6 +47,7 @@ __all__ = [
     "Layout",
     "PutOutcome",
     "Record",
+    "allocate_round",
     "append",
     "flush",
     "get",
@@ -43,6 +55,8 @@ __all__ = [
     "settle",
     "wait_for",
 ]
+
+NO_TROUBLE = Conditions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +123,7 @@ def append(
 
     Source: docs/statuses.md, its parts on puts in their order.
     """
-    closed = entry.refusal(log, layout=layout, lock_held_ms=conditions.lock_held_ms)
+    closed = admission.service_refusal(log, layout=layout, lock_held_ms=conditions.lock_held_ms)
     if closed is not None:
         return log, Appended(closed)
     messages = _messages(log, given, layout)
@@ -117,7 +131,7 @@ def append(
         return log, Appended(messages)
     sizes_bytes = [record_bytes(message, trailer=layout.trailer) for message in messages]
     if log.end_offset + sum(sizes_bytes) + BLANK_BYTES > log.files * layout.file_bytes:
-        log, taken = allocation.take(log, layout=layout, now_ms=store_timestamp, conditions=conditions)
+        log, taken = _take_file(log, layout=layout, now_ms=store_timestamp, conditions=conditions)
         if not taken:
             return log, Appended(PutStatus.CREATE_MAPEDFILE_FAILED)
     if conditions.append_fails:
@@ -135,15 +149,39 @@ def _messages(log: CommitLog, given: Message | Batch, layout: Layout) -> tuple[M
     """Return what is stored of a message or a batch, or why it is refused."""
     if isinstance(given, Batch):
         return batch.messages_of(given, layout=layout)
-    refused = refusal.as_given(given) or delay.refusal(given, layout=layout)
+    refused = admission.as_given(given) or delay.refusal(given, layout=layout)
     if refused is not None:
         return refused
     placed = delay.rewritten(given, layout=layout)
     stored = dispatch.rewritten(log, placed, layout=layout)
-    refused = refusal.as_stored(given, stored, layout=layout)
-    refused = refused or delayed_copy.refusal(given, placed, layout=layout)
+    refused = admission.as_stored(given, stored, layout=layout)
+    refused = refused or delay.copy_refusal(given, placed, layout=layout)
     refused = refused or dispatch.refusal(log, placed, layout=layout)
     return (replace(stored, body=stored.body or b""),) if refused is None else refused
+
+
+def _take_file(log: CommitLog, *, layout: Layout, now_ms: int, conditions: Conditions) -> tuple[CommitLog, bool]:
+    """Close the last file and go on in a new one; False if there is none to be had, and nothing is closed then."""
+    if layout.fast_fail and pool.lacks_buffer(log, layout=layout):
+        return log, False
+    if layout.files_ahead:
+        log = log.changed(asked=max(log.asked, 1 + layout.files_ahead))
+    if not log.prepared:
+        log, made = _made_file(log, layout=layout, now_ms=now_ms, conditions=conditions)
+        if not made:
+            return log, False
+    end_offset = log.files * layout.file_bytes
+    log = log.changed(end_offset=end_offset, files=log.files + 1, prepared=log.prepared - 1)
+    log = log.changed(asked=max(log.asked - 1, 0))
+    return pool.with_buffer(log, layout=layout), True
+
+
+def _made_file(log: CommitLog, *, layout: Layout, now_ms: int, conditions: Conditions) -> tuple[CommitLog, bool]:
+    files = log.files - log.oldest_offset // layout.file_bytes + log.prepared
+    no_room = conditions.no_room or files >= layout.files_max
+    if no_room or conditions.sync_fails:
+        return log.changed(retry_ms=now_ms + layout.allocation_retry_ms if log.asked else 0), False
+    return log.changed(prepared=log.prepared + 1, retry_ms=0), True
 
 
 def _records(
@@ -159,6 +197,15 @@ def _records(
         records.append(Record(offset, size_bytes, queue_offset, store_timestamp, message))
         offset += size_bytes
     return tuple(records)
+
+
+def allocate_round(
+    log: CommitLog, *, layout: Layout, now_ms: int, conditions: Conditions = NO_TROUBLE
+) -> tuple[CommitLog, bool]:
+    """One step of the service, with nobody waiting: make one file, if one is wanted and it is time to try."""
+    if log.prepared >= log.asked or now_ms < log.retry_ms:
+        return log, False
+    return _made_file(log, layout=layout, now_ms=now_ms, conditions=conditions)
 
 
 def settle(

@@ -4,25 +4,37 @@
 2. Prepared and rolled-back transactions and messages of the half topic are not delayed.
 3. What is no number is refused where a message would be delayed, and in the schedule topic always; and so is a level
    above 0 of a message that would be delayed from the schedule topic itself.
-4. A message is taken in only if its copy can be stored when it is due (model/delayed_copy.py).
-5. A level above 0 moves the message to the schedule topic, queue level - 1, with topic and queue id of the producer in
+4. A level above 0 moves the message to the schedule topic, queue level - 1, with topic and queue id of the producer in
    REAL_TOPIC and REAL_QID. A level above the highest counts as the highest and is written so.
 
-Source: docs/statuses.md, "put" and "What a put changes about a message".
+The copy of a delayed message is what its consumers will get:
+
+5. The copy goes to the topic and queue of REAL_TOPIC and REAL_QID. It is the message as stored, without DELAY and WAIT,
+   and without an offset of a transaction. Its properties are made anew from their pairs.
+6. A message without a level above 0, or whose topic or queue is none, or is the schedule topic or the half topic, has
+   no copy.
+7. A delayed message is refused if its copy would be, however high the queue offsets are that the copy gets by then in
+   the queues it names; or if it would go to another topic.
+
+Source: docs/statuses.md, "put", "What a put changes about a message" and "delivery of delayed messages"
+(`ScheduleMessageService.messageTimeup`).
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tornpage.model.message import Message, PutStatus
+from tornpage.model import admission
+from tornpage.model.admission import is_topic
+from tornpage.model.dispatch import OFFSETS, named_queues
+from tornpage.model.message import SCHEDULE_TOPIC, Message, PutStatus
 from tornpage.model.properties import changed, property_of
 from tornpage.model.state import Layout
 
-__all__ = ["HALF_TOPIC", "SCHEDULE_TOPIC", "level_of", "refusal", "rewritten"]
+__all__ = ["HALF_TOPIC", "copy_of", "copy_refusal", "level_of", "refusal", "rewritten"]
 
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
+LONGEST_OFFSET = "9" * 18
 DECIMAL = re.compile(r"([+-]?)0*([0-9]{1,10})")
 
 
@@ -58,6 +70,34 @@ def rewritten(message: Message, *, layout: Layout) -> Message:
     return replace(
         message, topic=SCHEDULE_TOPIC, queue_id=level - 1, properties=changed(message.properties, clamped | real)
     )
+
+
+def copy_of(stored: Message) -> Message | None:
+    """Return the copy of a message in the schedule topic, None if it has none."""
+    topic, queue_id = property_of(stored.properties, "REAL_TOPIC"), property_of(stored.properties, "REAL_QID")
+    if (level_of(stored.properties) or 0) <= 0 or topic is None or queue_id is None:
+        return None
+    if not is_topic(topic) or topic in (SCHEDULE_TOPIC, HALF_TOPIC):
+        return None
+    if not re.fullmatch("[0-9]{1,10}", queue_id) or int(queue_id) >= 2**31:
+        return None
+    properties = changed(changed(stored.properties, {}, less="DELAY"), {}, less="WAIT")
+    return replace(stored, topic=topic, queue_id=int(queue_id), properties=properties, prepared_transaction_offset=0)
+
+
+def copy_refusal(given: Message, stored: Message, *, layout: Layout) -> PutStatus | None:
+    """Return why a message that would be stored so is refused for its copy, or None."""
+    if layout.java_delays or stored.topic != SCHEDULE_TOPIC or given.topic == SCHEDULE_TOPIC:
+        return None
+    copy = copy_of(stored)
+    if copy is None or copy.topic != given.topic:
+        return PutStatus.MESSAGE_ILLEGAL
+    names = [name for name, _ in named_queues(copy, layout=layout)]
+    longest = changed(copy.properties, {OFFSETS: ",".join([LONGEST_OFFSET] * len(names))}) if names else copy.properties
+    refused = admission.as_stored(copy, replace(copy, properties=longest), layout=layout)
+    if refused is None and not all(map(is_topic, names)):
+        return PutStatus.MESSAGE_ILLEGAL
+    return refused
 
 
 def _is_looked_at(message: Message, layout: Layout) -> bool:

@@ -23,10 +23,9 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tornpage.model.delay import SCHEDULE_TOPIC
-from tornpage.model.message import Message, PutStatus
+from tornpage.model.admission import is_topic
+from tornpage.model.message import SCHEDULE_TOPIC, Message, PutStatus
 from tornpage.model.properties import changed, property_of
-from tornpage.model.refusal import is_topic
 from tornpage.model.state import CommitLog, Layout, Record
 
 __all__ = [

@@ -19,11 +19,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tornpage.model.index import keys_of
-from tornpage.model.pending import answered, settled
 from tornpage.model.pool import commit, is_worth_it
 from tornpage.model.queues import dispatch, dispatched
 from tornpage.model.state import CommitLog, Layout, Record, State
-from tornpage.model.waiting import given_up
+from tornpage.model.waiting import answered, given_up, settled
 
 __all__ = [
     "CheckpointTimes",

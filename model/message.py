@@ -16,6 +16,7 @@ from tornpage.model.properties import TRAILER_BYTES, property_of, stored_bytes
 
 __all__ = [
     "ROLLBACK",
+    "SCHEDULE_TOPIC",
     "TRANSACTION_BITS",
     "Batch",
     "Message",
@@ -25,6 +26,7 @@ __all__ = [
     "waits_for_disk",
 ]
 
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 TRANSACTION_BITS = 0x0C
 PREPARED = 0x04
 ROLLBACK = 0x0C

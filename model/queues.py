@@ -25,8 +25,9 @@ from functools import lru_cache
 from itertools import islice, pairwise
 from typing import NamedTuple
 
-from tornpage.model.delay import SCHEDULE_TOPIC, level_of
+from tornpage.model.delay import level_of
 from tornpage.model.dispatch import Queue, counted, places
+from tornpage.model.message import SCHEDULE_TOPIC
 from tornpage.model.properties import property_of
 from tornpage.model.state import CommitLog, Layout, Record
 

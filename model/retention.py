@@ -20,8 +20,8 @@ Source: docs/statuses.md, "clean-up" and "delete topics" (`DefaultMessageStore.C
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from tornpage.model.delay import SCHEDULE_TOPIC
 from tornpage.model.dispatch import counted
+from tornpage.model.message import SCHEDULE_TOPIC
 from tornpage.model.state import CommitLog, Hanging, Layout
 
 __all__ = ["Cleaned", "ask_for_runs", "clean", "delete_topics", "is_expired", "refuse_deletion"]

@@ -5,8 +5,8 @@
 2. A message is due at the time that its unit says. It is not delivered before, whatever the clock did; one that is not
    due holds back those behind it.
 3. A round delivers what is due, 64 messages of a level at most; levels are served in their order. The copy
-   (model/delayed_copy.py) is put like any message, and nobody waits for disk or replica.
-   Asynchronous delivery puts as producers do who wait, and does not wait: a level goes on as model/pending.py says.
+   (model/delay.py) is put like any message, and nobody waits for disk or replica.
+   Asynchronous delivery puts as producers do who wait, and does not wait: a level goes on as model/waiting.py says.
 4. A message without a copy, or whose copy is refused for what it is, is passed by for good. Any other refusal leaves
    the level where it is, to be tried again after 100 ms, where delivery is asynchronous after 100 ms more each time, a
    minute at most; it does not concern the other levels.
@@ -22,14 +22,12 @@ from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tornpage.model import commitlog
-from tornpage.model.delay import SCHEDULE_TOPIC
-from tornpage.model.delayed_copy import copy_of
+from tornpage.model.delay import copy_of
 from tornpage.model.flushing import flush
-from tornpage.model.message import PutStatus
-from tornpage.model.pending import in_line, is_answered, is_full, joined, settled
+from tornpage.model.message import SCHEDULE_TOPIC, PutStatus
 from tornpage.model.queues import Unit, all_bounds, queues_of
 from tornpage.model.state import CommitLog, Conditions, Delivery, Layout, Pending, Progress, Record
-from tornpage.model.waiting import Waiting
+from tornpage.model.waiting import Waiting, in_line, is_answered, is_full, joined, settled
 
 __all__ = [
     "Delivered",

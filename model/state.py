@@ -4,7 +4,7 @@
 2. `0 <= flushed_offset <= committed_offset <= end_offset`; readers see no further than `readable_end`.
 3. A file with a buffer of the pool keeps what is not committed in the memory of the process alone; any other file has
    all of it in the page cache (model/pool.py).
-4. Prepared files follow those of the log and hold nothing (model/allocation.py).
+4. Prepared files follow those of the log and hold nothing (model/commitlog.py).
 5. Running flags 2, 4, 8 and 16 forbid writing; they live as long as the process, as buffers and times do.
 6. Queues and index know the records below `dispatched_offset` and no others (model/queues.py); it never goes down, so
    after a failed sync it may lie beyond what readers see.

@@ -18,7 +18,6 @@ from itertools import product
 from typing import Any, Literal
 
 from tornpage.model import (
-    client_reads,
     commitlog,
     flushing,
     index,
@@ -30,7 +29,6 @@ from tornpage.model import (
     waiting,
 )
 from tornpage.model import step_under_faults as under_faults
-from tornpage.model.allocation import allocate_round
 from tornpage.model.answers import (
     Answer,
     NextRound,
@@ -40,7 +38,7 @@ from tornpage.model.answers import (
     marks_of,
     put_answer,
 )
-from tornpage.model.commitlog import Appended, PutOutcome
+from tornpage.model.commitlog import Appended, PutOutcome, allocate_round
 from tornpage.model.message import Batch, Message, PutStatus
 from tornpage.model.operations import (
     AimFault,
@@ -83,11 +81,10 @@ from tornpage.model.operations import (
     SwitchFlag,
 )
 from tornpage.model.payloads import born_at, given_of
-from tornpage.model.pending import answered
 from tornpage.model.queues import dispatch
 from tornpage.model.state import Clock, CommitLog, Conditions, Faults, Layout, OpenPut, State
 from tornpage.model.step_under_faults import places_of
-from tornpage.model.waiting import Waiting
+from tornpage.model.waiting import Waiting, answered
 
 __all__ = [
     "EndedPulls",
@@ -182,7 +179,7 @@ def _outcomes(
         case QueryOffsets():
             return iter(((state, Answer(progress=step_reads.query_offsets(state, operation, layout))),))
         case GetAt() | Pull() | AskMaximum() | AskMinimum() | Query() | Commit() | QueryProgress():
-            return client_reads.told(state, operation, layout)
+            return step_reads.client_read(state, operation, layout)
         case AimFault():
             return _aim(state, operation)
         case _:

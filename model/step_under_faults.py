@@ -22,15 +22,14 @@ from itertools import product
 from tornpage.model import commitlog, progress, retention, schedule
 from tornpage.model.answers import ANY_REFUSAL, Answer, Marks, PutAnswer, put_answer
 from tornpage.model.commitlog import Appended, PutOutcome
-from tornpage.model.delay import SCHEDULE_TOPIC
-from tornpage.model.delayed_copy import copy_of
+from tornpage.model.delay import copy_of
 from tornpage.model.dispatch import next_queue_offset
-from tornpage.model.message import Batch, Message, PutStatus
+from tornpage.model.message import SCHEDULE_TOPIC, Batch, Message, PutStatus
 from tornpage.model.operations import Clean, DeleteTopics, ServiceName
-from tornpage.model.pending import in_line
 from tornpage.model.queues import Unit
 from tornpage.model.schedule import DELIVERIES_OF_A_ROUND, FINAL
 from tornpage.model.state import Buffer, CommitLog, Delivery, Faults, Hanging, Layout, Progress, State
+from tornpage.model.waiting import in_line
 
 __all__ = [
     "STEPS",

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.model.support import batch_of, layout_of, message_of
+from tornpage.model.admission import service_refusal
 from tornpage.model.commitlog import CommitLog, Conditions, PutOutcome, put
-from tornpage.model.entry import refusal
 from tornpage.model.message import PutStatus
 
 NO_SERVICE, BUSY = PutStatus.SERVICE_NOT_AVAILABLE, PutStatus.OS_PAGECACHE_BUSY
@@ -39,7 +39,7 @@ NO_SERVICE, BUSY = PutStatus.SERVICE_NOT_AVAILABLE, PutStatus.OS_PAGECACHE_BUSY
 )
 def test_gates(log: dict[str, Any], layout: dict[str, Any], lock_held_ms: int, status: PutStatus | None) -> None:
     state = CommitLog(**log)
-    assert refusal(state, layout=layout_of(**layout), lock_held_ms=lock_held_ms) is status
+    assert service_refusal(state, layout=layout_of(**layout), lock_held_ms=lock_held_ms) is status
     if status is None:
         return
     for given in (message_of(), message_of(""), message_of(properties="x" * 40_000), batch_of(), batch_of(b"")):

@@ -1,15 +1,26 @@
-"""Why a message is refused whatever the log looks like, row by row of docs/statuses.md.
+"""Which puts are refused: by the state of the store, and by the message, row by row of docs/statuses.md.
 
-1. Topic: 1 to 127 bytes of UTF-8, neither "." nor "..", without NUL and "/".
-2. Properties: no separator inside a pair of a mapping; text; at most 32,767 bytes with all that the store adds; no NUL;
+The state of the store, before the message is looked at:
+
+1. A log that is read-only, a slave, and a log with a running flag that forbids writing give no service.
+2. Running flags 2, 4, 8 and 16 forbid writing; flag 1, "not readable", does not.
+3. A put lock held for longer than the layout allows makes the page cache count as busy; held exactly as long, not.
+4. No service comes before busy. A closed store is the caller's matter: it has no log to ask.
+
+The message, whatever the log looks like:
+
+5. Topic: 1 to 127 bytes of UTF-8, neither "." nor "..", without NUL and "/".
+6. Properties: no separator inside a pair of a mapping; text; at most 32,767 bytes with all that the store adds; no NUL;
    where the store writes no trailer, no end that looks like one.
-3. Hosts are IPv4 or IPv6 addresses with a port of 32 bits, and every number fits its field.
-4. A record, or all records of a batch together, are not longer than the layout allows, and leave 8 bytes or more of
+7. Hosts are IPv4 or IPv6 addresses with a port of 32 bits, and every number fits its field.
+8. A record, or all records of a batch together, are not longer than the layout allows, and leave 8 bytes or more of
    an empty file.
-5. What counts is what would be stored: a property that the store removes refuses nothing. The queue id is that of the
+9. What counts is what would be stored: a property that the store removes refuses nothing. The queue id is that of the
    producer.
 
-The rows of delay levels come between 1 and 2 (model/delay.py), those of multi-dispatch behind 4 (model/dispatch.py).
+The rows of delay levels come between 5 and 6 (model/delay.py), those of multi-dispatch behind 8 (model/dispatch.py).
+
+Source: docs/statuses.md, "every put" (`DefaultMessageStore.checkStoreStatus`) and "put".
 """
 
 import ipaddress
@@ -18,12 +29,31 @@ from functools import lru_cache
 
 from tornpage.model.message import Message, PutStatus, record_bytes
 from tornpage.model.properties import TRAILER_BYTES, separators_inside, stored_bytes
-from tornpage.model.state import BLANK_BYTES, Layout
+from tornpage.model.state import BLANK_BYTES, CommitLog, Layout
 
-__all__ = ["as_given", "as_stored", "ends_like_trailer", "fields_fit", "is_topic", "properties_fit", "records_fit"]
+__all__ = [
+    "as_given",
+    "as_stored",
+    "ends_like_trailer",
+    "fields_fit",
+    "is_topic",
+    "properties_fit",
+    "records_fit",
+    "service_refusal",
+]
 
+FLAGS_THAT_FORBID_WRITING = 2 | 4 | 8 | 16
 TOPIC_BYTES_MAX = 127
 PROPERTIES_BYTES_MAX = 32_767
+
+
+def service_refusal(log: CommitLog, *, layout: Layout, lock_held_ms: int = 0) -> PutStatus | None:
+    """Return why no put is let in, whatever it brings, or None."""
+    if log.poisoned or layout.role == "SLAVE" or log.flags & FLAGS_THAT_FORBID_WRITING:
+        return PutStatus.SERVICE_NOT_AVAILABLE
+    if lock_held_ms > layout.page_cache_busy_ms:
+        return PutStatus.OS_PAGECACHE_BUSY
+    return None
 
 
 def as_given(message: Message) -> PutStatus | None:
