@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from tornpage.pipeline.jobs import spark_failures
-from tornpage.pipeline.session import JavaMissing, SessionFailed, _quiet, require_java, spark_session
+from tornpage.pipeline.spark.jobs import spark_failures
+from tornpage.pipeline.spark.session import JavaMissing, SessionFailed, _quiet, require_java, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,8 +4,9 @@ audit whose mark was empty, a `campaign.json` that was nested too deeply.
 
 Cause: what a run writes gets its name when it is whole, and was therefore believed; but it is not synced, so a power
 failure may leave an empty file of that name, and people edit files.
-Fix: a sweep and a campaign name the file and say what to do (pipeline/sweep.py, `stored_points`; pipeline/campaign.py,
-`_stored`; pipeline/outputs.py, `claim`); an audit does the task again (pipeline/work.py, `do_task`).
+Fix: a sweep and a campaign name the file and say what to do (pipeline/sweep/sweep.py, `stored_points`;
+pipeline/campaign/campaign.py, `_stored`; pipeline/rows/outputs.py, `claim`); an audit does the task again
+(pipeline/audit/work.py, `do_task`).
 Found by: reading.
 """
 
@@ -15,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.handmade import copied
-from tornpage.pipeline.campaign import complete_shards
-from tornpage.pipeline.outputs import OutputTaken, claim
-from tornpage.pipeline.stores import plan_store
-from tornpage.pipeline.sweep import stored_points
-from tornpage.pipeline.work import WorkError, do_task, open_work, plan_tasks
+from tornpage.pipeline.audit.stores import plan_store
+from tornpage.pipeline.audit.work import WorkError, do_task, open_work, plan_tasks
+from tornpage.pipeline.campaign.campaign import complete_shards
+from tornpage.pipeline.rows.outputs import OutputTaken, claim
+from tornpage.pipeline.sweep.sweep import stored_points
 
 DEEP = "[" * 100_000
 DAMAGED = pytest.mark.parametrize("text", ["", "{", DEEP, "\udcff", "[]", "7"], ids=range(6))
