@@ -54,9 +54,10 @@ def test_new_java_is_welcome(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 def test_importing_the_room_loads_neither_spark_nor_arrow() -> None:
     program = (
-        "import sys, pipeline, pipeline.audit, pipeline.campaign, pipeline.session, pipeline.sweep; "
+        "import sys, tornpage.pipeline.audit.audit, tornpage.pipeline.campaign.campaign; "
+        "import tornpage.pipeline.spark.session, tornpage.pipeline.sweep.sweep; "
         "import tornpage.cli.audit, tornpage.cli.campaign; "
-        "print(sorted({'pyspark', 'py4j', 'pyarrow', 'pandas', 'sim'} & set(sys.modules)))"
+        "print(sorted({'pyspark', 'py4j', 'pyarrow', 'pandas', 'tornpage.sim'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")
