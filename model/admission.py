@@ -1,24 +1,27 @@
-"""Which puts are refused: by the state of the store, and by the message, row by row of docs/statuses.md.
+"""State which puts are refused, row by row of docs/statuses.md.
 
-The state of the store, before the message is looked at:
+A put may be refused for the state of the store, before its message is looked at:
 
-1. A log that is read-only, a slave, and a log with a running flag that forbids writing give no service.
-2. Running flags 2, 4, 8 and 16 forbid writing; flag 1, "not readable", does not.
-3. A put lock held for longer than the layout allows makes the page cache count as busy; held exactly as long, not.
-4. No service comes before busy. A closed store is the caller's matter: it has no log to ask.
+1. A read-only log, a slave, and a log with a running flag that forbids writing answer SERVICE_NOT_AVAILABLE.
+2. Running flags 2, 4, 8 and 16 forbid writing. Flag 1, "not readable", does not.
+3. A put lock held for longer than the layout allows gives OS_PAGECACHE_BUSY. A lock held for exactly that time does
+   not.
+4. SERVICE_NOT_AVAILABLE is checked before OS_PAGECACHE_BUSY. Puts to a closed store are not covered here, since a
+   closed store has no log.
 
-The message, whatever the log looks like:
+A put may be refused for its message, whatever the log holds:
 
-5. Topic: 1 to 127 bytes of UTF-8, neither "." nor "..", without NUL and "/".
-6. Properties: no separator inside a pair of a mapping; text; at most 32,767 bytes with all that the store adds; no NUL;
-   where the store writes no trailer, no end that looks like one.
+5. The topic has 1 to 127 bytes of UTF-8, is neither "." nor "..", and contains neither NUL nor "/".
+6. The properties are text without NUL. They have at most 32,767 bytes, including all that the store adds. A mapping has
+   no separator inside a pair. If the store writes no checksum trailer, the properties do not end like one.
 7. Hosts are IPv4 or IPv6 addresses with a port of 32 bits, and every number fits its field.
-8. A record, or all records of a batch together, are not longer than the layout allows, and leave 8 bytes or more of
-   an empty file.
-9. What counts is what would be stored: a property that the store removes refuses nothing. The queue id is that of the
-   producer.
+8. A record, or all records of a batch together, are not longer than the layout allows, and leave at least 8 bytes of an
+   empty file.
+9. The checks apply to what would be stored: a property that the store removes causes no refusal. The checked queue id
+   is that of the producer.
 
-The rows of delay levels come between 5 and 6 (model/delay.py), those of multi-dispatch behind 8 (model/dispatch.py).
+The rows of delay levels come between 5 and 6 (model/delay.py). Those of multi-dispatch come after 8
+(model/dispatch.py).
 
 Source: docs/statuses.md, "every put" (`DefaultMessageStore.checkStoreStatus`) and "put".
 """
@@ -48,7 +51,7 @@ PROPERTIES_BYTES_MAX = 32_767
 
 
 def service_refusal(log: CommitLog, *, layout: Layout, lock_held_ms: int = 0) -> PutStatus | None:
-    """Return why no put is let in, whatever it brings, or None."""
+    """Return why the state of the store refuses every put, or None."""
     if log.poisoned or layout.role == "SLAVE" or log.flags & FLAGS_THAT_FORBID_WRITING:
         return PutStatus.SERVICE_NOT_AVAILABLE
     if lock_held_ms > layout.page_cache_busy_ms:
@@ -57,14 +60,14 @@ def service_refusal(log: CommitLog, *, layout: Layout, lock_held_ms: int = 0) ->
 
 
 def as_given(message: Message) -> PutStatus | None:
-    """Return why a message is refused before anything about it is rewritten, or None."""
+    """Return why a message is refused before it is rewritten, or None."""
     if not is_topic(message.topic) or separators_inside(message.properties):
         return PutStatus.MESSAGE_ILLEGAL
     return None
 
 
 def as_stored(given: Message, stored: Message, *, layout: Layout) -> PutStatus | None:
-    """Return why a message is refused once it is known what would be stored of it, or None."""
+    """Return why a message is refused for the form in which it would be stored, or None."""
     try:
         properties = stored_bytes(stored.properties, trailer=layout.trailer)
     except UnicodeEncodeError:
@@ -79,7 +82,7 @@ def as_stored(given: Message, stored: Message, *, layout: Layout) -> PutStatus |
 
 
 def is_topic(name: str) -> bool:
-    """Whether a topic, or a queue named by multi-dispatch, may be called so."""
+    """Return whether a name is legal for a topic, or for a queue named by multi-dispatch."""
     try:
         encoded = name.encode("utf-8")
     except UnicodeEncodeError:
@@ -89,22 +92,22 @@ def is_topic(name: str) -> bool:
 
 
 def ends_like_trailer(stored: bytes) -> bool:
-    """Whether a reader would take the last 20 bytes of stored properties for a checksum trailer."""
+    """Return whether a reader would take the last 20 bytes for a checksum trailer."""
     return len(stored) >= TRAILER_BYTES and stored[-TRAILER_BYTES:].startswith(b"__CRC32#\x01")
 
 
 def properties_fit(stored: bytes, *, trailer: bool) -> bool:
-    """Whether properties that are stored so, up to the trailer, are short enough with it."""
+    """Return whether stored properties, given without their trailer, are short enough."""
     return len(stored) + (TRAILER_BYTES if trailer else 0) <= PROPERTIES_BYTES_MAX
 
 
 def fields_fit(message: Message) -> bool:
-    """Whether hosts are hosts and numbers fit their fields."""
+    """Return whether hosts are addresses and numbers fit their fields."""
     return _addresses_fit(message) and _numbers_fit(message)
 
 
 def records_fit(sizes_bytes: Sequence[int], *, layout: Layout) -> bool:
-    """Whether records that are stored together are short enough, each and in sum."""
+    """Return whether records stored together are short enough, each and in sum."""
     total_bytes = sum(sizes_bytes)
     return total_bytes <= layout.record_bytes_max and total_bytes + BLANK_BYTES <= layout.file_bytes
 
@@ -128,7 +131,7 @@ def _addresses_fit(message: Message) -> bool:
 
 @lru_cache(maxsize=1024)
 def _is_address(text: str) -> bool:
-    """Whether a text is an address without a scope."""
+    """Return whether a text is an IP address without a scope."""
     try:
         return "%" not in str(ipaddress.ip_address(text))
     except ValueError:

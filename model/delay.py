@@ -1,20 +1,21 @@
-"""Delay levels: a delayed message is stored in the queue of its level and remembers where it belongs.
+"""Specify delay levels: a delayed message is stored in the queue of its level.
 
-1. The level is the property DELAY, a decimal number of 32 bits: digits, perhaps a sign before them. No DELAY is 0.
+1. The level is the property DELAY, a decimal number of 32 bits: digits with an optional sign. Without DELAY the level
+   is 0.
 2. Prepared and rolled-back transactions and messages of the half topic are not delayed.
-3. What is no number is refused where a message would be delayed, and in the schedule topic always; and so is a level
-   above 0 of a message that would be delayed from the schedule topic itself.
-4. A level above 0 moves the message to the schedule topic, queue level - 1, with topic and queue id of the producer in
-   REAL_TOPIC and REAL_QID. A level above the highest counts as the highest and is written so.
+3. A DELAY that is not such a number is refused where a message would be delayed, and always in the schedule topic. A
+   level above 0 is refused in the schedule topic too, where the message would be delayed again.
+4. A level above 0 moves the message to the schedule topic, queue level - 1. REAL_TOPIC and REAL_QID keep the topic and
+   queue id of the producer. A level above the highest is stored as the highest.
 
-The copy of a delayed message is what its consumers will get:
+The copy of a delayed message is what its consumers receive:
 
 5. The copy goes to the topic and queue of REAL_TOPIC and REAL_QID. It is the message as stored, without DELAY and WAIT,
-   and without an offset of a transaction. Its properties are made anew from their pairs.
-6. A message without a level above 0, or whose topic or queue is none, or is the schedule topic or the half topic, has
-   no copy.
-7. A delayed message is refused if its copy would be, however high the queue offsets are that the copy gets by then in
-   the queues it names; or if it would go to another topic.
+   and without the offset of a transaction. Its properties are rebuilt from their pairs.
+6. A message has no copy if its level is not above 0, if its topic or queue is missing or illegal, or if its topic is
+   the schedule topic or the half topic.
+7. A delayed message is refused if its copy would be refused, for any queue offsets that the copy may get in the queues
+   it names. It is also refused if its copy would go to another topic.
 
 Source: docs/statuses.md, "put", "What a put changes about a message" and "delivery of delayed messages"
 (`ScheduleMessageService.messageTimeup`).
@@ -39,7 +40,7 @@ DECIMAL = re.compile(r"([+-]?)0*([0-9]{1,10})")
 
 
 def level_of(properties: Mapping[str, str] | str) -> int | None:
-    """Return the delay level that properties ask for, 0 without one, None if it is no number of 32 bits."""
+    """Return the delay level of properties: 0 without one, None if it is no number of 32 bits."""
     text = property_of(properties, "DELAY")
     if text is None:
         return 0
@@ -58,14 +59,14 @@ def refusal(message: Message, *, layout: Layout) -> PutStatus | None:
 
 
 def rewritten(message: Message, *, layout: Layout) -> Message:
-    """Return what is stored of a message that is not refused: itself, or the delayed one."""
+    """Return what is stored of a message that is not refused: itself, or the delayed form."""
     wanted = (level_of(message.properties) or 0) if _is_looked_at(message, layout) else 0
     if wanted <= 0:
         return message
     level = min(wanted, layout.delay_levels)
     clamped = {"DELAY": str(level)} if level < wanted else {}
     real = {"REAL_TOPIC": message.topic}
-    if 0 <= message.queue_id < 2**31:  # any other is refused for itself
+    if 0 <= message.queue_id < 2**31:  # any other queue id is refused later
         real["REAL_QID"] = str(message.queue_id)
     return replace(
         message, topic=SCHEDULE_TOPIC, queue_id=level - 1, properties=changed(message.properties, clamped | real)
@@ -73,7 +74,7 @@ def rewritten(message: Message, *, layout: Layout) -> Message:
 
 
 def copy_of(stored: Message) -> Message | None:
-    """Return the copy of a message in the schedule topic, None if it has none."""
+    """Return the copy of a message in the schedule topic, or None if it has none."""
     topic, queue_id = property_of(stored.properties, "REAL_TOPIC"), property_of(stored.properties, "REAL_QID")
     if (level_of(stored.properties) or 0) <= 0 or topic is None or queue_id is None:
         return None
@@ -86,7 +87,7 @@ def copy_of(stored: Message) -> Message | None:
 
 
 def copy_refusal(given: Message, stored: Message, *, layout: Layout) -> PutStatus | None:
-    """Return why a message that would be stored so is refused for its copy, or None."""
+    """Return why a message stored in this form is refused for its copy, or None."""
     if layout.java_delays or stored.topic != SCHEDULE_TOPIC or given.topic == SCHEDULE_TOPIC:
         return None
     copy = copy_of(stored)

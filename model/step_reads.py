@@ -1,16 +1,16 @@
-"""What reads, held pulls and consumer progress mean: the answers of `model.step` to everything that asks a store.
+"""Specify reads, held pulls and consumer progress, for `model.step`.
 
-1. Queues, keys and records are named by numbers, modulo those there are, in the order of their first record. Those
-   count that are in the page cache.
-2. A read changes nothing. It has several legal answers where a queue may be known without a message, or times go back.
-3. A pull that finds nothing and may wait is held, as long as there is room; each step of the service ends those that
-   have to end, and may end those of which only unwanted messages have expired.
+1. Queues, keys and records are named by numbers, modulo their count, in the order of their first record. Only those in
+   the page cache count.
+2. A read changes nothing. It has several legal answers where a queue may be known but empty, or times go back.
+3. A pull that finds nothing and may wait is held, as long as there is room. Each step of the service ends the pulls
+   that must end. It may also end pulls of which only unwanted messages have expired.
 4. A commit of an offset counts up to the end of the queue.
 
 An operation of one of several clients names queues, keys and offsets itself (`client_read`):
 
-5. A closed store answers none of them. One that forbids reads refuses pulls and queries.
-6. Records are brought with their number in the queue that was asked, and with their bodies.
+5. A closed store answers none of them. A store that forbids reads refuses pulls and queries.
+6. Records are returned with their number in the requested queue and with their bodies.
 7. All clients are of one consumer group.
 """
 
@@ -75,13 +75,16 @@ GROUP = "g"
 NOT_READABLE = 1
 NO_END_MS = 2**63 - 1
 UNKNOWN_QUEUE: Queue = ("nobody wrote to this", 0)
-"""A queue that has no messages: what number -1 of a read means."""
+"""A queue without messages: the meaning of number -1 in a read."""
 UNKNOWN_KEY = ("nobody wrote to this", "k")
 """Topic and key that no message has."""
 
 
 def is_unreadable(state: State) -> bool:
-    """Whether a running flag forbids reads of queues, index and times; the store has to say so then."""
+    """Return whether a running flag forbids reads of queues, index and times.
+
+    The store must answer so then.
+    """
     return bool(state.log.flags & NOT_READABLE)
 
 
@@ -99,7 +102,7 @@ def got(log: CommitLog, number: int, shift: int) -> Got:
 
 
 def got_at(log: CommitLog, offset: int) -> Got:
-    """Return what a get at a physical offset brings."""
+    """Return the answer of a get at a physical offset."""
     status, record = commitlog.get(log, offset)
     if record is None:
         return Got(status.value)
@@ -118,7 +121,10 @@ def get_message(state: State, operation: GetMessage, layout: Layout) -> Outcomes
 
 
 def query(state: State, layout: Layout, number: int, max_num: int, begin_ms: int, window_ms: int) -> tuple[int, ...]:
-    """Return what a query by key brings, in a window that begins so long after the first message."""
+    """Return the records that a query by key finds.
+
+    Its window begins `begin_ms` after the first message.
+    """
     log = state.log
     begin_ms += log.records[0].store_timestamp if log.records else 0
     end_ms = NO_END_MS if window_ms < 0 else begin_ms + window_ms
@@ -127,7 +133,7 @@ def query(state: State, layout: Layout, number: int, max_num: int, begin_ms: int
 
 
 def offset_by_time(state: State, operation: OffsetByTime, layout: Layout) -> Outcomes:
-    """Yield each legal offset of a time; where the clock went back there may be several."""
+    """Yield each legal offset of a time; several are legal where the clock went back."""
     queue = queue_named(state, layout, operation.queue)
     records = _records_of(state, layout, queue)
     at_ms = records[operation.record % len(records)].store_timestamp if records else 0
@@ -138,13 +144,16 @@ def offset_by_time(state: State, operation: OffsetByTime, layout: Layout) -> Out
 
 
 def _noted_records(state: State, layout: Layout) -> Iterator[tuple[Record, Queue, int]]:
-    """Yield each record that the page cache has, with a queue in which it counts and its number there."""
+    """Yield each record in the page cache with each queue in which it counts, and its number."""
     end = _page_cache_end(state)
     return (each for each in counted(state.log, layout) if each[0].end_offset <= end)
 
 
 def _page_cache_end(state: State) -> int:
-    """Return up to where the page cache has the log; of a log that was poisoned under a rule it may have all."""
+    """Return up to where the page cache has the log.
+
+    A log that was poisoned under a rule may have all of it there.
+    """
     if state.log.poisoned and state.environment.rules:
         return state.log.end_offset
     return max(state.log.committed_offset, state.environment.faults.half_written_end)
@@ -159,20 +168,20 @@ def _records_of(state: State, layout: Layout, queue: Queue) -> list[Record]:
 
 
 def queue_named(state: State, layout: Layout, number: int) -> Queue:
-    """Return queue `number` of those there are, in the order of their first record; -1 is one without messages."""
+    """Return queue `number` in the order of first records; -1 is one without messages."""
     queues = list(dict.fromkeys(queue for _, queue, _ in _noted_records(state, layout))) if number >= 0 else []
     return queues[number % len(queues)] if queues else UNKNOWN_QUEUE
 
 
 def keys(state: State, layout: Layout) -> list[tuple[str, str]]:
-    """Return topic and key of each key there is, in the order of their first record."""
+    """Return topic and key of each existing key, in the order of first records."""
     end = _page_cache_end(state)
     records = (record for record in state.log.records if layout.index and record.end_offset <= end)
     return list(dict.fromkeys((record.message.topic, key) for record in records for key in index.keys_of(record)))
 
 
 def key_named(state: State, layout: Layout, number: int) -> tuple[str, str]:
-    """Return topic and key `number` of those there are; -1 is one that no message has."""
+    """Return topic and key `number` of the existing keys; -1 is one that no message has."""
     there = keys(state, layout) if number >= 0 else []
     return there[number % len(there)] if there else UNKNOWN_KEY
 
@@ -181,7 +190,10 @@ def key_named(state: State, layout: Layout, number: int) -> tuple[str, str]:
 
 
 def pull_held(state: State, operation: PullHeld, layout: Layout) -> Outcomes:
-    """Pull and wait: a pull that finds nothing and could find something later is held, as long as there is room."""
+    """Pull and wait: hold a pull that finds nothing and could find something later.
+
+    It is held only while there is room.
+    """
     queue = operation.topic, operation.queue_id
     _, most = bounds_of(state.log, layout, queue) or (0, 0)
     tags = tuple(operation.tags.split("||")) if operation.tags else None
@@ -208,7 +220,7 @@ def _legal(log: CommitLog, layout: Layout, asked: Holding) -> Sequence[reading.P
 
 
 def pulls_looked_at(state: State, layout: Layout) -> Outcomes:
-    """Yield each outcome of a step of the service that holds pulls: which of them end, and with which answers."""
+    """Yield each outcome of a step of the pull service: which pulls end, with which answers."""
     ways: list[list[PullAnswer | Literal["not readable"] | None]] = []
     for pull in state.pulls:
         fate = holding.fate(state.log, layout, pull.asked, now_ms=state.clock.now_ms)
@@ -224,7 +236,10 @@ def pulls_looked_at(state: State, layout: Layout) -> Outcomes:
 
 
 def pull_while_dispatching(state: State, operation: PullWhileDispatching, layout: Layout) -> Outcomes:
-    """Pull at the end of a queue while dispatch fills it: the pull is held, or sees some moment of the dispatch."""
+    """Pull at the end of a queue while dispatch fills it.
+
+    The pull is held, or sees the queue at some moment of the dispatch.
+    """
     queue = operation.topic, operation.queue_id
     _, most = bounds_of(state.log, layout, queue) or (0, 0)
     tags = tuple(operation.tags.split("||")) if operation.tags else None
@@ -241,7 +256,10 @@ def pull_while_dispatching(state: State, operation: PullWhileDispatching, layout
 
 
 def commit_offset(state: State, operation: CommitOffset, layout: Layout) -> tuple[State, Answer]:
-    """Commit an offset; it counts up to the end of the queue. A name that its file would take apart is refused."""
+    """Commit an offset up to the end of the queue.
+
+    A name is refused if the progress file could not be parsed with it.
+    """
     topic, queue_id = queue = queue_named(state, layout, operation.queue)
     bounds = all_bounds(state.log, layout)
     offset = max(0, bounds.get(queue, (0, 0))[1] - operation.behind)
@@ -258,7 +276,7 @@ def commit_offset(state: State, operation: CommitOffset, layout: Layout) -> tupl
 
 
 def query_offsets(state: State, operation: QueryOffsets, layout: Layout) -> ProgressAnswer:
-    """Return all that is known of a group in a topic."""
+    """Return everything that is known of a group in a topic."""
     topic, queue_id = queue_named(state, layout, operation.queue)
     bounds, consumers, group = all_bounds(state.log, layout), state.consumers, operation.group
 
