@@ -73,7 +73,7 @@ def kernel_mb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL)
 
 def audit_mb_per_s_1024(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
     """MB of log per second through the audit in this process: log, queues and what they say of each other."""
-    from tornpage.pipeline.audit import audit_store
+    from tornpage.pipeline.audit.audit import audit_store
 
     with store_to_read(directory, sizes) as store:
 
@@ -146,7 +146,7 @@ def task_ms(directory: str, *, seconds: float, sizes: Sizes = FULL) -> Figure:
 
 
 _START = """
-from tornpage.pipeline.session import spark_session
+from tornpage.pipeline.spark.session import spark_session
 with spark_session("start", master="local[2]", short=True) as spark:
     print(spark.range(0, 1, 1, 1).mapInArrow(lambda batches: batches, "id bigint").count())
 """
@@ -219,7 +219,7 @@ def _warm(one_round: Callable[[], float], sizes: Sizes) -> None:
 
 
 def _require_spark() -> None:
-    from tornpage.pipeline.session import SparkUnavailable, require_java, require_packages
+    from tornpage.pipeline.spark.session import SparkUnavailable, require_java, require_packages
 
     try:
         require_packages("pyspark", "pyarrow", "pandas")
@@ -231,7 +231,7 @@ def _require_spark() -> None:
 @contextmanager
 def _session(cores: int) -> Iterator[SparkSession]:
     """Yield a session that knows the formats. Raises Skipped where there can be none."""
-    from tornpage.pipeline.session import SparkUnavailable, spark_session
+    from tornpage.pipeline.spark.session import SparkUnavailable, spark_session
 
     _require_spark()
     from tornpage.pipeline.readers.sources import register

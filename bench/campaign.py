@@ -15,7 +15,7 @@ from time import perf_counter
 
 from tornpage.bench.figures import Figure, Skipped, file_system_of
 from tornpage.bench.sizes import FULL, Sizes
-from tornpage.pipeline.campaign import rows_of_shard
+from tornpage.pipeline.campaign.campaign import rows_of_shard
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.explore.crashes.rows import Row, result_hash
 from tornpage.properties.explore.crashes.shards import Shard
@@ -101,8 +101,8 @@ def _in_processes() -> Iterator[Run]:
 
 @contextmanager
 def _in_spark() -> Iterator[Run]:
-    from tornpage.pipeline.jobs import Death, do_each
-    from tornpage.pipeline.session import SparkUnavailable, spark_session
+    from tornpage.pipeline.spark.jobs import Death, do_each
+    from tornpage.pipeline.spark.session import SparkUnavailable, spark_session
 
     try:
         with spark_session("tornpage bench", master=f"local[{_WORKERS}]", short=True) as spark:

@@ -1,6 +1,6 @@
 """The experiments that measure the real store beside the simulator; those of the simulator alone are in `sim`."""
 
-from tornpage.bench.crash_frontier import crash_frontier
+from tornpage.bench.crashes.frontier import crash_frontier
 from tornpage.sim.experiments.registry import EXPERIMENTS as SIMULATED
 from tornpage.sim.experiments.values import Experiment
 

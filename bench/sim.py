@@ -11,11 +11,11 @@ from tornpage.bench.figures import Figure, figure, file_system_of
 from tornpage.bench.sizes import FULL, Sizes
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
 from tornpage.properties.contract import HarnessError
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
 from tornpage.sim.fast import run_fast
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Scenario
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import ClosedLoop, OpenPoisson, Workload
 from tornpage.sim.workload import Sizes as RecordSizes
 

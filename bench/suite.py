@@ -8,7 +8,7 @@ from tornpage.bench import audit, campaign, group_commit, lab, put, read, recove
 from tornpage.bench.figures import Figure, Machine, Skipped, describe_machine
 from tornpage.bench.sizes import FULL, Sizes
 from tornpage.impl.errors import StoreError
-from tornpage.pipeline.jobs import reason_of, spark_failures
+from tornpage.pipeline.spark.jobs import reason_of, spark_failures
 from tornpage.properties.contract import HarnessError
 
 __all__ = ["SUITE", "Failed", "Measurement", "SuiteResult", "measure"]

@@ -1,4 +1,4 @@
-"""Random durations: what a draw gives, and the exact figures that the formulas of `sim.analytic` need.
+"""Random durations: what a draw gives, and the exact figures that the formulas of `sim.results.analytic` need.
 
 Draws are whole nanoseconds, at least 0; the formulas use the real-valued law behind them. "Residual" is what is left of
 a duration met at a random moment: its distribution function is the integral of (1 - cdf) over the mean.

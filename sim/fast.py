@@ -11,22 +11,22 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tornpage.impl.config.policy import FlushDiskType
-from tornpage.sim.answers import answers_ns
-from tornpage.sim.device import STREAMS, Device
+from tornpage.sim.actors.answers import answers_ns
+from tornpage.sim.actors.preallocation import making_ns
+from tornpage.sim.actors.producers import Progress, watched, without_progress
+from tornpage.sim.device.device import STREAMS, Device
+from tornpage.sim.device.empirical import Uniform32
 from tornpage.sim.distributions import Int64s
-from tornpage.sim.empirical import Uniform32
 from tornpage.sim.fast_arrays import fixed_of, state_of, table_arrays
 from tornpage.sim.kernels import layout as at
 from tornpage.sim.kernels.closed import flush_groups, laps
 from tornpage.sim.kernels.flushes import flush_behind
 from tornpage.sim.kernels.layout import Arrays
 from tornpage.sim.kernels.puts import ask_first, plan
-from tornpage.sim.preallocation import making_ns
-from tornpage.sim.producers import Progress, watched, without_progress
+from tornpage.sim.results.trace import ALLOCATION_DTYPE, COMMIT_DTYPE, FLUSH_DTYPE, ROLL_DTYPE, WRITEBACK_DTYPE, Trace
 from tornpage.sim.run import open_arrivals
 from tornpage.sim.scenario import Scenario
 from tornpage.sim.streams import Law, stream
-from tornpage.sim.trace import ALLOCATION_DTYPE, COMMIT_DTYPE, FLUSH_DTYPE, ROLL_DTYPE, WRITEBACK_DTYPE, Trace
 from tornpage.sim.workload import ClosedLoop
 
 __all__ = ["can_run_fast", "run_fast"]

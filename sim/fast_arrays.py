@@ -3,11 +3,11 @@
 import numpy as np
 
 from tornpage.impl.config.policy import FlushDiskType
+from tornpage.sim.device.gap_table import GAP_BINS, GapTable
+from tornpage.sim.device.sync_table import LAYER_BINS, Layer, SyncTable
 from tornpage.sim.distributions import NO_TIME, Int64s
-from tornpage.sim.gap_table import GAP_BINS, GapTable
 from tornpage.sim.kernels import layout as at
 from tornpage.sim.scenario import Scenario
-from tornpage.sim.sync_table import LAYER_BINS, Layer, SyncTable
 
 __all__ = ["fixed_of", "state_of", "table_arrays"]
 

@@ -16,16 +16,11 @@ from simpy import Environment
 from simpy.events import ProcessGenerator
 
 from tornpage.impl.config.policy import FlushDiskType, FlushPolicy
-from tornpage.sim.answers import answers_ns
-from tornpage.sim.committer import committer
-from tornpage.sim.device import Device
-from tornpage.sim.distributions import Int64s
-from tornpage.sim.flushers import group_commit_flusher, timed_flusher, woken_flusher
-from tornpage.sim.log import Log
-from tornpage.sim.pooled_log import Buffers, PooledLog
-from tornpage.sim.preallocation import Files, allocator, put_lock
-from tornpage.sim.probe import Probe, Rows
-from tornpage.sim.producers import (
+from tornpage.sim.actors.answers import answers_ns
+from tornpage.sim.actors.committer import committer
+from tornpage.sim.actors.flushers import group_commit_flusher, timed_flusher, woken_flusher
+from tornpage.sim.actors.preallocation import Files, allocator, put_lock
+from tornpage.sim.actors.producers import (
     Progress,
     Turnstile,
     arrivals,
@@ -34,13 +29,18 @@ from tornpage.sim.producers import (
     watched,
     without_progress,
 )
-from tornpage.sim.put_table import Serving
+from tornpage.sim.actors.writeback import writeback
+from tornpage.sim.device.device import Device
+from tornpage.sim.device.put_table import Serving
+from tornpage.sim.device.stalls import Stalls
+from tornpage.sim.distributions import Int64s
+from tornpage.sim.events.probe import Probe, Rows
+from tornpage.sim.log.log import Log
+from tornpage.sim.log.pooled_log import Buffers, PooledLog
+from tornpage.sim.results.trace import ALLOCATION_DTYPE, COMMIT_DTYPE, FLUSH_DTYPE, ROLL_DTYPE, WRITEBACK_DTYPE, Trace
 from tornpage.sim.scenario import Scenario
-from tornpage.sim.stalls import Stalls
 from tornpage.sim.streams import Draws, stream
-from tornpage.sim.trace import ALLOCATION_DTYPE, COMMIT_DTYPE, FLUSH_DTYPE, ROLL_DTYPE, WRITEBACK_DTYPE, Trace
 from tornpage.sim.workload import ClosedLoop, OpenLoad
-from tornpage.sim.writeback import writeback
 
 __all__ = ["open_arrivals", "run"]
 
@@ -94,7 +94,7 @@ def _start_actors(
     probe: Probe,
     progress: Progress,
 ) -> None:
-    """Start everyone; who acts first at one moment is a matter of ranks (`sim.turns`), not of who began first."""
+    """Start the actors; ranks (`sim.events.turns`) decide which acts first at one moment, not the order of starts."""
     pool = scenario.pool
     files = Files(env, buffers, fast_fail=pool is not None and pool.fast_fail)
     if pool is not None:

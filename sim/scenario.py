@@ -4,11 +4,11 @@ from dataclasses import asdict, dataclass, replace
 from math import inf
 
 from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy, WarmUp
-from tornpage.sim.device import DeviceTimes
+from tornpage.sim.device.device import DeviceTimes
+from tornpage.sim.device.put_table import PutTable
+from tornpage.sim.device.stalls import StallLaw
 from tornpage.sim.distributions import Distribution
-from tornpage.sim.log import BLANK_BYTES
-from tornpage.sim.put_table import PutTable
-from tornpage.sim.stalls import StallLaw
+from tornpage.sim.log.log import BLANK_BYTES
 from tornpage.sim.workload import ClosedLoop, Workload
 
 __all__ = ["MESSAGES_MAX", "SHIPPED_SCRIPT", "ImpossibleScenario", "Pool", "Replica", "Scenario", "Writeback"]

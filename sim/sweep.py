@@ -11,13 +11,13 @@ from itertools import product
 import numpy as np
 
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
-from tornpage.sim import alarms, crashes, rows, tables
-from tornpage.sim.analytic import Estimate, put_law
-from tornpage.sim.device import DeviceTimes
-from tornpage.sim.producers import Progress, without_progress
+from tornpage.sim.actors.producers import Progress, without_progress
+from tornpage.sim.device.device import DeviceTimes
+from tornpage.sim.results import alarms, crashes, rows, tables
+from tornpage.sim.results.analytic import Estimate, put_law
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Pool, Replica, Scenario, Writeback
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import ClosedLoop, Workload
 
 __all__ = ["Cell", "Point", "PointTables", "flush_name", "grid", "run_point", "run_points", "run_tables", "simulate"]

@@ -1,4 +1,4 @@
-"""Who sends what, when: values only. The actors that live by them are in `sim.producers`."""
+"""Who sends what, when: values only. The actors that live by them are in `sim.actors.producers`."""
 
 from dataclasses import dataclass
 from math import isfinite

@@ -86,7 +86,7 @@ def test_guarantees_name_code_that_exists() -> None:
         "commitlog": "tornpage.model.commitlog",
         "holding": "tornpage.model.holding",
         "message": "tornpage.model.message",
-        "refusal": "tornpage.model.refusal",
+        "admission": "tornpage.model.admission",
         "concurrent": "tornpage.properties.lockstep.concurrent",
         "queues": "tornpage.model.queues",
         "index": "tornpage.model.index",

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tornpage.pipeline.audit import StoreAudit, audit_store
-from tornpage.pipeline.columns import QueueKey
+from tornpage.pipeline.audit.audit import StoreAudit, audit_store
+from tornpage.pipeline.audit.store_rows import StoreRows
 from tornpage.pipeline.repairing.files import copy_bytes, copy_small, make_durable, write_file
 from tornpage.pipeline.repairing.index import write_index
 from tornpage.pipeline.repairing.plan import RepairPlan, RepairRefused, unfinished_of
 from tornpage.pipeline.repairing.queues import write_queues
-from tornpage.pipeline.store_rows import StoreRows
+from tornpage.pipeline.rows.columns import QueueKey
 from tornpage.properties.decode.files import FileSource
 
 __all__ = ["RepairDone", "carry_out"]

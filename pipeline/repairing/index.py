@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tornpage.pipeline.index_compare import seconds_since
-from tornpage.pipeline.index_reading import ENTRY, newest_before
+from tornpage.pipeline.audit.index_compare import seconds_since
 from tornpage.pipeline.repairing.plan import IndexShape
+from tornpage.pipeline.rows.index_reading import ENTRY, newest_before
 from tornpage.properties.decode.index import HEADER_BYTES, SLOT_BYTES, index_file_bytes
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from tornpage.pipeline.outline import LogRow
+from tornpage.pipeline.audit.store_rows import StoreRows
 from tornpage.pipeline.repairing.queues import has_place
-from tornpage.pipeline.store_rows import StoreRows
+from tornpage.pipeline.rows.outline import LogRow
 from tornpage.properties.decode.store import LogFile, StoreView
 
 __all__ = ["LogEnd", "find_log_end"]

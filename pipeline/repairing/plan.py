@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from tornpage.model.state import DELAYS_MS
-from tornpage.pipeline.audit import StoreAudit, audit_rows
-from tornpage.pipeline.columns import QueueKey
+from tornpage.pipeline.audit.audit import StoreAudit, audit_rows
+from tornpage.pipeline.audit.small_files import DELETED_TOPICS
+from tornpage.pipeline.audit.store_rows import StoreRows, bytes_to_read, read_store
+from tornpage.pipeline.audit.stores import StoreFacts, StorePlan, plan_store
 from tornpage.pipeline.repairing.log_end import LogEnd, find_log_end
-from tornpage.pipeline.small_files import DELETED_TOPICS
-from tornpage.pipeline.store_rows import StoreRows, bytes_to_read, read_store
-from tornpage.pipeline.stores import StoreFacts, StorePlan, plan_store
+from tornpage.pipeline.rows.columns import QueueKey
 from tornpage.properties.decode.consumequeue import UNIT_BYTES
 from tornpage.properties.decode.index import index_file_bytes
 from tornpage.properties.judge.shape import Given, delays_of

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tornpage.pipeline.columns import QueueKey
-from tornpage.pipeline.store_rows import StoreRows
+from tornpage.pipeline.audit.store_rows import StoreRows
+from tornpage.pipeline.rows.columns import QueueKey
 from tornpage.properties.decode.consumequeue import PREFILL_BYTES, UNIT_BYTES
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import islice
 from typing import Literal
 
-from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.message import SCHEDULE_TOPIC
 from tornpage.model.operations import WITHOUT_A_VERB, Operation
 from tornpage.properties.judge.evidence import EXTENSIONS, LegalLogs, Recovered
 from tornpage.properties.judge.judges import JUDGES

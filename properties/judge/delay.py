@@ -8,7 +8,7 @@ from itertools import chain
 
 from tornpage.model import schedule
 from tornpage.model.crash import opened
-from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.message import SCHEDULE_TOPIC
 from tornpage.model.state import CommitLog, Progress
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.judge.evidence import Evidence

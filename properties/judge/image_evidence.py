@@ -19,9 +19,9 @@ from tornpage.impl.config.policy import BrokerRole
 from tornpage.impl.parts import Parts
 from tornpage.impl.service.runner import ThreadRunner
 from tornpage.impl.store import MessageStore
+from tornpage.model.admission import is_topic
 from tornpage.model.dispatch import Queue, places
 from tornpage.model.message import Message
-from tornpage.model.refusal import is_topic
 from tornpage.model.state import CommitLog, Layout
 from tornpage.model.state import Record as ModelRecord
 from tornpage.properties.contract import observed

@@ -9,7 +9,7 @@ from functools import partial
 
 from tornpage.impl.store import MessageStore
 from tornpage.model import progress
-from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.message import SCHEDULE_TOPIC
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.decode.config_files import parse_config
 from tornpage.properties.judge.evidence import DELETED_TOPICS, Evidence, name_of, remembered_topics

@@ -17,7 +17,7 @@ from typing import Final
 
 from tornpage.impl.config.message_store_config import MessageStoreConfig
 from tornpage.impl.errors import BadConfig
-from tornpage.model.delay import SCHEDULE_TOPIC
+from tornpage.model.message import SCHEDULE_TOPIC
 from tornpage.model.state import DELAYS_MS, Layout
 from tornpage.properties.decode.config_files import parse_settings
 from tornpage.properties.decode.consumequeue import UNIT_BYTES

@@ -21,8 +21,8 @@ from dataclasses import replace
 
 from tornpage.model.answers import Answer, accepted
 from tornpage.model.commitlog import Appended
-from tornpage.model.delay import SCHEDULE_TOPIC
 from tornpage.model.dispatch import Queue
+from tornpage.model.message import SCHEDULE_TOPIC
 from tornpage.model.operations import (
     WITHOUT_A_VERB,
     AimFault,

@@ -11,9 +11,9 @@ from typing import Any
 from tornpage.model import schedule
 from tornpage.model.answers import Answer, NextRound
 from tornpage.model.operations import ServiceName, Step
-from tornpage.model.pending import is_full
 from tornpage.model.state import State
 from tornpage.model.step import applies
+from tornpage.model.waiting import is_full
 from tornpage.properties.contract import GuaranteeBroken, observed
 from tornpage.properties.lockstep.compare import (
     checkpoint_is_right,

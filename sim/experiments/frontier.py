@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tornpage.sim.crashes import crash_moments, losses
 from tornpage.sim.experiments.policies import POLICIES, StorePolicy
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Overlay, Progress, Row, Setup
 from tornpage.sim.experiments.words import listed, number, of, span_ms, span_us
-from tornpage.sim.tables import quantile
-from tornpage.sim.trace import Trace
+from tornpage.sim.results.crashes import crash_moments, losses
+from tornpage.sim.results.tables import quantile
+from tornpage.sim.results.trace import Trace
 
 __all__ = ["CHART", "FAILURES", "FRONTIER", "RATE", "caption", "front", "loss_row", "overlays", "simulated_row"]
 

@@ -7,7 +7,7 @@ import numpy as np
 from tornpage.sim.experiments.policies import policies
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
 from tornpage.sim.experiments.words import grouped, of, per_s, span_us
-from tornpage.sim.tables import quantile
+from tornpage.sim.results.tables import quantile
 
 __all__ = ["KNEE", "knee_rate"]
 

@@ -9,7 +9,7 @@ from tornpage.impl.config.policy import PAGE_BYTES
 from tornpage.sim.experiments.policies import ASYNC, RECORD_BYTES, StorePolicy
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Overlay, Progress, Row, Setup
 from tornpage.sim.experiments.words import number, of, per_s, span_ms
-from tornpage.sim.tables import quantile
+from tornpage.sim.results.tables import quantile
 
 __all__ = ["LEAST_PAGES", "boundary_rate"]
 

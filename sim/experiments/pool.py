@@ -9,8 +9,8 @@ from tornpage.impl.config.policy import CommitPolicy
 from tornpage.sim.experiments.policies import POLICIES
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Overlay, Progress, Row, Setup
 from tornpage.sim.experiments.words import grouped, listed, number, of
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.scenario import Pool
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import OpenPoisson, Sizes
 
 __all__ = ["POOL", "empty_s", "formula_s"]

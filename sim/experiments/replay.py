@@ -22,8 +22,8 @@ from tornpage.sim.distributions import Constant
 from tornpage.sim.experiments.policies import ASYNC, POLICIES, StorePolicy
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
 from tornpage.sim.experiments.words import grouped, number, of, span_ms
+from tornpage.sim.results.tables import quantile
 from tornpage.sim.scenario import ImpossibleScenario, Pool, Replica
-from tornpage.sim.tables import quantile
 
 __all__ = ["REPLAY"]
 

@@ -9,7 +9,7 @@ from tornpage.impl.config.policy import AllocationPolicy, WarmUp
 from tornpage.sim.experiments.policies import ASYNC, RECORD_BYTES, SYNC, StorePolicy
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
 from tornpage.sim.experiments.words import grouped, listed, number, of, per_s, span_us
-from tornpage.sim.trace import Trace
+from tornpage.sim.results.trace import Trace
 
 __all__ = ["ROLL", "around_rolls"]
 

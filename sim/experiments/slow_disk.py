@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from tornpage.sim.device import DeviceTimes
+from tornpage.sim.device.device import DeviceTimes
 from tornpage.sim.distributions import Constant, Exponential, LogNormal
 from tornpage.sim.experiments.policies import policies
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
 from tornpage.sim.experiments.words import grouped, of, span_us
-from tornpage.sim.tables import quantile
+from tornpage.sim.results.tables import quantile
 
 __all__ = ["SLOW_DISK", "scaled_sync"]
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tornpage.impl.config.policy import AllocationPolicy, WarmUp
-from tornpage.sim.anatomy import anatomy
 from tornpage.sim.experiments.policies import ASYNC, POLICIES, SYNC, StorePolicy
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
 from tornpage.sim.experiments.words import grouped, number, of, span_us
+from tornpage.sim.results.anatomy import anatomy
 
 __all__ = ["STALLS"]
 

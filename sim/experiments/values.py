@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tornpage.sim.device import DeviceTimes
+from tornpage.sim.device.device import DeviceTimes
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.scenario import Scenario
 from tornpage.sim.sweep import Point, simulate
-from tornpage.sim.trace import Trace
 
 __all__ = ["Axis", "Chart", "Experiment", "Overlay", "Result", "Row", "Setup", "cut_short", "run_experiment"]
 

@@ -13,7 +13,7 @@ from tornpage.impl.config.policy import PAGE_BYTES, AllocationPolicy, FlushPolic
 from tornpage.sim.experiments.policies import ASYNC, RECORD_BYTES, SYNC, StorePolicy
 from tornpage.sim.experiments.values import Axis, Chart, Experiment, Progress, Row, Setup
 from tornpage.sim.experiments.words import grouped, listed, number, of, span_us
-from tornpage.sim.trace import Trace
+from tornpage.sim.results.trace import Trace
 
 __all__ = ["MEASURED", "WARM_UP", "device_bytes_of_warm_up"]
 

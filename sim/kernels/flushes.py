@@ -1,11 +1,14 @@
-"""Flushing: the compiled twin of `sim.flushers`. Rules and words are those of `impl.config.policy.FlushPolicy`."""
+"""Flushing: the compiled twin of `sim.actors.flushers`.
+
+Rules and words are those of `impl.config.policy.FlushPolicy`.
+"""
 
 from tornpage.impl.config.policy import PAGE_BYTES
-from tornpage.sim.gap_table import GAP_BINS
+from tornpage.sim.device.gap_table import GAP_BINS
+from tornpage.sim.device.sync_table import KNOT_NS, KNOT_PAGES, KNOT_SLOPE, LAYER_BINS, PAGE_TOPS, SLOPE_BITS
 from tornpage.sim.kernels import layout as at
 from tornpage.sim.kernels.layout import Arrays, inlined_part, kernel, measured_ns
-from tornpage.sim.log import BLANK_BYTES
-from tornpage.sim.sync_table import KNOT_NS, KNOT_PAGES, KNOT_SLOPE, LAYER_BINS, PAGE_TOPS, SLOPE_BITS
+from tornpage.sim.log.log import BLANK_BYTES
 
 __all__ = ["NO_PIECE", "flush_behind", "look", "sync_piece", "wake_ns"]
 

@@ -12,10 +12,10 @@ from zlib import crc32
 from numba import njit, types
 
 from tornpage.impl.config.policy import PAGE_BYTES
+from tornpage.sim.device.gap_table import COUNT, GAP_EDGES_NS, START
+from tornpage.sim.device.sync_table import PAGE_TOPS, SLOPE_BITS
 from tornpage.sim.distributions import Int64s
-from tornpage.sim.gap_table import COUNT, GAP_EDGES_NS, START
-from tornpage.sim.log import BLANK_BYTES
-from tornpage.sim.sync_table import PAGE_TOPS, SLOPE_BITS
+from tornpage.sim.log.log import BLANK_BYTES
 
 __all__ = ["Arrays", "inlined_part", "kernel", "kernel_part", "measured_ns"]
 
@@ -126,7 +126,7 @@ class Arrays(NamedTuple):
     files: Int64s
     """One row per file; columns as above."""
     flushes: Int64s
-    """Rows of `sim.trace.FLUSH_DTYPE`."""
+    """Rows of `sim.results.trace.FLUSH_DTYPE`."""
     heap: Int64s
     """Closed producers that are to arrive: rows (time, number), the first of them on top."""
     think: Int64s

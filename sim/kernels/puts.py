@@ -1,4 +1,4 @@
-"""Puts under the lock, file by file: the compiled twin of `sim.log` and `sim.preallocation`.
+"""Puts under the lock, file by file: the compiled twin of `sim.log.log` and `sim.actors.preallocation`.
 
 When a put begins and ends follows from its arrival, the puts before it and the files, so it is known as soon as the
 message is. When a file is ready follows from the moment it is asked for.
@@ -7,7 +7,7 @@ message is. When a file is ready follows from the moment it is asked for.
 from tornpage.impl.config.policy import PAGE_BYTES
 from tornpage.sim.kernels import layout as at
 from tornpage.sim.kernels.layout import Arrays, inlined_part, kernel, kernel_part, measured_ns
-from tornpage.sim.log import BLANK_BYTES
+from tornpage.sim.log.log import BLANK_BYTES
 
 __all__ = ["ask", "ask_first", "plan", "put"]
 

@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tornpage.bench import process_kills
-from tornpage.bench.crash_frontier import FILE_BYTES, REAL, SIMULATED, caption, crash_frontier
-from tornpage.bench.crash_policies import MESSAGE, store_config
+from tornpage.bench.crashes import process_kills
+from tornpage.bench.crashes.frontier import FILE_BYTES, REAL, SIMULATED, caption, crash_frontier
+from tornpage.bench.crashes.policies import MESSAGE, store_config
+from tornpage.bench.crashes.power_losses import Loss, power_losses
+from tornpage.bench.crashes.process_kills import Killed, kill_one
 from tornpage.bench.experiments import EXPERIMENTS
 from tornpage.bench.figures import file_system_of
-from tornpage.bench.power_losses import Loss, power_losses
-from tornpage.bench.process_kills import Killed, kill_one
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.program.hand_driven import HandDriven
-from tornpage.sim.crashes import crash_moments, losses
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
 from tornpage.sim.experiments.frontier import loss_row
 from tornpage.sim.experiments.policies import POLICIES, RECORD_BYTES, StorePolicy
 from tornpage.sim.experiments.values import Row, Setup, run_experiment
+from tornpage.sim.results.crashes import crash_moments, losses
 
 SETUP = Setup(PRESETS["vm-ext4"], seed=3, effort=0.05)
 
@@ -116,8 +116,8 @@ def test_the_caption_tells_that_a_latency_is_that_of_memory() -> None:
 
 def test_rows_of_killed_processes_say_where_their_files_were(monkeypatch: pytest.MonkeyPatch) -> None:
     killed = Killed(Loss(0, 0, 0.0, 0), 60, (5_000, 7_000))
-    monkeypatch.setattr("tornpage.bench.crash_frontier.kill_one", lambda *_, **__: killed)
-    monkeypatch.setattr("tornpage.bench.crash_frontier.POLICIES", {"sync": POLICIES["sync"]})
+    monkeypatch.setattr("tornpage.bench.crashes.frontier.kill_one", lambda *_, **__: killed)
+    monkeypatch.setattr("tornpage.bench.crashes.frontier.POLICIES", {"sync": POLICIES["sync"]})
     found = run_experiment(crash_frontier(crashes=2, kills=1, directory="/dev/shm"), SETUP, lambda step: None)
     named = {row["crash"]: row["file_system"] for row in found.rows}
     assert named == {SIMULATED["power"]: "", REAL["power"]: "", REAL["kill"]: file_system_of("/dev/shm")}

@@ -11,17 +11,17 @@ import pytest
 
 from tests.sim.made_samples import made_samples
 from tests.sim.support import SYNC, scenario
-from tornpage.bench import page_slices, probes, scratch_file, sync_sweep
-from tornpage.bench.calibrate import CannotCalibrate, calibrate, require_disk
-from tornpage.bench.driven import COMMIT_DTYPE, FLUSH_DTYPE, Driven
+from tornpage.bench.calibration import page_slices, probes, scratch_file, sync_sweep
+from tornpage.bench.calibration.calibrate import CannotCalibrate, calibrate, require_disk
+from tornpage.bench.calibration.driven import COMMIT_DTYPE, FLUSH_DTYPE, Driven
+from tornpage.bench.calibration.load_slices import samples_of
+from tornpage.bench.calibration.probes import NEEDED_BYTES, Slice, slices
+from tornpage.bench.calibration.snapshot import Pressure, machine_snapshot, pressure_between
 from tornpage.bench.figures import describe_machine
-from tornpage.bench.load_slices import samples_of
-from tornpage.bench.probes import NEEDED_BYTES, Slice, slices
-from tornpage.bench.snapshot import Pressure, machine_snapshot, pressure_between
 from tornpage.impl.config.policy import FlushDiskType
 from tornpage.run import directory as run_directory
-from tornpage.sim.calibration import Calibration
-from tornpage.sim.samples import MODES, PROBES, STATES, Samples
+from tornpage.sim.device.calibration import Calibration
+from tornpage.sim.device.samples import MODES, PROBES, STATES, Samples
 
 MIB = 1 << 20
 
@@ -178,7 +178,8 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, *, interrupted_in: int = 99) -> No
         return Samples(made.syncs[made.syncs["round"] == number], made.probes[made.probes["round"] == number])
 
     monkeypatch.setattr(
-        "tornpage.bench.calibrate.slices", lambda *_, **__: [Slice("made up", work, np.random.default_rng(0))]
+        "tornpage.bench.calibration.calibrate.slices",
+        lambda *_, **__: [Slice("made up", work, np.random.default_rng(0))],
     )
 
 
@@ -232,7 +233,7 @@ def test_the_snapshot_finds_the_disk_below_a_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partition: bool, journal: bool
 ) -> None:
     machine = replace(describe_machine("/"), file_system="ext4")
-    monkeypatch.setattr("tornpage.bench.snapshot.describe_machine", lambda _: machine)
+    monkeypatch.setattr("tornpage.bench.calibration.snapshot.describe_machine", lambda _: machine)
     fake_root(tmp_path, os.stat(tmp_path).st_dev, partition=partition, journal=journal)
     found = machine_snapshot(str(tmp_path), tmp_path)
     assert (found["disk"], found["read_ahead_kib"], found["scheduler"]) == ("disk", 128, "[none] bfq")
@@ -248,7 +249,7 @@ def test_whether_there_is_a_journal_is_left_out_where_the_disk_is_not_found(
 ) -> None:
     """Without /sys a disk was said to have no journal."""
     machine = replace(describe_machine("/"), file_system="ext4")
-    monkeypatch.setattr("tornpage.bench.snapshot.describe_machine", lambda _: machine)
+    monkeypatch.setattr("tornpage.bench.calibration.snapshot.describe_machine", lambda _: machine)
     assert "journal" not in machine_snapshot(str(tmp_path), tmp_path / "nothing")
 
 
@@ -276,7 +277,7 @@ def test_stolen_time_is_a_share_of_all_cores_of_the_machine(tmp_path: Path, monk
         return dict(pressure_between(begin, end, cores))
 
     stand_in(monkeypatch)
-    monkeypatch.setattr("tornpage.bench.calibrate.pressure_between", between)
+    monkeypatch.setattr("tornpage.bench.calibration.calibrate.pressure_between", between)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     calibrate(str(tmp_path), seconds=1e-9, modes=MODES, seed=0, file_system=lambda _: "ext4")
     assert seen == [64]

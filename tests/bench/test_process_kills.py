@@ -12,10 +12,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tornpage.bench import killed_producer, process_kills
-from tornpage.bench.crash_frontier import FILE_BYTES
-from tornpage.bench.killed_producer import ANSWERED, PAGE_BYTES, PUT, put_until_killed
-from tornpage.bench.process_kills import kill_one
+from tornpage.bench.crashes import killed_producer, process_kills
+from tornpage.bench.crashes.frontier import FILE_BYTES
+from tornpage.bench.crashes.killed_producer import ANSWERED, PAGE_BYTES, PUT, put_until_killed
+from tornpage.bench.crashes.process_kills import kill_one
 from tornpage.guard import python_command
 from tornpage.impl.message.message import PutResult, PutStatus
 from tornpage.sim.experiments.policies import POLICIES
@@ -112,7 +112,7 @@ def test_the_moment_a_message_was_meant_for_is_the_one_its_producer_drew(
 
 PARENT = """
 import subprocess, sys, time
-from tornpage.bench import process_kills
+from tornpage.bench.crashes import process_kills
 from tornpage.sim.experiments.policies import POLICIES
 
 class Told(subprocess.Popen):
@@ -132,7 +132,7 @@ process_kills.kill_one(POLICIES["async 500 ms"], rate_per_s=100.0, file_bytes=1 
 
 def test_who_is_to_be_killed_does_not_outlive_who_wanted_to(tmp_path: Path) -> None:
     """A terminated `sim frontier` left a process behind that filled the disk for two minutes."""
-    command = [*python_command("tornpage.bench.process_kills")[:-2], "-c", PARENT, str(tmp_path)]
+    command = [*python_command("tornpage.bench.crashes.process_kills")[:-2], "-c", PARENT, str(tmp_path)]
     parent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     try:

@@ -10,22 +10,22 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tornpage.bench.driven import Driven
-from tornpage.bench.load_slices import samples_of
-from tornpage.bench.validation import Case, Validation, validate
-from tornpage.bench.validation_cases import CALIBRATING, HELD_OUT, Cases
-from tornpage.bench.validation_costs import durable_ns, puts_of, without_stalls
-from tornpage.bench.validation_rounds import Round
-from tornpage.bench.validation_rows import SHARES, quantile_rows, score_rows, slice_rows
+from tornpage.bench.calibration.driven import Driven
+from tornpage.bench.calibration.load_slices import samples_of
+from tornpage.bench.validation.cases import CALIBRATING, HELD_OUT, Cases
+from tornpage.bench.validation.costs import durable_ns, puts_of, without_stalls
+from tornpage.bench.validation.rounds import Round
+from tornpage.bench.validation.rows import SHARES, quantile_rows, score_rows, slice_rows
+from tornpage.bench.validation.validation import Case, Validation, validate
 from tornpage.properties.contract import HarnessError
-from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.device.device import PRESETS, DeviceTimes
+from tornpage.sim.device.gap_table import GapTable
+from tornpage.sim.device.put_table import PutTable
+from tornpage.sim.device.samples import PROBES, STATES, Samples
+from tornpage.sim.device.stalls import NEVER
 from tornpage.sim.distributions import LogNormal
-from tornpage.sim.gap_table import GapTable
-from tornpage.sim.put_table import PutTable
 from tornpage.sim.run import run
-from tornpage.sim.samples import PROBES, STATES, Samples
 from tornpage.sim.scenario import Scenario
-from tornpage.sim.stalls import NEVER
 
 RNG = np.random.default_rng(11)
 TRUTH = replace(

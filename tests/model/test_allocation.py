@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from tests.model.support import layout_of, message_of
-from tornpage.model.allocation import allocate_round
-from tornpage.model.commitlog import CommitLog, Conditions, put
+from tornpage.model.commitlog import CommitLog, Conditions, allocate_round, put
 from tornpage.model.flushing import close
 from tornpage.model.message import PutStatus
 from tornpage.model.state import Layout

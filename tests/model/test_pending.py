@@ -7,10 +7,10 @@ from tornpage.model import waiting
 from tornpage.model.commitlog import put
 from tornpage.model.crash import crash, reopened
 from tornpage.model.flushing import close, flush
-from tornpage.model.pending import answered
 from tornpage.model.queues import dispatch
 from tornpage.model.schedule import deliver_round, earliest_due, has_work, left_out, save_round
 from tornpage.model.state import CommitLog, Conditions, Layout
+from tornpage.model.waiting import answered
 
 LAYOUT = layout_of(file_bytes=4096, delays_ms=(1000, 2000), delay_levels=2, sync_flush=True, pending_copies=2)
 

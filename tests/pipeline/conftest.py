@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tornpage.pipeline.session import SparkUnavailable, require_java, spark_session
+from tornpage.pipeline.spark.session import SparkUnavailable, require_java, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tornpage.pipeline.agreement import differing, missing_module, versions
+from tornpage.pipeline.spark.agreement import differing, missing_module, versions
 
 
 @pytest.mark.parametrize(

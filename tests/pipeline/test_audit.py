@@ -14,12 +14,12 @@ import pytest
 
 from tests.pipeline.handmade import DUE_MS, STORED_MS, HandmadeStore, copied, overwrite, undamaged, write_deleted
 from tests.support.properties.handmade import golden_dirs, properties_of
-from tornpage.pipeline.audit import StoreAudit, audit_plan, audit_store
-from tornpage.pipeline.dispatch import SCHEDULE_TOPIC
-from tornpage.pipeline.findings import CODES
-from tornpage.pipeline.store_rows import bytes_to_read
-from tornpage.pipeline.stores import facts_of, plan_store
-from tornpage.pipeline.suspicions import Suspicion, judged
+from tornpage.pipeline.audit.audit import StoreAudit, audit_plan, audit_store
+from tornpage.pipeline.audit.findings import CODES
+from tornpage.pipeline.audit.store_rows import bytes_to_read
+from tornpage.pipeline.audit.stores import facts_of, plan_store
+from tornpage.pipeline.audit.suspicions import Suspicion, judged
+from tornpage.pipeline.rows.dispatch import SCHEDULE_TOPIC
 from tornpage.properties.inspect import InspectError
 
 QUEUE_FILE = "consumequeue/TopicTest/0/00000000000000000000"
@@ -261,7 +261,7 @@ def test_cut_and_missing_queue_files_are_found(tmp_path: Path) -> None:
 
 
 def test_findings_of_a_code_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tornpage.pipeline.suspicions.FINDINGS_MAX", 3)
+    monkeypatch.setattr("tornpage.pipeline.audit.suspicions.FINDINGS_MAX", 3)
     store = HandmadeStore(tmp_path)
     for number in range(10):
         store.put(queue_offset=number, tags_code=number % 2)

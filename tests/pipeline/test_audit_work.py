@@ -11,13 +11,13 @@ from unittest.mock import Mock
 import pytest
 
 from tests.pipeline.handmade import copied, overwrite, write_deleted
-from tornpage.pipeline.agreement import VersionsDiffer
-from tornpage.pipeline.audit_spark import JobFailed, _in_tasks, _one_line, audit_each
-from tornpage.pipeline.jobs import reason_of
-from tornpage.pipeline.parquet_rows import TABLES
-from tornpage.pipeline.store_rows import read_store
-from tornpage.pipeline.stores import plan_store
-from tornpage.pipeline.work import WorkError, do_task, open_work, outlines, plan_tasks
+from tornpage.pipeline.audit.audit_spark import JobFailed, _in_tasks, _one_line, audit_each
+from tornpage.pipeline.audit.store_rows import read_store
+from tornpage.pipeline.audit.stores import plan_store
+from tornpage.pipeline.audit.work import WorkError, do_task, open_work, outlines, plan_tasks
+from tornpage.pipeline.rows.parquet_rows import TABLES
+from tornpage.pipeline.spark.agreement import VersionsDiffer
+from tornpage.pipeline.spark.jobs import reason_of
 
 pq = pytest.importorskip("pyarrow.parquet")
 
@@ -44,7 +44,7 @@ def test_task_that_dies_leaves_nothing_that_looks_done(tmp_path: Path, monkeypat
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("tornpage.pipeline.work.plain_batch", fails)
+        patch.setattr("tornpage.pipeline.audit.work.plain_batch", fails)
         with pytest.raises(OSError, match="No space"):
             do_task(task, tmp_path / "work")
     assert [path for path in (tmp_path / "work").rglob("*") if path.is_file() and path.name != "stores.json"] == []
@@ -86,7 +86,7 @@ class OneWorker:
 def test_worker_of_another_version_does_nothing_and_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _in_tasks(OneWorker(), [1, 2], lambda task: task + 1) == [2, 3]  # type: ignore[arg-type]
     told = iter([{"numpy": "2.4"}, {"numpy": "1.0"}, {"numpy": "1.0"}])
-    monkeypatch.setattr("tornpage.pipeline.audit_spark.versions", lambda: next(told))
+    monkeypatch.setattr("tornpage.pipeline.audit.audit_spark.versions", lambda: next(told))
     with pytest.raises(VersionsDiffer, match=r"other versions: numpy 1.0, here 2.4; install there") as caught:
         _in_tasks(OneWorker(), [1, 2], lambda task: pytest.fail(f"did {task}"))  # type: ignore[arg-type]
     assert "\n" not in str(caught.value)
@@ -141,7 +141,7 @@ def rows_in(work: Path, table: str) -> int:
 
 def test_rows_of_files_that_are_gone_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They were joined with those that are there, and made a sound store a broken one."""
-    monkeypatch.setattr("tornpage.pipeline.work.TASK_BYTES", 1)
+    monkeypatch.setattr("tornpage.pipeline.audit.work.TASK_BYTES", 1)
     store, work = copied("03-rollover-blanks-retention", tmp_path / "store"), tmp_path / "work"
     plan = plan_store(0, store)
     open_work(work, [plan], resume=False, overwrite=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tornpage.pipeline.campaign import (
+from tornpage.pipeline.campaign.campaign import (
     _write,
     complete_shards,
     prepare_output,
@@ -19,7 +19,7 @@ from tornpage.pipeline.campaign import (
     run_serial,
     silent_in,
 )
-from tornpage.pipeline.outputs import OutputTaken
+from tornpage.pipeline.rows.outputs import OutputTaken
 from tornpage.properties.campaign.replay import Failure, replay
 from tornpage.properties.disk.dirty import choose_tracker
 from tornpage.properties.explore.crashes.campaign import Plan
@@ -93,7 +93,7 @@ def test_complete_shards_are_not_run_again(tmp_path: Path, monkeypatch: pytest.M
         run.append(shard.number)
         return rows_of(shard)
 
-    monkeypatch.setattr("tornpage.pipeline.campaign.rows_of_shard", counted)
+    monkeypatch.setattr("tornpage.pipeline.campaign.campaign.rows_of_shard", counted)
     prepare_output(tmp_path, SHARDS, resume=False)
     run_serial(SHARDS[:1], tmp_path)
     rows = run_serial(SHARDS, tmp_path)

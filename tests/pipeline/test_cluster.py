@@ -14,8 +14,8 @@ from typing import IO, Any
 
 import pytest
 
-from tornpage.pipeline.campaign import result_hash, run_serial
-from tornpage.pipeline.session import SparkUnavailable, require_java, require_packages
+from tornpage.pipeline.campaign.campaign import result_hash, run_serial
+from tornpage.pipeline.spark.session import SparkUnavailable, require_java, require_packages
 from tornpage.properties.explore.crashes.campaign import Plan
 from tornpage.properties.program.case import Settings
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.test_cluster import first
-from tornpage.pipeline.session import SparkUnavailable, require_java, require_packages
+from tornpage.pipeline.spark.session import SparkUnavailable, require_java, require_packages
 
 pytestmark = pytest.mark.deep
 

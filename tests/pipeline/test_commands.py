@@ -15,10 +15,10 @@ from click.testing import CliRunner
 from tests.pipeline.handmade import copied, overwrite
 from tornpage.cli import audit, campaign, sim
 from tornpage.outcomes.auditing import engine_for
-from tornpage.pipeline.jobs import spark_failures
-from tornpage.pipeline.session import SparkUnavailable, require_java
-from tornpage.pipeline.stores import plan_store
-from tornpage.pipeline.work import open_work
+from tornpage.pipeline.audit.stores import plan_store
+from tornpage.pipeline.audit.work import open_work
+from tornpage.pipeline.spark.jobs import spark_failures
+from tornpage.pipeline.spark.session import SparkUnavailable, require_java
 
 QUEUE_FILE = "consumequeue/TopicTest/0/00000000000000000000"
 
@@ -203,9 +203,9 @@ def test_a_spark_that_fails_under_way_ends_a_sweep_in_one_line(
     def fails(*_: Any, **__: Any) -> NoReturn:
         raise failures[error]("Job aborted\nCaused by: java.io.IOException: gone") if isinstance(error, str) else error
 
-    monkeypatch.setattr("tornpage.pipeline.session.require_java", lambda: 17)
-    monkeypatch.setattr("tornpage.pipeline.session.spark_session", lambda *_, **__: nullcontext())
-    monkeypatch.setattr("tornpage.pipeline.sweep.sweep", fails)
+    monkeypatch.setattr("tornpage.pipeline.spark.session.require_java", lambda: 17)
+    monkeypatch.setattr("tornpage.pipeline.spark.session.spark_session", lambda *_, **__: nullcontext())
+    monkeypatch.setattr("tornpage.pipeline.sweep.sweep.sweep", fails)
     asked = ("sweep", "--messages", "1000", "--rate", "1000", "--master", "local[2]", "--out", str(tmp_path / "out"))
     code, said, complaint = run(sim.command, *asked, "--json")
     document = json.loads(said)

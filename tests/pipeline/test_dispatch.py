@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.properties.handmade import properties_of, record
-from tornpage.pipeline.dispatch import SCHEDULE_TOPIC, Dispatch, dispatch_of
+from tornpage.pipeline.rows.dispatch import SCHEDULE_TOPIC, Dispatch, dispatch_of
 from tornpage.properties.decode.consumequeue import java_hash
 from tornpage.properties.decode.record import Record, decode_record
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests.pipeline.handmade import HandmadeStore, copied, overwrite, write_deleted
 from tests.support.properties.handmade import properties_of
-from tornpage.pipeline.audit import audit_store
-from tornpage.pipeline.columns import ENTRIES, joined
-from tornpage.pipeline.index_reading import IndexPartition, IndexRow, plan_index, read_index
+from tornpage.pipeline.audit.audit import audit_store
+from tornpage.pipeline.rows.columns import ENTRIES, joined
+from tornpage.pipeline.rows.index_reading import IndexPartition, IndexRow, plan_index, read_index
 from tornpage.properties.decode.index import decode_index
 from tornpage.properties.decode.index_files import list_index
 
@@ -76,13 +76,13 @@ def test_reading_in_pieces_finds_what_the_plain_decoder_finds(
 def monkeypatch_module() -> Any:
     """Have pieces of 7 entries, so that chains go from one to the next."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tornpage.pipeline.index_reading._PIECE_ENTRIES", 7)
+        patch.setattr("tornpage.pipeline.rows.index_reading._PIECE_ENTRIES", 7)
         yield
 
 
 def test_that_more_places_do_not_fit_than_are_listed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """How many more there are is not known: each check stops counting in each piece."""
-    monkeypatch.setattr("tornpage.pipeline.index_reading.PROBLEMS_MAX", 3)
+    monkeypatch.setattr("tornpage.pipeline.rows.index_reading.PROBLEMS_MAX", 3)
     store = copied("06-index-files-collisions", tmp_path / "store")
     part = parts_of(store, 50)[0]
     for number in range(1, part.entry_count + 1):

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from tests.pipeline.handmade import copied
-from tornpage.pipeline.interrupts import apart, interruptible_start
-from tornpage.pipeline.session import SparkUnavailable, require_java
+from tornpage.pipeline.spark.interrupts import apart, interruptible_start
+from tornpage.pipeline.spark.session import SparkUnavailable, require_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -135,7 +135,7 @@ class Command:
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("moment", ["org.apache.spark.deploy.SparkSubmit", "tornpage.pipeline.daemon"])
+@pytest.mark.parametrize("moment", ["org.apache.spark.deploy.SparkSubmit", "tornpage.pipeline.spark.daemon"])
 @pytest.mark.parametrize("what", ["campaign", "sweep", "audit"])
 def test_an_interrupt_leaves_no_process(java: None, tmp_path: Path, what: str, moment: str) -> None:
     store = copied("03-rollover-blanks-retention", tmp_path / "store")

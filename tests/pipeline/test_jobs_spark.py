@@ -20,15 +20,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.support.properties.handmade import golden_dirs
-from tornpage.pipeline.aggregates import counted_here, counted_in_spark
-from tornpage.pipeline.agreement import VersionsDiffer, versions
-from tornpage.pipeline.audit_spark import JobFailed, _in_tasks
-from tornpage.pipeline.campaign import campaign, complete_shards, read_rows, result_hash, rows_of_shard, run_serial
-from tornpage.pipeline.jobs import Death, do_each
-from tornpage.pipeline.outputs import OutputTaken
-from tornpage.pipeline.pareto import pareto, pareto_in_spark, points_frame
-from tornpage.pipeline.sweep import Row as PointRow
-from tornpage.pipeline.sweep import prepare_sweep, run_some, stored_points, sweep
+from tornpage.pipeline.audit.audit_spark import JobFailed, _in_tasks
+from tornpage.pipeline.campaign.aggregates import counted_here, counted_in_spark
+from tornpage.pipeline.campaign.campaign import (
+    campaign,
+    complete_shards,
+    read_rows,
+    result_hash,
+    rows_of_shard,
+    run_serial,
+)
+from tornpage.pipeline.rows.outputs import OutputTaken
+from tornpage.pipeline.spark.agreement import VersionsDiffer, versions
+from tornpage.pipeline.spark.jobs import Death, do_each
+from tornpage.pipeline.sweep.pareto import pareto, pareto_in_spark, points_frame
+from tornpage.pipeline.sweep.sweep import Row as PointRow
+from tornpage.pipeline.sweep.sweep import prepare_sweep, run_some, stored_points, sweep
 from tornpage.properties.explore.crashes.campaign import Plan
 from tornpage.properties.explore.crashes.rows import Row
 from tornpage.properties.explore.crashes.shards import Shard
@@ -110,7 +117,7 @@ def test_work_that_raises_is_an_answer(spark: SparkSession) -> None:
 
 def test_workers_with_other_code_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     other = {**versions(), "code of tornpage": "0" * 12}
-    monkeypatch.setattr("tornpage.pipeline.jobs.versions", lambda: other)
+    monkeypatch.setattr("tornpage.pipeline.spark.jobs.versions", lambda: other)
     with pytest.raises(VersionsDiffer, match=r"code of tornpage [0-9a-f]{12}, here 000000000000; install there"):
         do_each(spark, [1], raises_at_two, lambda piece, answer: None)
 
@@ -148,7 +155,7 @@ def points() -> list[Any]:
     """Return a grid of twelve points; skip while there is no simulator."""
     pytest.importorskip("tornpage.sim.sweep", reason="the simulator is not there")
     from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-    from tornpage.sim.device import PRESETS
+    from tornpage.sim.device.device import PRESETS
     from tornpage.sim.sweep import grid
     from tornpage.sim.workload import OpenPoisson, Sizes
 
@@ -234,7 +241,7 @@ def test_workers_have_a_safe_path_and_our_interpreter(spark: SparkSession) -> No
         return sys.executable, sys.flags.safe_path, sys.modules["__main__"].__spec__.name  # type: ignore[union-attr]
 
     [said] = spark.sparkContext.parallelize([0], 1).map(ask).collect()
-    assert said == (sys.executable, True, "tornpage.pipeline.daemon")
+    assert said == (sys.executable, True, "tornpage.pipeline.spark.daemon")
 
 
 def test_bulk_reading_gives_the_rows_that_are_read_here(spark: SparkSession) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.pipeline.handmade import copied
 from tests.pipeline.plants import PLANTS, Place, plant
-from tornpage.pipeline.audit import StoreAudit, audit_store
+from tornpage.pipeline.audit.audit import StoreAudit, audit_store
 
 STORES = ("01-plain-ascii", "03-rollover-blanks-retention", "06-index-files-collisions")
 

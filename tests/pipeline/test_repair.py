@@ -19,7 +19,7 @@ from tests.pipeline.handmade import HandmadeStore, copied, overwrite, undamaged
 from tests.pipeline.plants import PLANTS, plant
 from tests.support.properties.handmade import golden_dirs, properties_of
 from tornpage import Message, MessageStore, MessageStoreConfig
-from tornpage.pipeline.audit import audit_store
+from tornpage.pipeline.audit.audit import audit_store
 from tornpage.pipeline.repairing import RepairDone, RepairRefused, carry_out, prepare_repair
 from tornpage.properties.decode.consumequeue import EXT_ADDRESS_MAX
 from tornpage.properties.decode.record import Record

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from tornpage.pipeline.jobs import spark_failures
-from tornpage.pipeline.session import JavaMissing, SessionFailed, _quiet, require_java, spark_session
+from tornpage.pipeline.spark.jobs import spark_failures
+from tornpage.pipeline.spark.session import JavaMissing, SessionFailed, _quiet, require_java, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,9 +54,10 @@ def test_new_java_is_welcome(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 def test_importing_the_room_loads_neither_spark_nor_arrow() -> None:
     program = (
-        "import sys, pipeline, pipeline.audit, pipeline.campaign, pipeline.session, pipeline.sweep; "
+        "import sys, tornpage.pipeline.audit.audit, tornpage.pipeline.campaign.campaign; "
+        "import tornpage.pipeline.spark.session, tornpage.pipeline.sweep.sweep; "
         "import tornpage.cli.audit, tornpage.cli.campaign; "
-        "print(sorted({'pyspark', 'py4j', 'pyarrow', 'pandas', 'sim'} & set(sys.modules)))"
+        "print(sorted({'pyspark', 'py4j', 'pyarrow', 'pandas', 'tornpage.sim'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -20,13 +20,13 @@ from tests.pipeline.handmade import (
 )
 from tests.pipeline.plants import PLANTS, plant
 from tests.support.properties.handmade import golden_dirs, properties_of
-from tornpage.pipeline.audit import audit_plan
-from tornpage.pipeline.audit_spark import audit_each, audit_joined
-from tornpage.pipeline.dispatch import SCHEDULE_TOPIC
-from tornpage.pipeline.interrupts import apart
-from tornpage.pipeline.stores import plan_store
-from tornpage.pipeline.watching import watched
-from tornpage.pipeline.work import open_work
+from tornpage.pipeline.audit.audit import audit_plan
+from tornpage.pipeline.audit.audit_spark import audit_each, audit_joined
+from tornpage.pipeline.audit.stores import plan_store
+from tornpage.pipeline.audit.work import open_work
+from tornpage.pipeline.rows.dispatch import SCHEDULE_TOPIC
+from tornpage.pipeline.spark.interrupts import apart
+from tornpage.pipeline.spark.watching import watched
 from tornpage.properties.decode.record import Record
 from tornpage.properties.decode.store import iter_items, look
 
@@ -189,7 +189,7 @@ def test_spark_and_plain_audit_agree_on_every_store(spark: SparkSession, tmp_pat
 
 
 def test_tasks_are_counted_stage_by_stage(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tornpage.pipeline.watching._ASK_EVERY_S", 0.02)
+    monkeypatch.setattr("tornpage.pipeline.spark.watching._ASK_EVERY_S", 0.02)
     plans = [plan_store(0, copied("03-rollover-blanks-retention", tmp_path / "store"))]
     open_work(tmp_path / "work", plans, resume=False, overwrite=False)
     told: list[tuple[str, int, int, bool]] = []

@@ -12,11 +12,11 @@ import pytest
 from tests.reports.accounts import account
 from tests.reports.browser import CHROMIUM, Browser
 from tests.reports.documents import HOSTILE, history, many_findings, store_document, with_texts
-from tornpage.reports.counterexample import read_counterexample, render_counterexample
-from tornpage.reports.history import history_rows
-from tornpage.reports.pages import build_report
-from tornpage.reports.store import read_store_report, render_store_report
-from tornpage.reports.trends import render_trends
+from tornpage.reports.pages.counterexample import read_counterexample, render_counterexample
+from tornpage.reports.pages.run_page import build_report
+from tornpage.reports.pages.store_page import read_store_report, render_store_report
+from tornpage.reports.pages.trends import render_trends
+from tornpage.reports.results.history import history_rows
 
 Tables = dict[str, Any]
 MakeRun = Callable[..., Path]

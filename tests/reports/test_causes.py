@@ -1,7 +1,7 @@
 """Findings by cause: the same mistake at other places is one cause, the gravest and the most frequent come first."""
 
-from tornpage.reports.causes import causes_of, codes_of
-from tornpage.reports.findings import Finding, page_name
+from tornpage.reports.results.causes import causes_of, codes_of
+from tornpage.reports.results.findings import Finding, page_name
 
 
 def finding(code: str, sentence: str, severity: str = "broken", **more: object) -> Finding:

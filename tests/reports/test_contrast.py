@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 
 from tests.reports.browser import contrast
-from tornpage.reports.templating import style_sheet
+from tornpage.reports.pages.templating import style_sheet
 
 Scheme = Literal["light", "dark"]
 PAPERS = ("paper", "soft")

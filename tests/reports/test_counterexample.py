@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 from tests.reports.accounts import account, hostile_account
 from tests.reports.documents import HOSTILE
-from tornpage.reports.counterexample import read_counterexample, render_counterexample
 from tornpage.reports.errors import ReportError
-from tornpage.reports.lanes import plot_lanes, summarise_lanes
+from tornpage.reports.pages.counterexample import read_counterexample, render_counterexample
+from tornpage.reports.plots.lanes import plot_lanes, summarise_lanes
 
 
 class Elements(HTMLParser):

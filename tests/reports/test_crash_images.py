@@ -8,11 +8,11 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from tornpage.reports.crash_images import CrashImageRow, plot_crash_images, summarise_crash_images
 from tornpage.reports.errors import ReportError
-from tornpage.reports.pages import render
+from tornpage.reports.pages.run_page import render
 from tornpage.reports.palette import SERIES
-from tornpage.reports.tables import read_run
+from tornpage.reports.results.crash_images import CrashImageRow, plot_crash_images, summarise_crash_images
+from tornpage.reports.results.tables import read_run
 
 MakeRun = Callable[..., Path]
 

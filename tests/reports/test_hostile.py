@@ -15,15 +15,16 @@ from hypothesis import strategies as st
 from tests.reports.accounts import account
 from tests.reports.conftest import run_document
 from tests.reports.documents import history, many_findings, store_document, with_texts
-from tornpage.reports import counterexample, figures
-from tornpage.reports.counterexample import read_counterexample, render_counterexample
-from tornpage.reports.history import history_rows
-from tornpage.reports.pages import render
+from tornpage.reports.pages import counterexample
+from tornpage.reports.pages.counterexample import read_counterexample, render_counterexample
+from tornpage.reports.pages.run_page import render
+from tornpage.reports.pages.simulation_page import Shown, render_simulation
+from tornpage.reports.pages.store_page import read_store_report, render_store_report
+from tornpage.reports.pages.trends import render_trends
+from tornpage.reports.plots import figures
+from tornpage.reports.results.history import history_rows
+from tornpage.reports.results.tables import Caption, Run, RunRecord
 from tornpage.reports.shape import shaped
-from tornpage.reports.simulation_page import Shown, render_simulation
-from tornpage.reports.store import read_store_report, render_store_report
-from tornpage.reports.tables import Caption, Run, RunRecord
-from tornpage.reports.trends import render_trends
 
 KEPT = frozenset({"fate", "kind", "severity", "verdict"})
 NASTY = (
@@ -144,7 +145,7 @@ def test_the_check_sees_text_that_gets_through() -> None:
 
 def test_a_page_beside_a_report_is_linked_by_its_own_name_only(make_run: Any) -> None:
     """What a run says about pages is not believed: no file that is not there, no other address."""
-    from tornpage.reports.tables import read_run
+    from tornpage.reports.results.tables import read_run
 
     findings = many_findings(2)
     findings[0]["page"] = "javascript:alert(1)"

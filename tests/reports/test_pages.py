@@ -16,17 +16,17 @@ from click.testing import CliRunner
 
 from tests.reports.conftest import page_map
 from tornpage.cli.report import command
-from tornpage.reports import pages
 from tornpage.reports.errors import ReportError
-from tornpage.reports.gaps import gaps_of
-from tornpage.reports.pages import build_report, render
-from tornpage.reports.tables import read_run
+from tornpage.reports.pages import run_page
+from tornpage.reports.pages.gaps import gaps_of
+from tornpage.reports.pages.run_page import build_report, render
+from tornpage.reports.results.tables import read_run
 
 MakeRun = Callable[..., Path]
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }}\x1b]0;x\x07\0\u202e\ud800$x^2$"
 FIGURES = ("put_latency", "at_risk", "stalls", "page_map", "discovery")
 """The tables that are drawn, which takes most of the time of a page."""
-HOME = Path(pages.__file__).parents[1]
+HOME = Path(run_page.__file__).parents[2]
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 
 
@@ -73,7 +73,8 @@ def text(page: Path) -> str:
 def test_equal_runs_give_equal_bytes_in_any_process(make_run: MakeRun, text: str) -> None:
     assert build_report(make_run("again")).read_text(encoding="utf-8") == text
     program = (
-        "import sys, pathlib; from tornpage.reports.pages import build_report; build_report(pathlib.Path(sys.argv[1]))"
+        "import sys, pathlib; from tornpage.reports.pages.run_page import build_report; "
+        "build_report(pathlib.Path(sys.argv[1]))"
     )
     other = make_run("other")
     done = subprocess.run(
@@ -216,7 +217,7 @@ def test_a_missing_or_empty_table_is_told_where_it_would_stand_and_in_the_banner
 
 
 def test_a_run_without_any_table_has_a_page(make_run: MakeRun) -> None:
-    from tornpage.reports.tables import Run
+    from tornpage.reports.results.tables import Run
 
     names = tuple(name for name in Run.__dataclass_fields__ if name != "record")
     page = Page(build_report(make_run(without=names)).read_text(encoding="utf-8"))
@@ -245,8 +246,8 @@ def test_only_a_run_that_holds_is_green(make_run: MakeRun, record: dict[str, Any
 def test_many_counterexamples_have_a_drawing_up_to_a_bound_and_words_beyond(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pages, "MAPS_MAX", 3)
-    monkeypatch.setattr(pages, "TOLD_MAX", 4)
+    monkeypatch.setattr(run_page, "MAPS_MAX", 3)
+    monkeypatch.setattr(run_page, "TOLD_MAX", 4)
     others = tuple(name for name in FIGURES if name != "page_map")
     directory = make_run(without=others, page_map={"rows": [page_map()] * 9})
     page = Page(build_report(directory).read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tornpage.reports.errors import ReportError
-from tornpage.reports.prediction import (
+from tornpage.reports.plots.prediction import (
     Prediction,
     Quantiles,
     plot_prediction_errors,
@@ -17,7 +17,7 @@ from tornpage.reports.prediction import (
     prediction_figures,
     read_validation,
 )
-from tornpage.reports.tables import Caption
+from tornpage.reports.results.tables import Caption
 
 NAMES = ("p50", "p90", "p99", "ks", "demerit", "flushes", "at_risk")
 SHARES = (0.1, 0.5, 0.9, 0.99)

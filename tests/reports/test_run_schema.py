@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from tests.support.json_schema import definition, objections, sample
-from tornpage.reports import counterexample, lanes, tables
 from tornpage.reports.errors import ReportError
+from tornpage.reports.pages import counterexample
+from tornpage.reports.plots import lanes
+from tornpage.reports.results import tables
 from tornpage.reports.shape import shaped
 
 READERS: dict[str, type[Any]] = {

@@ -8,9 +8,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from tornpage.reports.errors import ReportError
-from tornpage.reports.gaps import gaps_of, headline_of
-from tornpage.reports.pages import render
-from tornpage.reports.scoreboard import (
+from tornpage.reports.pages.gaps import gaps_of, headline_of
+from tornpage.reports.pages.run_page import render
+from tornpage.reports.results.scoreboard import (
     SCORE_COLUMNS,
     SMALL_COLUMNS,
     ScoreRow,
@@ -21,7 +21,7 @@ from tornpage.reports.scoreboard import (
     small_cells,
     summarise_survival,
 )
-from tornpage.reports.tables import read_run
+from tornpage.reports.results.tables import read_run
 
 MakeRun = Callable[..., Path]
 OTHERS = ("put_latency", "at_risk", "stalls", "discovery", "page_map")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.reports.browser import CLIPPED, INKS, PAPERS, Browser, contrast
 from tests.reports.experiment_results import KINDS, write_experiments
-from tornpage.reports.simulation_page import build_simulation_page
+from tornpage.reports.pages.simulation_page import build_simulation_page
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tests.reports.experiment_results import KINDS, table_of, write_experiments
-from tornpage.reports.charts import draw_experiment, panels_of
 from tornpage.reports.errors import ReportError
-from tornpage.reports.experiment_tables import has_experiments, read_experiments
-from tornpage.reports.simulation_page import ROWS_MAX, build_simulation_page
+from tornpage.reports.pages.simulation_page import ROWS_MAX, build_simulation_page
+from tornpage.reports.plots.charts import draw_experiment, panels_of
+from tornpage.reports.results.experiment_tables import has_experiments, read_experiments
 
 HOSTILE = "</script><script>x</script>\x1b]0;x\x07\u202e"
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.reports.documents import store_document
 from tornpage.reports.errors import ReportError
-from tornpage.reports.filemap import LENGTH, RUN_STYLES, FileMap, MapRun, lines_of
-from tornpage.reports.store import read_store_report, render_store_report
+from tornpage.reports.pages.store_page import read_store_report, render_store_report
+from tornpage.reports.plots.filemap import LENGTH, RUN_STYLES, FileMap, MapRun, lines_of
 
 
 def page(**changes: Any) -> str:

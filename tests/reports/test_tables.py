@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tornpage.reports.errors import ReportError
-from tornpage.reports.tables import Caption, read_run
+from tornpage.reports.results.tables import Caption, read_run
 
 MakeRun = Callable[..., Path]
 

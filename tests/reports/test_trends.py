@@ -7,8 +7,8 @@ import pytest
 
 from tests.reports.documents import history
 from tornpage.reports.errors import ReportError
-from tornpage.reports.history import history_rows, read_history
-from tornpage.reports.trends import build_trends, causes_over_time, trend_of
+from tornpage.reports.pages.trends import build_trends, causes_over_time, trend_of
+from tornpage.reports.results.history import history_rows, read_history
 
 HERE = Path("history")
 

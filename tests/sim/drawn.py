@@ -4,11 +4,11 @@ from hypothesis import strategies as st
 
 from tests.sim.support import MS, syncs
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
-from tornpage.sim.device import DeviceTimes
+from tornpage.sim.device.device import DeviceTimes
+from tornpage.sim.device.gap_table import GapTable
+from tornpage.sim.device.sync_table import SyncTable, layer_of
 from tornpage.sim.distributions import NO_TIME, Constant, Distribution, Exponential, LogNormal
-from tornpage.sim.gap_table import GapTable
 from tornpage.sim.scenario import Scenario
-from tornpage.sim.sync_table import SyncTable, layer_of
 from tornpage.sim.workload import ClosedLoop, OnOffBursts, OpenLoad, OpenPoisson, Sizes
 
 __all__ = ["scenarios"]

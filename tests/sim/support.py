@@ -3,9 +3,9 @@
 import numpy as np
 
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.device.device import PRESETS, DeviceTimes
+from tornpage.sim.device.samples import SYNC_DTYPE, Rows
 from tornpage.sim.distributions import Distribution
-from tornpage.sim.samples import SYNC_DTYPE, Rows
 from tornpage.sim.scenario import Scenario
 from tornpage.sim.workload import OpenPoisson, Sizes, Workload
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.sim.support import ASYNC, MS, ON_DEMAND, ONE_AHEAD, SYNC, US, scenario
 from tornpage.impl.config.policy import AllocationPolicy, FlushPolicy, WarmUp
-from tornpage.sim.anatomy import REPROTECT_GRAIN_BYTES, anatomy, held_up_ns, reprotect_faults
-from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.device.device import PRESETS, DeviceTimes
 from tornpage.sim.distributions import Constant
+from tornpage.sim.results.anatomy import REPROTECT_GRAIN_BYTES, anatomy, held_up_ns, reprotect_faults
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Pool
 

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tests.sim.made_samples import MADE_MACHINE, made_calibration
-from tornpage.bench import calibrate
-from tornpage.bench.snapshot import machine_snapshot
+from tornpage.bench.calibration import calibrate
+from tornpage.bench.calibration.snapshot import machine_snapshot
 from tornpage.cli.sim import command
-from tornpage.sim.calibration_file import load, save
+from tornpage.sim.device.calibration_file import load, save
 
 SMALL = ("--flush", "sync", "--messages", "500", "--json")
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from tests.sim.made_samples import MADE_MACHINE, made_calibration, made_samples
 from tests.sim.support import US
-from tornpage.sim.calibration import Calibration
-from tornpage.sim.calibration_file import BadCalibration, load, save
-from tornpage.sim.gap_table import GapTable
-from tornpage.sim.samples import MODES, PROBES, STATES, Samples
-from tornpage.sim.sync_table import TooFewSamples
+from tornpage.sim.device.calibration import Calibration
+from tornpage.sim.device.calibration_file import BadCalibration, load, save
+from tornpage.sim.device.gap_table import GapTable
+from tornpage.sim.device.samples import MODES, PROBES, STATES, Samples
+from tornpage.sim.device.sync_table import TooFewSamples
 
 
 def middle_us(table: GapTable | None, gap_ns: int) -> float:

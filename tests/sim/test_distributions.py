@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tornpage.sim.analytic import GroupCommitLaw, replications
 from tornpage.sim.distributions import Constant, Distribution, Exponential, LogNormal
+from tornpage.sim.results.analytic import GroupCommitLaw, replications
 from tornpage.sim.streams import Draws, stream
 
 US = 1_000

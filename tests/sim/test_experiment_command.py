@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tornpage.outcomes.experiments
-from tornpage.bench.crash_frontier import crash_frontier
+from tornpage.bench.crashes.frontier import crash_frontier
 from tornpage.cli.report import command as report
 from tornpage.cli.sim import command
 from tornpage.properties.contract import HarnessError
-from tornpage.reports.simulation_page import build_simulation_page
+from tornpage.reports.pages.simulation_page import build_simulation_page
 from tornpage.sim.experiments.pool import POOL
 from tornpage.sim.experiments.registry import EXPERIMENTS
 from tornpage.sim.experiments.stalls import STALLS
@@ -196,7 +196,7 @@ def test_a_frontier_that_ends_early_keeps_the_rows_that_it_has(
     def kill(*_: object, **__: object) -> NoReturn:
         raise error
 
-    monkeypatch.setattr("tornpage.bench.crash_frontier.kill_one", kill)
+    monkeypatch.setattr("tornpage.bench.crashes.frontier.kill_one", kill)
     out = tmp_path / "run"
     result = call("frontier", "--crashes", "2", "--kills", "1", "--effort", "0.01", "--out", str(out))
     assert result.exit_code == (130 if isinstance(error, KeyboardInterrupt) else 4)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.sim.support import MS
-from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.device.device import PRESETS, DeviceTimes
 from tornpage.sim.distributions import Constant, Exponential, LogNormal
 from tornpage.sim.experiments import knee, pool, roll, warm_up
 from tornpage.sim.experiments.devices import device_source

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from tests.sim.drawn import scenarios
 from tests.sim.support import ASYNC, MS, SYNC, open_load, scenario
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
 from tornpage.sim.distributions import Constant, Distribution, Exponential
 from tornpage.sim.fast import run_fast
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Replica, Scenario
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import ClosedLoop, OnOffBursts, OpenPoisson, Sizes, Workload
 
 SIZES = Sizes(100, 3_000)

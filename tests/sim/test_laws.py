@@ -12,7 +12,10 @@ import pytest
 
 from tests.sim.support import ASYNC, MS, SYNC, US, scenario
 from tornpage.impl.config.policy import FlushDiskType, FlushPolicy
-from tornpage.sim.analytic import (
+from tornpage.sim.device.device import PRESETS, DeviceTimes
+from tornpage.sim.distributions import Constant, Distribution, Exponential, LogNormal
+from tornpage.sim.fast import run_fast
+from tornpage.sim.results.analytic import (
     Estimate,
     GroupCommitLaw,
     cdf_distance,
@@ -24,12 +27,9 @@ from tornpage.sim.analytic import (
     replications,
     timer_at_risk,
 )
-from tornpage.sim.device import PRESETS, DeviceTimes
-from tornpage.sim.distributions import Constant, Distribution, Exponential, LogNormal
-from tornpage.sim.fast import run_fast
+from tornpage.sim.results.tables import summarise_at_risk
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
-from tornpage.sim.tables import summarise_at_risk
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import ClosedLoop, OpenPoisson, Sizes
 
 ERRORS = 4.0

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from simpy import Environment
 
-from tornpage.sim import log as log_module
-from tornpage.sim.device import PRESETS, Device
+from tornpage.sim.device.device import PRESETS, Device
 from tornpage.sim.distributions import Exponential, Int64s
-from tornpage.sim.log import BLANK_BYTES, Log
+from tornpage.sim.log import log as log_module
+from tornpage.sim.log.log import BLANK_BYTES, Log
 from tornpage.sim.streams import stream
 
 DEVICE = replace(PRESETS["vm-ext4"], read_ahead_bytes=3 * 4096, read_ahead_stall=Exponential(20_000.0))

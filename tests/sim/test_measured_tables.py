@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from tests.sim.made_samples import made_calibration
 from tests.sim.support import ASYNC, MS, SYNC, US, scenario, syncs
 from tornpage.impl.config.policy import FlushPolicy
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
+from tornpage.sim.device.empirical import Empirical, Uniform32
+from tornpage.sim.device.gap_table import ENOUGH, GAP_BINS, GAP_EDGES_NS, GapTable
+from tornpage.sim.device.sync_table import Layer, SyncTable, TooFewSamples, grown_ns, layer_of
 from tornpage.sim.distributions import Exponential
-from tornpage.sim.empirical import Empirical, Uniform32
 from tornpage.sim.fast import run_fast
-from tornpage.sim.gap_table import ENOUGH, GAP_BINS, GAP_EDGES_NS, GapTable
 from tornpage.sim.run import run
-from tornpage.sim.sync_table import Layer, SyncTable, TooFewSamples, grown_ns, layer_of
 from tornpage.sim.workload import ClosedLoop, Sizes
 
 SWEEP = syncs(11, 1_200)

@@ -7,11 +7,11 @@ import pytest
 
 from tests.sim.support import ASYNC, MS, SYNC, US, scenario
 from tornpage.impl.config.policy import PAGE_BYTES, FlushDiskType, FlushPolicy
-from tornpage.sim.analytic import GroupCommitLaw, cdf_distance, mg1_mean_wait_ns, replications
-from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.device.device import PRESETS, DeviceTimes
 from tornpage.sim.distributions import Constant, Distribution, Exponential, LogNormal
 from tornpage.sim.fast import run_fast
-from tornpage.sim.trace import Trace
+from tornpage.sim.results.analytic import GroupCommitLaw, cdf_distance, mg1_mean_wait_ns, replications
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.workload import OnOffBursts, Sizes
 
 LAWS: dict[str, Distribution] = {

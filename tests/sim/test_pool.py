@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from tests.sim.drawn import scenarios
 from tests.sim.support import ASYNC, MS, SYNC, scenario
 from tornpage.impl.config.policy import AllocationPolicy, CommitPolicy, FlushDiskType, FlushPolicy
-from tornpage.sim.device import PRESETS, DeviceTimes
+from tornpage.sim.device.device import PRESETS, DeviceTimes
 from tornpage.sim.distributions import Constant
+from tornpage.sim.results.tables import figures, summarise_pool
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
 from tornpage.sim.scenario import ImpossibleScenario, Pool, Scenario
-from tornpage.sim.tables import figures, summarise_pool
-from tornpage.sim.trace import Trace
 
 POOLS = st.builds(
     Pool,

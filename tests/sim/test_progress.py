@@ -6,13 +6,13 @@ import pytest
 
 from tests.sim.support import ASYNC, MS, SYNC, open_load, scenario
 from tornpage.impl.config.policy import FlushPolicy
-from tornpage.sim import producers
+from tornpage.sim.actors import producers
 from tornpage.sim.distributions import Constant
 from tornpage.sim.fast import run_fast
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Scenario
 from tornpage.sim.sweep import Point, run_tables
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import ClosedLoop, Sizes, Workload
 
 MESSAGES = 5_000

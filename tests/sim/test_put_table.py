@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-from tornpage.sim.analytic import put_law
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
+from tornpage.sim.device.put_table import GAP_BINS, LATELY_BINS, PutTable, Serving, lately_ns
+from tornpage.sim.device.sync_table import TooFewSamples
 from tornpage.sim.fast import can_run_fast
-from tornpage.sim.put_table import GAP_BINS, LATELY_BINS, PutTable, Serving, lately_ns
+from tornpage.sim.results.analytic import put_law
 from tornpage.sim.run import run
 from tornpage.sim.scenario import ImpossibleScenario, Scenario
-from tornpage.sim.sync_table import TooFewSamples
 from tornpage.sim.workload import ClosedLoop, OpenPoisson, Sizes
 
 COLD, WARM, QUEUED = (80_000, 90_000), (10_000, 30_000), (1_000, 20_000)

@@ -8,9 +8,9 @@ import pytest
 from tests.sim.support import ASYNC, MS, SYNC, scenario
 from tornpage.impl.config.policy import CommitPolicy
 from tornpage.sim.distributions import Constant, Exponential
+from tornpage.sim.results.tables import summarise_put_latency
 from tornpage.sim.run import run
 from tornpage.sim.scenario import ImpossibleScenario, Pool, Replica, Scenario
-from tornpage.sim.tables import summarise_put_latency
 from tornpage.sim.workload import ClosedLoop, Sizes
 
 

@@ -7,11 +7,11 @@ import pytest
 
 from tests.sim.support import ASYNC, MS, ON_DEMAND, ONE_AHEAD, SYNC, US, scenario
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy, WarmUp
-from tornpage.sim.device import PRESETS, Device, DeviceTimes
+from tornpage.sim.device.device import PRESETS, Device, DeviceTimes
 from tornpage.sim.distributions import Constant
+from tornpage.sim.results.tables import summarise_flushes, summarise_roll_stalls
 from tornpage.sim.run import run
 from tornpage.sim.streams import stream
-from tornpage.sim.tables import summarise_flushes, summarise_roll_stalls
 
 FILE_BYTES = 64 * 1024
 RECORDS_PER_FILE = 63

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-from tornpage.sim.analytic import put_law
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
+from tornpage.sim.device.stalls import StallLaw, Stalls
 from tornpage.sim.fast import can_run_fast
+from tornpage.sim.results.analytic import put_law
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Scenario
-from tornpage.sim.stalls import StallLaw, Stalls
 from tornpage.sim.workload import OpenPoisson, Sizes
 
 LAW = StallLaw(20.0, (5_000_000, 20_000_000))

@@ -10,7 +10,7 @@ import pytest
 from tests.sim.support import ASYNC, ON_DEMAND, ONE_AHEAD, SYNC, scenario
 from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
 from tornpage.sim import sweep
-from tornpage.sim.device import PRESETS
+from tornpage.sim.device.device import PRESETS
 from tornpage.sim.distributions import Exponential
 from tornpage.sim.scenario import MESSAGES_MAX, ImpossibleScenario, Pool, Scenario
 from tornpage.sim.sweep import Point, flush_name, grid, run_point, run_points

@@ -8,19 +8,19 @@ import pytest
 
 from tests.sim.support import ASYNC, MS, ON_DEMAND, SYNC, scenario
 from tornpage.impl.config.policy import FlushDiskType, FlushPolicy
-from tornpage.sim.analytic import batch_means
 from tornpage.sim.distributions import Exponential
-from tornpage.sim.rows import at_risk_rows, flush_rows, put_cdf_rows, roll_rows
-from tornpage.sim.run import run
-from tornpage.sim.scenario import Scenario
-from tornpage.sim.tables import (
+from tornpage.sim.results.analytic import batch_means
+from tornpage.sim.results.rows import at_risk_rows, flush_rows, put_cdf_rows, roll_rows
+from tornpage.sim.results.tables import (
     figures,
     summarise_at_risk,
     summarise_flushes,
     summarise_put_latency,
     summarise_roll_stalls,
 )
-from tornpage.sim.trace import Trace
+from tornpage.sim.results.trace import Trace
+from tornpage.sim.run import run
+from tornpage.sim.scenario import Scenario
 from tornpage.sim.workload import ClosedLoop, OpenPoisson, Sizes
 
 SIZES = Sizes(10, 3_000)

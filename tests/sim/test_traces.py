@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tests.sim.drawn import scenarios
 from tornpage.impl.config.policy import PAGE_BYTES, FlushDiskType
 from tornpage.sim.distributions import Constant
-from tornpage.sim.log import BLANK_BYTES
+from tornpage.sim.log.log import BLANK_BYTES
+from tornpage.sim.results.trace import Trace
 from tornpage.sim.run import run
 from tornpage.sim.scenario import Scenario
-from tornpage.sim.trace import Trace
 from tornpage.sim.workload import ClosedLoop
 
 

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tornpage.cli.main import cli
-from tornpage.pipeline.findings import CODES
+from tornpage.pipeline.audit.findings import CODES
 from tornpage.render.finding_codes import finding_codes
 
 

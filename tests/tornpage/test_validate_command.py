@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from tornpage.bench.validation import Case, Validation
-from tornpage.bench.validation_scores import Observed, score
+from tornpage.bench.validation.scores import Observed, score
+from tornpage.bench.validation.validation import Case, Validation
 from tornpage.cli.sim import command
 from tornpage.outcomes import validating
 from tornpage.outcomes.validating import validate_outcome
 from tornpage.properties.contract import HarnessError
-from tornpage.reports.prediction import read_validation
+from tornpage.reports.plots.prediction import read_validation
 from tornpage.run.directory import prepare
-from tornpage.sim.sync_table import TooFewSamples
+from tornpage.sim.device.sync_table import TooFewSamples
 
 
 def validate(*arguments: str) -> Result:
@@ -100,7 +100,7 @@ def test_rounds_that_tell_too_little_leave_the_verdict_unknown(on_disk: Path, mo
         raise TooFewSamples("no 'wake' was measured")
 
     monkeypatch.setattr(validating, "_measure", lambda *known: known[3].extend((None, None)))
-    monkeypatch.setattr("tornpage.bench.validation.validate", too_few)
+    monkeypatch.setattr("tornpage.bench.validation.validation.validate", too_few)
     found = validate(str(on_disk))
     assert found.exit_code == 3
     assert "a round does not tell enough: no 'wake' was measured; syncs of more than some 10 ms" in found.stdout
@@ -113,7 +113,7 @@ def test_a_fault_of_the_harness_in_predicting_is_told_and_kept(on_disk: Path, mo
         raise HarnessError("store and simulator were not asked for the same puts")
 
     monkeypatch.setattr(validating, "_measure", lambda *known: known[3].extend((None, None)))
-    monkeypatch.setattr("tornpage.bench.validation.validate", differs)
+    monkeypatch.setattr("tornpage.bench.validation.validation.validate", differs)
     found = validate("/var/tmp", "--out", str(on_disk))
     assert found.exit_code == 4
     assert found.stdout == "the harness is at fault: store and simulator were not asked for the same puts\n"
@@ -133,7 +133,7 @@ def test_text_and_document_have_one_median() -> None:
 
 @pytest.mark.deep
 def test_a_small_run_measures_predicts_and_leaves_rows(on_disk: Path) -> None:
-    from tornpage.bench.validation_cases import CALIBRATING, HELD_OUT
+    from tornpage.bench.validation.cases import CALIBRATING, HELD_OUT
 
     def few(cases: object, *names: str) -> dict[str, object]:
         return {name: replace(cases[name], duration_ns=300_000_000) for name in names}  # type: ignore[index]

@@ -16,7 +16,7 @@ from tornpage.run.directory import write_run
 from tornpage.run.history import append_run, prepare_history
 
 if TYPE_CHECKING:
-    from tornpage.pipeline.aggregates import Counted
+    from tornpage.pipeline.campaign.aggregates import Counted
     from tornpage.properties.explore.crashes.campaign import Plan
     from tornpage.properties.explore.crashes.rows import Row
     from tornpage.properties.explore.crashes.scheduling import Strategy
@@ -92,10 +92,10 @@ def campaign_outcome(
     plan: "Plan", *, master: str = "local[2]", engine: str = "spark", out: str | None = None, resume: bool = False
 ) -> tuple[Outcome, str]:
     """Run the shards of a plan; return the outcome and its text."""
-    from tornpage.pipeline.aggregates import counted_here
-    from tornpage.pipeline.campaign import complete_shards, prepare_output, read_rows
-    from tornpage.pipeline.outputs import OutputTaken
-    from tornpage.pipeline.session import SparkUnavailable
+    from tornpage.pipeline.campaign.aggregates import counted_here
+    from tornpage.pipeline.campaign.campaign import complete_shards, prepare_output, read_rows
+    from tornpage.pipeline.rows.outputs import OutputTaken
+    from tornpage.pipeline.spark.session import SparkUnavailable
     from tornpage.properties.explore.crashes.rows import that_count
     from tornpage.properties.explore.crashes.shards import FAILURES_MAX
     from tornpage.render.campaign import shards_outcome
@@ -122,11 +122,11 @@ def _run(
 ) -> tuple[list["Row"], "Counted | None", float, str]:
     """Return the rows that count, what Spark made of them, the seconds that it took to start, and why it stopped early
     (empty: it did not)."""
-    from tornpage.pipeline.aggregates import counted_in_spark
-    from tornpage.pipeline.campaign import campaign, run_serial
-    from tornpage.pipeline.interrupts import apart
-    from tornpage.pipeline.jobs import reason_of, spark_failures
-    from tornpage.pipeline.session import require_packages, spark_session
+    from tornpage.pipeline.campaign.aggregates import counted_in_spark
+    from tornpage.pipeline.campaign.campaign import campaign, run_serial
+    from tornpage.pipeline.spark.interrupts import apart
+    from tornpage.pipeline.spark.jobs import reason_of, spark_failures
+    from tornpage.pipeline.spark.session import require_packages, spark_session
     from tornpage.properties.explore.crashes.rows import that_count
     from tornpage.properties.explore.crashes.shards import FAILURES_MAX
 

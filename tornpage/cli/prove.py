@@ -59,7 +59,7 @@ def _report(directory: Path, outcome: Outcome) -> str:
     """Write the run and its page; return the page's path, or nothing when the disk refuses."""
     from tornpage.outcomes.counterexamples import write_case_pages
     from tornpage.reports.errors import ReportError
-    from tornpage.reports.pages import build_report
+    from tornpage.reports.pages.run_page import build_report
 
     write_run(directory, outcome)
     if outcome.unwritten:

@@ -48,7 +48,7 @@ def command(directory: str | None, pages: int, history: str | None, out: str | N
     figures: dict[str, float | int]
     try:
         if history is not None:
-            from tornpage.reports.trends import build_trends
+            from tornpage.reports.pages.trends import build_trends
 
             path = build_trends(Path(history), None if out is None else Path(out))
             figures = {}
@@ -67,10 +67,10 @@ def command(directory: str | None, pages: int, history: str | None, out: str | N
 def _report(directory: Path, pages: int) -> tuple[Path, int]:
     """Write pages of counterexamples and the report; return its path and how many pages were written."""
     from tornpage.outcomes.counterexamples import write_case_pages
-    from tornpage.reports.experiment_tables import has_experiments
-    from tornpage.reports.pages import build_report
-    from tornpage.reports.prediction import has_validation
-    from tornpage.reports.simulation_page import build_simulation_page
+    from tornpage.reports.pages.run_page import build_report
+    from tornpage.reports.pages.simulation_page import build_simulation_page
+    from tornpage.reports.plots.prediction import has_validation
+    from tornpage.reports.results.experiment_tables import has_experiments
 
     if has_experiments(directory) or has_validation(directory):
         return build_simulation_page(directory), 0

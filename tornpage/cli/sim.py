@@ -106,7 +106,7 @@ def frontier_command(
     tornpage sim frontier --kills 10 --directory /var/tmp
     tornpage sim frontier --kills 0     (power losses only: equal seeds give equal results)
     """
-    from tornpage.bench.crash_frontier import crash_frontier
+    from tornpage.bench.crashes.frontier import crash_frontier
 
     if directory is not None and not os.path.isdir(directory):
         refuse(f"{directory!r} is no directory; name one that exists")

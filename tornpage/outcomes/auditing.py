@@ -13,9 +13,9 @@ from tornpage.cli.progress import bytes_progress, tasks_progress
 from tornpage.render.redacting import AS_IT_IS, Showing
 
 if TYPE_CHECKING:
-    from tornpage.pipeline.audit import StoreAudit
+    from tornpage.pipeline.audit.audit import StoreAudit
+    from tornpage.pipeline.audit.stores import StorePlan
     from tornpage.pipeline.repairing import Prepared, RepairDone
-    from tornpage.pipeline.stores import StorePlan
     from tornpage.properties.judge.shape import Given
 
 __all__ = ["ENGINES", "Asked", "audit_outcome", "engine_for", "repair_outcome"]
@@ -47,9 +47,9 @@ class Asked:
 
 def audit_outcome(stores: Sequence[str], asked: Asked = Asked(), show: Showing = AS_IT_IS) -> tuple[Outcome, str]:
     """Audit stores; return the outcome and its text. The verdict is the worst one of a store."""
-    from tornpage.pipeline.session import SparkUnavailable
-    from tornpage.pipeline.stores import plan_store
-    from tornpage.pipeline.work import WorkError
+    from tornpage.pipeline.audit.stores import plan_store
+    from tornpage.pipeline.audit.work import WorkError
+    from tornpage.pipeline.spark.session import SparkUnavailable
     from tornpage.properties.inspect import InspectError
 
     started = perf_counter()
@@ -133,14 +133,14 @@ def _audits(
     plans: Sequence["StorePlan"], engine: str, asked: Asked
 ) -> tuple[list["StoreAudit"], dict[str, float | int]]:
     """Return the audits, and figures of Spark."""
-    from tornpage.pipeline.audit import audit_plan
+    from tornpage.pipeline.audit.audit import audit_plan
     from tornpage.properties.scratch import remove_tree
 
     if engine == "plain":
         return [audit_plan(plan, read) for plan, read in _told(plans)], {}
-    from tornpage.pipeline.interrupts import apart
-    from tornpage.pipeline.session import spark_session
-    from tornpage.pipeline.watching import watched
+    from tornpage.pipeline.spark.interrupts import apart
+    from tornpage.pipeline.spark.session import spark_session
+    from tornpage.pipeline.spark.watching import watched
 
     size = sum(map(_size, plans))
     work = None if engine == "tasks" else _work(plans, asked)
@@ -154,7 +154,7 @@ def _audits(
             ) as spark,
             watched(spark, show) as stage,
         ):
-            from tornpage.pipeline.audit_spark import audit_each, audit_joined
+            from tornpage.pipeline.audit.audit_spark import audit_each, audit_joined
 
             start_s = perf_counter() - started
             if work is None:
@@ -168,7 +168,7 @@ def _audits(
 
 def _told(plans: Sequence["StorePlan"]) -> Iterator[tuple["StorePlan", Callable[[int], None]]]:
     """Yield the stores, each with whom to tell how much of it is read."""
-    from tornpage.pipeline.store_rows import bytes_to_read
+    from tornpage.pipeline.audit.store_rows import bytes_to_read
 
     sizes = [bytes_to_read(plan) for plan in plans]
     before, total = 0, sum(sizes)
@@ -184,7 +184,7 @@ def _read(show: Callable[[int, int, str], None], before: int, total: int, name: 
 
 def _work(plans: Sequence["StorePlan"], asked: Asked) -> Path:
     """Return a work directory that is ready. Raises WorkError."""
-    from tornpage.pipeline.work import WorkError, open_work
+    from tornpage.pipeline.audit.work import WorkError, open_work
 
     if asked.work is None:
         if not asked.master.startswith("local"):
@@ -196,7 +196,7 @@ def _work(plans: Sequence["StorePlan"], asked: Asked) -> Path:
 
 
 def _opened(work: Path, plans: Sequence["StorePlan"]) -> Path:
-    from tornpage.pipeline.work import open_work
+    from tornpage.pipeline.audit.work import open_work
 
     open_work(work, plans, resume=False, overwrite=False)
     return work

@@ -9,7 +9,7 @@ from tornpage.cli.document import Outcome, refuse
 from tornpage.cli.progress import time_progress
 
 if TYPE_CHECKING:
-    from tornpage.sim.calibration import Calibration
+    from tornpage.sim.device.calibration import Calibration
 
 __all__ = ["sim_calibrate_outcome"]
 
@@ -29,10 +29,10 @@ def sim_calibrate_outcome(
     seed: int,
 ) -> tuple[Outcome, str]:
     """Measure the disk below a directory and write the calibration; an interrupt keeps the rounds that are done."""
-    from tornpage.bench.calibrate import CannotCalibrate, calibrate
+    from tornpage.bench.calibration.calibrate import CannotCalibrate, calibrate
     from tornpage.impl.errors import StoreError
     from tornpage.properties.contract import HarnessError
-    from tornpage.sim.calibration_file import save
+    from tornpage.sim.device.calibration_file import save
 
     _require_places(directory, out, overwrite=overwrite)
     wanted_s = SECONDS_PER_MODE * len(set(modes)) if seconds is None else seconds
@@ -87,7 +87,7 @@ def _priority(real_time: bool) -> Iterator[None]:
     if not real_time:
         yield
         return
-    from tornpage.bench import driven
+    from tornpage.bench.calibration import driven
 
     with driven.real_time() as is_first:
         if not is_first:
@@ -102,7 +102,7 @@ def _noisy(calibration: "Calibration") -> str:
 def _figures(calibration: "Calibration") -> dict[str, float | int]:
     import numpy as np
 
-    from tornpage.sim.samples import MODES, STATES
+    from tornpage.sim.device.samples import MODES, STATES
 
     figures: dict[str, float | int] = {
         "rounds": calibration.rounds,

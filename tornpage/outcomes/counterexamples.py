@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tornpage.properties.campaign.replay import Failure, Shrunk
     from tornpage.properties.disk.dirty import DirtyTracker
     from tornpage.properties.program.case import Case
-    from tornpage.reports.tables import Run
+    from tornpage.reports.results.tables import Run
 
 __all__ = [
     "GivenCase",
@@ -417,8 +417,8 @@ def write_case_pages(
     """
     from tornpage.properties.planted import UnknownBug
     from tornpage.properties.program.packing import BadToken
-    from tornpage.reports.findings import page_name
-    from tornpage.reports.tables import read_run
+    from tornpage.reports.results.findings import page_name
+    from tornpage.reports.results.tables import read_run
 
     written: list[Path] = []
     for token in _tokens_without_page(read_run(directory)):
@@ -447,7 +447,7 @@ def write_case_pages(
 
 def _tokens_without_page(run: "Run") -> Iterator[str]:
     """Yield a token for each cause without a page, then those of the counterexamples that are no finding."""
-    from tornpage.reports.causes import causes_of
+    from tornpage.reports.results.causes import causes_of
 
     for cause in causes_of(run.record.findings):
         token = next((finding.token for finding in cause.findings if finding.token), None)

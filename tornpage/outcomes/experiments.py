@@ -14,7 +14,7 @@ from tornpage.cli.progress import counted_progress
 from tornpage.run.directory import prepare, write_run
 
 if TYPE_CHECKING:
-    from tornpage.sim.device import DeviceTimes
+    from tornpage.sim.device.device import DeviceTimes
     from tornpage.sim.experiments.values import Experiment, Result, Row
 
 __all__ = ["catalogue", "chosen", "device_named", "experiments_outcome", "list_outcome"]
@@ -45,7 +45,7 @@ def chosen(names: Sequence[str], *, everything: bool) -> "Sequence[Experiment]":
 
 def device_named(name: str) -> "DeviceTimes":
     """Return a preset; refuse an unknown one, and a calibration: what experiments say of causes it does not tell."""
-    from tornpage.sim.device import PRESETS
+    from tornpage.sim.device.device import PRESETS
 
     if name not in PRESETS:
         if os.path.exists(name):

@@ -213,7 +213,7 @@ def simulate(seed: int) -> Step:
 def _laws(seed: int) -> list[dict[str, Any]]:
     """Return the rows of two scenarios whose mean a formula gives: group commit, and a queue before the put lock."""
     from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-    from tornpage.sim.device import PRESETS
+    from tornpage.sim.device.device import PRESETS
     from tornpage.sim.sweep import grid, run_point
     from tornpage.sim.workload import OpenPoisson, Sizes
 
@@ -234,7 +234,7 @@ def _laws(seed: int) -> list[dict[str, Any]]:
 
 def _sweep(seed: int) -> list["PointTables"]:
     from tornpage.impl.config.policy import AllocationPolicy, FlushDiskType, FlushPolicy
-    from tornpage.sim.device import PRESETS
+    from tornpage.sim.device.device import PRESETS
     from tornpage.sim.sweep import grid, run_points
     from tornpage.sim.workload import OpenPoisson, Sizes
 
@@ -297,7 +297,7 @@ PAGE_BYTES = 4096
 
 def _why_not() -> str:
     """Return why Spark cannot run here, or nothing."""
-    from tornpage.pipeline.session import SparkUnavailable, require_java, require_packages
+    from tornpage.pipeline.spark.session import SparkUnavailable, require_java, require_packages
 
     try:
         require_java()

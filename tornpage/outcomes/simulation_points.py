@@ -12,7 +12,7 @@ from tornpage.cli.document import refuse
 if TYPE_CHECKING:
     from tornpage.impl.config.policy import FlushPolicy
     from tornpage.sim.broker_config import BrokerPolicies
-    from tornpage.sim.device import DeviceTimes
+    from tornpage.sim.device.device import DeviceTimes
     from tornpage.sim.scenario import Pool, Writeback
     from tornpage.sim.sweep import Point
 
@@ -197,7 +197,7 @@ def devices_of(
     names: Sequence[str], *, mode: str | None, any_machine: bool
 ) -> "tuple[list[DeviceTimes], list[dict[str, Any]]]":
     """Return the devices, and what is to be said about them: noise, another machine. Refuses what there is not."""
-    from tornpage.sim.device import PRESETS
+    from tornpage.sim.device.device import PRESETS
 
     devices, findings = [], []
     for name in names:
@@ -218,9 +218,9 @@ def devices_of(
 
 
 def _calibrated(path: str, mode: str, *, any_machine: bool) -> "tuple[DeviceTimes, list[dict[str, Any]]]":
-    from tornpage.bench.snapshot import machine_snapshot
-    from tornpage.sim.calibration_file import BadCalibration, load
-    from tornpage.sim.sync_table import TooFewSamples
+    from tornpage.bench.calibration.snapshot import machine_snapshot
+    from tornpage.sim.device.calibration_file import BadCalibration, load
+    from tornpage.sim.device.sync_table import TooFewSamples
 
     try:
         calibration = load(path)

@@ -59,7 +59,7 @@ def sim_sweep_outcome(
     resume: bool = False,
 ) -> tuple[Outcome, str]:
     """Simulate a grid; return its outcome and its table. An interrupt keeps the points that are done."""
-    from tornpage.pipeline.pareto import pareto
+    from tornpage.pipeline.sweep.pareto import pareto
 
     points, findings = points_of(**asked)
     rows: list[dict[str, Any]] = []
@@ -101,8 +101,8 @@ def sim_sweep_outcome(
 
 
 def _kept_points(out: Path) -> list[dict[str, Any]]:
-    from tornpage.pipeline.outputs import OutputTaken
-    from tornpage.pipeline.sweep import stored_points
+    from tornpage.pipeline.rows.outputs import OutputTaken
+    from tornpage.pipeline.sweep.sweep import stored_points
 
     try:
         return stored_points(out)
@@ -144,12 +144,12 @@ def _run_on_spark(
 
     Where Spark fails these are the rows that are kept; with them comes why it stopped early (empty: it did not).
     """
-    from tornpage.pipeline.interrupts import apart
-    from tornpage.pipeline.jobs import reason_of, spark_failures
-    from tornpage.pipeline.outputs import OutputTaken
-    from tornpage.pipeline.pareto import pareto_in_spark, points_frame
-    from tornpage.pipeline.session import SparkUnavailable, require_java, require_packages, spark_session
-    from tornpage.pipeline.sweep import prepare_sweep, sweep
+    from tornpage.pipeline.rows.outputs import OutputTaken
+    from tornpage.pipeline.spark.interrupts import apart
+    from tornpage.pipeline.spark.jobs import reason_of, spark_failures
+    from tornpage.pipeline.spark.session import SparkUnavailable, require_java, require_packages, spark_session
+    from tornpage.pipeline.sweep.pareto import pareto_in_spark, points_frame
+    from tornpage.pipeline.sweep.sweep import prepare_sweep, sweep
 
     try:
         if out is not None:

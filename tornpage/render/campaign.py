@@ -19,7 +19,7 @@ from tornpage.properties.findings import Finding
 from tornpage.render.counterexample import failure_text, saved_finding
 
 if TYPE_CHECKING:
-    from tornpage.pipeline.aggregates import Counted
+    from tornpage.pipeline.campaign.aggregates import Counted
 
 __all__ = ["campaign_outcome", "command_of", "shards_outcome"]
 
@@ -203,7 +203,7 @@ def shards_outcome(
 
     `stopped` says why it ended early, or is empty; `measured` are seconds, seconds to start, and the shards skipped.
     """
-    from tornpage.pipeline.campaign import result_hash, silent_in
+    from tornpage.pipeline.campaign.campaign import result_hash, silent_in
 
     settings = shards[0].settings
     histories = [row for row in rows if row["kind"] == "history"]

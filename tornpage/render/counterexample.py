@@ -142,7 +142,7 @@ def save_case(failure: Failure, out: str) -> Path | None:
 
 def page_of(failure: Failure, how: dict[str, Any] | None = None) -> str:
     """Return the page of a failure that has an account; `how` says how it was made small."""
-    from tornpage.reports.counterexample import read_counterexample, render_counterexample
+    from tornpage.reports.pages.counterexample import read_counterexample, render_counterexample
 
     account = failure.account()
     assert account is not None

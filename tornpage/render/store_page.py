@@ -95,8 +95,8 @@ def write_store_page(
 
     Raises InspectError; refuses an unwritable file.
     """
-    from tornpage.reports.downloads import inlined
-    from tornpage.reports.store import read_store_report, render_store_report
+    from tornpage.reports.pages.downloads import inlined
+    from tornpage.reports.pages.store_page import read_store_report, render_store_report
 
     document = _document(store, file_bytes, slots, show) | {
         "command": command,

@@ -1,8 +1,8 @@
 """A shard: a range of history seeds, run whole, with a canary of its own and all judges shown a violation.
 
 A shard is a pure function of its description, so that it does not matter who runs it: this process, another one
-(properties/campaign/workers.py) or a Spark task (pipeline/campaign.py). What it gives is a row for each history
-(explore/crashes/rows.py), and the same tallies and failures, whoever ran it; only a time limit or an interrupt
+(properties/campaign/workers.py) or a Spark task (pipeline/campaign/campaign.py). What it gives is a row for each
+history (explore/crashes/rows.py), and the same tallies and failures, whoever ran it; only a time limit or an interrupt
 makes it depend on anything else, and then it is `cut`.
 """
 

@@ -5,7 +5,6 @@ from tornpage.impl.message.message import PutResult
 from tornpage.impl.read.read_buffer import RecordBuffer
 from tornpage.impl.store import MessageStore
 from tornpage.model.answers import Answer, Got, PutAnswer, QueueRead, RecordRead
-from tornpage.model.client_reads import GROUP
 from tornpage.model.message import Batch
 from tornpage.model.operations import (
     AnyOperation,
@@ -23,6 +22,7 @@ from tornpage.model.operations import (
     QueryProgress,
 )
 from tornpage.model.payloads import given_of
+from tornpage.model.step_reads import GROUP
 from tornpage.properties.contract import HarnessError
 from tornpage.properties.judge.linearizability.calls import CLOSED, Call, Recorder
 from tornpage.properties.program.translation import store_batch, store_message

@@ -9,11 +9,11 @@ Left out are filters, limits of bytes in one answer, and refusals for what a mes
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from tornpage.model.client_reads import Read
 from tornpage.model.dispatch import Queue
 from tornpage.model.operations import Close, Put, PutBatch
 from tornpage.model.parts import Part, Shared, parts, step_part
 from tornpage.model.state import Clock, Layout, State
+from tornpage.model.step_reads import Read
 from tornpage.properties.judge.linearizability.calls import Call, asked_text
 from tornpage.properties.judge.linearizability.linearise import Moment
 

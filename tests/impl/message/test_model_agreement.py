@@ -13,7 +13,7 @@ from tornpage.impl.message import codec
 from tornpage.impl.message.message import Message, PutStatus
 from tornpage.impl.message.properties_text import text_of, wait_store_msg_ok
 from tornpage.model import message as model
-from tornpage.model.refusal import as_given, as_stored
+from tornpage.model.admission import as_given, as_stored
 from tornpage.model.state import Layout
 
 NUMBERS = st.sampled_from(

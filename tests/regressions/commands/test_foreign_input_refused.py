@@ -33,7 +33,7 @@ from tornpage.properties.judge.shape import read_settings_file
 from tornpage.properties.program.case import Case
 from tornpage.properties.program.packing import BadToken
 from tornpage.reports.errors import ReportError
-from tornpage.reports.prediction import read_validation
+from tornpage.reports.plots.prediction import read_validation
 
 MANY_DIGITS = "9" * 5_000
 DEEP = "[" * 100_000

@@ -1,0 +1,1 @@
+"""Audits: log, queues and index of a store compared, in this process or on Spark."""

@@ -1,0 +1,1 @@
+"""Files of stores read as rows, and the columns of every table."""

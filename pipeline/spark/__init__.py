@@ -1,0 +1,1 @@
+"""Sessions, jobs and workers of Spark. Importing this loads neither Java nor Spark."""
