@@ -1,4 +1,4 @@
-"""Data derived from the log: consume queues with their extension, the index, and the dispatch position.
+"""Data derived from the log: consume queues, their extension, the index, the position.
 
 1. Queues and index are functions of the log and the configuration. `reconcile` verifies that at each writable open:
    stored data that is right stays, the rest is rewritten. It trusts neither the kind of the last exit nor any time.
@@ -77,7 +77,7 @@ class Derived:
         self._deleted = deleted
 
     def tell_of_runs(self, follower: Callable[[Sequence[QueueRun]], object]) -> None:
-        """Register a function that is called with the runs of each batch once their units are readable.
+        """Register a function to call with the runs of each batch once they are readable.
 
         It must neither raise nor wait. Unlike the listeners of the store it needs no look at the records, and it is
         called in every broker role.
@@ -255,7 +255,10 @@ class Derived:
 
 
 class Progress(NamedTuple):
-    """The dispatch position, the newest store time before it (milliseconds), and the state of the index there."""
+    """The dispatch position and the state of the index there.
+
+    `store_timestamp` is the newest store time before the position, in milliseconds.
+    """
 
     offset: int
     store_timestamp: int

@@ -82,7 +82,7 @@ class Recovery:
             what = f"{scan.reason} at {scan.end_offset}, below the durable floor {self._floor.offset}"
             findings.append(self._finding("damage", "damaged_record", scan.end_offset, what))
         elif dirty_at is not None and self._clean_exit:
-            what = f"{scan.reason} at {scan.end_offset} after a clean exit, with bytes behind it from {dirty_at} on"
+            what = f"{scan.reason} at {scan.end_offset} after a clean exit, with nonzero bytes from {dirty_at} on"
             findings.append(self._finding("damage", "damaged_record", scan.end_offset, what))
         elif dirty_at is not None:
             what = f"{scan.reason} at {scan.end_offset}: the log is cut here"
