@@ -1,4 +1,4 @@
-"""Hosts as stored in the log, and message ids, which consist of a host and a physical offset.
+"""Hosts as stored in the log, and message ids, which hold a host and a physical offset.
 
 A host is 4 or 16 address bytes and the port as i32. Source: docs/format.md, "Host"; `MessageDecoder`.
 """

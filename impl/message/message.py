@@ -24,7 +24,7 @@ class Message:
     """One message to put.
 
     `properties` is a mapping, or RocketMQ's properties string (name 0x01 value, pairs separated by 0x02), which is
-    stored unchanged. `born_timestamp` is the producer's clock in milliseconds; None takes the store's clock at the put.
+    taken unchanged. `born_timestamp` is the producer's clock in milliseconds; None takes the store's clock at the put.
     `store_host` None takes the configured host. Source: `MessageExtBrokerInner`.
     """
 
