@@ -47,7 +47,7 @@ def keys_of(record: Record) -> tuple[str, ...]:
     return (*([unique] if unique is not None else []), *filter(None, tokens))
 
 
-def last_update(log: CommitLog, layout: Layout) -> tuple[int, int]:
-    """Return store timestamp and physical offset of the last record that was indexed, 0 and 0 if there is none."""
+def last_update(log: CommitLog, layout: Layout) -> tuple[int, int] | None:
+    """Return store timestamp and physical offset of the record indexed last, None if there is none."""
     indexed = [record for record in dispatched(log) if layout.index and keys_of(record)]
-    return (indexed[-1].store_timestamp, indexed[-1].offset) if indexed else (0, 0)
+    return (indexed[-1].store_timestamp, indexed[-1].offset) if indexed else None

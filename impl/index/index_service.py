@@ -73,16 +73,22 @@ class IndexService:
         return self._index_files
 
     @property
-    def last_offset(self) -> int:
-        """Physical offset of the record indexed last, 0 if there is none."""
-        index_files = self._index_files
-        return index_files[-1].header.end_offset if index_files else 0
+    def last_offset(self) -> int | None:
+        """Physical offset of the record indexed last, None if there is none."""
+        header = self._last_header
+        return None if header is None else header.end_offset
 
     @property
-    def last_store_timestamp(self) -> int:
-        """Store time of the record indexed last in milliseconds, 0 if there is none."""
+    def last_store_timestamp(self) -> int | None:
+        """Store time of the record indexed last in milliseconds, None if there is none."""
+        header = self._last_header
+        return None if header is None else header.end_timestamp
+
+    @property
+    def _last_header(self) -> IndexHeader | None:
+        """The header of the last file, None if no record was ever indexed."""
         index_files = self._index_files
-        return index_files[-1].header.end_timestamp if index_files else 0
+        return index_files[-1].header if index_files and index_files[-1].header != IndexHeader() else None
 
     # ---- opening -------------------------------------------------------------------------------------------------
 
@@ -280,7 +286,7 @@ class IndexService:
         They are of earlier records, or at the end of the index.
         """
         last_offset = self.last_offset
-        if not len(puts.offsets) or puts.offsets[0] > last_offset:
+        if last_offset is None or not len(puts.offsets) or puts.offsets[0] > last_offset:
             return 0
         start = bisect_left(puts.offsets, last_offset)
         for code in self._hashes_at(last_offset):

@@ -30,9 +30,9 @@ class KeyIndex(Protocol):
     """
 
     @property
-    def last_offset(self) -> int: ...
+    def last_offset(self) -> int | None: ...
     @property
-    def last_store_timestamp(self) -> int: ...
+    def last_store_timestamp(self) -> int | None: ...
     def candidates(self, code: int, begin_ms: int, end_ms: int, /) -> Iterator[int]: ...
 
 
@@ -41,14 +41,14 @@ class QueryMessageResult(RecordBuffers):
     """The messages with a key, oldest first, and how far the index reaches.
 
     Release it, or use it in a `with` statement. `index_last_update_timestamp` (milliseconds) and
-    `index_last_update_phyoffset` are those of the newest indexed record; both are 0 while the index is empty.
+    `index_last_update_phyoffset` are those of the newest indexed record; both are None while the index is empty, where RocketMQ returns 0.
 
     Source: `QueryMessageResult`.
     """
 
     messages: tuple[RecordBuffer, ...] = ()
-    index_last_update_timestamp: int = 0
-    index_last_update_phyoffset: int = 0
+    index_last_update_timestamp: int | None = None
+    index_last_update_phyoffset: int | None = None
 
 
 class MessageQuery:
