@@ -72,7 +72,7 @@ messages.
 """
 
 POPULATE_AHEAD_BYTES = 64 << 10
-"""Ours, bytes of pages populated ahead of the records of a slowly growing log; see `log/populating`."""
+"""Not in RocketMQ: bytes of pages populated ahead of the records of a slowly growing log; see `log/populating`."""
 
 TRANSIENT_STORE_POOL_SIZE = 5
 """`transientStorePoolSize`, buffers of the size of one log file."""
@@ -117,7 +117,7 @@ SHORT_POLLING_TIME_MILLS = 1_000
 """`shortPollingTimeMills`, ms that a pull waits where long polling is off."""
 
 MAX_HELD_PULLS = 100_000
-"""Ours: pulls that may wait at a time, about 230 MB of memory; RocketMQ has no limit."""
+"""Not in RocketMQ: pulls that may wait at a time, about 230 MB of memory; RocketMQ has no limit."""
 
 FLUSH_CONSUMER_OFFSET_INTERVAL = 5_000
 """`flushConsumerOffsetInterval` of `BrokerConfig`, ms between two saves of consumer offsets."""

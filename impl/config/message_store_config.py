@@ -36,9 +36,9 @@ class MessageStoreConfig:
     """The settings of a store. Raises BadConfig for an invalid value.
 
     `mapped_file_size_commit_log` and `max_message_size` are bytes. `record_checksum="record"` ends each record with the
-    checksum trailer of RocketMQ 5; `"body"` writes the plain records of 4.9.3. `populate_ahead_bytes` (ours) is for
-    asynchronous stores. A thread of the store populates at least that many bytes of pages of the log ahead of the
-    records. With 0 each page is populated by a page fault.
+    checksum trailer of RocketMQ 5; `"body"` writes the plain records of 4.9.3. `populate_ahead_bytes` (not in RocketMQ)
+    is for asynchronous stores. A thread of the store populates at least that many bytes of pages of the log ahead of
+    the records. With 0 each page is populated by a page fault.
 
     `store_path_commit_log` names the directories of the log, each used by one store only. Relative paths are relative
     to the store directory, and an empty tuple means `commitlog` there. No new file is created in the directories of
@@ -48,15 +48,16 @@ class MessageStoreConfig:
     room for `max_index_num` - 1 entries. These sizes may change between two opens: files of another size are rebuilt
     from the log.
 
-    `check_whole_log_on_recover` (ours) verifies every record when the store opens. Without it an open begins at the
-    offset up to which log, queues and index were durable, and damage before that offset is found when it is read.
+    `check_whole_log_on_recover` (not in RocketMQ) verifies every record when the store opens. Without it an open begins
+    at the offset up to which log, queues and index were durable, and damage before that offset is found when it is
+    read.
 
-    With `deliver_delayed_messages` (ours; RocketMQ's masters always do) a master delivers delayed messages when they
-    are due; without it they stay in their queues. With `enable_schedule_async_deliver` the answer to a delivered copy
-    waits for disk and replica while the next message is delivered. At most `schedule_async_deliver_max_pending_limit`
-    copies of a level are unanswered at a time.
+    With `deliver_delayed_messages` (not in RocketMQ, whose masters always deliver) a master delivers delayed messages
+    when they are due; without it they stay in their queues. With `enable_schedule_async_deliver` the answer to a
+    delivered copy waits for disk and replica while the next message is delivered. At most
+    `schedule_async_deliver_max_pending_limit` copies of a level are unanswered at a time.
 
-    `max_held_pulls` (ours) limits the pulls that wait for messages at a time.
+    `max_held_pulls` (not in RocketMQ) limits the pulls that wait for messages at a time.
     """
 
     mapped_file_size_commit_log: int = defaults.MAPPED_FILE_SIZE_COMMIT_LOG
@@ -70,9 +71,9 @@ class MessageStoreConfig:
     flush_disk_type: FlushDiskType = FlushDiskType.ASYNC_FLUSH
     """`flushDiskType`: whether the answer to a put waits for the flush."""
     record_checksum: RecordChecksum = "record"
-    """Ours: the bytes covered by the checksum at the end of a record."""
+    """Not in RocketMQ: the bytes covered by the checksum at the end of a record."""
     store_host: tuple[str, int] = defaults.STORE_HOST
-    """Ours: host and port written into records and message ids."""
+    """Not in RocketMQ: host and port written into records and message ids."""
     broker_role: BrokerRole = BrokerRole.ASYNC_MASTER
     """`brokerRole`: whether puts are accepted, and whether they wait for a replica."""
     use_reentrant_lock_when_put_message: bool = True
@@ -100,7 +101,7 @@ class MessageStoreConfig:
     deleted.
     """
     populate_ahead_bytes: int = defaults.POPULATE_AHEAD_BYTES
-    """Ours: bytes of the log populated ahead of the records."""
+    """Not in RocketMQ: bytes of the log populated ahead of the records."""
     sync_flush_timeout: int = _FLUSH.sync_flush_timeout
     """`syncFlushTimeout`, ms that a synchronous put waits for the flush."""
     flush_interval_commit_log: int = _FLUSH.flush_interval_commit_log
@@ -130,7 +131,7 @@ class MessageStoreConfig:
     fast_fail_if_no_buffer_in_store_pool: bool = False
     """`fastFailIfNoBufferInStorePool`: whether puts are refused while the pool has no free buffer."""
     mapped_files_ahead: int = _ALLOCATION.files_ahead
-    """Ours: log files created before they are needed; RocketMQ creates 1."""
+    """Not in RocketMQ: log files created before they are needed; RocketMQ creates 1."""
     warm_up: WarmUp = WarmUp.NONE
     """`warmMapedFileEnable`: how the pages of a new log file are populated."""
     flush_least_pages_when_warm_mapped_file: int = _ALLOCATION.flush_least_pages_when_warm_mapped_file
@@ -168,9 +169,9 @@ class MessageStoreConfig:
     offset_check_in_slave: bool = False
     """`offsetCheckInSlave`: whether a slave corrects offsets outside a queue."""
     check_whole_log_on_recover: bool = False
-    """Ours: whether an open verifies every record of the log."""
+    """Not in RocketMQ: whether an open verifies every record of the log."""
     deliver_delayed_messages: bool = True
-    """Ours: whether a master delivers delayed messages when they are due."""
+    """Not in RocketMQ: whether a master delivers delayed messages when they are due."""
     enable_schedule_async_deliver: bool = False
     """`enableScheduleAsyncDeliver`: whether a delayed message may be put before the previous one is answered."""
     schedule_async_deliver_max_pending_limit: int = defaults.SCHEDULE_ASYNC_DELIVER_MAX_PENDING_LIMIT
@@ -182,13 +183,13 @@ class MessageStoreConfig:
     short_polling_time_mills: int = defaults.SHORT_POLLING_TIME_MILLS
     """`shortPollingTimeMills`, ms that a pull waits if long polling is off."""
     max_held_pulls: int = defaults.MAX_HELD_PULLS
-    """Ours: pulls that may wait for messages at a time."""
+    """Not in RocketMQ: pulls that may wait for messages at a time."""
     file_reserved_time: int = _RETENTION.file_reserved_time
     """`fileReservedTime`, hours for which a message is kept."""
     delete_when: str = _RETENTION.delete_when
     """`deleteWhen`, hours of the day, 00 to 23, at which expired files are deleted, separated by `;`."""
     time_zone: str = _RETENTION.time_zone
-    """Ours: the IANA time zone of `delete_when`; empty means the zone of the machine."""
+    """Not in RocketMQ: the IANA time zone of `delete_when`; empty means the zone of the machine."""
     delete_commit_log_files_interval: int = _RETENTION.delete_commit_log_files_interval
     """`deleteCommitLogFilesInterval`, ms between two deletions of log files."""
     destroy_maped_file_interval_forcibly: int = _RETENTION.destroy_maped_file_interval_forcibly

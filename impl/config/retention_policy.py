@@ -46,7 +46,7 @@ class RetentionPolicy:
     delete_when: str = "04"
     """`deleteWhen`: the hours of the day at which expired files are deleted, separated by `;`."""
     time_zone: str = ""
-    """Ours: the IANA time zone of `delete_when`; empty means the zone of the machine."""
+    """Not in RocketMQ: the IANA time zone of `delete_when`; empty means the zone of the machine."""
     clean_resource_interval: int = 10_000
     """`cleanResourceInterval`, ms between two runs."""
     delete_commit_log_files_interval: int = 100

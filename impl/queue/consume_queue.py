@@ -287,7 +287,7 @@ class ConsumeQueue:
         if gap <= 0:
             return gap
         fits = gap <= self._files.file_bytes // UNIT_BYTES
-        left_out = "" if fits else ", too many to go on behind them: the messages from there on are in no queue"
+        left_out = "" if fits else ", too many to fill: the messages from there on are in no queue"
         self._find("queue_gap", run, f"no message has the numbers {number} to {run.queue_offset - 1}{left_out}")
         return gap if fits else None
 

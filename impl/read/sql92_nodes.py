@@ -96,7 +96,7 @@ def _compared(left: Value, right: Value) -> int:
 
 def _compared_with_boolean(left: Value, right: Value) -> int:
     if isinstance(left, bool) and isinstance(right, str):
-        raise ValueError("a boolean is not compared with a string behind it")
+        raise ValueError("a boolean on the left cannot be compared with a string")
     if isinstance(left, str) and isinstance(right, bool):
         left = left.lower() == "true"
     if isinstance(left, bool) and isinstance(right, bool):
