@@ -1,10 +1,10 @@
-"""What is derived from the log: consume queues with their extension, the index, and how far both have come.
+"""Data derived from the log: consume queues, their extension, the index, the position.
 
-1. Everything here is a function of the log and the configuration. `reconcile` proves that at each writable open: what
-   is stored and right stays, the rest is written anew. Neither the kind of the last exit nor any time is believed.
-2. `reput_from_offset` goes on after queues and index have taken a whole batch. A batch that failed half-way is given to
-   them again; both know what they have.
-3. The bounds of a batch are those of its log file and `DispatchRules.batch_bytes_max`.
+1. Queues and index are functions of the log and the configuration. `reconcile` verifies that at each writable open:
+   stored data that is right stays, the rest is rewritten. It trusts neither the kind of the last exit nor any time.
+2. `reput_from_offset` advances after queues and index have taken a whole batch. A batch that failed in the middle is
+   dispatched again; queues and index skip what they already have.
+3. A batch ends at the end of its log file or at `DispatchRules.batch_bytes_max`.
 
 Source: `DefaultMessageStore.ReputMessageService.doReput`, `recoverConsumeQueue`, `IndexService`.
 """
@@ -47,11 +47,12 @@ _NOTHING = Dispatched(0, 0, (), NO_INDEX_PUTS, 0, None)
 
 
 class Derived:
-    """Owns queues, index and cursor; `index` is None when the configuration has none.
+    """Owns queues, index and dispatch position.
 
-    `progress` is replaced as a whole once queues and index have a whole batch. `error` is a sentence once dispatch has
-    met what cannot be there: it goes no further then. `named_queues` are those that records name besides their own,
-    with the offset of the first such record, or one in front of it. Dispatched to by one thread at a time.
+    `index` is None if the configuration disables it. `progress` is replaced as a whole after queues and index have
+    taken a whole batch. `error` is a sentence after dispatch has met bytes that cannot be a record; dispatch stops
+    there. `named_queues` maps queues that records name besides their own to the offset of the first such record or an
+    earlier offset. One thread at a time may dispatch.
     """
 
     def __init__(
@@ -76,15 +77,16 @@ class Derived:
         self._deleted = deleted
 
     def tell_of_runs(self, follower: Callable[[Sequence[QueueRun]], object]) -> None:
-        """Have somebody told of the units of each batch once they can be read; he must neither raise nor wait.
+        """Register a function to call with the runs of each batch once they are readable.
 
-        This costs no look at the records, as the listeners of the store do, and goes for every role.
+        It must neither raise nor wait. Unlike the listeners of the store it needs no look at the records, and it is
+        called in every broker role.
         """
         self._followers.append(follower)
 
     @property
     def reput_from_offset(self) -> int:
-        """Where the next record to be dispatched begins."""
+        """The physical offset at which the next record to dispatch begins."""
         return self.progress.offset
 
     @property
@@ -95,33 +97,40 @@ class Derived:
     # ---- open ----------------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read what is there. Raises OSError."""
+        """Load queues and index from disk. Raises OSError."""
         self.queues.load()
         if self.index is not None:
             self.index.load()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What was found in queues and index, now and since the store was opened."""
+        """The findings about queues and index since the store was opened."""
         return (*self.queues.findings, *(self.index.findings if self.index is not None else ()))
 
     @property
     def is_provable(self) -> bool:
-        """Whether checksums can tell later what the log would: not of bit maps, nor of what no queue can hold."""
+        """Whether checksums can later replace a walk of the log.
+
+        They cannot with bit maps, nor if the log has records that no queue can hold.
+        """
         return not self._rules.ext and not any(finding.code in TOLD_BY_THE_LOG for finding in self.queues.findings)
 
     def leave_alone(self, log: MappedFileQueue) -> None:
-        """Dispatch nothing of a log that may not be changed: what is in queues and index is there."""
+        """Mark the whole log as dispatched, without changing queues or index.
+
+        For a log that must not be changed.
+        """
         self._move_to(log.max_offset)
 
     def reconcile(
         self, log: MappedFileQueue, table: QueueOffsetTable, *, index_timestamp: int, proof: DerivedProof | None
     ) -> None:
-        """Make queues and index what the log says, and teach the table of queue offsets.
+        """Make queues and index equal to the log, and load the table of queue offsets.
 
-        `index_timestamp` is the store time up to which the index is said to be durable. With a proof that is still true
-        the log is asked from there on. When the disk refuses what is missing, as a full one does, the rest is left to
-        the service: the store can be opened. Raises OSError when it refuses to erase what is wrong.
+        `index_timestamp` is the store time in milliseconds up to which the checkpoint says the index is durable. With a
+        valid `proof` the log is read from the offset of the proof on. If a missing unit or entry cannot be written, for
+        example on a full disk, the rest is left to the dispatch service and the store still opens. Raises OSError if
+        wrong data cannot be erased.
         """
         offset, end_offset, refused = log.min_offset, log.max_offset, False
         if proof is not None:
@@ -138,7 +147,7 @@ class Derived:
             self.index.begin_reconcile(offset, durable_timestamp=index_timestamp, proofs=proofs)
         while offset < end_offset and self.error is None:
             batch = self._read(log, offset, end_offset)
-            batch = batch._replace(given=batch.given._replace(runs=joined(batch.given.runs)))  # nobody reads meanwhile
+            batch = batch._replace(given=batch.given._replace(runs=joined(batch.given.runs)))  # no reader yet
             for run in batch.given.runs:
                 table.learn(run)
             try:
@@ -153,7 +162,7 @@ class Derived:
             self.error = batch.error
             offset = batch.next_offset
         self._end_reconcile(log.min_offset)
-        self._move_to(self.reput_from_offset, self.store_timestamp)  # the index is mended only now
+        self._move_to(self.reput_from_offset, self.store_timestamp)  # the index is complete only now
         for queue in self.queues.all():
             table.learn_maximum(queue.key, queue.max_offset)
 
@@ -171,8 +180,11 @@ class Derived:
     # ---- dispatch ------------------------------------------------------------------------------------------------
 
     def dispatch(self, log: MappedFileQueue, readable_end: int) -> bool:
-        """Dispatch one batch; return whether there was one. Raises the OSError of a file that cannot be written."""
-        offset = max(self.progress.offset, log.min_offset)  # what is gone will never be dispatched (RMQ-B04)
+        """Dispatch one batch; return whether there was one.
+
+        Raises OSError if a queue or index file cannot be written.
+        """
+        offset = max(self.progress.offset, log.min_offset)  # expired records are never dispatched (RMQ-B04)
         if offset >= readable_end or self.error is not None:
             return False
         batch = self._read(log, offset, readable_end)
@@ -200,7 +212,7 @@ class Derived:
         self.progress = Progress(offset, store_timestamp, last, header, times)
 
     def _read(self, log: MappedFileQueue, offset: int, end_offset: int) -> "_Batch":
-        """Read what may be dispatched at once from `offset` on, which is below the end."""
+        """Read the batch that begins at `offset`, which must be below `end_offset`."""
         file = log.find(offset)
         if file is None or not file.hold():
             return _Batch(_NOTHING, offset, (), _stopped(offset, "no_file"))
@@ -225,25 +237,28 @@ class Derived:
     # ---- flush and close -----------------------------------------------------------------------------------------
 
     def flushables(self) -> Iterator[Flushable]:
-        """Yield what can be made durable: every queue, then the index."""
+        """Yield the parts that can be flushed: every queue, then the index."""
         yield from self.queues.all()
         if self.index is not None:
             yield self.index
 
     def flush(self) -> None:
-        """Make everything durable. Raises OSError."""
+        """Make queues and index durable. Raises OSError."""
         for each in self.flushables():
             each.flush()
 
     def close(self) -> None:
-        """Give everything up; nothing is synced here."""
+        """Close queues and index without a sync."""
         self.queues.close()
         if self.index is not None:
             self.index.close()
 
 
 class Progress(NamedTuple):
-    """Where dispatch goes on, the newest store time (milliseconds) before, and how far the index was then."""
+    """The dispatch position and the state of the index there.
+
+    `store_timestamp` is the newest store time before the position, in milliseconds.
+    """
 
     offset: int
     store_timestamp: int
@@ -253,7 +268,11 @@ class Progress(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """What was read at once: where the next batch begins, what listeners hear, why there is no next one or None."""
+    """One batch read from the log.
+
+    `next_offset` is where the next batch begins, `arrivals` are for the listeners. `error` says why dispatch stops
+    after this batch, or is None.
+    """
 
     given: Dispatched
     next_offset: int
@@ -266,7 +285,10 @@ def _stopped(offset: int, reason: str) -> str:
 
 
 def _says_position(view: memoryview, position: int, offset: int) -> bool:
-    """Return whether a record at `position` says that it was written there; a blank says nothing."""
+    """Return whether a record at `position` holds `offset` as its own physical offset.
+
+    True for a blank.
+    """
     if position + SMALLEST_RECORD_BYTES > len(view) or _MAGIC.unpack_from(view, position + 4)[0] != MESSAGE_MAGIC:
         return True
     return bool(_I64.unpack_from(view, position + 28)[0] == offset)

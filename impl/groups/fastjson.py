@@ -1,8 +1,8 @@
-"""JSON as RocketMQ writes and reads it: integer keys stand without quotes, which strict JSON does not know.
+"""JSON as RocketMQ writes and reads it.
 
-The writer lays a document out as fastjson does with `PrettyFormat`: tabs, no blank behind a colon, entries with integer
-keys in one line. Of equal documents the bytes are equal; where Java leaves the order of a map to hashing, ours is that
-of the caller. The reader takes strict JSON, and integer keys with or without quotes.
+Integer keys have no quotes, unlike in strict JSON. The layout is that of fastjson with `PrettyFormat`: tabs, no space
+after a colon, entries with integer keys in one line. Equal documents give equal bytes. Where Java orders a map by
+hashing, the order is that of the caller. The reader accepts strict JSON, and integer keys with or without quotes.
 
 Source: `RemotingSerializable.toJson`, fastjson's `MapSerializer`; spec: services, section 7.
 """
@@ -34,9 +34,10 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f":
 
 
 def written(document: object) -> str:
-    """Return a document of mappings (keys of text or all of them integers), lists, texts, integers, booleans and None.
+    """Return the text of a document of mappings, lists, texts, integers, booleans and None.
 
-    A surrogate, which stands for a byte that is no UTF-8, is written as an escape. Raises TypeError for other values.
+    The keys of a mapping are all texts or all integers. A surrogate, which stands for a byte that is not UTF-8, is
+    written as an escape. Raises TypeError for other values.
     """
     return "".join(_pieces(document, 0))
 
@@ -82,14 +83,14 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def parse(text: str) -> object:
-    """Return what a text says; an integer that stands as a key without quotes is an int. Raises ValueError.
+    """Return the document in a text; an integer key without quotes becomes an int.
 
-    Of a key that stands there twice the last value counts.
+    The last value of a repeated key counts. Raises ValueError.
     """
     tokens = _tokens(text)
     value = _value(next(tokens), tokens, 0)
     if next(tokens)[0] != "end":
-        raise ValueError("there is more behind the document")
+        raise ValueError("there is text after the document")
     return value
 
 

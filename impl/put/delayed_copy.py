@@ -1,7 +1,8 @@
-"""The copy of a delayed message that its consumers get once it is due. Source: `ScheduleMessageService.messageTimeup`.
+"""The copy of a delayed message for its consumers.
 
-RocketMQ writes the properties string before it takes DELAY out of the map and puts WAIT=false in, so that the two say
-different things. Here both are out of the string, from which the map is read; who delivers waits for nothing anyway.
+Source: `ScheduleMessageService.messageTimeup`. RocketMQ formats the properties string before it removes DELAY from the
+map and adds WAIT=false, so string and map differ. Here both are removed from the string, and the map is parsed from it;
+delivery never waits anyway.
 """
 
 import re
@@ -37,7 +38,7 @@ def stored_as(record: StoredMessage) -> Message:
 
 
 def copy_of(stored: Message) -> Message | str:
-    """Return the copy of a message as it is stored in the schedule topic, or why nothing can be delivered of it.
+    """Return the copy of a message of the schedule topic, or why it cannot be delivered.
 
     A message for the half topic would appear there outside of its transaction (RMQ-B65).
     """
@@ -68,9 +69,10 @@ def refusal_of_copy(
     dispatch: MultiDispatch | None,
     encode: Callable[[Message], bytearray | PutStatus],
 ) -> PutStatus | None:
-    """Return why the copy of a delayed message could not be stored, whatever offsets it has got by then, or None.
+    """Return the status that refuses a message whose copy could not be stored, or None.
 
-    RocketMQ takes such a message in, and is stuck with it once it is due (RMQ-B22).
+    The check assumes the greatest queue offsets. RocketMQ accepts such a message, and its delivery blocks once it is
+    due (RMQ-B22).
     """
     copy = copy_of(stored)
     if isinstance(copy, str) or copy.topic != given.topic:

@@ -145,7 +145,7 @@ class _EqualIsNotSkipped(IndexService):
     """A record that is told again is indexed again when it was the last one (4.9.3)."""
 
     def _present(self, puts: IndexPuts) -> int:
-        return sum(offset < self.last_offset for offset in puts.offsets)
+        return sum(offset < (self.last_offset or 0) for offset in puts.offsets)
 
 
 class _NewestFileDropped(IndexService):
@@ -299,7 +299,7 @@ class _QueuedIsIndexed(Derived):
     def load(self) -> None:
         super().load()
         self._queued_end = max((queue.max_physic_offset for queue in self.queues.all()), default=0)
-        self._indexed = self.index.last_offset if self.index is not None else 0
+        self._indexed = (self.index.last_offset or 0) if self.index is not None else 0
 
     def _reconcile(self, given: Dispatched) -> None:
         offsets = [int(offset) for offset in given.index.offsets]

@@ -147,7 +147,7 @@ def test_last_update_of_the_index(case: Golden) -> None:
         for asked in case.answers["queries"]
         if asked["messages"]
     }
-    assert theirs == {index.last_update(case.log, case.layout)}
+    assert theirs == {index.last_update(case.log, case.layout) or (0, 0)}
 
 
 def test_pulls_are_answered_as_by_rocketmq(case: Golden) -> None:

@@ -145,7 +145,7 @@ def test_without_an_index_nothing_is_found() -> None:
     layout = replace(LAYOUT, index=False)
     log = log_at([1])
     assert query(log, layout, "T", "k", 9, *EVER) == ()
-    assert last_update(log, layout) == (0, 0)
+    assert last_update(log, layout) is None
 
 
 def test_last_update_is_that_of_the_last_record_with_a_key() -> None:
@@ -156,7 +156,7 @@ def test_last_update_is_that_of_the_last_record_with_a_key() -> None:
         message_of(),
         layout=LAYOUT,
     )
-    assert last_update(log, LAYOUT) == (0, 0)
+    assert last_update(log, LAYOUT) is None
     assert last_update(dispatch(log), LAYOUT) == (1, 0)
     log, _ = put_all(message_of(properties=keyed, sys_flag=4), layout=LAYOUT, log=log)
     assert last_update(dispatch(log), LAYOUT) == (4, log.records[3].offset)

@@ -87,9 +87,13 @@ def _words(name: str, line: int, text: str, pattern: re.Pattern[str], words: dic
 
 
 def _prose(source: str) -> Iterator[tuple[int, str]]:
-    """Yield (line, text) of comments, and of strings with a space: docstrings and sentences."""
+    """Yield (line, text) of comments, and of strings with a space: docstrings and sentences.
+
+    Comments with the names of planted bugs are left out: the names are identifiers.
+    """
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT or (token.type == tokenize.STRING and " " in token.string):
+        is_comment = token.type == tokenize.COMMENT and not token.string.startswith("# planted:")
+        if is_comment or (token.type == tokenize.STRING and " " in token.string):
             for number, text in enumerate(token.string.splitlines()):
                 yield token.start[0] + number, text
 

@@ -89,7 +89,7 @@ def test_in_a_queue_that_has_lost_its_first_message_the_client_decides(kept: Ret
      ("g", TOPIC, 1 << 31, 0), ("g", TOPIC, 0, -1), ("g", TOPIC, 0, 1 << 63)],
 )  # fmt: skip
 def test_what_no_file_could_hold_is_refused(kept: Retained, group: str, topic: str, queue_id: int, offset: int) -> None:
-    with pytest.raises(BadProgress, match="cannot be remembered"):
+    with pytest.raises(BadProgress, match="cannot be stored"):
         kept.store.commit_offset(group, topic, queue_id, offset)
     assert kept.store.consumer_offsets(topic) == {}
 

@@ -131,7 +131,7 @@ def test_index_is_made_with_the_first_put(tmp_path: Path) -> None:
     service = proven(service_of(tmp_path))
     service.put(puts_of())
     assert not (tmp_path / "index").exists()
-    assert (service.last_offset, service.last_store_timestamp) == (0, 0)
+    assert (service.last_offset, service.last_store_timestamp) == (None, None)
     assert found(service, 1) == []
     service.put(puts_of((1, 10, TIME)))
     assert names(tmp_path) == ["20231114221320001"]

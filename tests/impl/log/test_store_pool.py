@@ -76,7 +76,7 @@ def test_without_a_free_buffer_fast_fail_refuses_before_anything_is_made(tmp_pat
 
 
 def test_a_single_buffer_and_fast_fail_cannot_roll() -> None:
-    with pytest.raises(BadConfig, match=r"transient_store_pool_size=1 cannot work: use 2 or more"):
+    with pytest.raises(BadConfig, match=r"transient_store_pool_size=1 is invalid: use 2 or more"):
         MessageStoreConfig(
             transient_store_pool_enable=True,
             transient_store_pool_size=1,

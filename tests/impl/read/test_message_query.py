@@ -31,8 +31,8 @@ class FakeIndex:
     """An index of one slot: each query gets every entry, newest first."""
 
     entries: list[int] = field(default_factory=list)
-    last_offset: int = 0
-    last_store_timestamp: int = 0
+    last_offset: int | None = None
+    last_store_timestamp: int | None = None
     asked: list[tuple[int, int, int]] = field(default_factory=list)
 
     def put(self, offset: int, time: int) -> None:
@@ -142,6 +142,15 @@ def test_answer_says_how_far_the_index_has_come_whether_anything_was_found(log: 
     for key in ("k", "unknown"):
         with store.query.by_key("T", key, max_num=1, begin_ms=0, end_ms=EVER) as result:
             assert (result.index_last_update_timestamp, result.index_last_update_phyoffset) == (77, offset)
+
+
+def test_empty_index_has_no_last_record(log: Log) -> None:
+    store = Store(log)
+    with store.query.by_key("T", "k", max_num=1, begin_ms=0, end_ms=EVER) as result:
+        assert (result.index_last_update_timestamp, result.index_last_update_phyoffset) == (None, None)
+    offset = store.put("T", {"KEYS": "k"}, time=0)
+    with store.query.by_key("T", "k", max_num=1, begin_ms=0, end_ms=EVER) as result:
+        assert (result.index_last_update_timestamp, result.index_last_update_phyoffset) == (0, offset)
 
 
 def test_store_without_an_index_finds_nothing(log: Log) -> None:

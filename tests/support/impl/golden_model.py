@@ -40,7 +40,7 @@ def _asked(log: CommitLog, layout: Layout, state: dict[str, Any]) -> Iterator[tu
     for number, query in enumerate(state["queries"]):
         asked = (query[name] for name in ("topic", "key", "maxNum", "begin", "end"))
         found = index.query(log, layout, *asked)
-        time, offset = index.last_update(log, layout)
+        time, offset = index.last_update(log, layout) or (0, 0)
         yield (
             ("queries", str(number)),
             {

@@ -183,8 +183,8 @@ def _query_of(store: MessageStore, query: dict[str, Any]) -> Row:
         return {
             "indexOffsets": list(candidates),
             "messages": [[buffer.offset, buffer.size_bytes] for buffer in result.messages],
-            "indexLastUpdateTimestamp": result.index_last_update_timestamp,
-            "indexLastUpdatePhyOffset": result.index_last_update_phyoffset,
+            "indexLastUpdateTimestamp": result.index_last_update_timestamp or 0,
+            "indexLastUpdatePhyOffset": result.index_last_update_phyoffset or 0,
         }
 
 
