@@ -89,7 +89,7 @@ def test_the_last_file_of_a_queue_has_its_number(tracker: DirtyTracker) -> None:
     content = derived_of(trial)
     judge(trial, content)
     del content[QUEUE.format(0)]
-    with pytest.raises(GuaranteeBroken, match="begin at 0 again"):
+    with pytest.raises(GuaranteeBroken, match="restart at 0"):
         judge(trial, content)
 
 
@@ -110,7 +110,7 @@ def test_a_log_that_begins_elsewhere_is_noticed(trial: Lockstep) -> None:
     assert found.key == key_of(found.legal[found.key])
     require(begins_where_it_may(found))
     store: Any = SimpleNamespace(min_offset=1024, max_offset=found.store.max_offset)
-    with pytest.raises(GuaranteeBroken, match="begins elsewhere"):
+    with pytest.raises(GuaranteeBroken, match="begins at another offset"):
         require(begins_where_it_may(replace(found, store=store)))
 
 
