@@ -1,7 +1,6 @@
-"""Judges of delayed delivery: what a recovery must not lose of it, and where it goes on (contract 12).
+"""Judge delayed delivery: what it must not lose, and where it continues (contract 12).
 
-Which versions of the saved progress may be on the disk at all is the matter of contract 13
-(properties/judge/progress.py).
+Contract 13 (properties/judge/progress.py) says which versions of the saved progress may be on the disk.
 """
 
 from itertools import chain
@@ -25,7 +24,10 @@ __all__ = [
 
 
 def opened_log(found: Evidence) -> CommitLog:
-    """Return the model's log that was recovered, delivery going on where the disk said before the open."""
+    """Return the model's log after the recovery.
+
+    Delivery continues at the progress that the disk held before the open.
+    """
     if "opened" not in found.worked_out:
         said = found.said_before.get(DELAY_OFFSETS, ())
         saved: Progress = said if isinstance(said, tuple) else ()
@@ -41,7 +43,7 @@ def opened_log(found: Evidence) -> CommitLog:
 
 @judge(12)
 def nothing_delayed_is_left_out(found: Evidence) -> None:
-    """Contract 12: each delayed message that saved progress has passed is in the log with its copy."""
+    """Contract 12: each delayed message that saved progress has passed has a copy."""
     if found.layout.role == "SLAVE" or not found.said_before.get(DELAY_OFFSETS):
         return
     left_out = schedule.left_out(opened_log(found), layout=found.layout)
@@ -52,23 +54,27 @@ def nothing_delayed_is_left_out(found: Evidence) -> None:
 
 @judge(12)
 def delivery_goes_on_where_it_was_saved(found: Evidence) -> None:
-    """Contract 12: each level goes on at what was saved for it, within the bounds of its queue; on disk it says so too,
-    before messages come behind that end.
+    """Contract 12: each level continues at its saved progress, within the bounds of its queue.
+
+    The file on disk has the same progress, so that it stays right when messages are put past the old end of a queue.
     """
     if found.layout.role == "SLAVE":
         return
     expected = opened_log(found).delays
     progress = tuple(observed("delay_offsets", found.store.delay_offsets).items())
     if progress != expected:
-        raise GuaranteeBroken(12, "delivery goes on elsewhere than it may", str(expected), str(progress))
+        raise GuaranteeBroken(12, "delivery continues at the wrong place", str(expected), str(progress))
     if DELAY_OFFSETS in found.said_before:
         durable = said_by(found.durable.files, (DELAY_OFFSETS,))[DELAY_OFFSETS]
         if durable != expected:
-            raise GuaranteeBroken(12, "delayOffset.json on disk says otherwise", str(expected), str(durable))
+            raise GuaranteeBroken(12, "delayOffset.json on disk has other progress", str(expected), str(durable))
 
 
 def delay_effects(found: Evidence) -> set[str]:
-    """Return what the recovery met, as an activation table counts it: messages that wait, or saved progress of them."""
+    """Return the coverage points of a recovery.
+
+    They are delayed messages in the log, and saved progress of delivery.
+    """
     effects = {"delays_saved"} if found.said_before.get(DELAY_OFFSETS) else set()
     if any(topic == SCHEDULE_TOPIC for topic, _ in found.derived.queues):
         effects.add("delayed_in_log")
@@ -76,4 +82,4 @@ def delay_effects(found: Evidence) -> set[str]:
 
 
 DELAY_JUDGES = (nothing_delayed_is_left_out, delivery_goes_on_where_it_was_saved)
-"""In the order in which they speak, once the log is known to be a legal one."""
+"""In the order in which they run, after the judges that compare the log with the legal ones."""

@@ -1,4 +1,4 @@
-"""Judges one crash image: reads it, recovers a copy, and gives a ruling on each number of the contract."""
+"""Judge one crash image: recover a copy, and give a ruling on each contract number."""
 
 from __future__ import annotations
 
@@ -31,25 +31,28 @@ from tornpage.properties.program.case import Disk
 __all__ = ["SAMPLES", "Judgement", "evidence_of", "judge_image", "rulings_on"]
 
 SAMPLES = 12
-"""At how many of its file operations the recovery is crashed, unless somebody asks for more."""
+"""At how many of its file operations a recovery is crashed by default."""
 
 _LAST_MS = 253_370_000_000_000
-"""In the year 9998: no index file can be named behind it, and a record may state any time."""
+"""In the year 9998. An index file cannot have a later time in its name, and a record may state any time."""
 
 _READ_ONLY: Mapping[int, str] = {
     3: "a read-only store cuts nothing",
-    4: "a read-only store leaves queues and index as they are; what it serves is judged by number 7",
-    5: "a read-only store leaves queues and index as they are; what it serves is judged by number 7",
+    4: "a read-only store leaves queues and index as they are; number 7 judges what it serves",
+    5: "a read-only store leaves queues and index as they are; number 7 judges what it serves",
     9: "a read-only store moves no watermark",
     16: "a read-only store dispatches nothing",
-    17: "a read-only store leaves queues and index as they are; what it serves is judged by number 7",
+    17: "a read-only store leaves queues and index as they are; number 7 judges what it serves",
 }
 """Why a number cannot be judged in a read-only store."""
 
 
 @dataclass
 class Judgement:
-    """All rulings in the order of their numbers; `findings` are those of the image, `said` those of the store."""
+    """All rulings by contract number.
+
+    `findings` are those of the image, and `said` those that the store reported.
+    """
 
     rulings: list[Ruling]
     crashes: Crashes
@@ -60,7 +63,7 @@ class Judgement:
 
     @property
     def verdict(self) -> Verdict:
-        """Broken if one number is; unknown if none could be judged."""
+        """Broken if one number is broken; unknown if none could be judged."""
         words = {ruling.verdict for ruling in self.rulings}
         if "broken" in words:
             return Verdict.BROKEN
@@ -83,9 +86,11 @@ def judge_image(
     seed: int = 0,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Judgement:
-    """Judge an image. A function of its arguments: the clock stands just behind the newest record.
+    """Judge an image.
 
-    `samples` says at how many file operations the recovery is crashed again, None at all of them. Raises InspectError.
+    The result depends on the arguments only: the clock stands just after the newest record.
+
+    `samples` says at how many of its file operations the recovery is crashed, None at all of them. Raises InspectError.
     """
     with evidence_of(seen, given=given, truth=truth, components=components, disk=disk, progress=progress) as evidence:
         crashes = Crashes()
@@ -124,12 +129,15 @@ def evidence_of(
 
 
 def rulings_on(evidence: ImageEvidence) -> list[Ruling]:
-    """Return what each judge but that of number 6 says; a store that fails when it is asked breaks that number."""
+    """Return the ruling of each number but 6.
+
+    A store that fails when it is asked breaks the number asked about.
+    """
     return [ruling_on(number, evidence) for number in JUDGES_OF_IMAGES]
 
 
 def ruling_on(number: int, evidence: ImageEvidence) -> Ruling:
-    """Return what the judges of one number say of an image: the first of them that does not find that it holds."""
+    """Return the first ruling on a number that is not `holds`, or `holds` if there is none."""
     try:
         _require_judgeable(number, evidence)
     except CannotTell as reason:
@@ -144,7 +152,7 @@ def ruling_on(number: int, evidence: ImageEvidence) -> Ruling:
 
 
 def _require_judgeable(number: int, evidence: ImageEvidence) -> None:
-    """Raise CannotTell where an image does not show what a number is about."""
+    """Raise CannotTell if an image does not show what a number is about."""
     if number == 7:
         return
     store = evidence.store
@@ -153,7 +161,7 @@ def _require_judgeable(number: int, evidence: ImageEvidence) -> None:
     if number not in (4, 5, 17):
         return
     if store.max_offset != evidence.after.end:
-        raise CannotTell("the log does not end where the store says, which is judged by number 1")
+        raise CannotTell("the log does not end where the store says, which number 1 judges")
     reason = evidence.not_derivable or evidence.shape.unknown.get(5 if number == 5 else 4, "")
     if not reason and number == 5 and not evidence.settings.index:
         reason = "the store has no index"
@@ -161,11 +169,14 @@ def _require_judgeable(number: int, evidence: ImageEvidence) -> None:
         raise CannotTell(reason)
     known = {queue for queue, _, _ in evidence.derived.queues_at(evidence.after.end)}
     if number == 17 and evidence.after.begin and set(observed("queues", store.queues)) - known:
-        raise CannotTell("a queue has records in front of the log only; with which number it goes on is not in the log")
+        raise CannotTell("all records of a queue are removed, and the log does not show its next queue offset")
 
 
 def _placed(ruling: Ruling, evidence: ImageEvidence) -> Ruling:
-    """Return a broken ruling with the file that it is about, and the offset if it is where the log ends."""
+    """Return a broken ruling with its file.
+
+    The offset is the end of the log if that is the place.
+    """
     if ruling.verdict != "broken" or ruling.file or not evidence.did_open:
         return ruling
     if ruling.contract == 7:
@@ -179,7 +190,7 @@ def _placed(ruling: Ruling, evidence: ImageEvidence) -> Ruling:
 
 
 def _what_holds(number: int, evidence: ImageEvidence) -> str:
-    """Return in a sentence what was found to hold of a number."""
+    """Return a sentence that says what was checked for a number that holds."""
     before, after, derived, truth = evidence.before, evidence.after, evidence.derived, evidence.truth
     match number:
         case 1:
@@ -189,31 +200,31 @@ def _what_holds(number: int, evidence: ImageEvidence) -> str:
             due = counted(len(due_in(evidence, truth)), "record")
             return f"none is missing of {due} {why_due(truth)}"
         case 3:
-            was = "nothing was there" if before.dirty_at is None else f"bytes from {before.dirty_at} on were erased"
-            return f"everything behind {after.end} is zero, durably; {was}"
+            was = "they were zero before" if before.dirty_at is None else f"bytes from {before.dirty_at} on were erased"
+            return f"all bytes past {after.end} are zero on disk; {was}"
         case 4:
             queues = list(derived.queues_at(after.end))
             units = counted(sum(count for _, _, count in queues), "unit")
-            return f"{units} in {counted(len(queues), 'queue')}, byte for byte as the records say"
+            return f"{units} in {counted(len(queues), 'queue')}, each byte as the records require"
         case 5:
             entries = counted(len(derived.entries_at(after.end)), "entry", "entries")
-            return f"{entries}, link by link as the records say; keys are found"
+            return f"{entries}, each link as the records require; queries find their keys"
         case 7:
             return _how_it_starts(evidence)
         case 9:
             store = evidence.store
             marks = (store.min_offset, store.flushed_offset, store.committed_offset, store.max_offset)
             shown = ", ".join(map(str, marks))
-            return f"minimum, flushed, committed and written are {shown}; the checkpoint is not ahead"
+            return f"minimum, flushed, committed and written are {shown}; the checkpoint is not newer"
         case 13:
             files = counted(sum(map(is_progress, evidence.seen.content)), "progress file")
-            return f"checkpoint and floor are whole, and {files}, within the queues"
+            return f"checkpoint, floor and {files} are whole; progress lies within its queues"
         case 14:
-            return "a second opener is refused, and has changed nothing"
+            return "a second open was refused and changed nothing"
         case 16:
             return "the store opened with nothing left to dispatch; requests and services are not in an image"
         case 17:
-            return "bounds of all queues are right; who reads a third of them gets every record, in order"
+            return "bounds of all queues are right; each queue read (one in three) returned every record in order"
         case _:
             return ""
 
@@ -225,7 +236,7 @@ def _how_it_starts(evidence: ImageEvidence) -> str:
         return f"read-only, changed nothing, serves {served}; {evidence.store.read_only_reason}"
     if evidence.floor is not None or not evidence.before.behind:
         return "the store opens read-write"
-    return f"the store opens read-write; in quarantine: {behind} from behind the cut"
+    return f"the store opens read-write; {behind} past the cut are in quarantine"
 
 
 def _judgement(evidence: ImageEvidence, rulings: list[Ruling], crashes: Crashes) -> Judgement:

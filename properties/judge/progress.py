@@ -1,7 +1,7 @@
-"""Judges of progress files (contract 13 and 17).
+"""Judge progress files (contract 13 and 17).
 
-What the files said before the open is read from the disk, what they may have said comes from the ledger. Where a queue
-of the recovered log ends comes from the model's memory of it, or from the store of an image.
+Their versions before the open are read from the disk; the legal versions come from the ledger. The end of a queue of
+the recovered log comes from the model's ledger, or from the store of an image.
 """
 
 from collections.abc import Mapping
@@ -44,9 +44,9 @@ CONSUMER_FILES = (CONSUMER_OFFSETS, LIGHT_CONSUMER_OFFSETS)
 
 @judge(13)
 def files_are_old_or_new(found: Evidence) -> None:
-    """Contract 13: after a crash each progress file says what was saved last, or what was being saved.
+    """Contract 13: each progress file has the version saved last or the one being saved.
 
-    It says so itself, and its backup is whole too: that the one counts where the other is torn is no excuse.
+    The file and its backup are both whole: a whole backup does not excuse a torn file.
     """
     for path, said in found.said_before.items():
         legal = found.legal_versions[path]
@@ -63,9 +63,9 @@ def files_are_old_or_new(found: Evidence) -> None:
 
 @judge(17)
 def nobody_is_led_past(found: Evidence) -> None:
-    """Contract 17: no group is led past a message it has not seen, now or after the next crash.
+    """Contract 17: no group is led past an unseen message, now or after the next crash.
 
-    What lay beyond its queue is the end of it, for who asks and on the disk; everything else is what it was.
+    A committed offset past the end of its queue becomes that end, in answers and on the disk; all others are unchanged.
     """
     durable = said_by(found.durable.files, found.said_before)
     for path in found.said_before:
@@ -80,11 +80,12 @@ def nobody_is_led_past(found: Evidence) -> None:
             for key, _ in expected
         )
         if answers != expected:
-            raise GuaranteeBroken(17, "a group goes on elsewhere than its file says", str(expected), str(answers))
+            sentence = "a group continues at another offset than its file has"
+            raise GuaranteeBroken(17, sentence, str(expected), str(answers))
 
 
 def expected_offsets(found: Evidence, path: str) -> progress.Offsets:
-    """Return what a recovery makes of the consumer offsets it has found."""
+    """Return what a recovery has to make of the consumer offsets that were on the disk."""
     said = found.said_before[path]
     assert isinstance(said, tuple)
     return progress.corrected(said, end_of=lambda topic, queue_id: found.end_of_queue((topic, queue_id)))
@@ -92,35 +93,38 @@ def expected_offsets(found: Evidence, path: str) -> progress.Offsets:
 
 @judge(13)
 def progress_of_an_image_is_kept(evidence: ImageEvidence) -> Ruling | None:
-    """Contract 13: a recovery brings progress files of the store within their queues, and leaves all others alone.
+    """Contract 13: recovery limits progress files to their queues, and changes no others.
 
-    It is compared with the image: no save was seen that `files_are_old_or_new` could compare it with. A file that was
-    torn in the image already is left alone, and whether it may be torn is unknown.
+    The comparison is with the image, because no save was recorded for `files_are_old_or_new`. A file that was torn in
+    the image is left alone, and whether it may be torn is unknown.
     """
     was = {name: data for name, data in evidence.seen.content.items() if is_progress(name)}
     for where, content in (("", evidence.content), (" on the disk", evidence.durable_content)):
         changed = _badly_changed(evidence, was, content)
         if changed:
-            return broken(13, f"recovery changed{where} what a file says", file=changed)
+            return broken(13, f"recovery changed the content of a file{where}", file=changed)
     return None
 
 
 @judge(13)
 def progress_of_an_image_is_whole(evidence: ImageEvidence) -> None:
-    """Contract 13: each progress file says something; of one that the image has torn it is unknown who tore it."""
+    """Contract 13: each progress file is readable.
+
+    Unknown if the image has a torn one, because it does not show the cause.
+    """
     was = {name: data for name, data in evidence.seen.content.items() if is_progress(name)}
     torn = next((name for name in sorted(was) if not _is_whole(was, name)), "")
     if torn:
-        raise CannotTell(f"{torn} was not whole in the image already, nor is its backup; recovery left it alone")
+        raise CannotTell(f"neither {torn} nor its backup was whole in the image; recovery left them alone")
 
 
 def is_progress(name: str) -> bool:
-    """Whether a file below the store is JSON of progress or configuration, or the backup of one."""
+    """Whether a file is JSON of progress or configuration, or the backup of such a file."""
     return name.startswith("config/") and name.endswith((".json", ".json.bak"))
 
 
 def _is_whole(content: Mapping[str, bytes], name: str) -> bool:
-    """Whether a JSON file says something, or its backup does."""
+    """Whether a JSON file or its backup is readable."""
     for each in (name.removesuffix(".bak"), f"{name.removesuffix('.bak')}.bak"):
         try:
             if content.get(each, b"").strip():
@@ -132,7 +136,7 @@ def _is_whole(content: Mapping[str, bytes], name: str) -> bool:
 
 
 def _badly_changed(evidence: ImageEvidence, was: Mapping[str, bytes], content: Mapping[str, bytes]) -> str:
-    """Return a progress file that is not what the recovery had to make of it, nothing if all are."""
+    """Return a progress file that recovery changed wrongly; empty if there is none."""
     own = evidence.said_before
     names = {name_of(path) for path in own}
     for name, data in was.items():
@@ -147,7 +151,7 @@ def _badly_changed(evidence: ImageEvidence, was: Mapping[str, bytes], content: M
 
 
 def _within_bounds(store: MessageStore, said: Said) -> Said:
-    """Return saved progress of delay levels, none outside of its queue."""
+    """Return saved progress of delay levels, limited to the bounds of their queues."""
     assert isinstance(said, tuple)
     bounds = (store.min_offset_in_queue, store.max_offset_in_queue)
     found = []
@@ -158,8 +162,9 @@ def _within_bounds(store: MessageStore, said: Said) -> Said:
 
 
 def progress_effects(found: Evidence) -> set[str]:
-    """Return what the recovery met, as an activation table counts it: a saved file, an offset that had to be brought
-    back.
+    """Return the coverage points of a recovery.
+
+    They are a saved progress file, and an offset that was limited to its queue.
     """
     effects = {"progress_saved"} if any(found.said_before.values()) else set()
     if any(expected_offsets(found, path) != said for path, said in found.said_before.items() if path in CONSUMER_FILES):
@@ -168,9 +173,12 @@ def progress_effects(found: Evidence) -> set[str]:
 
 
 def being_saved(versions: LegalVersions) -> frozenset[str]:
-    """Return the same of what each file may say: one of two versions, when a crash falls into a save."""
+    """Return the coverage point of a crash during a save.
+
+    A file may then have one of two versions.
+    """
     return frozenset({"progress_being_saved"} if any(len(legal) > 1 for legal in versions.values()) else ())
 
 
 PROGRESS_JUDGES = (files_are_old_or_new, nobody_is_led_past)
-"""In the order in which they speak."""
+"""In the order in which they run."""

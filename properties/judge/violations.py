@@ -1,7 +1,7 @@
-"""One planted violation for each judge: a right recovery with one thing about it changed, which that judge must refuse.
+"""Plant one violation per judge: a right recovery with one change, to be rejected.
 
-A judge that stays green on its violation proves nothing in a campaign, however often it looked. Each shard of a
-campaign shows all judges theirs (properties/explore/crashes/violations.py).
+A judge that accepts its violation proves nothing in a campaign, however often it ran. Each shard of a campaign runs
+every judge on its violation (properties/explore/crashes/violations.py).
 """
 
 import zlib
@@ -27,7 +27,7 @@ _STORE_TIME_ENDS = 17
 
 
 class _Lying:
-    """A store that says something else about itself, and else what the real one says."""
+    """A store with some answers replaced; all others are those of the real store."""
 
     def __init__(self, store: object, lies: Mapping[str, object]) -> None:
         self._store = store
@@ -43,14 +43,14 @@ def _says(found: Recovered, **lies: object) -> Recovered:
 
 
 def _live(found: Recovered, change: Callable[[dict[str, bytes]], object]) -> Recovered:
-    """The page cache holds something else."""
+    """Return a recovery whose page cache differs."""
     content = {path: found.files.peek(path, 0, 1 << 20) for path in found.files.paths()}
     change(content)
     return replace(found, files=SeenFiles(content, found.files.base))
 
 
 def _durable(found: Recovered, change: Callable[[dict[str, bytes]], object]) -> Recovered:
-    """The disk holds something else."""
+    """Return a recovery whose disk differs."""
     content = dict(found.durable.files)
     change(content)
     return replace(found, durable=Image(found.durable.directories, content))
@@ -95,7 +95,7 @@ def _reader_led_astray(found: Recovered) -> Recovered:
 
 def _message_without_its_key(found: Recovered) -> Recovered:
     def nothing(topic: str, key: str, **options: Any) -> Any:
-        return found.store.query_message(topic, "nobody used this")
+        return found.store.query_message(topic, "an unused key")
 
     return _says(found, query_message=nothing)
 
@@ -112,13 +112,13 @@ def _checkpoint_ahead_of_queues(found: Recovered) -> Recovered:
 
 
 def _delayed_left_out(found: Recovered) -> Recovered:
-    """The log that was recovered has no copy of what saved progress has passed."""
+    """Return a recovery whose log lacks the copies of messages that saved progress has passed."""
     legal = {key: log.changed(delivered=()) for key, log in found.legal.items()}
     return replace(found, legal=legal)
 
 
 def _older_floor(found: Recovered) -> Recovered:
-    """The disk has a floor that was true before the last record came."""
+    """Return a recovery whose disk has the floor from before the last record."""
     said = found.durable.files[DURABLE_FLOOR]
     head = said[:8] + found.ledger.ends[-2].to_bytes(8, "big") + said[16:24]
     older = (head + zlib.crc32(head).to_bytes(4, "big")).ljust(len(said), b"\0")
@@ -153,4 +153,4 @@ VIOLATIONS: Mapping[str, Callable[[Recovered], Recovered]] = {
     "files_are_old_or_new": _other_version,
     "nobody_is_led_past": lambda found: _says(found, query_offset=lambda *_: 1 << 20),
 }
-"""By name of the judge: what it must not agree with."""
+"""By name of the judge: the recovery that it must reject."""

@@ -69,8 +69,8 @@ def test_every_sentence_of_the_list_is_made_of_words_of_the_judge() -> None:
         ("unit 3 of consumequeue/Orders/0 is wrong", "…"),
         ("Orders", "…"),
         ("", "…"),
-        ("everything behind 6004499887766554433 is zero, durably; nothing was there",
-         "everything behind -1 is zero, durably; nothing was there"),
+        ("all bytes past 6004499887766554433 are zero on disk; they were zero before",
+         "all bytes past -1 are zero on disk; they were zero before"),
     ],
 )  # fmt: skip
 def test_only_what_is_known_is_kept(sentence: str, shown: str) -> None:

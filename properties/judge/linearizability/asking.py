@@ -1,4 +1,4 @@
-"""An operation of a client carried out by a store, and its answer in the words of the model."""
+"""Run an operation of a client on a store and return its answer in terms of the model."""
 
 from tornpage.impl.errors import BufferReleased, StoreClosed
 from tornpage.impl.message.message import PutResult
@@ -31,7 +31,10 @@ __all__ = ["asked"]
 
 
 def asked(store: MessageStore, history: Recorder, task: int, operation: AnyOperation) -> Call:
-    """Ask, record when, and return the call. A close takes the buffers of its readers back: that is its answer too."""
+    """Run an operation, record its times, and return the call.
+
+    A close takes buffers back from its readers; such a read is answered with CLOSED too.
+    """
     call = history.begin(task, operation)
     try:
         answer = _answer(store, operation)
@@ -70,7 +73,7 @@ def _answer(store: MessageStore, operation: AnyOperation) -> Answer:
             store.close()
             return Answer()
         case _:
-            raise HarnessError(f"no store is asked for {operation!r}")
+            raise HarnessError(f"a store has no operation for {operation!r}")
 
 
 def _put(store: MessageStore, operation: Put | PutBatch) -> PutAnswer:

@@ -1,12 +1,13 @@
-"""Can concurrent calls be put into one order that a sequential specification allows, and that time allows too?
+"""Search for an order of concurrent calls that a sequential specification allows.
 
 1. Each call is one or several *moments*: points inside its time at which it takes effect, in the order of the call. An
-   order is right when it keeps what time says (a call that ended before another one began comes first) and when the
-   specification lets each moment follow the state that those before it lead to.
-2. A specification may answer with several states where it cannot know; with none where the answer cannot be.
+   order is right if a call that ended before another one began comes first, and if the specification lets each moment
+   follow the state that the moments before it lead to.
+2. A specification may answer with several states if it does not know which one follows, and with none if the answer of
+   the call is impossible.
 3. A call without an answer may have had its moments or not.
-4. `holds` comes with such an order; `broken` says that all orders were tried; `unknown` that the search was broken off
-   after so many steps, which proves nothing.
+4. `holds` comes with such an order. `broken` means that all orders were tried. `unknown` means that the search stopped
+   after `steps_max` steps and proves nothing.
 
 Source: the algorithm of Wing and Gong with Lowe's memory of what was tried (Testing for linearizability, 2016).
 """
@@ -24,9 +25,9 @@ STEPS_MAX: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Moment(Generic[State]):
-    """A point in the time of a call, between `began` and `ended` (None: no answer came).
+    """A point in the time of a call, between `began` and `ended` (None: no answer).
 
-    `apply` returns the states that may follow; `after` is the number of the moment that has to come before it, -1 none.
+    `apply` returns the states that may follow; `after` is the number of the moment that has to come before it, or -1.
     """
 
     name: str
@@ -38,7 +39,10 @@ class Moment(Generic[State]):
 
 @dataclass(frozen=True, slots=True)
 class Found(Generic[State]):
-    """The outcome: an order (the longest one, if none is whole), the state behind it, and the steps it took."""
+    """The result of a search: an order, the state after it, and the number of steps.
+
+    If no order is complete, it is the longest one found.
+    """
 
     verdict: Literal["holds", "broken", "unknown"]
     order: tuple[int, ...]
@@ -48,7 +52,7 @@ class Found(Generic[State]):
 
 @dataclass(slots=True)
 class _Frame(Generic[State]):
-    """A place in the search: what is done, where that led, and what is still to be tried from here."""
+    """One node of the search: moments done, the state after them, moments left to try."""
 
     done: int
     state: State
@@ -56,7 +60,10 @@ class _Frame(Generic[State]):
 
 
 class _Search(Generic[State]):
-    """Depth first, those that ended first tried first: that is mostly the order in which they took effect."""
+    """Depth-first search.
+
+    Calls that ended first are tried first, because they mostly took effect in that order.
+    """
 
     def __init__(self, moments: Sequence[Moment[State]], steps_max: int) -> None:
         self._moments = moments
@@ -97,7 +104,7 @@ class _Search(Generic[State]):
         return Found("broken", *best, self.steps)
 
     def _moves(self, done: int, state: State) -> Iterator[tuple[int, State]]:
-        """Yield each moment that may be the next one, with each state behind it."""
+        """Yield each moment that may be the next one, with each state after it."""
         moments = self._moments
         left = [number for number in self._by_end if not done >> number & 1]
         first_end = self._ends[left[0]] if left else 0
@@ -111,5 +118,8 @@ class _Search(Generic[State]):
 
 
 def linearise(moments: Sequence[Moment[State]], initial: State, *, steps_max: int = STEPS_MAX) -> Found[State]:
-    """Look for an order of the moments. Cost: exponential at worst, about linear where the answers tell the order."""
+    """Search for an order of the moments.
+
+    Cost: exponential at worst, about linear if the answers fix the order.
+    """
     return _Search(moments, steps_max).run(initial)

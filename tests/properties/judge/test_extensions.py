@@ -96,7 +96,7 @@ def test_the_unit_of_an_earlier_message_is_noticed(found: Recovered) -> None:
     """The address of message 0 in the unit of message 1."""
     content = content_of(found)
     units = content[QUEUE]
-    with pytest.raises(GuaranteeBroken, match="does not lie behind"):
+    with pytest.raises(GuaranteeBroken, match="is not past"):
         judge(found, {**content, QUEUE: units[:32] + units[12:20] + units[40:]})
 
 

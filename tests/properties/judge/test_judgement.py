@@ -205,7 +205,7 @@ class _LeavesTheEnd(Derived):
         (Parts({Recovery: _CutsOneMore}), 2, "none that may survive"),
         (Parts({Recovery: _ForgetsToFlush}), 9, "watermarks"),
         (Parts({DurableFloor: _HalfAFloor}), 13, "not whole"),
-        (Parts({Derived: _LeavesTheEnd}), 16, "left to dispatch"),
+        (Parts({Derived: _LeavesTheEnd}), 16, "not dispatched"),
     ],
 )
 def test_a_store_that_errs_breaks_the_number(components: Parts, number: int, sentence: str) -> None:
@@ -227,7 +227,7 @@ def test_damage_has_to_be_named_and_left_alone(made: Callable[..., Path]) -> Non
     assert any(said["severity"] == "damage" for said in judgement.said)
     ruling = of(judged(directory, components=Parts({Recovery: _CutsDamage})), 7)
     assert (ruling.verdict, ruling.file, ruling.offset) == ("broken", f"commitlog/{0:020d}", 0)
-    assert "unnoticed" in ruling.sentence
+    assert "does not notice" in ruling.sentence
 
 
 def test_a_store_that_does_not_open_is_judged_and_the_rest_unknown() -> None:
@@ -272,7 +272,7 @@ def test_an_acknowledged_record_that_was_there_and_is_cut_breaks_number_2(truth:
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"records": [1]}', '{"records": [{"commitLogOffset": "x"}]}'])
 def test_a_file_that_is_no_truth_is_refused_in_one_line(text: str, tmp_path: Path) -> None:
     (tmp_path / "truth").write_text(text)
-    with pytest.raises(InspectError, match="is no truth") as refused:
+    with pytest.raises(InspectError, match="is not a truth") as refused:
         read_truth(str(tmp_path / "truth"))
     assert "\n" not in str(refused.value)
 
@@ -509,7 +509,7 @@ def test_a_queue_that_no_file_can_have_is_not_judged(fields: dict[str, Any], tmp
     log.write_bytes(record(0, **fields).ljust(65536, b"\0"))
     judgement = judged(tmp_path, samples=2)
     assert judgement.numbers("broken") == []
-    assert "no queue file can have it" in of(judgement, 4).sentence
+    assert "no queue file can hold" in of(judgement, 4).sentence
     assert {of(judgement, number).verdict for number in (4, 5, 17)} == {"unknown"}
 
 

@@ -187,5 +187,5 @@ def test_the_ledger_refuses_what_is_no_record_of_the_model(tracker: DirtyTracker
     for wrong in (replace(record, queue_offset=5), replace(record, store_timestamp=5)):
         with pytest.raises(GuaranteeBroken, match="contract 1"):
             Ledger(file_bytes=4096).note(wrong, end_before=0, peek=peek)
-    with pytest.raises(GuaranteeBroken, match="no record"):
+    with pytest.raises(GuaranteeBroken, match="no valid record"):
         Ledger(file_bytes=4096).note(record, end_before=0, peek=lambda name, at, size: bytes(size))

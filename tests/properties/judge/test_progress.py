@@ -95,7 +95,7 @@ def test_delay_offsets_of_another_shape_are_judged_before_anybody_uses_them(foun
 def test_delay_offsets_that_recovery_has_not_made_durable_are_noticed(found: Recovered) -> None:
     durable = Image(found.durable.directories, {**found.durable.files, DELAY_OFFSETS: b'{"offsetTable":{1:5}}'})
     spoken = replace(found, durable=durable)
-    with pytest.raises(GuaranteeBroken, match=r"contract 12: delayOffset\.json on disk says otherwise"):
+    with pytest.raises(GuaranteeBroken, match=r"contract 12: delayOffset\.json on disk has other progress"):
         require(delivery_goes_on_where_it_was_saved(spoken))
 
 
@@ -106,7 +106,7 @@ def test_an_offset_that_was_not_brought_back_is_noticed(found: Recovered) -> Non
 
 def test_a_store_that_answers_otherwise_than_its_file_is_noticed(found: Recovered) -> None:
     found.store.commit_offset("g", "T", 0, 0)
-    with pytest.raises(GuaranteeBroken, match="a group goes on elsewhere"):
+    with pytest.raises(GuaranteeBroken, match="a group continues at another offset"):
         require(nobody_is_led_past(found))
 
 
@@ -123,7 +123,7 @@ def test_a_level_that_goes_on_elsewhere_is_noticed(
     )
     assert dict(found.store.delay_offsets()) == {1: 1}
     monkeypatch.setattr(found.store, "delay_offsets", lambda: {1: says})
-    with pytest.raises(GuaranteeBroken, match="contract 12: delivery goes on elsewhere"):
+    with pytest.raises(GuaranteeBroken, match="contract 12: delivery continues at the wrong place"):
         require(delivery_goes_on_where_it_was_saved(replace(found, queues_came_late=queues_came_late)))
 
 

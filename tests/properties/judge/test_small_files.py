@@ -115,7 +115,7 @@ def test_process_without_a_whole_small_file_is_noticed(found: Recovered, lost: s
     def peek(path: str, offset: int, size_bytes: int) -> bytes:
         return bytes(24) if path == lost else found.files.peek(path, offset, size_bytes)
 
-    with pytest.raises(GuaranteeBroken, match=f"contract 13: a process that has recovered has no whole {name}"):
+    with pytest.raises(GuaranteeBroken, match=f"contract 13: the recovered store has no whole {name}"):
         require(small_files_are_whole(_seen_as(found, peek=peek)))
 
 

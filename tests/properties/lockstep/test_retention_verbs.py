@@ -89,7 +89,7 @@ def test_the_last_file_of_a_queue_has_its_number(tracker: DirtyTracker) -> None:
     content = derived_of(trial)
     judge(trial, content)
     del content[QUEUE.format(0)]
-    with pytest.raises(GuaranteeBroken, match="begin at 0 again"):
+    with pytest.raises(GuaranteeBroken, match="restart at 0"):
         judge(trial, content)
 
 
@@ -110,7 +110,7 @@ def test_a_log_that_begins_elsewhere_is_noticed(trial: Lockstep) -> None:
     assert found.key == key_of(found.legal[found.key])
     require(begins_where_it_may(found))
     store: Any = SimpleNamespace(min_offset=1024, max_offset=found.store.max_offset)
-    with pytest.raises(GuaranteeBroken, match="begins elsewhere"):
+    with pytest.raises(GuaranteeBroken, match="begins at another offset"):
         require(begins_where_it_may(replace(found, store=store)))
 
 
@@ -131,7 +131,7 @@ def test_a_buffer_that_is_taken_back_too_soon_or_too_late_is_noticed(tracker: Di
     pair = trial.pair
     held = list(pair.clients.buffers)
     pair.log = pair.log.changed(hanging=None)
-    with pytest.raises(GuaranteeBroken, match="whose file is gone"):
+    with pytest.raises(GuaranteeBroken, match="whose file is removed"):
         held_buffers_are_right(pair)
     pair.log = pair.log.changed(min_offset=0)
     held[0].buffer.release()

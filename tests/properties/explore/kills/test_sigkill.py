@@ -276,7 +276,7 @@ def test_records_kept_in_a_buffer_are_missed(run: Runner, mode: KillMode) -> Non
     [
         ("marker-forgotten", 7, "the abort marker is wrong"),
         ("raising-put", 8, "raises RuntimeError: not today"),
-        ("torn-copy-not-erased", 3, "a byte cut by recovery is still"),
+        ("torn-copy-not-erased", 3, "a byte that recovery cut is still"),
         ("dying-put", 7, "died by SIGABRT"),
     ],
 )
