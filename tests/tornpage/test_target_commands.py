@@ -62,7 +62,7 @@ def test_a_test_that_proves_nothing_fails() -> None:
 def test_a_store_that_answers_by_chance_is_the_fault_of_nobody_yet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tornpage.properties.campaign.engine.replay", lambda case, tracker: None)
     found = run("explore", "target", f"{BROKEN}:CountsAnew", "--states", "30")
-    assert (found.exit_code, "does the store go by time or chance?" in found.stdout) == (4, True)
+    assert (found.exit_code, "does the store depend on time or randomness?" in found.stdout) == (4, True)
 
 
 @pytest.mark.parametrize(
